@@ -1,0 +1,42 @@
+// Package capping is the domain: which sends a user may still receive.
+//
+// # Vocabulary
+//
+// A send is one message that may go to one user; a message id names it, and
+// the same id again is the same send. A limit allows at most Max sends per
+// window, optionally only of some channels. A policy maps segments to limits.
+// The log of a user is the recorded sends, 12 bytes each, in time order. A
+// decision is allowed, denied (by which limit, free again when) or
+// unavailable.
+//
+// # Flow
+//
+//	Capper.Filter: segment of each user → rules of each segment → Store: judge and record → decisions
+//
+// A Limit is what configuration says; a Rule is a limit as it stands for one
+// call: resolved for the call's channel and instant, in milliseconds, ready
+// for Go and for Lua. Judge applies rules to one log and is pure: no clock, no
+// I/O. Stores apply it atomically with the recording; redisstore does the same
+// in a script, kept equal to Judge by a differential test.
+//
+// # The rules by which every decision can be predicted
+//
+//   - A send of the message id that is already in the log is allowed and
+//     recorded no second time (replayed).
+//   - A rolling limit counts an entry for exactly its window: an entry of
+//     window age counts no more. With a clock tolerance t (several clocks, as
+//     with Redis) windows are longer by 2t, so that clocks that disagree can
+//     only make a decision stricter.
+//   - A calendar limit counts the entries stamped since the start of the
+//     current day or week in its time zone.
+//   - All limits allow: the send is recorded. Any denies: nothing is. The
+//     denial names the limit that frees a slot last, and the instant when it
+//     does: at that instant every limit of the user has a free slot.
+//   - An entry is never stamped before the newest one of its log, so a log in
+//     storage order is a log in time order.
+//   - An entry that no window can see any more (Batch.Retention) is forgotten,
+//     whether or not it has been removed yet.
+//   - A log holds at most LogBound entries of one channel. As no limit has a
+//     Max above LogBound, an entry with LogBound newer ones of its channel can
+//     decide nothing, and it is forgotten.
+package capping

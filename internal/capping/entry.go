@@ -1,0 +1,194 @@
+package capping
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// UserID identifies a user: 0 to 4,294,967,295, as in the roaring format. It
+// is an alias so that the arrays of a roaring bitmap are batches as they are.
+type UserID = uint32
+
+// Channel is a configured channel's stable number, 1 to 255. Zero: no channel.
+type Channel uint8
+
+// Instant is a time in milliseconds since 2024-01-01T00:00:00Z, the unit in
+// which sends are stamped. Storable instants are 0 to Never-1 (year 2058).
+type Instant int64
+
+// Never is later than every storable instant.
+const Never Instant = 1<<40 - 1
+
+// EpochUnixMillis is the instant 0 in milliseconds since 1970.
+const EpochUnixMillis = 1704067200000
+
+// InstantOf is t cut to its millisecond.
+func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMillis) }
+
+// Time is the instant in UTC.
+func (i Instant) Time() time.Time { return time.UnixMilli(int64(i) + EpochUnixMillis).UTC() }
+
+// Token stands for a message id in a log: the first 6 bytes of its SHA-256.
+// Two ids of one user's log collide with a probability of 1 in 2^48 per pair.
+// The zero token is no message.
+type Token [6]byte
+
+// TokenOf is the token of a message id; of "" it is the zero token.
+func TokenOf(messageID string) Token {
+	if messageID == "" {
+		return Token{}
+	}
+	sum := sha256.Sum256([]byte(messageID))
+	token := Token(sum[:6])
+	if token == (Token{}) {
+		token[5] = 1
+	}
+	return token
+}
+
+// EntrySize is the bytes of one entry: milliseconds (5, big endian), channel
+// (1), token (6).
+const EntrySize = 12
+
+// LogBound is the most entries of one channel that a log holds, and the
+// largest Max a limit may have.
+const LogBound = 1000
+
+// Entry is one recorded send.
+type Entry struct {
+	At      Instant
+	Channel Channel
+	Token   Token
+}
+
+// Log is the recorded sends of one user in time order, EntrySize bytes each.
+// The empty log is a user without sends.
+type Log []byte
+
+// Len is the number of entries.
+func (l Log) Len() int { return len(l) / EntrySize }
+
+// At is the instant of entry i; entry 0 is the oldest.
+func (l Log) At(i int) Instant {
+	e := l[i*EntrySize:]
+	return Instant(e[0])<<32 | Instant(binary.BigEndian.Uint32(e[1:5]))
+}
+
+// Channel is the channel of entry i.
+func (l Log) Channel(i int) Channel { return Channel(l[i*EntrySize+5]) }
+
+// Entry is entry i.
+func (l Log) Entry(i int) Entry {
+	return Entry{l.At(i), l.Channel(i), Token(l[i*EntrySize+6 : i*EntrySize+12])}
+}
+
+// Entries is the log's entries, oldest first.
+func (l Log) Entries() []Entry {
+	entries := make([]Entry, l.Len())
+	for i := range entries {
+		entries[i] = l.Entry(i)
+	}
+	return entries
+}
+
+// Check reports what makes l no log: a length that is no multiple of
+// EntrySize, or entries out of time order.
+func (l Log) Check() error {
+	if len(l)%EntrySize != 0 {
+		return fmt.Errorf("log of %d bytes: not a multiple of %d", len(l), EntrySize)
+	}
+	for i := 1; i < l.Len(); i++ {
+		if l.At(i) < l.At(i-1) {
+			return fmt.Errorf("log entry %d: earlier than the one before it", i)
+		}
+	}
+	return nil
+}
+
+// find is the index of the newest entry with the token that is later than
+// horizon, or -1.
+func (l Log) find(token Token, horizon Instant) int {
+	for end := len(l); end > 0; {
+		at := bytes.LastIndex(l[:end], token[:])
+		if at < 0 {
+			return -1
+		}
+		if at%EntrySize == 6 {
+			if i := at / EntrySize; l.At(i) > horizon {
+				return i
+			}
+			return -1
+		}
+		end = at + len(token) - 1
+	}
+	return -1
+}
+
+// Record appends to dst the log with e recorded: without the entries at or
+// before horizon, e stamped no earlier than the newest entry, and at most
+// LogBound entries of e's channel. It returns the extended dst.
+func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
+	l = l.Live(horizon)
+	if n := l.Len(); n > 0 {
+		e.At = max(e.At, l.At(n-1))
+	}
+	drop := l.overflow(e.Channel)
+	if drop >= 0 {
+		dst = append(dst, l[:drop*EntrySize]...)
+		l = l[(drop+1)*EntrySize:]
+	}
+	return e.append(append(dst, l...))
+}
+
+// overflow is the index of the oldest entry of a channel that already has
+// LogBound entries, or -1.
+func (l Log) overflow(channel Channel) int {
+	if l.Len() < LogBound {
+		return -1
+	}
+	oldest, n := -1, 0
+	for i := range l.Len() {
+		if l.Channel(i) != channel {
+			continue
+		}
+		if oldest < 0 {
+			oldest = i
+		}
+		n++
+	}
+	if n < LogBound {
+		return -1
+	}
+	return oldest
+}
+
+// Live is the part of the log that is later than horizon. It shares l's bytes.
+func (l Log) Live(horizon Instant) Log {
+	i := 0
+	for i < l.Len() && l.At(i) <= horizon {
+		i++
+	}
+	return l[i*EntrySize:]
+}
+
+// Release appends to dst the log without the token's entries and reports
+// whether there were any.
+func (l Log) Release(dst []byte, token Token) (log []byte, released bool) {
+	for i := range l.Len() {
+		e := l[i*EntrySize : (i+1)*EntrySize]
+		if Token(e[6:]) == token {
+			released = true
+			continue
+		}
+		dst = append(dst, e...)
+	}
+	return dst, released
+}
+
+func (e Entry) append(dst []byte) []byte {
+	dst = append(dst, byte(e.At>>32), byte(e.At>>24), byte(e.At>>16), byte(e.At>>8), byte(e.At), byte(e.Channel))
+	return append(dst, e.Token[:]...)
+}

@@ -1,0 +1,112 @@
+package capping
+
+import "time"
+
+// Calendar is the unit of a calendar window. The zero value is none: the
+// window is rolling.
+type Calendar string
+
+// The calendar windows. A week starts on Monday.
+const (
+	CalendarDay  Calendar = "day"
+	CalendarWeek Calendar = "week"
+)
+
+// ChannelSet is a set of channels, a bit each. The zero set stands for all.
+type ChannelSet [4]uint64
+
+// ChannelSetOf is the set of the channels; of none it is all.
+func ChannelSetOf(channels ...Channel) (set ChannelSet) {
+	for _, c := range channels {
+		set[c/64] |= 1 << (c % 64)
+	}
+	return set
+}
+
+// All reports whether the set stands for all channels.
+func (s ChannelSet) All() bool { return s == ChannelSet{} }
+
+// Has reports whether the channel is in the set.
+func (s ChannelSet) Has(c Channel) bool {
+	return s.All() || s[c/64]>>(c%64)&1 == 1
+}
+
+// Channels lists the set in ascending order; of all it is empty.
+func (s ChannelSet) Channels() (channels []Channel) {
+	if s.All() {
+		return nil
+	}
+	for c := range 256 {
+		if s.Has(Channel(c)) {
+			channels = append(channels, Channel(c))
+		}
+	}
+	return channels
+}
+
+// Limit allows at most Max sends per window.
+type Limit struct {
+	Name     string
+	Max      int            // 0 to LogBound; 0 denies always
+	Window   time.Duration  // rolling window, whole milliseconds; 0 when Calendar is set
+	Calendar Calendar       // "" when Window is set
+	Location *time.Location // of Calendar; nil is UTC
+	Channels ChannelSet     // zero: sends of every channel, and of none
+}
+
+// AppliesTo reports whether a send on the channel is judged by the limit.
+func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
+
+// longest is a bound of how long an entry can count: 25 and 169 hours for
+// calendar windows, as a day on which clocks go back has 25 hours.
+func (l *Limit) longest() time.Duration {
+	switch l.Calendar {
+	case CalendarDay:
+		return 25 * time.Hour
+	case CalendarWeek:
+		return 7*24*time.Hour + time.Hour
+	}
+	return l.Window
+}
+
+// Rule is the limit as it stands at now, with rolling windows longer by widen.
+func (l *Limit) Rule(now Instant, widen time.Duration) Rule {
+	r := Rule{Max: l.Max, Channels: l.Channels}
+	if l.Calendar == "" {
+		r.Hold = (l.Window + widen).Milliseconds()
+		return r
+	}
+	r.Start, r.Until = l.period(now)
+	return r
+}
+
+// period is the calendar period that holds now: its first instant, and the
+// first one of the next. time.Date normalises days past the end of a month,
+// and moves a midnight that a change of clocks skips to the first instant
+// after it.
+func (l *Limit) period(now Instant) (start, until Instant) {
+	location := l.Location
+	if location == nil {
+		location = time.UTC
+	}
+	y, m, d := now.Time().In(location).Date()
+	days := 1
+	if l.Calendar == CalendarWeek {
+		days = 7
+		d -= (int(now.Time().In(location).Weekday()) + 6) % 7
+	}
+	return startOfDay(y, m, d, location), startOfDay(y, m, d+days, location)
+}
+
+// startOfDay is the first instant of a day. Where clocks skip midnight,
+// time.Date may answer with an hour of the day before; the day then begins at
+// the change, the only one within the next hours.
+func startOfDay(y int, m time.Month, d int, location *time.Location) Instant {
+	t := time.Date(y, m, d, 0, 0, 0, 0, location)
+	day := time.Date(y, m, d, 12, 0, 0, 0, location).Day()
+	if t.Day() != day {
+		_, end := t.ZoneBounds()
+		t = end
+	}
+	return InstantOf(t)
+}
