@@ -1,0 +1,214 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+const minimal = `segments: {source: testdata/segments}
+limits:
+  default: {daily: 1, weekly: 3}
+`
+
+const full = `
+server:
+  listen: 0.0.0.0:8443
+  admin_listen: 127.0.0.1:9090
+  tls: {cert_file: cert.pem, key_file: key.pem}
+  call_timeout: 2s
+  stop_timeout: 1m
+  max_json_users: 10
+  max_bitmap_users: 20
+  max_body: 1MiB
+  max_in_flight_users: 30
+  max_header: 8KiB
+  api_keys:
+    - {client: crm, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
+  rate_limits:
+    default: {users_per_second: 1000}
+    clients:
+      crm: {users_per_second: 5000, burst: 90000}
+segments:
+  source: s3://segments/prod
+  refresh: 10s
+  cache_dir: cache
+  s3: {endpoint: "http://127.0.0.1:9000", region: eu-west-1, path_style: false}
+store:
+  kind: redis
+  embedded: {path: x.db, cache_size: 1GiB}
+  redis:
+    addrs: [127.0.0.1:7000, 127.0.0.1:7001]
+    username: capper
+    replica_acks: 1
+    clock_skew: 100ms
+    tls: {enabled: true, server_name: redis}
+log: {level: debug, format: json}
+channels: {push: 1, email: 2, sms: 3}
+limits:
+  default: &usual {daily: 1, weekly: 3}
+  segments:
+    new: *usual
+    free: {}
+    none: {daily: 0}
+    vip:
+      - {name: daily, max: 3, window: 24h}
+      - {name: push-gap, max: 1, window: 30m, channels: [push]}
+      - {name: email-day, max: 1, calendar: day, timezone: Asia/Singapore, channels: [email, sms]}
+`
+
+func TestParseFillsDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("capper.yaml", []byte(minimal))
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:8080", c.Server.Listen)
+	require.Equal(t, 100_000, c.Server.MaxJSONUsers)
+	require.Equal(t, 1_000_000, c.Server.MaxBitmap)
+	require.Equal(t, int64(16<<20), c.Server.MaxBody)
+	require.Equal(t, Embedded, c.Store.Kind)
+	require.Equal(t, "var/log.db", c.Store.Embedded.Path)
+	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
+	require.Equal(t, 30*time.Second, c.Segments.Refresh)
+	require.Zero(t, c.Policy.Widen, "the embedded store has one clock")
+	require.Len(t, c.Version, 12)
+	require.Equal(t, c.Version, c.Policy.Version)
+	require.Equal(t, []capping.Limit{
+		{Name: "daily", Max: 1, Window: 24 * time.Hour}, {Name: "weekly", Max: 3, Window: 168 * time.Hour},
+	}, c.Policy.Default)
+}
+
+func TestParseReadsEveryKey(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("capper.yaml", []byte(full))
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
+	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
+	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
+	require.Equal(t, 8<<10, c.Server.MaxHeaderSize)
+	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
+	require.False(t, *c.Segments.S3.PathStyle)
+	require.Equal(t, 1, c.Store.Redis.ReplicaAcks)
+	require.Equal(t, 200*time.Millisecond, c.Policy.Widen)
+	require.Equal(t, capping.Channel(3), c.Policy.Channels["sms"])
+	require.Equal(t, c.Policy.Default, c.Policy.Segments["new"])
+	require.Empty(t, c.Policy.Segments["free"])
+	require.NotNil(t, c.Policy.Segments["free"], "configured as uncapped")
+	require.Equal(t, 0, c.Policy.Segments["none"][0].Max)
+	vip := c.Policy.Segments["vip"]
+	require.Equal(t, capping.ChannelSetOf(1), vip[1].Channels)
+	require.Equal(t, capping.CalendarDay, vip[2].Calendar)
+	require.Equal(t, "Asia/Singapore", vip[2].Location.String())
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	limits := func(l string) string {
+		return "segments: {source: d}\nchannels: {push: 1}\nlimits:\n  default: {daily: 1}\n  segments:\n    vip:\n" + l
+	}
+	for name, c := range map[string]struct{ yaml, want string }{
+		"empty":             {"", "f: is empty"},
+		"comment only":      {"# nothing\n", "f: is empty"},
+		"second document":   {minimal + "---\na: 1\n", "f:5:1: a second document begins here"},
+		"syntax":            {"limits: [", "f:1:"},
+		"not a mapping":     {"- a\n", "must be a mapping, got a list"},
+		"unknown key":       {minimal + "limts: 1\n", `f:4:1: limts: is not a known key; did you mean "limits"?`},
+		"key twice":         {minimal + "log: {level: info, level: warn}\n", "f:4:20: log.level: is given twice"},
+		"case":              {minimal + "Log: {}\n", `did you mean "log"?`},
+		"null":              {minimal + "log:\n", "f:4:1: log: must have a value"},
+		"no segments":       {"limits: {default: {}}\n", "segments: is required"},
+		"no limits":         {"segments: {source: d}\n", "limits: is required"},
+		"no source":         {"segments: {refresh: 1s}\nlimits: {default: {}}\n", "segments: source: is required"},
+		"bad source":        {"segments: {source: 'gs://b'}\nlimits: {default: {}}\n", "segments.source: must be a directory or s3://bucket/prefix"},
+		"not utf-8":         {"a: \xff\n", "must be UTF-8"},
+		"fraction":          {limits("      - {name: a, max: 3.7, window: 1h}\n"), "f:7:24: limits.segments.vip[0].max: must be a whole number, got 3.7"},
+		"string number":     {limits("      - {name: a, max: '3', window: 1h}\n"), `must be a whole number, got "3"`},
+		"negative max":      {limits("      - {name: a, max: -1, window: 1h}\n"), "must be 0 to 1000, got -1"},
+		"huge max":          {limits("      - {name: a, max: 99999999999999999999, window: 1h}\n"), "max: must be"},
+		"window zero":       {limits("      - {name: a, max: 1, window: 0s}\n"), "limits.segments.vip[0].window: must be at least 1s, got 0s"},
+		"window unit":       {limits("      - {name: a, max: 1, window: 7d}\n"), `must be a duration such as 30s or 24h, got "7d"`},
+		"window finer":      {limits("      - {name: a, max: 1, window: 1.0005s}\n"), "must be whole milliseconds"},
+		"window too long":   {limits("      - {name: a, max: 1, window: 9000h}\n"), "must be at most 8784h"},
+		"window + calendar": {limits("      - {name: a, max: 1, window: 1h, calendar: day}\n"), "exactly one of window and calendar"},
+		"neither":           {limits("      - {name: a, max: 1}\n"), "exactly one of window and calendar"},
+		"calendar word":     {limits("      - {name: a, max: 1, calendar: month}\n"), "must be one of day, week, got \"month\""},
+		"time zone":         {limits("      - {name: a, max: 1, calendar: day, timezone: Mars/Base}\n"), "IANA"},
+		"zone, rolling":     {limits("      - {name: a, max: 1, window: 1h, timezone: UTC}\n"), "goes with calendar only"},
+		"no name":           {limits("      - {max: 1, window: 1h}\n"), "vip[0]: name: is required"},
+		"same name":         {limits("      - {name: a, max: 1, window: 1h}\n      - {name: a, max: 1, window: 2h}\n"), `"a" is given twice`},
+		"unknown channel":   {limits("      - {name: a, max: 1, window: 1h, channels: [fax]}\n"), `channels[0]: must be one of the configured channels, got "fax"`},
+		"no channel":        {limits("      - {name: a, max: 1, window: 1h, channels: []}\n"), "must name a channel"},
+		"short form word":   {limits("      {hourly: 3}\n"), `vip.hourly: is not a known key`},
+		"channel number":    {minimal + "channels: {push: 0}\n", "channels.push: must be 1 to 255, got 0"},
+		"same number":       {minimal + "channels: {push: 1, sms: 1}\n", `channels.sms: must be a number of its own: 1 is that of "push"`},
+		"open, no keys":     {"server: {listen: 0.0.0.0:80}\n" + minimal, "api_keys: is required when listen is not a loopback address"},
+		"all addresses":     {"server: {listen: ':80'}\n" + minimal, "api_keys: is required"},
+		"admin, no keys":    {"server: {admin_listen: 10.0.0.1:80}\n" + minimal, "admin_listen is not a loopback address"},
+		"address":           {"server: {listen: localhost}\n" + minimal, "must be host:port"},
+		"port":              {"server: {listen: '127.0.0.1:99999'}\n" + minimal, "must be host:port"},
+		"tls half":          {"server: {tls: {cert_file: a}}\n" + minimal, "must have both cert_file and key_file"},
+		"size":              {"server: {max_body: 16MB}\n" + minimal, "must be a size such as 16MiB"},
+		"size list":         {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
+		"bad sha":           {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
+		"scope":             {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [root]}]}\n" + minimal, "must be one of filter, read, admin"},
+		"stranger's limit":  {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
+		"redis addrs":       {minimal + "store: {kind: redis}\n", "redis.addrs: is required"},
+		"password":          {minimal + "store: {kind: redis, redis: {addrs: ['a:1'], password: hunter2}}\n", "CAPPER_REDIS_PASSWORD"},
+		"acks":              {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be a whole number"},
+		"merge key":         {minimal + "log:\n  <<: {level: info}\n", "merge keys are not supported"},
+		"alias of nothing":  {minimal + "log: *a\n", "names no anchor"},
+		"tag":               {minimal + "log: !!map {}\n", "tags such as"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse("f", []byte(c.yaml))
+			var faults *Faults
+			require.True(t, errors.As(err, &faults), "%v", err)
+			require.Contains(t, err.Error(), c.want)
+			require.NotContains(t, err.Error(), "hunter2")
+		})
+	}
+}
+
+func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("capper.yaml", []byte(strings.Join([]string{
+		"server: {listen: nowhere}",
+		"segments: {source: d, refresh: 5}",
+		"channels: {push: 1, email: 1}",
+		"limits:",
+		"  default: {daily: -3, wekly: 2}",
+		"  segments:",
+		"    vip:",
+		"      - {name: gap, max: 1, window: 0s}",
+		"      - {name: gap, max: x}",
+	}, "\n")))
+	require.EqualError(t, err, strings.Join([]string{
+		`capper.yaml:1:18: server.listen: must be host:port, port 0 to 65535, got "nowhere"`,
+		`capper.yaml:2:32: segments.refresh: must be a duration such as 30s or 24h, got 5`,
+		`capper.yaml:3:28: channels.email: must be a number of its own: 1 is that of "push"`,
+		`capper.yaml:5:20: limits.default.daily: must be 0 to 1000, got -3`,
+		`capper.yaml:5:24: limits.default.wekly: is not a known key; did you mean "weekly"?`,
+		`capper.yaml:8:37: limits.segments.vip[0].window: must be at least 1s, got 0s`,
+		`capper.yaml:9:9: limits.segments.vip[1]: must have exactly one of window and calendar`,
+		`capper.yaml:9:9: limits.segments.vip[1]: must have a name of its own in the segment: "gap" is given twice`,
+		`capper.yaml:9:26: limits.segments.vip[1].max: must be a whole number, got "x"`,
+	}, "\n"))
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(minimal)
+	f.Add(full)
+	f.Fuzz(func(t *testing.T, yaml string) {
+		c, err := Parse("f", []byte(yaml))
+		require.True(t, (c == nil) != (err == nil))
+		if c != nil {
+			require.NotEmpty(t, c.Segments.Source)
+			require.Positive(t, c.Policy.Retention())
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+func (s *Segments) read(v value) {
+	given := v.object(map[string]field{
+		"source":    source(&s.Source),
+		"refresh":   duration(&s.Refresh, 100*time.Millisecond, 24*time.Hour),
+		"cache_dir": text(&s.CacheDir),
+		"s3": func(v value) {
+			var pathStyle bool
+			given := v.object(map[string]field{
+				"endpoint": endpoint(&s.S3.Endpoint), "region": text(&s.S3.Region), "path_style": boolean(&pathStyle),
+			})
+			if given["path_style"] {
+				s.S3.PathStyle = &pathStyle
+			}
+		},
+	})
+	if !given["source"] {
+		v.fault("source: is required: a directory or s3://bucket/prefix")
+	}
+}
+
+func source(to *string) field {
+	return func(v value) {
+		text(to)(v)
+		scheme, rest, found := strings.Cut(*to, "://")
+		bucket, _, _ := strings.Cut(rest, "/")
+		if found && (scheme != "s3" || bucket == "") {
+			v.fault("must be a directory or s3://bucket/prefix, got %q", *to)
+		}
+	}
+}
+
+func endpoint(to *string) field {
+	return func(v value) {
+		text(to)(v)
+		u, err := url.Parse(*to)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			v.fault("must be a URL such as https://s3.example.com, got %q", *to)
+		}
+	}
+}
+
+func (s *Store) read(v value) {
+	v.object(map[string]field{
+		"kind": oneOf(&s.Kind, Embedded, Redis),
+		"embedded": func(v value) {
+			v.object(map[string]field{
+				"path":       text(&s.Embedded.Path),
+				"cache_size": size(&s.Embedded.CacheSize, 1<<20, 1<<40),
+			})
+		},
+		"redis": s.Redis.read,
+	})
+	if s.Kind == Redis && len(s.Redis.Addrs) == 0 {
+		v.fault("redis.addrs: is required when kind is redis")
+	}
+}
+
+func (r *RedisStore) read(v value) {
+	v.object(map[string]field{
+		"addrs": func(v value) {
+			v.list(func(v value) {
+				var addr string
+				address(&addr)(v)
+				r.Addrs = append(r.Addrs, addr)
+			})
+			if len(r.Addrs) == 0 && v.isSequence() {
+				v.fault("must name a node")
+			}
+		},
+		"sentinel_master": text(&r.Master),
+		"username":        text(&r.Username),
+		"tls": func(v value) {
+			v.object(map[string]field{
+				"enabled": boolean(&r.TLS.Enabled), "ca_file": text(&r.TLS.CAFile), "server_name": text(&r.TLS.ServerName),
+			})
+		},
+		"replica_acks": func(v value) {
+			if s, ok := v.peek(); ok && s == "healthy" {
+				r.ReplicaAcks = HealthyReplicas
+				return
+			}
+			within(&r.ReplicaAcks, 0, 10)(v)
+		},
+		"clock_skew": duration(&r.ClockSkew, 0, time.Minute),
+		"password": func(v value) {
+			v.fault("must not be in the file: set CAPPER_REDIS_PASSWORD in the environment")
+		},
+	})
+}
