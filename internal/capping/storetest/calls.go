@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// together runs n filter calls at once and returns their verdicts.
+func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]capping.Verdict {
+	f.Helper()
+	verdicts, errs := make([][]capping.Verdict, n), make([]error, n)
+	var calls sync.WaitGroup
+	start := make(chan struct{})
+	for call := range n {
+		b := batch(call)
+		verdicts[call] = make([]capping.Verdict, len(b.Users))
+		calls.Go(func() {
+			<-start
+			errs[call] = f.store.Filter(context.Background(), b, verdicts[call])
+		})
+	}
+	close(start)
+	calls.Wait()
+	for _, err := range errs {
+		require.NoError(f, err)
+	}
+	return verdicts
+}
+
+// outcomes counts the outcomes of user i over all calls.
+func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
+	for call := range verdicts {
+		count[verdicts[call][i].Outcome]++
+	}
+	return count
+}
+
+func concurrentMessages(f *fixture) {
+	const calls = 8
+	for range 5 {
+		users := f.users(200)
+		backwards := slices.Clone(users)
+		slices.Reverse(backwards)
+		verdicts := f.together(calls, func(call int) *capping.Batch {
+			if call%2 == 1 { // opposite orders would deadlock a careless store
+				return f.batch(f.message(), backwards, daily(2), weekly(5))
+			}
+			return f.batch(f.message(), users, daily(2), weekly(5))
+		})
+		for call := 1; call < calls; call += 2 {
+			slices.Reverse(verdicts[call])
+		}
+		for i, user := range users {
+			require.Equal(f, [4]int{capping.Allowed: 2, capping.Denied: calls - 2}, outcomes(verdicts, i))
+			require.Equal(f, 2, f.log(user).Len())
+		}
+	}
+}
+
+func concurrentSameMessage(f *fixture) {
+	const calls = 6
+	for range 5 {
+		users, message := f.users(200), f.message()
+		verdicts := f.together(calls, func(int) *capping.Batch { return f.batch(message, users, daily(1)) })
+		for i, user := range users {
+			require.Equal(f, [4]int{capping.Allowed: 1, capping.Replayed: calls - 1}, outcomes(verdicts, i))
+			require.Equal(f, 1, f.log(user).Len())
+		}
+	}
+}
+
+func deadlinePassed(f *fixture) {
+	users, message := f.users(10), f.message()
+	f.all(f.filter(f.batch(message, users[:5])), capping.Allowed)
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	verdicts := make([]capping.Verdict, len(users))
+	require.Error(f, f.store.Filter(ctx, f.batch(f.message(), users), verdicts))
+	require.Equal(f, make([]capping.Verdict, len(users)), verdicts)
+	released := make([]capping.Released, len(users))
+	require.Error(f, f.store.Release(ctx, capping.TokenOf(message), users, released))
+	require.Equal(f, make([]capping.Released, len(users)), released)
+	require.Error(f, f.store.Erase(ctx, users[0]))
+	_, err := f.store.Log(ctx, users[0])
+	require.Error(f, err)
+	for i, user := range users {
+		require.Equal(f, i < 5, f.log(user).Len() == 1, "user %d", i)
+	}
+}
+
+func health(f *fixture) {
+	h := f.store.Health(context.Background())
+	require.Equal(f, "ok", h.State)
+	require.Empty(f, h.Error)
+	require.Contains(f, []string{"embedded", "redis"}, h.Kind)
+}

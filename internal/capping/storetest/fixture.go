@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
+
+// Clock is a clock that stands still between calls of Advance. It is safe for
+// concurrent use.
+type Clock struct{ millis atomic.Int64 }
+
+// NewClock is a clock that shows the real time, cut to its millisecond.
+func NewClock() *Clock {
+	c := new(Clock)
+	c.millis.Store(time.Now().UnixMilli())
+	return c
+}
+
+// Now is what the clock shows.
+func (c *Clock) Now() time.Time { return time.UnixMilli(c.millis.Load()) }
+
+// Instant is what the clock shows, in the unit of the logs.
+func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
+
+// Advance moves the clock on by d, whole milliseconds.
+func (c *Clock) Advance(d time.Duration) { c.millis.Add(d.Milliseconds()) }
+
+// fixture is one case's store, clock and names.
+type fixture struct {
+	*testing.T
+	store capping.Store
+	clock *Clock
+}
+
+func newFixture(t *testing.T, open Open) *fixture {
+	clock := NewClock()
+	return &fixture{t, open(t, clock.Now), clock}
+}
+
+// Users and message ids are never handed out twice by one process, and hardly
+// ever by two.
+var (
+	process   = rand.Uint64()
+	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
+	nextNames atomic.Uint64
+)
+
+// users is n neighbouring users that no other case has.
+func (f *fixture) users(n int) []capping.UserID {
+	first := nextUser.Add(uint32(n)) - uint32(n)
+	users := make([]capping.UserID, n)
+	for i := range users {
+		users[i] = first + uint32(i)
+	}
+	return users
+}
+
+func (f *fixture) user() capping.UserID { return f.users(1)[0] }
+
+// message is an id that no other case has.
+func (f *fixture) message() string {
+	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
+}
+
+// batch records a send without a channel to the users under the limits.
+func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
+	rules := make([]capping.Rule, len(limits))
+	for i := range limits {
+		rules[i] = limits[i].Rule(f.clock.Instant(), 0)
+	}
+	return &capping.Batch{
+		MessageID: message, Token: capping.TokenOf(message),
+		Users: users, Groups: make([]uint8, len(users)), Rules: [][]capping.Rule{rules},
+		Record: true, Retention: week,
+	}
+}
+
+// filter decides a batch and demands that every user is decided.
+func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
+	f.Helper()
+	verdicts := make([]capping.Verdict, len(b.Users))
+	require.NoError(f, f.store.Filter(context.Background(), b, verdicts))
+	for i, v := range verdicts {
+		require.NotEqual(f, capping.Unavailable, v.Outcome, "user %d", b.Users[i])
+	}
+	return verdicts
+}
+
+// send is filter for one user and a new message.
+func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
+	f.Helper()
+	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
+}
+
+// on is the batch as a send on the channel.
+func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
+	b.Channel = channel
+	return b
+}
+
+// only is filter for the single user of the batch.
+func (f *fixture) only(b *capping.Batch) capping.Verdict {
+	f.Helper()
+	return f.filter(b)[0]
+}
+
+// log is the user's log, checked.
+func (f *fixture) log(user capping.UserID) capping.Log {
+	f.Helper()
+	log, err := f.store.Log(context.Background(), user)
+	require.NoError(f, err)
+	require.NoError(f, log.Check())
+	return log
+}
+
+// live is the number of entries that a retention of a week still shows.
+func (f *fixture) live(user capping.UserID) int {
+	f.Helper()
+	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()
+}
+
+func (f *fixture) allowed(v capping.Verdict) {
+	f.Helper()
+	require.Equal(f, capping.Verdict{Outcome: capping.Allowed}, v)
+}
+
+func (f *fixture) replayed(v capping.Verdict) {
+	f.Helper()
+	require.Equal(f, capping.Verdict{Outcome: capping.Replayed}, v)
+}
+
+// denied demands a denial by the rule until the instant.
+func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
+	f.Helper()
+	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
+}
+
+// all demands one outcome of every verdict.
+func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
+	f.Helper()
+	for i := range verdicts {
+		require.Equal(f, outcome, verdicts[i].Outcome, "verdict %d", i)
+	}
+}
+
+func rolling(name string, most int, window time.Duration, channels ...capping.Channel) capping.Limit {
+	return capping.Limit{Name: name, Max: most, Window: window, Channels: capping.ChannelSetOf(channels...)}
+}
+
+func daily(most int) capping.Limit  { return rolling("daily", most, day) }
+func weekly(most int) capping.Limit { return rolling("weekly", most, week) }
+
+func after(i capping.Instant, d time.Duration) capping.Instant {
+	return i + capping.Instant(d.Milliseconds())
+}

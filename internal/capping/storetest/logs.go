@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+func (f *fixture) release(message string, users ...capping.UserID) []capping.Released {
+	f.Helper()
+	released := make([]capping.Released, len(users))
+	require.NoError(f, f.store.Release(context.Background(), capping.TokenOf(message), users, released))
+	return released
+}
+
+func release(f *fixture) {
+	user, kept, failed := f.user(), f.message(), f.message()
+	one := func(message string) capping.Verdict {
+		return f.only(f.batch(message, []capping.UserID{user}, daily(2)))
+	}
+	f.allowed(one(kept))
+	f.allowed(one(failed))
+	require.Equal(f, capping.Denied, f.send(user, daily(2)).Outcome)
+	require.Equal(f, []capping.Released{capping.ReleaseDone}, f.release(failed, user))
+	require.Equal(f, []capping.Released{capping.ReleaseAbsent}, f.release(failed, user))
+	require.Equal(f, []capping.Released{capping.ReleaseAbsent}, f.release(f.message(), user))
+	require.Equal(f, 1, f.log(user).Len())
+	f.allowed(one(failed)) // the same message again, as a new send
+	f.replayed(one(failed))
+	f.replayed(one(kept))
+	require.Equal(f, capping.Denied, f.send(user, daily(2)).Outcome)
+}
+
+func releaseMany(f *fixture) {
+	users, message := f.users(5000), f.message()
+	f.all(f.filter(f.batch(message, users[:4000], daily(1))), capping.Allowed)
+	f.all(f.filter(f.batch(f.message(), users[3000:], daily(2))), capping.Allowed)
+	for _, want := range []capping.Released{capping.ReleaseDone, capping.ReleaseAbsent} {
+		for i, got := range f.release(message, users...) {
+			if i >= 4000 {
+				require.Equal(f, capping.ReleaseAbsent, got, "user %d", i)
+				continue
+			}
+			require.Equal(f, want, got, "user %d", i)
+		}
+	}
+	require.Zero(f, f.log(users[0]).Len())
+	require.Equal(f, 1, f.log(users[3500]).Len())
+	verdicts := f.filter(f.batch(f.message(), users, daily(1)))
+	f.all(verdicts[:3000], capping.Allowed)
+	f.all(verdicts[3000:], capping.Denied)
+}
+
+func erase(f *fixture) {
+	users, message := f.users(3), f.message()
+	f.all(f.filter(f.batch(message, users, daily(1))), capping.Allowed)
+	for range 2 {
+		require.NoError(f, f.store.Erase(context.Background(), users[1]))
+		require.Zero(f, f.log(users[1]).Len())
+	}
+	verdicts := f.filter(f.batch(message, users, daily(1)))
+	f.replayed(verdicts[0])
+	f.allowed(verdicts[1])
+	f.replayed(verdicts[2])
+	require.NoError(f, f.store.Erase(context.Background(), f.user()))
+}
+
+func readBack(f *fixture) {
+	user := f.user()
+	require.Zero(f, f.log(user).Len())
+	var want []capping.Entry
+	for i := range 5 {
+		message, channel := f.message(), capping.Channel(i*60)
+		want = append(want, capping.Entry{At: f.clock.Instant(), Channel: channel, Token: capping.TokenOf(message)})
+		f.allowed(f.only(on(f.batch(message, []capping.UserID{user}, daily(9)), channel)))
+		f.clock.Advance(time.Duration(i) * 1234567 * time.Microsecond)
+	}
+	require.Equal(f, want, f.log(user).Entries())
+}
+
+func messages(f *fixture) {
+	bulk, small, never, preview := f.message(), f.message(), f.message(), f.message()
+	users := f.users(capping.BulkUsers)
+	f.all(f.filter(f.batch(bulk, users)), capping.Allowed)
+	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // within the burst of a new memory
+	ask := f.batch(preview, users)
+	ask.Record = false
+	f.filter(ask)
+	tokens := []capping.Token{
+		capping.TokenOf(never), capping.TokenOf(bulk), capping.TokenOf(preview), capping.TokenOf(small),
+	}
+	got, err := f.store.Messages(context.Background(), tokens)
+	require.NoError(f, err)
+	require.Equal(f, map[capping.Token]string{capping.TokenOf(bulk): bulk, capping.TokenOf(small): small}, got)
+	got, err = f.store.Messages(context.Background(), nil)
+	require.NoError(f, err)
+	require.Empty(f, got)
+}
+
+// An exempt flood keeps the newest LogBound sends of its channel and leaves
+// other channels alone.
+func logBound(f *fixture) {
+	const quiet, flooded = 1, 2
+	user, first, second := f.user(), f.message(), f.message()
+	one := []capping.UserID{user}
+	other := f.message()
+	f.allowed(f.only(on(f.batch(other, one), quiet)))
+	f.allowed(f.only(on(f.batch(first, one), flooded)))
+	f.allowed(f.only(on(f.batch(second, one), flooded)))
+	for range capping.LogBound - 2 {
+		f.clock.Advance(time.Millisecond)
+		f.allowed(f.only(on(f.batch(f.message(), one), flooded)))
+	}
+	f.replayed(f.only(on(f.batch(first, one), flooded)))
+	require.Equal(f, capping.LogBound+1, f.log(user).Len())
+	f.clock.Advance(time.Millisecond)
+	f.allowed(f.only(on(f.batch(f.message(), one), flooded)))
+	require.Equal(f, capping.LogBound+1, f.log(user).Len())
+	f.replayed(f.only(on(f.batch(second, one), flooded)))
+	f.replayed(f.only(on(f.batch(other, one), quiet)))
+	full := rolling("full", capping.LogBound, day, flooded)
+	require.Equal(f, capping.Denied, f.only(on(f.batch(f.message(), one, full), flooded)).Outcome)
+	f.allowed(f.only(on(f.batch(first, one), flooded))) // pushed out, hence a new send
+}
+
+// What no window can see any more is gone from storage once the log is
+// written again.
+func expiredLeave(f *fixture) {
+	user := f.user()
+	for range 4 {
+		f.allowed(f.send(user, daily(9)))
+	}
+	f.clock.Advance(week)
+	f.allowed(f.send(user, daily(9)))
+	require.Equal(f, 1, f.log(user).Len())
+	// A shorter retention, as after a change of configuration, forgets sooner.
+	f.clock.Advance(day)
+	short := f.batch(f.message(), []capping.UserID{user}, daily(1))
+	short.Retention = day
+	f.allowed(f.only(short))
+	require.Equal(f, 1, f.log(user).Len())
+}

@@ -1,0 +1,127 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// send is one recorded send of the model.
+type send struct {
+	at      time.Time
+	channel capping.Channel
+	message string
+}
+
+// window is one limit of the model: rolling, or from start to until.
+type window struct {
+	most         int
+	length       time.Duration // rolling when set
+	start, until time.Time
+	channels     []capping.Channel // none: all
+}
+
+// model is the naive oracle: all sends of all users, none ever removed but by
+// release and erase.
+type model struct {
+	retention time.Duration
+	sends     map[capping.UserID][]send
+}
+
+// counts is how many sends the window counts when it is asked at a time.
+func (w window) counts(sends []send, at time.Time) (n int) {
+	for _, s := range sends {
+		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
+			continue
+		}
+		if w.length > 0 && at.Sub(s.at) < w.length {
+			n++
+		}
+		if w.length == 0 && at.Before(w.until) && !s.at.Before(w.start) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
+
+// remembered is the user's sends that are younger than the retention.
+func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
+	for _, s := range m.sends[user] {
+		if at.Sub(s.at) < m.retention {
+			sends = append(sends, s)
+		}
+	}
+	return sends
+}
+
+// answer is what the model says of one user. until is set with Denied: the
+// first instant at which all windows have a free slot; zero: never.
+type answer struct {
+	outcome capping.Outcome
+	until   time.Time
+}
+
+func (m *model) ask(user capping.UserID, message string, windows []window, at time.Time) answer {
+	sends := m.remembered(user, at)
+	for _, s := range sends {
+		if message != "" && s.message == message {
+			return answer{outcome: capping.Replayed}
+		}
+	}
+	if allFree(windows, sends, at) {
+		return answer{outcome: capping.Allowed}
+	}
+	return answer{capping.Denied, firstFree(windows, sends, at)}
+}
+
+func allFree(windows []window, sends []send, at time.Time) bool {
+	for _, w := range windows {
+		if !w.free(sends, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstFree tries every instant at which anything can change, in order.
+func firstFree(windows []window, sends []send, now time.Time) time.Time {
+	var changes []time.Time
+	for _, w := range windows {
+		if w.length == 0 {
+			changes = append(changes, w.until)
+		}
+		for _, s := range sends {
+			changes = append(changes, s.at.Add(w.length))
+		}
+	}
+	slices.SortFunc(changes, time.Time.Compare)
+	for _, at := range changes {
+		if at.After(now) && allFree(windows, sends, at) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
+
+// release removes the message's sends: remembered tells whether one was
+// younger than the retention, known whether there was any.
+func (m *model) release(user capping.UserID, message string, at time.Time) (remembered, known bool) {
+	var kept []send
+	for _, s := range m.sends[user] {
+		if s.message != message {
+			kept = append(kept, s)
+			continue
+		}
+		known = true
+		remembered = remembered || at.Sub(s.at) < m.retention
+	}
+	m.sends[user] = kept
+	return remembered, known
+}
+
+func (m *model) erase(user capping.UserID) { delete(m.sends, user) }

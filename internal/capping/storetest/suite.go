@@ -1,0 +1,64 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// Open opens the store under test for one case. The store stamps sends with
+// the clock, which starts at the real time and never moves back. Open closes
+// the store through t.Cleanup.
+type Open func(t *testing.T, clock func() time.Time) capping.Store
+
+// Run runs the suite. It returns when all cases, which run in parallel, have
+// ended.
+func Run(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
+	t.Run("store", func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(newFixture(t, open))
+			})
+		}
+	})
+}
+
+var cases = []struct {
+	name string
+	run  func(f *fixture)
+}{
+	{"a rolling window is half-open to the millisecond", rollingWindow},
+	{"daily and weekly are judged together", dailyAndWeekly},
+	{"a denial records nothing", denialRecordsNothing},
+	{"the denial names the limit that frees a slot last", lastLimitNamed},
+	{"retry_at is exact", freesAtExact},
+	{"the same message id counts once", sameMessageOnce},
+	{"messages of one millisecond all count", sameMillisecond},
+	{"a message id is a new send after retention", replayEndsWithRetention},
+	{"limits over channels", channels},
+	{"calendar limits", calendar},
+	{"no limit denies nobody", uncapped},
+	{"max 0 denies always", maxZero},
+	{"exempt sends are recorded", exempt},
+	{"each group has its own limits", groups},
+	{"preview writes nothing", preview},
+	{"preview as of a later instant", previewAt},
+	{"release gives the slot back", release},
+	{"release of many users", releaseMany},
+	{"erase", erase},
+	{"logs are read back", readBack},
+	{"message ids are remembered", messages},
+	{"logs are bounded by channel", logBound},
+	{"expired sends leave the log", expiredLeave},
+	{"neighbouring users are independent", neighbours},
+	{"users 0 and 4294967295", extremeUsers},
+	{"an empty batch", emptyBatch},
+	{"100,000 users", largeBatch},
+	{"concurrent messages never exceed max", concurrentMessages},
+	{"concurrent calls of one message record once", concurrentSameMessage},
+	{"a passed deadline leaves all unavailable", deadlinePassed},
+	{"health", health},
+	{"random histories agree with the naive model", randomHistories},
+}
