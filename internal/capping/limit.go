@@ -1,6 +1,9 @@
 package capping
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Calendar is the unit of a calendar window. The zero value is none: the
 // window is rolling.
@@ -109,4 +112,24 @@ func startOfDay(y int, m time.Month, d int, location *time.Location) Instant {
 		t = end
 	}
 	return InstantOf(t)
+}
+
+// Span is the window as configuration writes it: "24h", "90m", "day" or "week".
+func (l *Limit) Span() string {
+	if l.Calendar != "" {
+		return string(l.Calendar)
+	}
+	return Span(l.Window)
+}
+
+// Span writes a duration without trailing units of zero: 24h, not 24h0m0s.
+func Span(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"capper/internal/capping"
 )
 
 // value is a node of the syntax tree with its path. Its methods note a fault
@@ -280,27 +282,15 @@ func duration(to *time.Duration, low, high time.Duration) field {
 		case err != nil:
 			v.fault("must be a duration such as 30s or 24h, got %s", v.describe())
 		case d < low:
-			v.fault("must be at least %s, got %s", short(low), s)
+			v.fault("must be at least %s, got %s", capping.Span(low), s)
 		case d > high:
-			v.fault("must be at most %s, got %s", short(high), s)
+			v.fault("must be at most %s, got %s", capping.Span(high), s)
 		case d%time.Millisecond != 0:
 			v.fault("must be whole milliseconds, got %s", s)
 		default:
 			*to = d
 		}
 	}
-}
-
-// short writes a duration without its trailing zero units: 24h, not 24h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 var sizePattern = regexp.MustCompile(`^([0-9]{1,9})(B|KiB|MiB|GiB)?$`)
