@@ -1,0 +1,48 @@
+# What a person would type. Each target installs what it needs below build/
+# (redis-server through apt or brew) and stops what it started.
+
+LISTEN ?= 127.0.0.1:8080
+MINUTES ?= 2
+SEED ?= 1
+FACTOR ?= 1
+
+.PHONY: build run test demo bench torture lint vulncheck cluster-up cluster-down s3-up s3-down clean
+
+build: ## both programs, into build/bin
+	go build -trimpath -o build/bin/ ./cmd/...
+
+run: build ## a service on the embedded store with sample segments, and a first campaign
+	LISTEN=$(LISTEN) scripts/run.sh
+
+test: ## every test, with the race detector, on a real cluster and a real S3 server
+	scripts/test.sh
+
+demo: build ## the whole system: S3, a 3+3 cluster, segmentbuild, capper, blasts of a million users
+	scripts/demo.sh
+
+bench: ## both sides of every figure in the README; FACTOR=10 for a tenth of the sizes
+	FACTOR=$(FACTOR) scripts/bench.sh
+
+torture: ## faults at random: make torture MINUTES=2 SEED=1
+	MINUTES=$(MINUTES) SEED=$(SEED) scripts/torture.sh
+
+lint: ## gofmt, vet, staticcheck
+	scripts/lint.sh
+
+vulncheck: ## known vulnerabilities; needs the network's vulnerability database
+	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
+cluster-up: ## a 3+3 Redis Cluster in build/cluster
+	scripts/cluster.sh up build/cluster
+
+cluster-down:
+	scripts/cluster.sh down build/cluster
+
+s3-up: ## an S3 server in build/s3
+	scripts/s3.sh up build/s3
+
+s3-down:
+	scripts/s3.sh down build/s3
+
+clean:
+	rm -rf build
