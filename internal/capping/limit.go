@@ -102,14 +102,23 @@ func (l *Limit) period(now Instant) (start, until Instant) {
 }
 
 // startOfDay is the first instant of a day. Where clocks skip midnight,
-// time.Date may answer with an hour of the day before; the day then begins at
-// the change, the only one within the next hours.
+// time.Date may answer with an hour of the day before: the day then begins at
+// the change. Where clocks go back to midnight, it may answer with the second
+// midnight of two: the day began at the first.
 func startOfDay(y int, m time.Month, d int, location *time.Location) Instant {
 	t := time.Date(y, m, d, 0, 0, 0, 0, location)
 	day := time.Date(y, m, d, 12, 0, 0, 0, location).Day()
+	change, next := t.ZoneBounds()
 	if t.Day() != day {
-		_, end := t.ZoneBounds()
-		t = end
+		return InstantOf(next)
+	}
+	if !change.IsZero() {
+		_, before := change.Add(-1).Zone()
+		_, after := t.Zone()
+		first := t.Add(time.Duration(after-before) * time.Second)
+		if first.Before(change) && first.Day() == day {
+			t = first
+		}
 	}
 	return InstantOf(t)
 }
