@@ -32,7 +32,6 @@ type Server struct {
 	APIKeys       []APIKey             // api_keys: who may call; none: anyone who reaches the loopback address
 	RateLimit     RateLimit            // rate_limits.default: of each client without one of its own; zero: none
 	ClientLimits  map[string]RateLimit // rate_limits.clients
-	MaxHeaderSize int                  // max_header: bytes of a request's header; default 16KiB
 
 	clientKeys []value // keys of rate_limits.clients, checked when api_keys are known
 }

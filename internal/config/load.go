@@ -27,7 +27,7 @@ func defaults(version string) *Config {
 		Server: Server{
 			Listen: "127.0.0.1:8080", CallTimeout: 5 * time.Second, StopTimeout: 20 * time.Second,
 			MaxJSONUsers: 100_000, MaxBitmap: 1_000_000, MaxBody: 16 << 20, MaxInFlight: 4_000_000,
-			MaxHeaderSize: 16 << 10, ClientLimits: map[string]RateLimit{},
+			ClientLimits: map[string]RateLimit{},
 		},
 		Segments: Segments{Refresh: 30 * time.Second, CacheDir: "var/cache"},
 		Store: Store{

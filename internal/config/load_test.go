@@ -27,7 +27,6 @@ server:
   max_bitmap_users: 20
   max_body: 1MiB
   max_in_flight_users: 30
-  max_header: 8KiB
   api_keys:
     - {client: crm, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
   rate_limits:
@@ -89,7 +88,6 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
 	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
 	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
-	require.Equal(t, 8<<10, c.Server.MaxHeaderSize)
 	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
 	require.False(t, *c.Segments.S3.PathStyle)
 	require.Equal(t, 1, c.Store.Redis.ReplicaAcks)

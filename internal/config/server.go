@@ -10,7 +10,6 @@ import (
 )
 
 func (s *Server) read(v value) {
-	header := int64(s.MaxHeaderSize)
 	v.object(map[string]field{
 		"listen":              address(&s.Listen),
 		"admin_listen":        address(&s.AdminListen),
@@ -21,11 +20,9 @@ func (s *Server) read(v value) {
 		"max_bitmap_users":    within(&s.MaxBitmap, 1, 10_000_000),
 		"max_body":            size(&s.MaxBody, 1<<10, 1<<30),
 		"max_in_flight_users": within(&s.MaxInFlight, 1, 1_000_000_000),
-		"max_header":          size(&header, 4<<10, 1<<20),
 		"api_keys":            s.readKeys,
 		"rate_limits":         s.readRateLimits,
 	})
-	s.MaxHeaderSize = int(header)
 	for _, at := range s.clientKeys {
 		client := at.node.GetToken().Value
 		if !slices.ContainsFunc(s.APIKeys, func(k APIKey) bool { return k.Client == client }) {
