@@ -1,0 +1,243 @@
+package server
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"capper/internal/capping"
+)
+
+// milliseconds is RFC 3339 with milliseconds, as all times of answers are
+// written, in UTC.
+const milliseconds = "2006-01-02T15:04:05.000Z07:00"
+
+// answer writes the response of a filter call by appending: no reflection, no
+// value per user.
+type answer struct {
+	out     []byte
+	scratch []byte // of bitmaps
+	users   []capping.UserID
+	d       *capping.Decisions
+	t       *tally
+	r       *filterRequest
+}
+
+// filterAnswer appends the response to dst.
+func filterAnswer(dst []byte, r *filterRequest, d *capping.Decisions, t *tally) []byte {
+	a := &answer{out: dst, d: d, t: t, r: r}
+	a.raw(`{`)
+	if r.bitmap {
+		a.bitmaps()
+	} else {
+		a.lists()
+	}
+	if r.waves {
+		a.waves()
+	}
+	a.summary()
+	a.raw(`,"generation":`).text(d.Generation)
+	a.raw(`,"config_version":`).text(d.Policy.Version)
+	a.raw("}\n")
+	return a.out
+}
+
+func (a *answer) raw(s string) *answer {
+	a.out = append(a.out, s...)
+	return a
+}
+
+func (a *answer) number(n int) *answer {
+	a.out = strconv.AppendInt(a.out, int64(n), 10)
+	return a
+}
+
+func (a *answer) text(s string) *answer {
+	a.out = appendText(a.out, s)
+	return a
+}
+
+// appendText appends s as a JSON string.
+func appendText(dst []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil { // a string always encodes
+		quoted = []byte(`""`)
+	}
+	return append(dst, quoted...)
+}
+
+func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o == capping.Replayed }
+func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
+func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
+
+// lists writes the decisions of a request with user_ids.
+func (a *answer) lists() {
+	a.raw(`"allowed":`).list(a.pick(a.t.allowed, isAllowed))
+	a.raw(`,"replayed":`).list(a.pick(a.t.replayed, isReplayed))
+	if !a.r.counts {
+		a.raw(`,"denied":[`).denials()
+		a.raw(`]`)
+	}
+	a.raw(`,"unavailable":`).list(a.pick(a.t.unavailable, isUnavailable))
+}
+
+// bitmaps writes the decisions of a request with users_bitmap.
+func (a *answer) bitmaps() {
+	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.t.allowed, isAllowed))
+	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.t.replayed, isReplayed))
+	if !a.r.counts {
+		a.raw(`,"denied_bitmaps":{`).deniedBitmaps()
+		a.raw(`}`)
+	}
+	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.t.unavailable, isUnavailable))
+}
+
+// pick is the n users with a matching outcome, in the order of the request.
+// The next call overwrites it.
+func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
+	if n == len(a.d.Users) {
+		return a.d.Users
+	}
+	a.users = a.users[:0]
+	if n == 0 {
+		return a.users
+	}
+	for i, v := range a.d.Verdicts {
+		if match(v.Outcome) {
+			a.users = append(a.users, a.d.Users[i])
+		}
+	}
+	return a.users
+}
+
+func (a *answer) list(users []capping.UserID) *answer {
+	a.out = append(a.out, '[')
+	a.out = appendIDs(a.out, users)
+	a.out = append(a.out, ']')
+	return a
+}
+
+func appendIDs(dst []byte, users []capping.UserID) []byte {
+	for i, user := range users {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(user), 10)
+	}
+	return dst
+}
+
+func (a *answer) bitmap(users []capping.UserID) *answer {
+	a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
+	return a
+}
+
+// denials writes each denied user. What is the same for all users of a limit
+// and segment is made once.
+func (a *answer) denials() {
+	texts := make([][]string, len(a.d.Names)+1)
+	var clock clockFace
+	first := true
+	for i, v := range a.d.Verdicts {
+		if v.Outcome != capping.Denied {
+			continue
+		}
+		if !first {
+			a.out = append(a.out, ',')
+		}
+		first = false
+		a.out = append(a.out, `{"user_id":`...)
+		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
+		a.out = append(a.out, a.denialText(texts, i)...)
+		a.out = clock.append(a.out, v.FreesAt)
+		a.out = append(a.out, '}')
+	}
+}
+
+func (a *answer) denialText(texts [][]string, i int) string {
+	code, rule := a.d.Codes[i], int(a.d.Verdicts[i].Rule)
+	for rule >= len(texts[code]) {
+		texts[code] = append(texts[code], "")
+	}
+	if texts[code][rule] == "" {
+		limit := a.d.Limit(i)
+		text := appendText([]byte(`,"segment":`), segmentName(a.d.Segment(i)))
+		text = appendText(append(text, `,"limit":`...), limit.Name)
+		text = strconv.AppendInt(append(text, `,"max":`...), int64(limit.Max), 10)
+		texts[code][rule] = string(append(text, `,"retry_at":`...))
+	}
+	return texts[code][rule]
+}
+
+// deniedBitmaps writes the denied users by the name of their limit.
+func (a *answer) deniedBitmaps() {
+	for i, limit := range a.t.byLimit() {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.users = a.users[:0]
+		for i, v := range a.d.Verdicts {
+			if v.Outcome == capping.Denied && a.d.Limit(i).Name == limit.name {
+				a.users = append(a.users, a.d.Users[i])
+			}
+		}
+		a.text(limit.name).raw(`:`).bitmap(a.users)
+	}
+}
+
+func (a *answer) summary() {
+	t := a.t
+	a.raw(`,"summary":{"requested":`).number(t.requested + a.r.duplicates)
+	a.raw(`,"allowed":`).number(t.allowed)
+	a.raw(`,"denied":{`)
+	for i, c := range t.byLimit() {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(c.name).raw(`:`).number(c.users)
+	}
+	a.raw(`},"unavailable":`).number(t.unavailable)
+	a.raw(`,"duplicates":`).number(a.r.duplicates)
+	a.raw(`,"replayed":`).number(t.replayed)
+	a.raw(`,"segments":{`)
+	for i, c := range t.bySegment(a.d.Names) {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(c.name).raw(`:{"requested":`).number(c.requested).raw(`,"allowed":`).number(c.allowed).raw(`}`)
+	}
+	a.raw(`}}`)
+}
+
+// clockFace writes instants, and remembers the day of the last one: a day's
+// date is the dear part.
+type clockFace struct {
+	day  int64 // since the instant 0, plus 1; 0: none yet
+	date [len("2006-01-02T")]byte
+}
+
+const millisPerDay = 24 * 60 * 60 * 1000
+
+// append appends an instant as a JSON string; Never, the instant of what no
+// waiting helps, is null.
+func (c *clockFace) append(dst []byte, at capping.Instant) []byte {
+	if at >= capping.Never {
+		return append(dst, "null"...)
+	}
+	if day := int64(at)/millisPerDay + 1; day != c.day {
+		c.day = day
+		copy(c.date[:], at.Time().Format("2006-01-02T"))
+	}
+	ms := int(int64(at) % millisPerDay)
+	dst = append(dst, '"')
+	dst = append(dst, c.date[:]...)
+	dst = append(appendTwo(dst, ms/3600000), ':')
+	dst = append(appendTwo(dst, ms/60000%60), ':')
+	dst = append(appendTwo(dst, ms/1000%60), '.')
+	dst = append(dst, byte('0'+ms/100%10))
+	dst = appendTwo(dst, ms%100)
+	return append(dst, 'Z', '"')
+}
+
+func appendTwo(dst []byte, n int) []byte {
+	return append(dst, byte('0'+n/10), byte('0'+n%10))
+}

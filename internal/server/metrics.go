@@ -1,0 +1,76 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are what is counted of calls. All labels come from closed sets:
+// routes, statuses, outcomes, and the names of segments and limits.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	users    *prometheus.CounterVec
+}
+
+func newMetrics(registerer prometheus.Registerer, users *flight) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_http_requests_total", Help: "Requests by route and status.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "capper_http_request_seconds", Help: "Time from the request's header to the end of the answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"route"}),
+		users: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_users_total",
+			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
+		}, []string{"outcome", "segment", "limit"}),
+	}
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_in_flight_users", Help: "Users of the calls being decided.",
+	}, func() float64 { return float64(users.now.Load()) })
+	var faults []error
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.users, inFlight} {
+		faults = append(faults, registerer.Register(c))
+	}
+	return m, errors.Join(faults...)
+}
+
+func (m *metrics) request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (m *metrics) decisions(t *tally, names []string) {
+	name := func(code int) string {
+		if code == 0 {
+			return noSegment
+		}
+		return segmentName(names[code-1])
+	}
+	for code, s := range t.byCode {
+		m.add("allowed", name(code), "", s.allowed-s.replayed)
+		m.add("replayed", name(code), "", s.replayed)
+		m.add("unavailable", name(code), "", s.unavailable)
+	}
+	for _, d := range t.denials {
+		m.add("denied", name(int(d.code)), d.limit.Name, d.users)
+	}
+}
+
+func (m *metrics) add(outcome, segment, limit string, users int) {
+	if users > 0 {
+		m.users.WithLabelValues(outcome, segment, limit).Add(float64(users))
+	}
+}
+
+// scrape serves GET /metrics.
+func (s *Server) scrape(c *call) error {
+	promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
+	return nil
+}

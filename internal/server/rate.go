@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Rate is how many users a client may have decided.
+type Rate struct {
+	UsersPerSecond int // 0: unlimited
+	Burst          int // users at once after a pause, and so the largest batch; 0: UsersPerSecond
+}
+
+func (r Rate) check() error {
+	if r.UsersPerSecond < 0 || r.Burst < 0 {
+		return errors.New("users per second and burst must not be negative")
+	}
+	if r.UsersPerSecond == 0 && r.Burst > 0 {
+		return errors.New("a burst needs users per second")
+	}
+	return nil
+}
+
+func (r Rate) burst() int {
+	if r.Burst == 0 {
+		return r.UsersPerSecond
+	}
+	return r.Burst
+}
+
+// Limiter keeps the rates of clients. It is safe for concurrent use.
+type Limiter interface {
+	// Allow takes users from the client's budget, or takes nothing and
+	// answers Allowed false. users is at most the burst. It returns within
+	// the deadline of ctx.
+	Allow(ctx context.Context, client string, rate Rate, users int) (RateResult, error)
+}
+
+// RateResult is a client's budget after a call.
+type RateResult struct {
+	Allowed    bool
+	Remaining  int           // users that could be decided at once now
+	RetryAfter time.Duration // Allowed false: when the same call can be
+	ResetAfter time.Duration // when the whole burst is there again
+}
+
+// localLimiter is the generic cell rate algorithm: a client's whole state is
+// one instant, at which its budget will be full again.
+type localLimiter struct {
+	clock func() time.Time
+	mu    sync.Mutex
+	full  map[string]time.Time
+}
+
+var _ Limiter = (*localLimiter)(nil)
+
+// NewLimiter is a limiter in memory: each process that uses one has budgets of
+// its own. Clients are those of the configuration, so it stays small.
+func NewLimiter(clock func() time.Time) Limiter {
+	return &localLimiter{clock: clock, full: map[string]time.Time{}}
+}
+
+func (l *localLimiter) Allow(_ context.Context, client string, rate Rate, users int) (RateResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	full := l.full[client]
+	if full.Before(now) {
+		full = now
+	}
+	perUser := float64(time.Second) / float64(rate.UsersPerSecond)
+	cost := time.Duration(float64(users) * perUser)
+	burst := time.Duration(float64(rate.burst()) * perUser)
+	after := full.Add(cost).Sub(now)
+	result := RateResult{Allowed: after <= burst}
+	if result.Allowed {
+		full = full.Add(cost)
+		l.full[client] = full
+	} else {
+		result.RetryAfter = after - burst
+	}
+	result.ResetAfter = full.Sub(now)
+	result.Remaining = max(0, int(float64(burst-result.ResetAfter)/perUser+1e-6))
+	return result, nil
+}
+
+// admit takes the users from the client's budget, and says in headers what is
+// left of it. A failing limiter does not stop the calls: the process' own
+// takes over until it works again.
+func (s *Server) admit(c *call, field string, users int) error {
+	a := s.access.Load()
+	rate, ok := a.Rates[c.client]
+	if !ok {
+		rate = a.Rate
+	}
+	if rate.UsersPerSecond == 0 {
+		return nil
+	}
+	if users > rate.burst() {
+		return fieldFailure(CodeTooLarge, field, "%d users, more than the burst of this client, %d: split the batch",
+			users, rate.burst())
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), time.Second)
+	defer cancel()
+	result, err := s.limiter.Allow(ctx, c.client, rate, users)
+	if err != nil {
+		s.log.Warn("rate limiter failed, using this process' own", "error", err)
+		if result, err = s.fallback.Allow(ctx, c.client, rate, users); err != nil {
+			return err
+		}
+	}
+	writeRate(c.w.Header(), rate, result)
+	if !result.Allowed {
+		f := fail(CodeRateLimited, "%d users are beyond the rate of this client (%d users per second, bursts of %d): %d would pass now",
+			users, rate.UsersPerSecond, rate.burst(), result.Remaining)
+		f.retryAfter = max(result.RetryAfter, time.Millisecond)
+		return f
+	}
+	return nil
+}
+
+func writeRate(h http.Header, rate Rate, result RateResult) {
+	for _, prefix := range []string{"RateLimit-", "X-RateLimit-"} {
+		h.Set(prefix+"Limit", strconv.Itoa(rate.burst()))
+		h.Set(prefix+"Remaining", strconv.Itoa(result.Remaining))
+		h.Set(prefix+"Reset", strconv.FormatInt(int64(math.Ceil(result.ResetAfter.Seconds())), 10))
+	}
+}

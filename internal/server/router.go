@@ -1,0 +1,151 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// call is one request on its way to an answer.
+type call struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	client string
+	id     string // path parameter
+}
+
+// handler answers a call, or returns the error to answer with. It writes
+// nothing before it is sure to return nil.
+type handler func(c *call) error
+
+// router finds the handler of a request. It is the only user of echo.
+type router struct {
+	s    *Server
+	echo *echo.Echo
+}
+
+func newRouter(s *Server) *router {
+	r := &router{s: s, echo: echo.New()}
+	r.echo.HTTPErrorHandler = r.unrouted
+	return r
+}
+
+func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.echo.ServeHTTP(w, req) }
+
+// handle routes a method and path to h for clients with the scope.
+func (r *router) handle(method, path string, scope Scope, h handler) {
+	r.route(method, path, func(*http.Request) Scope { return scope }, h)
+}
+
+// handleLocal is handle, but callers through loopback need no scope.
+func (r *router) handleLocal(method, path string, scope Scope, h handler) {
+	r.route(method, path, func(req *http.Request) Scope {
+		if arrivedLocally(req) {
+			return scopeNone
+		}
+		return scope
+	}, h)
+}
+
+// arrivedLocally reports whether the request came to a loopback address.
+func arrivedLocally(req *http.Request) bool {
+	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
+}
+
+func (r *router) route(method, path string, scope func(*http.Request) Scope, h handler) {
+	route := strings.ReplaceAll(path, ":id", "{id}")
+	r.echo.Add(method, path, func(c echo.Context) error {
+		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
+			if call.client, err = r.s.access.Load().client(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
+				return err
+			}
+			if query := call.r.URL.RawQuery; query != "" && strings.HasPrefix(path, "/v1/") {
+				return fail(CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", clip([]byte(query)))
+			}
+			return h(call)
+		})
+		return nil
+	})
+}
+
+// serve answers a call, measures it and reports what went wrong.
+func (r *router) serve(route string, c *call, h handler) {
+	start := time.Now()
+	status := http.StatusOK
+	if err := protect(h, c); err != nil {
+		f := asFailure(err)
+		status = statuses[f.Code]
+		f.write(c.w)
+		r.report(route, f)
+	} else if response, ok := c.w.(*echo.Response); ok {
+		status = response.Status
+	}
+	r.s.metrics.request(route, status, time.Since(start))
+}
+
+// protect turns a panic of h into an error.
+func protect(h handler, c *call) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if failed, ok := p.(error); ok && errors.Is(failed, http.ErrAbortHandler) {
+			panic(p)
+		}
+		err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}()
+	return h(c)
+}
+
+// report logs what operators should know of: our faults, not the callers'.
+func (r *router) report(route string, f *failure) {
+	switch {
+	case f.Code == CodeInternal:
+		r.s.log.Error("call failed", "route", route, "error", f.cause)
+	case f.Code == CodeUnavailable && f.cause != nil:
+		r.s.log.Warn("call not answered", "route", route, "error", f.cause)
+	}
+}
+
+// unrouted answers what no route matched.
+func (r *router) unrouted(err error, c echo.Context) {
+	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
+		var he *echo.HTTPError
+		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
+			return fail(CodeMethodNotAllowed, "%s %s: this path takes %s",
+				call.r.Method, clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
+		}
+		if errors.As(err, &he) && he.Code == http.StatusNotFound {
+			return fail(CodeNotFound, "%s: there is no such path", clip([]byte(call.r.URL.Path)))
+		}
+		return err
+	})
+}
+
+// profiles routes /debug/pprof.
+func (r *router) profiles() {
+	plain := func(h http.HandlerFunc) handler {
+		return func(c *call) error {
+			h(c.w, c.r)
+			return nil
+		}
+	}
+	r.handleLocal(http.MethodGet, "/debug/pprof/", ScopeAdmin, plain(pprof.Index))
+	r.handleLocal(http.MethodGet, "/debug/pprof/cmdline", ScopeAdmin, plain(pprof.Cmdline))
+	r.handleLocal(http.MethodGet, "/debug/pprof/profile", ScopeAdmin, plain(pprof.Profile))
+	r.handleLocal(http.MethodGet, "/debug/pprof/symbol", ScopeAdmin, plain(pprof.Symbol))
+	r.handleLocal(http.MethodGet, "/debug/pprof/trace", ScopeAdmin, plain(pprof.Trace))
+	r.handleLocal(http.MethodGet, "/debug/pprof/:id", ScopeAdmin, func(c *call) error {
+		pprof.Handler(c.id).ServeHTTP(c.w, c.r)
+		return nil
+	})
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
+)
+
+// Server answers the API. It is safe for concurrent use.
+type Server struct {
+	capper       *capping.Capper
+	segments     func() SegmentsStatus
+	configStatus func() ConfigStatus
+	log          *slog.Logger
+	gatherer     prometheus.Gatherer
+	metrics      *metrics
+	bounds       Bounds
+	limiter      Limiter
+	fallback     Limiter
+	clock        func() time.Time
+
+	access        atomic.Pointer[access]
+	ready         atomic.Bool
+	users         *flight
+	bytes         *flight
+	adminSeparate bool
+}
+
+// New is a server that is not ready yet: SetReady says when it is. It reports
+// what is missing in cfg and every fault of cfg.Access.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		capper: cfg.Capper, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
+		limiter: cfg.Limiter, fallback: NewLimiter(cfg.Clock), clock: cfg.Clock,
+		users:         &flight{bound: int64(cfg.Bounds.InFlightUsers)},
+		bytes:         &flight{bound: cfg.Bounds.InFlightBytes},
+		adminSeparate: cfg.AdminSeparate,
+	}
+	if s.metrics, err = newMetrics(cfg.Registerer, s.users); err != nil {
+		return nil, err
+	}
+	return s, s.SetAccess(cfg.Access)
+}
+
+// SetAccess puts new keys and rates in force for the calls that begin from now
+// on. A faulty one is refused whole: the error lists every fault, and the one
+// before stays.
+func (s *Server) SetAccess(a Access) error {
+	ready, err := newAccess(a)
+	if err != nil {
+		return err
+	}
+	s.access.Store(ready)
+	return nil
+}
+
+// SetReady says whether /readyz asks for calls. Calls are answered either way.
+func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
+
+// Public is the API, and with it /metrics and the admin calls unless they have
+// a listener of their own.
+func (s *Server) Public() http.Handler {
+	r := newRouter(s)
+	r.handle(http.MethodPost, "/v1/filter", ScopeFilter, s.filter)
+	r.handle(http.MethodPost, "/v1/release", ScopeFilter, s.release)
+	r.handle(http.MethodGet, "/v1/users/:id", ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/limits", ScopeRead, s.limits)
+	r.handle(http.MethodGet, "/v1/status", ScopeRead, s.status)
+	s.common(r)
+	if !s.adminSeparate {
+		r.handle(http.MethodDelete, "/v1/users/:id", ScopeAdmin, s.erase)
+		r.handle(http.MethodGet, "/metrics", ScopeRead, s.scrape)
+	}
+	return r
+}
+
+// Admin is the calls of operators, for a listener of their own. Metrics and
+// profiles are open to whoever reaches it through loopback; elsewhere they need
+// a key, like all the rest.
+func (s *Server) Admin() http.Handler {
+	r := newRouter(s)
+	r.handle(http.MethodDelete, "/v1/users/:id", ScopeAdmin, s.erase)
+	r.handle(http.MethodGet, "/v1/users/:id", ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/limits", ScopeRead, s.limits)
+	r.handle(http.MethodGet, "/v1/status", ScopeRead, s.status)
+	s.common(r)
+	r.handleLocal(http.MethodGet, "/metrics", ScopeRead, s.scrape)
+	r.profiles()
+	return r
+}
+
+func (s *Server) common(r *router) {
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r.handle(method, "/healthz", scopeNone, s.alive)
+		r.handle(method, "/readyz", scopeNone, s.readiness)
+		r.handle(method, "/openapi.yaml", scopeNone, s.description)
+	}
+}
+
+// callContext bounds a call to the store. It does not end when the caller
+// goes: what has begun is finished, and the caller asks again with the same
+// message id.
+func (s *Server) callContext(r *http.Request, users int) (context.Context, context.CancelFunc) {
+	timeout := s.bounds.CallTimeout + time.Duration(users)*s.bounds.CallTimeoutPerUser
+	return context.WithTimeout(context.WithoutCancel(r.Context()), timeout)
+}
+
+// enter admits a call's users: the client's rate, and the bound of all calls.
+func (s *Server) enter(c *call, a *audience) (leave func(), err error) {
+	field := "user_ids"
+	if a.bitmap {
+		field = "users_bitmap"
+	}
+	n := int64(len(a.users))
+	if !s.users.enter(n) {
+		return nil, overloaded("too many users are being decided")
+	}
+	if err := s.admit(c, field, len(a.users)); err != nil {
+		s.users.leave(n)
+		return nil, err
+	}
+	return func() { s.users.leave(n) }, nil
+}

@@ -1,0 +1,275 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/server"
+)
+
+// testClock is a clock that stands still until it is moved.
+type testClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *testClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *testClock) Set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func (c *testClock) Add(d time.Duration) { c.Set(c.Now().Add(d)) }
+
+// testSegments are segments given as ranges of ids.
+type testSegments struct {
+	names  []string
+	lookup func(user capping.UserID) uint8
+}
+
+func (s *testSegments) Generation() string { return "2026-11-20T080000Z-1" }
+func (s *testSegments) Names() []string    { return s.names }
+func (s *testSegments) Lookup(users []capping.UserID, codes []uint8) {
+	for i, user := range users {
+		codes[i] = s.lookup(user)
+	}
+}
+
+// byHundred puts users 0–99 in new, 100–199 in active, 200–299 in vip,
+// 300–399 in blocked, 400–499 in free; the rest is in no segment.
+func byHundred(user capping.UserID) uint8 {
+	if user < 500 {
+		return uint8(user/100) + 1
+	}
+	return 0
+}
+
+const (
+	push  capping.Channel = 1
+	email capping.Channel = 2
+)
+
+func testPolicy() *capping.Policy {
+	day, week := 24*time.Hour, 7*24*time.Hour
+	return &capping.Policy{
+		Version:  "policy-1",
+		Channels: map[string]capping.Channel{"push": push, "email": email, "sms": 3},
+		Default:  []capping.Limit{{Name: "daily", Max: 1, Window: day}, {Name: "weekly", Max: 3, Window: week}},
+		Segments: map[string][]capping.Limit{
+			"new":    {{Name: "daily", Max: 1, Window: day}, {Name: "weekly", Max: 3, Window: week}},
+			"active": {{Name: "daily", Max: 2, Window: day}, {Name: "weekly", Max: 7, Window: week}},
+			"vip": {
+				{Name: "push-gap", Max: 1, Window: 30 * time.Minute, Channels: capping.ChannelSetOf(push)},
+				{Name: "email-day", Max: 1, Calendar: capping.CalendarDay, Location: time.UTC, Channels: capping.ChannelSetOf(email)},
+			},
+			"blocked": {{Name: "never", Max: 0, Window: day}},
+			"free":    {},
+		},
+	}
+}
+
+// service is a server under test, called over HTTP.
+type service struct {
+	t      testing.TB
+	clock  *testClock
+	server *server.Server
+	http   *httptest.Server
+	capper *capping.Capper
+	key    string
+}
+
+var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
+
+// newService is a service over a store of its own; change may change the
+// configuration before the server is made.
+func newService(t testing.TB, change ...func(*server.Config)) *service {
+	t.Helper()
+	clock := &testClock{now: startOfTest}
+	return newServiceOver(t, openStore(t, clock.Now), clock, change...)
+}
+
+func newServiceOver(t testing.TB, store capping.Store, clock *testClock, change ...func(*server.Config)) *service {
+	t.Helper()
+	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, byHundred}
+	s := &service{t: t, clock: clock}
+	s.capper = capping.New(store, func() capping.Segments { return generation }, testPolicy(), clock.Now)
+	cfg := server.Config{Capper: s.capper, Clock: clock.Now}
+	for _, f := range change {
+		f(&cfg)
+	}
+	var err error
+	s.server, err = server.New(cfg)
+	require.NoError(t, err)
+	s.server.SetReady(true)
+	s.http = httptest.NewServer(s.server.Public())
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+// reply is an answer of the service.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (s *service) do(r *http.Request) reply {
+	s.t.Helper()
+	if s.key != "" {
+		r.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	response, err := s.http.Client().Do(r)
+	require.NoError(s.t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(s.t, err)
+	return reply{response.StatusCode, response.Header, body}
+}
+
+func (s *service) request(method, path, body string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, bytes.NewReader([]byte(body)))
+	require.NoError(s.t, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+func (s *service) call(method, path, body string) reply {
+	s.t.Helper()
+	return s.do(s.request(method, path, body))
+}
+
+func (s *service) get(path string) reply { return s.call(http.MethodGet, path, "") }
+
+func (s *service) post(path string, body any) reply {
+	s.t.Helper()
+	if text, ok := body.(string); ok {
+		return s.call(http.MethodPost, path, text)
+	}
+	encoded, err := json.Marshal(body)
+	require.NoError(s.t, err)
+	return s.call(http.MethodPost, path, string(encoded))
+}
+
+// filtered is the answer of a filter call.
+type filtered struct {
+	Allowed           []uint32
+	Replayed          []uint32
+	Denied            []denied
+	Unavailable       []uint32
+	AllowedBitmap     string            `json:"allowed_bitmap"`
+	ReplayedBitmap    string            `json:"replayed_bitmap"`
+	DeniedBitmaps     map[string]string `json:"denied_bitmaps"`
+	UnavailableBitmap string            `json:"unavailable_bitmap"`
+	Waves             []waved
+	Summary           summary
+	Generation        string
+	ConfigVersion     string `json:"config_version"`
+}
+
+type denied struct {
+	UserID  uint32 `json:"user_id"`
+	Segment string
+	Limit   string
+	Max     int
+	RetryAt *string `json:"retry_at"`
+}
+
+type waved struct {
+	From        string
+	ReadyAt     string   `json:"ready_at"`
+	UserIDs     []uint32 `json:"user_ids"`
+	UsersBitmap string   `json:"users_bitmap"`
+}
+
+type summary struct {
+	Requested, Allowed, Unavailable, Duplicates, Replayed int
+	Denied                                                map[string]int
+	Segments                                              map[string]struct{ Requested, Allowed int }
+}
+
+type fields map[string]any
+
+// filter calls POST /v1/filter, which must succeed.
+func (s *service) filter(body any) *filtered {
+	s.t.Helper()
+	r := s.post("/v1/filter", body)
+	require.Equal(s.t, http.StatusOK, r.status, string(r.body))
+	return decodeAs[filtered](s.t, r.body)
+}
+
+func decodeAs[T any](t testing.TB, body []byte) *T {
+	t.Helper()
+	var v T
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&v), string(body))
+	return &v
+}
+
+// failed is the answer of a refused call.
+type failed struct {
+	Error struct{ Code, Message, Field string }
+}
+
+func (r reply) failure(t testing.TB) *failed {
+	t.Helper()
+	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	return decodeAs[failed](t, r.body)
+}
+
+func bitmapText(t testing.TB, users ...uint32) string {
+	t.Helper()
+	b := roaring.BitmapOf(users...)
+	b.RunOptimize()
+	raw, err := b.ToBytes()
+	require.NoError(t, err)
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+func bitmapOf(t testing.TB, text string) []uint32 {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	b := roaring.New()
+	n, err := b.ReadFrom(bytes.NewReader(raw))
+	require.NoError(t, err)
+	require.EqualValues(t, len(raw), n)
+	require.NoError(t, b.Validate())
+	return b.ToArray()
+}
+
+func span(from, to uint32) (users []uint32) {
+	for user := from; user < to; user++ {
+		users = append(users, user)
+	}
+	return users
+}
+
+func keys[V any](m map[string]V) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"net/http"
+
+	"capper/internal/capping"
+)
+
+type explainAnswer struct {
+	UserID        capping.UserID   `json:"user_id"`
+	Segment       string           `json:"segment"`
+	Generation    string           `json:"generation"`
+	ConfigVersion string           `json:"config_version"`
+	Limits        []standingAnswer `json:"limits"`
+	Sends         []sendAnswer     `json:"sends"`
+}
+
+type standingAnswer struct {
+	limitAnswer
+	Used    int     `json:"used"`
+	RetryAt *string `json:"retry_at"` // null: a slot is free now, or max is 0
+}
+
+type sendAnswer struct {
+	At        string  `json:"at"`
+	Channel   *string `json:"channel"`    // null: sent without one
+	MessageID *string `json:"message_id"` // null: not remembered
+}
+
+// userID reads the id of a path: digits, without leading zeros.
+func userID(text string) (capping.UserID, error) {
+	if id, end := number([]byte(text), 0); end == len(text) && text != "" {
+		return id, nil
+	}
+	return 0, invalid("user_id", "%s is not a user id (0 to 4294967295)", clip([]byte(text)))
+}
+
+// explain serves GET /v1/users/{id}.
+func (s *Server) explain(c *call) error {
+	user, err := userID(c.id)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(c, "user_id", 1); err != nil {
+		return err
+	}
+	ctx, cancel := s.callContext(c.r, 1)
+	defer cancel()
+	e, err := s.capper.Explain(ctx, user)
+	if err != nil {
+		return storeFailure(err)
+	}
+	return writeJSON(c.w, explanationOf(user, e))
+}
+
+func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
+	names := channelNames(e.Policy)
+	answer := &explainAnswer{
+		UserID: user, Segment: segmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
+		Limits: []standingAnswer{}, Sends: []sendAnswer{},
+	}
+	for _, standing := range e.Standings {
+		row := standingAnswer{limitAnswer: limitOf(standing.Limit, names), Used: standing.Used}
+		if at := standing.FreesAt; at > 0 && at < capping.Never {
+			row.RetryAt = pointerTo(instantText(at))
+		}
+		answer.Limits = append(answer.Limits, row)
+	}
+	for _, entry := range e.Log.Entries() {
+		row := sendAnswer{At: instantText(entry.At)}
+		if entry.Channel != 0 {
+			row.Channel = pointerTo(channelName(names, entry.Channel))
+		}
+		if id, ok := e.Messages[entry.Token]; ok {
+			row.MessageID = &id
+		}
+		answer.Sends = append(answer.Sends, row)
+	}
+	return answer
+}
+
+func instantText(at capping.Instant) string { return at.Time().Format(milliseconds) }
+
+func pointerTo(s string) *string { return &s }
+
+// erase serves DELETE /v1/users/{id}.
+func (s *Server) erase(c *call) error {
+	user, err := userID(c.id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.callContext(c.r, 1)
+	defer cancel()
+	if err := s.capper.Erase(ctx, user); err != nil {
+		return storeFailure(err)
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
