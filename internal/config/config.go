@@ -20,18 +20,18 @@ type Config struct {
 
 // Server is how the API is served.
 type Server struct {
-	Listen        string               // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
-	AdminListen   string               // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
-	TLS           TLS                  // tls: of both listeners; read again when the files change
-	CallTimeout   time.Duration        // call_timeout: what is not decided by then is unavailable; default 5s, 10ms to 5m
-	StopTimeout   time.Duration        // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
-	MaxJSONUsers  int                  // max_json_users: ids of a call in JSON; default 100000
-	MaxBitmap     int                  // max_bitmap_users: ids of a call as a bitmap; default 1000000
-	MaxBody       int64                // max_body: bytes of a request body; default 16MiB
-	MaxInFlight   int                  // max_in_flight_users: users of all calls under way; default 4000000
-	APIKeys       []APIKey             // api_keys: who may call; none: anyone who reaches the loopback address
-	RateLimit     RateLimit            // rate_limits.default: of each client without one of its own; zero: none
-	ClientLimits  map[string]RateLimit // rate_limits.clients
+	Listen       string               // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
+	AdminListen  string               // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
+	TLS          TLS                  // tls: of both listeners; read again when the files change
+	CallTimeout  time.Duration        // call_timeout: what is not decided by then is unavailable; default 5s, 10ms to 5m
+	StopTimeout  time.Duration        // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
+	MaxJSONUsers int                  // max_json_users: ids of a call in JSON; default 100000
+	MaxBitmap    int                  // max_bitmap_users: ids of a call as a bitmap; default 1000000
+	MaxBody      int64                // max_body: bytes of a request body; default 16MiB
+	MaxInFlight  int                  // max_in_flight_users: users of all calls under way; default 4000000
+	APIKeys      []APIKey             // api_keys: who may call; none: anyone who reaches the loopback address
+	RateLimit    RateLimit            // rate_limits.default: of each client without one of its own; zero: none
+	ClientLimits map[string]RateLimit // rate_limits.clients
 
 	clientKeys []value // keys of rate_limits.clients, checked when api_keys are known
 }
