@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 		"stranger's limit":  {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
 		"redis addrs":       {minimal + "store: {kind: redis}\n", "redis.addrs: is required"},
 		"password":          {minimal + "store: {kind: redis, redis: {addrs: ['a:1'], password: hunter2}}\n", "CAPPER_REDIS_PASSWORD"},
-		"acks":              {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be a whole number"},
+		"acks":              {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be healthy or a number from 0 to 5, got \"most\""},
 		"merge key":         {minimal + "log:\n  <<: {level: info}\n", "merge keys are not supported"},
 		"alias of nothing":  {minimal + "log: *a\n", "names no anchor"},
 		"tag":               {minimal + "log: !!map {}\n", "tags such as"},

@@ -2,8 +2,11 @@ package config
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 func (s *Segments) read(v value) {
@@ -87,7 +90,12 @@ func (r *RedisStore) read(v value) {
 				r.ReplicaAcks = HealthyReplicas
 				return
 			}
-			within(&r.ReplicaAcks, 0, 10)(v)
+			n, err := strconv.Atoi(v.node.GetToken().Value)
+			if _, ok := v.node.(*ast.IntegerNode); !ok || err != nil || n < 0 || n > 5 {
+				v.fault("must be healthy or a number from 0 to 5, got %s", v.describe())
+				return
+			}
+			r.ReplicaAcks = n
 		},
 		"clock_skew": duration(&r.ClockSkew, 0, time.Minute),
 		"password": func(v value) {
