@@ -1,0 +1,69 @@
+package main
+
+import (
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/segments"
+	"capper/internal/server"
+)
+
+// newServer builds the API over what has been started.
+func (s *service) newServer(cfg *config.Config, store capping.Store) (err error) {
+	s.api, err = server.New(server.Config{
+		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
+		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
+		Bounds: server.Bounds{
+			JSONUsers: cfg.Server.MaxJSONUsers, BitmapUsers: cfg.Server.MaxBitmap,
+			BodyBytes: cfg.Server.MaxBody, InFlightUsers: cfg.Server.MaxInFlight, CallTimeout: cfg.Server.CallTimeout,
+		},
+		Access: access(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
+	})
+	return named("build the API", err)
+}
+
+// limiter is the store's own when it has one, so that every instance over the
+// same Redis shares the clients' budgets. Nil: one of this process.
+func limiter(store capping.Store) server.Limiter {
+	shared, _ := store.(server.Limiter)
+	return shared
+}
+
+// access is who may call, as the server takes it.
+func access(cfg config.Server) server.Access {
+	a := server.Access{Rate: rate(cfg.RateLimit), Rates: map[string]server.Rate{}}
+	for client, limit := range cfg.ClientLimits {
+		a.Rates[client] = rate(limit)
+	}
+	for _, key := range cfg.APIKeys {
+		k := server.Key{ID: key.ID, Client: key.Client, SHA256: key.SHA256}
+		for _, scope := range key.Scopes {
+			k.Scopes = append(k.Scopes, server.Scope(scope))
+		}
+		a.Keys = append(a.Keys, k)
+	}
+	return a
+}
+
+func rate(limit config.RateLimit) server.Rate {
+	return server.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
+}
+
+func (s *service) segmentsStatus() server.SegmentsStatus {
+	status := s.segments.Status()
+	answer := server.SegmentsStatus{
+		Generation: status.Generation, CreatedAt: status.CreatedAt, LoadedAt: status.LoadedAt, Origin: status.Origin,
+		CheckedAt: status.CheckedAt, Error: status.Error, ErrorAt: status.ErrorAt,
+	}
+	for _, size := range s.segments.Current().Segments() {
+		answer.Segments = append(answer.Segments, server.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})
+	}
+	return answer
+}
+
+func (s *service) configStatus() server.ConfigStatus {
+	status := s.watcher.Status()
+	return server.ConfigStatus{
+		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
+		Problems: problems(s.capper.Policy(), s.segments.Current()),
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"capper/internal/capping"
+	"capper/internal/config"
+)
+
+// checkCommand is `capper check-config FILE`.
+type checkCommand struct {
+	File string `arg:"" help:"The configuration file."`
+}
+
+// Run prints what the file means, or every fault on a line of its own.
+func (c *checkCommand) Run(on *console) error {
+	loaded, err := config.Load(c.File)
+	var faults *config.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(on.stdout, faults)
+		return fmt.Errorf("%s: %d %s: %w", c.File, len(faults.List), plural(len(faults.List), "fault"), printed{faults})
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
+	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, loaded.Store.Kind)
+	fmt.Fprintf(on.stdout, "  default: %s\n", describe(loaded.Policy.Default))
+	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
+		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy.Segments[segment]))
+	}
+	for _, warning := range loaded.Warnings {
+		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
+	}
+	return nil
+}
+
+// printed keeps the exit status of faults and leaves out their text, which
+// is on stdout already.
+type printed struct{ faults *config.Faults }
+
+func (f printed) Error() string { return "not valid" }
+func (f printed) Unwrap() error { return f.faults }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+func describe(limits []capping.Limit) string {
+	if len(limits) == 0 {
+		return "uncapped"
+	}
+	var parts []string
+	for _, l := range limits {
+		parts = append(parts, fmt.Sprintf("%s %d per %s", l.Name, l.Max, l.Span()))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"capper/internal/config"
+)
+
+// Exit statuses, as `capper --help` documents them.
+const (
+	exitDone    = 0
+	exitFailure = 1
+	exitUsage   = 2
+	exitInput   = 3 // a configuration or an audience with faults
+)
+
+// commands is the command line.
+type commands struct {
+	Serve       serveCommand `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	CheckConfig checkCommand `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+}
+
+const description = `Frequency capping: decides, before a send, who may still receive a message.
+
+Exit statuses: 0 done, 1 failure, 2 usage, 3 a configuration or audience with faults.`
+
+// console is what a command may touch.
+type console struct {
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// run executes one command line and returns the exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	exit := -1
+	parser, err := kong.New(&commands{}, kong.Name("capper"), kong.Description(description),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		return complain(stderr, err)
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 { // --help has printed what was asked for
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "capper: error: %v\nhint: capper --help lists commands and flags\n", err)
+		return exitUsage
+	}
+	return complain(stderr, command.Run(&console{ctx, stdin, stdout, stderr}))
+}
+
+// hinted is an error with what its reader can do about it.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+func complain(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "capper: error: %s\n", strings.TrimSpace(err.Error()))
+	var h hinted
+	if errors.As(err, &h) {
+		fmt.Fprintf(stderr, "hint: %s\n", h.hint)
+	}
+	var faults *config.Faults
+	if errors.As(err, &faults) {
+		return exitInput
+	}
+	return exitFailure
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// process is a running `capper serve`.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	log    *logBuffer
+	exited chan struct{}
+}
+
+// logBuffer keeps what a process wrote to stderr.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+var listening = regexp.MustCompile(`what=api address=(\S+)`)
+
+// serve starts the real program with the configuration and waits until it is
+// ready. It is killed at the end of the test when it still runs.
+func serve(t *testing.T, file string, env ...string) *process {
+	t.Helper()
+	p := launch(t, file, env...)
+	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, 30*time.Second, 5*time.Millisecond, "%s", p.log)
+	require.False(t, p.hasExited(), "%s", p.log)
+	return p
+}
+
+// launch starts the program and waits for nothing.
+func launch(t *testing.T, file string, env ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command("capper", "serve", "--config", file), log: &logBuffer{}, exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	stderr, err := p.cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { p.signal(syscall.SIGKILL) })
+	go p.follow(stderr)
+	return p
+}
+
+func (p *process) follow(stderr io.Reader) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		p.log.mu.Lock()
+		p.log.text.WriteString(lines.Text() + "\n")
+		p.log.mu.Unlock()
+	}
+	p.cmd.Wait()
+	close(p.exited)
+}
+
+func (p *process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) ready() bool {
+	m := listening.FindStringSubmatch(p.log.String())
+	if m == nil {
+		return false
+	}
+	p.url = "http://" + m[1]
+	response, err := http.Get(p.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// signal sends the signal and, when it ends the process, waits for its end.
+func (p *process) signal(s syscall.Signal) {
+	if !p.hasExited() {
+		p.cmd.Process.Signal(s)
+		<-p.exited
+	}
+}
+
+// answer is a filter answer as a caller sees it.
+type answer struct {
+	Allowed  []uint32 `json:"allowed"`
+	Replayed []uint32 `json:"replayed"`
+	Denied   []struct {
+		UserID  uint32    `json:"user_id"`
+		Segment string    `json:"segment"`
+		Limit   string    `json:"limit"`
+		RetryAt time.Time `json:"retry_at"`
+	} `json:"denied"`
+	Unavailable   []uint32 `json:"unavailable"`
+	Generation    string   `json:"generation"`
+	ConfigVersion string   `json:"config_version"`
+}
+
+func (p *process) filter(message string, users ...uint32) (answer, error) {
+	var got answer
+	body, err := json.Marshal(map[string]any{"message_id": message, "channel": "push", "user_ids": users})
+	if err != nil {
+		return got, err
+	}
+	response, err := http.Post(p.url+"/v1/filter", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return got, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return got, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return got, fmt.Errorf("status %d: %s", response.StatusCode, text)
+	}
+	return got, json.Unmarshal(text, &got)
+}
+
+// get reads a JSON answer.
+func (p *process) get(path string) (got map[string]any) {
+	p.t.Helper()
+	response, err := http.Get(p.url + path)
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	require.NoError(p.t, json.NewDecoder(response.Body).Decode(&got))
+	return got
+}
+
+// publish runs the real segmentbuild over segments of id ranges, such as
+// "new=1-1000", and puts them live in the place.
+func publish(t *testing.T, place string, ranges ...string) {
+	t.Helper()
+	args := []string{"build", "--to", place, "--force", "--reason", "test"}
+	for _, r := range ranges {
+		var name string
+		var low, high uint32
+		_, err := fmt.Sscanf(strings.NewReplacer("=", " ", "-", " ").Replace(r), "%s %d %d", &name, &low, &high)
+		require.NoError(t, err)
+		var ids strings.Builder
+		for id := low; id <= high; id++ {
+			fmt.Fprintln(&ids, id)
+		}
+		file := filepath.Join(t.TempDir(), name+".txt")
+		require.NoError(t, os.WriteFile(file, []byte(ids.String()), 0o600))
+		args = append(args, "--segment", name+"="+file)
+	}
+	out, err := exec.Command(segmentbuild(t), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+var builtSegmentbuild = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "segmentbuild")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "segmentbuild")
+	out, err := exec.Command("go", "build", "-o", file, "../segmentbuild").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return file, nil
+})
+
+func segmentbuild(t *testing.T) string {
+	t.Helper()
+	file, err := builtSegmentbuild()
+	require.NoError(t, err)
+	return file
+}
+
+// configure writes a configuration for a directory of segments and the
+// embedded store, with more YAML behind it.
+func configure(t *testing.T, limits string) (file string) {
+	t.Helper()
+	dir := t.TempDir()
+	publish(t, filepath.Join(dir, "segments"), "new=1-1000", "active=1001-2000")
+	file = filepath.Join(dir, "capper.yaml")
+	write(t, file, embedded(dir, limits))
+	return file
+}
+
+func embedded(dir, limits string) string {
+	return fmt.Sprintf(`server: {listen: "127.0.0.1:0"}
+segments: {source: %[1]s/segments, cache_dir: %[1]s/cache, refresh: 100ms}
+store: {embedded: {path: %[1]s/log.db}}
+channels: {push: 1}
+limits: %[2]s
+`, dir, limits)
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	temporary := file + ".new"
+	require.NoError(t, os.WriteFile(temporary, []byte(content), 0o600))
+	require.NoError(t, os.Rename(temporary, file))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"capper/internal/config"
+)
+
+// serveCommand is `capper serve`.
+type serveCommand struct {
+	Config string `short:"c" default:"capper.yaml" help:"The configuration file."`
+}
+
+// reloadInterval is how often the configuration file is looked at.
+const reloadInterval = time.Second
+
+// Run serves until the context ends: start in order, stop in reverse.
+func (c *serveCommand) Run(on *console) error {
+	watcher, err := config.NewWatcher(c.Config, time.Now)
+	if err != nil {
+		return err
+	}
+	cfg := watcher.Current()
+	logger := newLogger(on.stderr, cfg.Log)
+	for _, warning := range cfg.Warnings {
+		logger.Warn("configuration", "warning", warning)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	var stop stops
+	defer stop.run()
+	s := &service{watcher: watcher, logger: logger, registry: registry}
+	if err := s.start(on.ctx, &stop); err != nil {
+		return err
+	}
+	select {
+	case err := <-s.failed:
+		return err
+	case <-on.ctx.Done():
+		logger.Info("stopping", "timeout", cfg.Server.StopTimeout.String())
+		return s.drain(cfg.Server.StopTimeout)
+	}
+}
+
+func newLogger(to io.Writer, cfg config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// stops are the steps that undo a start, run last in first out.
+type stops []func()
+
+func (s *stops) add(step func()) { *s = append(*s, step) }
+
+func (s *stops) run() {
+	for i := len(*s) - 1; i >= 0; i-- {
+		(*s)[i]()
+	}
+	*s = nil
+}
+
+// background runs work until the step that stops it, which waits for its end.
+func (s *stops) background(work func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(ctx)
+	}()
+	s.add(func() {
+		cancel()
+		<-done
+	})
+}
+
+// named adds what was being done to an error.
+func named(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/segments"
+	"capper/internal/server"
+)
+
+// service is a running capper: what serve starts, reloads and drains.
+type service struct {
+	watcher  *config.Watcher
+	logger   *slog.Logger
+	registry *prometheus.Registry
+
+	segments *segments.Refresher
+	capper   *capping.Capper
+	api      *server.Server
+	servers  []*http.Server
+	failed   chan error // a listener ended by itself
+}
+
+// start brings the service up step by step; what has been started is undone by
+// stop, also after an error.
+func (s *service) start(ctx context.Context, stop *stops) error {
+	cfg := s.watcher.Current()
+	if err := s.loadSegments(ctx, cfg.Segments); err != nil {
+		return err
+	}
+	store, err := openStore(ctx, cfg.Store, s.logger, s.registry)
+	if err != nil {
+		return named("open the "+cfg.Store.Kind+" store", err)
+	}
+	stop.add(func() {
+		if err := store.Close(); err != nil {
+			s.logger.Error("close the store", "error", err)
+		}
+	})
+	s.capper = capping.New(store, func() capping.Segments { return s.segments.Current() }, cfg.Policy, time.Now)
+	s.warnUnmatched(s.segments.Current())
+	if err := s.newServer(cfg, store); err != nil {
+		return err
+	}
+	stop.background(s.segments.Run)
+	s.startReload(stop)
+	if err := s.listen(cfg.Server, stop); err != nil {
+		return err
+	}
+	s.api.SetReady(true)
+	return nil
+}
+
+func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
+	source, err := segments.OpenSource(ctx, cfg.Source, segments.S3Config{
+		Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle,
+	})
+	if err != nil {
+		return named("open segments.source", err)
+	}
+	s.segments = segments.NewRefresher(segments.RefresherConfig{
+		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Refresh,
+		Logger: s.logger, Clock: time.Now, Registerer: s.registry, OnSwap: s.warnUnmatched,
+	})
+	if err := s.segments.Load(ctx); err != nil {
+		return hinted{named("load segments from "+cfg.Source, err),
+			"segmentbuild build --to " + cfg.Source + " --segment NAME=FILE … publishes a first generation"}
+	}
+	return nil
+}
+
+// warnUnmatched logs segments that are configured and not published, and the
+// reverse: tolerated, and hardly meant.
+func (s *service) warnUnmatched(current *segments.Snapshot) {
+	if s.capper == nil {
+		return
+	}
+	for _, problem := range problems(s.capper.Policy(), current) {
+		s.logger.Warn("segments and limits", "problem", problem)
+	}
+}
+
+func problems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
+	configured, published := policy.Unmatched(current.Names())
+	for _, segment := range configured {
+		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment, current.Generation()))
+	}
+	for _, segment := range published {
+		list = append(list, fmt.Sprintf("segment %s has no limits of its own: limits.default applies", segment))
+	}
+	return list
+}
+
+// startReload puts every good change of the configuration file in force.
+func (s *service) startReload(stop *stops) {
+	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "capper_config_reloads_total", Help: "Changes of the configuration file, by result.",
+	}, []string{"result"})
+	reloads.WithLabelValues("accepted")
+	reloads.WithLabelValues("refused")
+	s.registry.MustRegister(reloads)
+	apply := func(cfg *config.Config) error {
+		if err := s.api.SetAccess(access(cfg.Server)); err != nil {
+			return err
+		}
+		s.capper.SetPolicy(cfg.Policy)
+		return nil
+	}
+	report := func(err error) {
+		if err != nil {
+			reloads.WithLabelValues("refused").Inc()
+			s.logger.Error("configuration refused, the one before stays in force", "error", err)
+			return
+		}
+		reloads.WithLabelValues("accepted").Inc()
+		s.logger.Info("configuration in force", "version", s.watcher.Current().Version)
+		s.warnUnmatched(s.segments.Current())
+	}
+	stop.background(func(ctx context.Context) { s.watcher.Run(ctx, reloadInterval, apply, report) })
+}
+
+// endpoint is one listener and what it serves.
+type endpoint struct {
+	what     string
+	handler  http.Handler
+	listener net.Listener
+}
+
+// listen opens every listener before any serves, so that a wrong address fails
+// the start whole.
+func (s *service) listen(cfg config.Server, stop *stops) (err error) {
+	var secure *tls.Config
+	if cfg.TLS.CertFile != "" {
+		if secure, err = server.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
+			return named("load server.tls", err)
+		}
+	}
+	public, err := s.api.Listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	endpoints := []endpoint{{"api", s.api.Public(), public}}
+	if cfg.AdminListen != "" {
+		admin, err := s.api.Listen(cfg.AdminListen)
+		if err != nil {
+			public.Close()
+			return err
+		}
+		endpoints = append(endpoints, endpoint{"admin", s.api.Admin(), admin})
+	}
+	s.failed = make(chan error, len(endpoints))
+	for _, e := range endpoints {
+		s.serve(e, secure, stop)
+	}
+	return nil
+}
+
+func (s *service) serve(e endpoint, secure *tls.Config, stop *stops) {
+	hs := server.HTTPServer(e.handler, secure, s.logger)
+	s.servers = append(s.servers, hs)
+	stop.add(func() { hs.Close() })
+	go func() {
+		if err := server.Serve(hs, e.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- named("serve "+e.what, err)
+		}
+	}()
+	s.logger.Info("listening", "what", e.what, "address", e.listener.Addr().String())
+}
+
+// drain lets requests in flight finish: not ready first, then no new
+// connections, then the wait.
+func (s *service) drain(timeout time.Duration) error {
+	s.api.SetReady(false)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var errs []error
+	for _, hs := range s.servers {
+		errs = append(errs, hs.Shutdown(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return named("requests were still in flight after "+timeout.String(), err)
+	}
+	s.logger.Info("stopped")
+	return nil
+}
