@@ -46,9 +46,7 @@ type Bounds struct {
 	BodyBytes     int64         // largest body, before and after decompression; 16 MiB
 	InFlightUsers int           // users of all calls being decided at one time; 4,000,000. A larger single batch is let in alone
 	InFlightBytes int64         // bodies held at one time; 512 MiB
-	CallTimeout   time.Duration // for a call to the store, and CallTimeoutPerUser for each user more; 5 s
-	// CallTimeoutPerUser: 20 µs, which is 20 s more for a million users.
-	CallTimeoutPerUser time.Duration
+	CallTimeout   time.Duration // for a call to the store, and as much again for every 250,000 users; 5 s
 }
 
 func (b Bounds) withDefaults() Bounds {
@@ -58,8 +56,15 @@ func (b Bounds) withDefaults() Bounds {
 	orDefault(&b.InFlightUsers, 4_000_000)
 	orDefault(&b.InFlightBytes, 512<<20)
 	orDefault(&b.CallTimeout, 5*time.Second)
-	orDefault(&b.CallTimeoutPerUser, 20*time.Microsecond)
 	return b
+}
+
+// usersPerTimeout is how many users make a call to the store one CallTimeout
+// longer: at 5 s, 20 µs each.
+const usersPerTimeout = 250_000
+
+func (b Bounds) timeout(users int) time.Duration {
+	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
 }
 
 func orDefault[T comparable](field *T, value T) {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -261,13 +262,17 @@ func bitmapUsers(field string, text []byte, limit int) ([]capping.UserID, error)
 	return bitmap.Roaring().ToArray(), nil
 }
 
+// rfc3339 is the form of a time; the time package takes others too, such as
+// hours of one digit.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
 // forecastAt is the instant of the field at; 0 when it was not given.
 func forecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
 	}
-	var t time.Time
-	if err := t.UnmarshalText([]byte(at)); err != nil {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil || !rfc3339.MatchString(at) {
 		return 0, invalid("at", "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z", clip([]byte(at)))
 	}
 	instant, current := capping.InstantOf(t), capping.InstantOf(now)

@@ -10,32 +10,27 @@ import (
 )
 
 // The time-outs of connections. A body of the largest size has readTimeout to
-// come in; writeTimeout runs from the request's header and so holds reading,
-// deciding and answering.
+// come in, and an answer sendTimeout to go out.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 60 * time.Second
-	writeTimeout   = 120 * time.Second
+	sendTimeout    = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 16 << 10
 )
 
-// HTTPServer is h with explicit time-outs and header bounds. tlsConfig is from
-// TLSConfig; nil: plain HTTP. logger takes the connections' faults; nil: they
-// are discarded.
-func HTTPServer(h http.Handler, tlsConfig *tls.Config, logger *slog.Logger) *http.Server {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+// HTTPServer serves h, Public or Admin, with explicit time-outs and header
+// bounds. tlsConfig is from TLSConfig; nil: plain HTTP.
+func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
+		WriteTimeout:      readTimeout + s.bounds.timeout(s.bounds.BitmapUsers) + sendTimeout, // it runs from the header on
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -67,6 +67,9 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 			if call.client, err = r.s.access.Load().client(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
+			if strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
+				return noSuchPath(call)
+			}
 			if query := call.r.URL.RawQuery; query != "" && strings.HasPrefix(path, "/v1/") {
 				return fail(CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", clip([]byte(query)))
 			}
@@ -125,10 +128,14 @@ func (r *router) unrouted(err error, c echo.Context) {
 				call.r.Method, clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {
-			return fail(CodeNotFound, "%s: there is no such path", clip([]byte(call.r.URL.Path)))
+			return noSuchPath(call)
 		}
 		return err
 	})
+}
+
+func noSuchPath(c *call) error {
+	return fail(CodeNotFound, "%s: there is no such path", clip([]byte(c.r.URL.Path)))
 }
 
 // profiles routes /debug/pprof.

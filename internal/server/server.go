@@ -112,8 +112,7 @@ func (s *Server) common(r *router) {
 // goes: what has begun is finished, and the caller asks again with the same
 // message id.
 func (s *Server) callContext(r *http.Request, users int) (context.Context, context.CancelFunc) {
-	timeout := s.bounds.CallTimeout + time.Duration(users)*s.bounds.CallTimeoutPerUser
-	return context.WithTimeout(context.WithoutCancel(r.Context()), timeout)
+	return context.WithTimeout(context.WithoutCancel(r.Context()), s.bounds.timeout(users))
 }
 
 // enter admits a call's users: the client's rate, and the bound of all calls.

@@ -148,7 +148,7 @@ func (s *service) request(method, path, body string) *http.Request {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, bytes.NewReader([]byte(body)))
 	require.NoError(s.t, err)
-	if body != "" {
+	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return r
