@@ -1,0 +1,155 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Config is what a Client is made of. Zero fields have the defaults written
+// there.
+type Config struct {
+	URL  string       // of the service, as in http://127.0.0.1:8080. Required
+	Key  string       // API key, id.secret; "": none
+	HTTP *http.Client // nil: one with a connection per parallel call and no time-out but the context's
+
+	Attempts   int           // of one call; 5. Waiting for a rate limit (429) does not count
+	MinBackoff time.Duration // before the second attempt, doubled for each one more, half of it random; 100 ms
+	MaxBackoff time.Duration // 5 s
+
+	BatchIDs    int // users of a batch of ids, in FilterAll and ReleaseAll; 10,000
+	BatchBitmap int // users of a batch as a bitmap; 250,000
+	Parallel    int // batches at one time; 4
+}
+
+// Client calls one capper. It is safe for concurrent use.
+type Client struct {
+	cfg  Config
+	base *url.URL
+}
+
+// New is a client. It calls nothing yet.
+func New(cfg Config) (*Client, error) {
+	base, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("capper URL: %w", err)
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("capper URL %q: it must begin with http:// or https:// and name a host", cfg.URL)
+	}
+	for _, field := range []struct {
+		value *int
+		name  string
+		zero  int
+	}{
+		{&cfg.Attempts, "Attempts", 5},
+		{&cfg.BatchIDs, "BatchIDs", 10_000},
+		{&cfg.BatchBitmap, "BatchBitmap", 250_000},
+		{&cfg.Parallel, "Parallel", 4},
+	} {
+		if *field.value < 0 {
+			return nil, fmt.Errorf("client.Config.%s: %d is negative", field.name, *field.value)
+		}
+		if *field.value == 0 {
+			*field.value = field.zero
+		}
+	}
+	if cfg.MinBackoff <= 0 {
+		cfg.MinBackoff = 100 * time.Millisecond
+	}
+	if cfg.MaxBackoff <= 0 {
+		cfg.MaxBackoff = 5 * time.Second
+	}
+	if cfg.HTTP == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = max(cfg.Parallel, 2)
+		cfg.HTTP = &http.Client{Transport: transport}
+	}
+	return &Client{cfg: cfg, base: base}, nil
+}
+
+// call sends a request, repeating it while that may help, and decodes the
+// answer into out; nil: there is none to decode.
+func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+	}
+	for attempt := 1; ; {
+		err := c.once(ctx, method, path, encoded, out)
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		limited := HasCode(err, CodeRateLimited)
+		if !limited && attempt == c.cfg.Attempts {
+			return err
+		}
+		if waited := c.wait(ctx, attempt, err); waited != nil {
+			return errors.Join(waited, err)
+		}
+		if !limited {
+			attempt++
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, method, path string, body []byte, out any) error {
+	request, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.cfg.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
+	}
+	response, err := c.cfg.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("read the answer to %s %s: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return errorOf(response, answer)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// wait is the pause after a failed attempt; it ends early, with an error, when
+// ctx does.
+func (c *Client) wait(ctx context.Context, attempt int, cause error) error {
+	pause := min(c.cfg.MinBackoff<<min(attempt-1, 20), c.cfg.MaxBackoff)
+	pause = pause/2 + rand.N(pause/2+1)
+	var e *Error
+	if errors.As(cause, &e) {
+		pause = max(pause, e.RetryAfter)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

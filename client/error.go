@@ -1,0 +1,77 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// The codes of an Error.
+const (
+	CodeInvalidRequest   = "invalid_request"
+	CodeUnauthorized     = "unauthorized"
+	CodeForbidden        = "forbidden"
+	CodeNotFound         = "not_found"
+	CodeMethodNotAllowed = "method_not_allowed"
+	CodeTooLarge         = "too_large"
+	CodeUnsupportedMedia = "unsupported_media_type"
+	CodeRateLimited      = "rate_limited"
+	CodeOverloaded       = "overloaded"
+	CodeUnavailable      = "unavailable"
+	CodeInternal         = "internal"
+)
+
+// Error is a refusal of the service.
+type Error struct {
+	Status     int           // HTTP status
+	Code       string        // one of the codes; "" when the answer was not capper's
+	Message    string        // for people
+	Field      string        // field of the request at fault; "" for none
+	RetryAfter time.Duration // 0: the service did not say
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("capper: status %d: %s", e.Status, e.Message)
+	}
+	return fmt.Sprintf("capper: %s: %s", e.Code, e.Message)
+}
+
+// HasCode reports whether err is, or wraps, an Error of the code.
+func HasCode(err error, code string) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// errorOf is the refusal in an answer.
+func errorOf(response *http.Response, body []byte) *Error {
+	e := &Error{Status: response.StatusCode}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	var answer struct {
+		Error struct{ Code, Message, Field string }
+	}
+	if json.Unmarshal(body, &answer) == nil && answer.Error.Code != "" {
+		e.Code, e.Message, e.Field = answer.Error.Code, answer.Error.Message, answer.Error.Field
+		return e
+	}
+	e.Message = http.StatusText(response.StatusCode)
+	return e
+}
+
+// passing reports whether the same call may succeed later.
+func passing(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return true // no answer, or half of one
+	}
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
