@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"capper/internal/segments"
+	"capper/internal/segments/build"
+	"capper/internal/segments/ingest"
+)
+
+type buildCommand struct {
+	To         string   `required:"" placeholder:"LOCATION" help:"Where to publish: a directory or s3://bucket/prefix."`
+	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment and --table."`
+	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"A segment and a file of its ids; again for more files, which may be patterns, s3:// objects or - for standard input. The order is the order of precedence."`
+	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
+	Precedence []string `placeholder:"NAME,…" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error."`
+
+	Format        ingest.Format `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
+	IDColumn      string        `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
+	SegmentColumn string        `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
+	Delimiter     string        `placeholder:"C" help:"Delimiter of the columns, one byte."`
+	Header        ingest.Header `enum:",yes,no" default:"" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when its id column's name ends in \"id\" or a column is asked for by name."`
+	MaxBadRows    int64         `name:"max-bad-rows" placeholder:"N" help:"Leave out up to N bad rows, and count them."`
+
+	MaxChange percentage `name:"max-change" default:"20%" help:"Refuse when more of a segment's users come and go than this."`
+	Force     bool       `help:"Publish although the guard refuses; needs --reason."`
+	Reason    string     `help:"Why the guard is overruled; recorded in the manifest."`
+	DryRun    bool       `name:"dry-run" help:"Build and compare, publish nothing."`
+	JSON      bool       `name:"json" help:"Report as JSON."`
+	Place     place      `embed:""`
+}
+
+// percentage is a number with or without a per cent sign.
+type percentage float64
+
+func (p *percentage) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(text)), "%"), 64)
+	if err != nil || !(v >= 0) {
+		return fmt.Errorf("%q is not a percentage such as 20%%", text)
+	}
+	*p = percentage(v)
+	return nil
+}
+
+// Help is printed below the flags.
+func (c *buildCommand) Help() string { return buildHelp }
+
+// Run builds, compares with what is live, and publishes.
+func (c *buildCommand) Run(e *env) error {
+	plan, err := c.plan()
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, cancel, store, err := c.Place.open(e, c.To)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	report := &buildReport{Location: c.To, Status: "failed"}
+	err = c.work(ctx, e, plan, store, report)
+	if printErr := c.print(e, report); err == nil {
+		err = printErr
+	}
+	return timedOut(ctx, err)
+}
+
+func (c *buildCommand) print(e *env, report *buildReport) error {
+	if c.JSON {
+		return e.printJSON(report)
+	}
+	return report.print(e.stdout)
+}
+
+// timedOut says why a context ended when that is why err happened.
+func timedOut(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
+	return err
+}
+
+func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store segments.Store, report *buildReport) error {
+	show := newProgress(e.stderr)
+	defer show.stop()
+	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.read}
+	result, err := build.Run(ctx, plan, cfg, show.step)
+	report.built(result)
+	if err != nil {
+		report.failed(err)
+		return err
+	}
+	show.step("comparing with the live generation")
+	base, err := segments.ReadLiveState(ctx, store)
+	if err != nil {
+		return err
+	}
+	if err := c.guard(result.Candidate, base, report); err != nil {
+		return err
+	}
+	if c.DryRun {
+		report.Status = "dry run"
+		return nil
+	}
+	show.step("publishing")
+	publisher := segments.Publisher{Store: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
+	reason := ""
+	if report.Forced {
+		reason = c.Reason
+	}
+	published, err := publisher.Publish(ctx, result.Candidate, base, reason)
+	if err != nil {
+		report.failed(err)
+		return err
+	}
+	report.published(published)
+	return nil
+}
+
+// guard compares with what is live, and refuses what looks like an accident.
+func (c *buildCommand) guard(candidate *segments.Candidate, base *segments.LiveState, report *buildReport) error {
+	report.Before = base.Name
+	var refusals []string
+	switch {
+	case base.Fault != nil:
+		refusals = []string{fmt.Sprintf("the live generation cannot be read, so nothing can be compared: %v", base.Fault)}
+	case base.Generation != nil:
+		report.Changes = candidate.Compare(base.Generation)
+		refusals = segments.Refusals(report.Changes, float64(c.MaxChange))
+	}
+	if len(refusals) == 0 {
+		return nil
+	}
+	report.Refusals = refusals
+	if c.Force {
+		report.Forced = true
+		return nil
+	}
+	report.Status = "refused"
+	return guardError{errors.New("not published: " + strings.Join(refusals, "; "))}
+}
+
+// plan turns the flags, or the build file, into a plan.
+func (c *buildCommand) plan() (*build.Plan, error) {
+	if c.Force && strings.TrimSpace(c.Reason) == "" {
+		return nil, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
+	}
+	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn}
+	if c.Delimiter != "" {
+		if len(c.Delimiter) != 1 || strings.ContainsAny(c.Delimiter, "\"\r\n") {
+			return nil, fmt.Errorf("--delimiter %q: must be one byte, no quote and no line break", c.Delimiter)
+		}
+		base.Delimiter = c.Delimiter[0]
+	}
+	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows}
+	if c.File != "" {
+		if len(c.Segment)+len(c.Table) > 0 {
+			return nil, errors.New("give a build file or --segment and --table, not both")
+		}
+		return build.Load(c.File, base, plan)
+	}
+	if len(c.Segment)+len(c.Table) == 0 {
+		return nil, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
+	}
+	for _, path := range c.Table {
+		base.Path = path
+		plan.Tables = append(plan.Tables, base)
+	}
+	return plan, c.addSegments(plan, base)
+}
+
+func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {
+	index := map[string]int{}
+	for _, arg := range c.Segment {
+		name, path, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || path == "" {
+			return fmt.Errorf("--segment %q: want NAME=FILE", arg)
+		}
+		i, seen := index[name]
+		if !seen {
+			i = len(plan.Segments)
+			index[name] = i
+			plan.Segments = append(plan.Segments, build.Recipe{Name: name})
+		}
+		base.Path = path
+		plan.Segments[i].Inputs = append(plan.Segments[i].Inputs, base)
+	}
+	return nil
+}

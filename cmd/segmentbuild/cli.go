@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"capper/internal/segments"
+	"capper/internal/segments/build"
+	"capper/internal/segments/ingest"
+)
+
+// Exit statuses; the help documents them.
+const (
+	statusDone     = 0
+	statusFailure  = 1
+	statusUsage    = 2
+	statusBadInput = 3
+	statusOverlap  = 4
+	statusGuard    = 5
+	statusLostRace = 6
+)
+
+const description = `Builds segments of users from raw ids and publishes them, as one generation, to a directory or to S3.
+
+Exit status: 0 done, 1 failure, 2 usage, 3 bad input, 4 segments overlap, 5 refused by the guard, 6 somebody else published first.`
+
+type cli struct {
+	Build    buildCommand     `cmd:"" help:"Build segments and publish them as the live generation."`
+	List     listCommand      `cmd:"" help:"List the generations and which one is live."`
+	Inspect  inspectCommand   `cmd:"" help:"Show the segments of a generation, or a bitmap file."`
+	Diff     diffCommand      `cmd:"" help:"Show what changes from one generation to another."`
+	Members  membersCommand   `cmd:"" help:"Ask whether a user is in a segment, or sample its users."`
+	Export   exportCommand    `cmd:"" help:"Write the users of a segment as ids or as a bitmap."`
+	Verify   verifyCommand    `cmd:"" help:"Download a generation and check everything that a reader checks."`
+	Rollback rollbackCommand  `cmd:"" help:"Make an earlier generation live again."`
+	Gc       gcCommand        `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
+	Generate generateCommand  `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
+	Version  kong.VersionFlag `help:"Print the version."`
+}
+
+// env is what a command works with.
+type env struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// place are the flags that reach a location; S3 credentials come from the SDK's usual chain.
+type place struct {
+	S3Endpoint  string        `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
+	S3Region    string        `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
+	S3PathStyle *bool         `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
+	Timeout     time.Duration `default:"1h" help:"Give up after this time."`
+}
+
+func (p *place) s3() segments.S3Config {
+	return segments.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle}
+}
+
+// open opens a location; the context ends with the command's time-out.
+func (p *place) open(e *env, location string) (context.Context, context.CancelFunc, segments.Store, error) {
+	ctx, cancel := context.WithTimeoutCause(e.ctx, p.Timeout, fmt.Errorf("not done after --timeout %s", p.Timeout))
+	store, err := segments.OpenStore(ctx, location, p.s3())
+	if err != nil {
+		cancel()
+		return nil, nil, nil, usageError{err}
+	}
+	return ctx, cancel, store, nil
+}
+
+// usageError is a fault of the command line.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// hinted adds what to do about an error.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+// guardError is a publish that the guard refused.
+type guardError struct{ error }
+
+func (g guardError) Unwrap() error { return g.error }
+
+// run is the program. It returns the exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	exited := false
+	parser, err := kong.New(&cli{}, kong.Name("segmentbuild"), kong.Description(description),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+		kong.Vars{"version": toolVersion()}, kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110}))
+	if err != nil {
+		return fail(stderr, err)
+	}
+	parsed, err := parser.Parse(args)
+	if exited { // help or version has been printed
+		return statusDone
+	}
+	if err != nil {
+		return fail(stderr, hinted{usageError{err}, "segmentbuild --help, or segmentbuild COMMAND --help"})
+	}
+	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
+	if err := parsed.Run(e); err != nil {
+		return fail(stderr, err)
+	}
+	return statusDone
+}
+
+// fail says what went wrong and returns its exit status.
+func fail(stderr io.Writer, err error) int {
+	status, hint := judge(err)
+	fmt.Fprintf(stderr, "segmentbuild: error: %s\n", err)
+	var own hinted
+	if errors.As(err, &own) {
+		hint = own.hint
+	}
+	if hint != "" {
+		fmt.Fprintf(stderr, "segmentbuild: hint: %s\n", hint)
+	}
+	return status
+}
+
+// judge is the table from errors to exit statuses, with the usual hint.
+func judge(err error) (status int, hint string) {
+	var (
+		usage   usageError
+		plan    *build.PlanError
+		bad     *ingest.BadRowsError
+		input   *ingest.InputError
+		overlap *build.OverlapError
+		guard   guardError
+	)
+	switch {
+	case errors.As(err, &usage), errors.As(err, &plan):
+		return statusUsage, ""
+	case errors.As(err, &bad):
+		return statusBadInput, "mend the rows, or tolerate them with --max-bad-rows N: they are left out and counted"
+	case errors.As(err, &overlap):
+		return statusOverlap, "say which segment keeps such users: --precedence FIRST,SECOND,…"
+	case errors.As(err, &guard):
+		return statusGuard, "if this is what you want: --force --reason \"…\", or a higher --max-change"
+	case errors.Is(err, segments.ErrLostRace):
+		return statusLostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
+	case errors.As(err, &input):
+		return statusBadInput, ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return statusFailure, "a longer --timeout"
+	}
+	return statusFailure, ""
+}
+
+// printJSON writes a report for machines.
+func (e *env) printJSON(report any) error {
+	out := json.NewEncoder(e.stdout)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(report)
+}
+
+// toolVersion is the version that manifests record.
+func toolVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "segmentbuild"
+	}
+	version := info.Main.Version
+	if version == "" {
+		version = "(devel)"
+	}
+	return "segmentbuild " + version
+}

@@ -1,0 +1,27 @@
+package main
+
+const buildHelp = `Simple cases:
+
+  segmentbuild build --to s3://segments/prod --segment new=new.csv --segment active='active/*.parquet'
+  segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
+
+With a build file, segments.yaml:
+
+  segments:                       # in order of precedence
+    - name: vip
+      inputs: [vip.csv]
+    - name: active
+      inputs:
+        - path: s3://warehouse/active/*.parquet
+          id_column: customer_id
+    - name: dormant               # everyone minus active
+      union: [everyone]
+      minus: [active, vip]
+  sets:                           # ingredients that are not published
+    - name: everyone
+      inputs: ["everyone-*.txt.zst"]
+  overlaps: precedence            # or error, the default
+  max_bad_rows: 0
+
+  segmentbuild build --to s3://segments/prod segments.yaml --dry-run
+`

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"capper/internal/segments"
+	"capper/internal/segments/build"
+	"capper/internal/segments/ingest"
+)
+
+// buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
+type buildReport struct {
+	// Status: published, unchanged, dry run, overlap, bad input, refused, lost the race, failed.
+	Status     string             `json:"status"`
+	Location   string             `json:"location"`
+	Generation string             `json:"generation,omitempty"`
+	Before     string             `json:"before,omitempty"` // the generation that was live
+	Segments   []builtSegment     `json:"segments,omitempty"`
+	Overlaps   []segments.Overlap `json:"overlaps,omitempty"`
+	Changes    []segments.Change  `json:"changes,omitempty"`
+	Refusals   []string           `json:"refusals,omitempty"`
+	Forced     bool               `json:"forced,omitempty"`
+	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
+	UploadedBytes int64               `json:"uploaded_bytes"`
+	Files         []ingest.FileReport `json:"files,omitempty"`
+	BadRows       int64               `json:"bad_rows"`
+	BadRowSamples []ingest.BadRow     `json:"bad_row_samples,omitempty"`
+}
+
+type builtSegment struct {
+	Name      string  `json:"name"`
+	Users     uint64  `json:"users"`
+	SizeBytes int64   `json:"size_bytes"`
+	SHA256    string  `json:"sha256"`
+	Min       *uint32 `json:"min,omitempty"`
+	Max       *uint32 `json:"max,omitempty"`
+}
+
+func (r *buildReport) built(result *build.Result) {
+	if result == nil {
+		return
+	}
+	r.Overlaps, r.Files = result.Overlaps, result.Files
+	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
+	for _, s := range result.Candidate.Describe() {
+		r.Segments = append(r.Segments, builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max})
+	}
+}
+
+// failed notes how the build ended.
+func (r *buildReport) failed(err error) {
+	switch status, _ := judge(err); status {
+	case statusBadInput:
+		r.Status = "bad input"
+	case statusOverlap:
+		r.Status = "overlap"
+	case statusLostRace:
+		r.Status = "lost the race"
+	}
+}
+
+func (r *buildReport) published(p *segments.Published) {
+	r.Status, r.Generation, r.UploadedBytes = "published", p.Manifest.Generation, p.UploadedBytes
+	if p.Unchanged {
+		r.Status = "unchanged"
+	}
+}
+
+// print writes the report for people.
+func (r *buildReport) print(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	if len(r.Segments) > 0 {
+		fmt.Fprintln(out, "segment\tusers\tbytes\tlowest\thighest\t")
+		for _, s := range r.Segments {
+			fmt.Fprintf(out, "%s\t%d\t%d\t%s\t%s\t\n", s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max))
+		}
+	}
+	err := out.Flush()
+	for _, o := range r.Overlaps {
+		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
+	}
+	if r.BadRows > 0 {
+		fmt.Fprintf(w, "bad rows: %d\n", r.BadRows)
+	}
+	for _, f := range r.Files {
+		if f.Header != "" {
+			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)
+		}
+	}
+	return errors.Join(err, printChanges(w, r.Changes), r.printEnd(w))
+}
+
+func (r *buildReport) printEnd(w io.Writer) error {
+	for _, refusal := range r.Refusals {
+		fmt.Fprintf(w, "guard: %s\n", refusal)
+	}
+	var err error
+	switch r.Status {
+	case "published":
+		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location, r.UploadedBytes)
+	case "unchanged":
+		_, err = fmt.Fprintf(w, "unchanged: %s is live in %s already\n", r.Generation, r.Location)
+	case "dry run":
+		_, err = fmt.Fprintf(w, "dry run: nothing was published to %s, live is %s\n", r.Location, cmp.Or(r.Before, "nothing"))
+	}
+	return err
+}
+
+func bound(id *uint32) string {
+	if id == nil {
+		return "-"
+	}
+	return fmt.Sprint(*id)
+}
+
+func ids(list []uint32) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
+}
+
+// printChanges writes the table of what becomes of every segment.
+func printChanges(w io.Writer, changes []segments.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "segment\tbefore\tafter\tadded\tremoved\tchange\t\t")
+	for _, c := range changes {
+		note := c.State
+		for _, m := range c.MovedFrom {
+			note += fmt.Sprintf(", %d from %s", m.Users, m.From)
+		}
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t\n", c.Segment, c.Before, c.After, c.Added, c.Removed, c.Percent, note)
+	}
+	return out.Flush()
+}

@@ -1,0 +1,109 @@
+package segments
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Bitmap is a checked, immutable set of user ids in the portable roaring
+// format. It aliases the bytes it was read from.
+type Bitmap struct {
+	raw        []byte
+	containers []container
+	card       uint64
+}
+
+// ReadBitmap checks raw and returns the set it holds. The bitmap aliases raw,
+// which must not change any more. Errors say what is wrong with the bytes.
+func ReadBitmap(raw []byte) (*Bitmap, error) {
+	if len(raw) > maxBitmapBytes {
+		return nil, fmt.Errorf("%d bytes, a bitmap of 32-bit ids has at most %d", len(raw), maxBitmapBytes)
+	}
+	list, err := parseContainers(raw)
+	if err != nil {
+		return nil, err
+	}
+	return newBitmap(raw, list), nil
+}
+
+func newBitmap(raw []byte, list []container) *Bitmap {
+	b := &Bitmap{raw: raw, containers: list}
+	for i := range list {
+		b.card += uint64(list[i].card)
+	}
+	return b
+}
+
+// Bytes is the serialized bitmap. The caller must not change it.
+func (b *Bitmap) Bytes() []byte { return b.raw }
+
+// Cardinality is the number of ids.
+func (b *Bitmap) Cardinality() uint64 { return b.card }
+
+// Bounds returns the lowest and highest id; ok is false when there is none.
+func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
+	if len(b.containers) == 0 {
+		return 0, 0, false
+	}
+	return b.containers[0].lowest(), b.containers[len(b.containers)-1].highest(), true
+}
+
+// SHA256 is the hash of the serialized bitmap, in lower-case hex.
+func (b *Bitmap) SHA256() string { return hash(b.raw) }
+
+func hash(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Containers counts the containers by kind: "array", "bitmap", "run".
+func (b *Bitmap) Containers() map[string]int {
+	kinds := map[string]int{}
+	for i := range b.containers {
+		kinds[b.containers[i].kind.String()]++
+	}
+	return kinds
+}
+
+// Contains reports whether id is in the set.
+func (b *Bitmap) Contains(id uint32) bool {
+	c := b.container(uint16(id >> 16))
+	if c == nil {
+		return false
+	}
+	var w words
+	c.addTo(&w)
+	return w[id>>6&(chunkWords-1)]>>(id&63)&1 == 1
+}
+
+// container finds the container of a key, nil when there is none.
+func (b *Bitmap) container(key uint16) *container {
+	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
+	if i == len(b.containers) || b.containers[i].key != key {
+		return nil
+	}
+	return &b.containers[i]
+}
+
+// All yields the ids in ascending order.
+func (b *Bitmap) All() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		b.Roaring().Iterate(yield)
+	}
+}
+
+// Roaring is the set as the library's bitmap, for set arithmetic. It aliases
+// the bytes of b and must not be changed.
+func (b *Bitmap) Roaring() *roaring.Bitmap {
+	r := roaring.New()
+	if _, err := r.FromBuffer(b.raw); err != nil {
+		// Every container has been checked, and a fuzz test holds that what passes is valid for the library.
+		panic(fmt.Sprintf("checked bitmap refused by roaring: %v", err))
+	}
+	return r
+}

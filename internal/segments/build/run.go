@@ -1,0 +1,190 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/internal/segments"
+	"capper/internal/segments/ingest"
+)
+
+// Result is what a plan made.
+type Result struct {
+	Candidate *segments.Candidate
+	// Overlaps as they were in the inputs, resolved or not.
+	Overlaps []segments.Overlap
+	Files    []ingest.FileReport
+	BadRows  int64
+	Samples  []ingest.BadRow // the first bad rows
+}
+
+// OverlapError says that segments have users in common and nothing says which
+// of them wins.
+type OverlapError struct {
+	Overlaps []segments.Overlap
+}
+
+func (e *OverlapError) Error() string {
+	text := "segments overlap"
+	for _, o := range e.Overlaps {
+		text += fmt.Sprintf("\n  %s and %s: %d users, such as %v", o.A, o.B, o.Users, o.Samples)
+	}
+	return text
+}
+
+// PlanError is a fault of the plan itself.
+type PlanError struct{ Err error }
+
+func (e *PlanError) Error() string { return e.Err.Error() }
+func (e *PlanError) Unwrap() error { return e.Err }
+
+// Step names what Run is about to do, for progress.
+type Step func(what string)
+
+// Run reads the inputs and builds the segments. On an *OverlapError and on an
+// *ingest.BadRowsError the result is there too, for a report; it must not be
+// published then.
+func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, error) {
+	if err := p.check(); err != nil {
+		return nil, &PlanError{err}
+	}
+	cfg.MaxBadRows = p.MaxBadRows
+	k := &kitchen{plan: p, reader: ingest.NewReader(cfg), made: map[string]*segments.Bitmap{}, step: step}
+	candidate, err := k.cook(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Candidate: candidate, Files: k.reader.Reports()}
+	result.BadRows, result.Samples = k.reader.BadRows()
+	if err := k.reader.Check(); err != nil {
+		return result, err
+	}
+	step("looking for overlaps")
+	result.Overlaps = candidate.Overlaps()
+	if len(result.Overlaps) == 0 {
+		return result, nil
+	}
+	if !p.Precedence && len(p.Order) == 0 {
+		return result, &OverlapError{Overlaps: result.Overlaps}
+	}
+	candidate.Resolve()
+	return result, nil
+}
+
+// kitchen makes the recipes of one plan. It keeps what is made as bitmaps: one
+// bitset at a time is in memory, those of tables and operands aside.
+type kitchen struct {
+	plan   *Plan
+	reader *ingest.Reader
+	rows   map[string]*segments.Set // of the tables, by segment
+	made   map[string]*segments.Bitmap
+	step   Step
+}
+
+func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
+	if len(k.plan.Tables) > 0 {
+		k.step("reading tables")
+		var err error
+		if k.rows, err = k.reader.ReadTable(ctx, k.plan.Tables, k.known()); err != nil {
+			return nil, err
+		}
+	}
+	if len(k.plan.Segments) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(k.rows)) {
+			k.plan.Segments = append(k.plan.Segments, Recipe{Name: name})
+		}
+		if err := k.plan.check(); err != nil {
+			return nil, &PlanError{err}
+		}
+	}
+	names, err := k.names()
+	if err != nil {
+		return nil, &PlanError{err}
+	}
+	c := &segments.Candidate{Names: names}
+	for _, name := range names {
+		b, err := k.make(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		c.Bitmaps = append(c.Bitmaps, b)
+	}
+	return c, nil
+}
+
+// known lists the names that a table may hold; nil when the plan leaves them open.
+func (k *kitchen) known() []string {
+	if len(k.plan.Segments) == 0 {
+		if len(k.plan.Order) > 0 {
+			return k.plan.Order
+		}
+		return nil
+	}
+	var names []string
+	for _, r := range k.plan.recipes() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// names lists the segments in order of precedence.
+func (k *kitchen) names() ([]string, error) {
+	var names []string
+	for _, r := range k.plan.Segments {
+		names = append(names, r.Name)
+	}
+	order := k.plan.Order
+	if len(order) == 0 {
+		return names, nil
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(names))) {
+		return nil, fmt.Errorf("precedence must name every segment once: it names %q, the segments are %q", order, names)
+	}
+	return order, nil
+}
+
+// make makes the recipe of a name, and what it refers to, once.
+func (k *kitchen) make(ctx context.Context, name string) (*segments.Bitmap, error) {
+	if b := k.made[name]; b != nil {
+		return b, nil
+	}
+	recipes := k.plan.recipes()
+	r := recipes[slices.IndexFunc(recipes, func(r Recipe) bool { return r.Name == name })]
+	for _, ref := range r.refs() {
+		if _, err := k.make(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	k.step("reading " + name)
+	set, err := k.reader.ReadIDs(ctx, r.Inputs)
+	if err != nil {
+		return nil, fmt.Errorf("segment %q: %w", name, err)
+	}
+	if rows := k.rows[name]; rows != nil {
+		set.Union(rows)
+		delete(k.rows, name)
+	}
+	k.combine(set, &r)
+	k.step("encoding " + name)
+	k.made[name] = set.Bitmap()
+	return k.made[name], nil
+}
+
+func (k *kitchen) combine(set *segments.Set, r *Recipe) {
+	for _, name := range r.Union {
+		set.AddBitmap(k.made[name])
+	}
+	if len(r.Intersect) > 0 && len(r.Inputs)+len(r.Union) == 0 && set.Empty() {
+		set.AddBitmap(k.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
+	}
+	for _, name := range r.Intersect {
+		var other segments.Set
+		other.AddBitmap(k.made[name])
+		set.Intersect(&other)
+	}
+	for _, name := range r.Minus {
+		set.Subtract(k.made[name])
+	}
+}

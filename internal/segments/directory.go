@@ -1,0 +1,233 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// directory is a store in a directory, for one machine or a shared file system
+// with working flock and rename.
+type directory struct {
+	root string
+}
+
+var _ Store = (*directory)(nil)
+
+// lockName guards the replacing of current.json.
+const lockName = ".current.lock"
+
+// tempPrefix begins the names of files that are not complete yet. A crash may leave one behind; gc removes it.
+const tempPrefix = ".tmp-"
+
+func (d *directory) Location() string { return d.root }
+
+func (d *directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
+
+// ReadCurrent implements Source; the tag is the content's hash.
+func (d *directory) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
+	body, err := d.Read(ctx, currentKey, maxDocumentBytes)
+	if err != nil {
+		return nil, "", err
+	}
+	newTag := hash(body)
+	if newTag == tag {
+		return nil, tag, ErrNotModified
+	}
+	return body, newTag, nil
+}
+
+func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(d.path(key))
+	if err != nil {
+		return nil, notFound(err)
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", f.Name())
+	}
+	body, err := readAll(f, stat.Size(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return body, nil
+}
+
+func notFound(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
+
+func (d *directory) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if stat, err := os.Stat(d.path(key)); err == nil && stat.Size() == int64(len(body)) {
+		return false, nil
+	}
+	return true, d.write(key, body)
+}
+
+// write replaces a file in one step: a reader, and a machine that loses power,
+// sees the old file or the new one.
+func (d *directory) write(key string, body []byte) error {
+	path := d.path(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing left to remove
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func syncDirectory(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// ReplaceCurrent implements Store: compare and write under a file lock, which
+// the system releases when the process dies.
+func (d *directory) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+	if err := os.MkdirAll(d.root, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(d.path(lockName), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lockFile(ctx, lock); err != nil {
+		return err
+	}
+	_, now, err := d.ReadCurrent(ctx, "")
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if now != tag {
+		return ErrLostRace
+	}
+	return d.write(currentKey, body)
+}
+
+func lockFile(ctx context.Context, f *os.File) error {
+	retry := time.NewTicker(20 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("lock %s: %w", f.Name(), ctx.Err())
+		case <-retry.C:
+		}
+	}
+}
+
+func (d *directory) List(ctx context.Context, prefix string) ([]Object, error) {
+	var list []Object
+	folder := filepath.Dir(d.path(prefix + "x"))
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		key := prefix[:strings.LastIndex(prefix, "/")+1] + e.Name()
+		if !e.Type().IsRegular() || !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		stat, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Object{Key: key, SizeBytes: stat.Size(), ChangedAt: stat.ModTime()})
+	}
+	return list, ctx.Err()
+}
+
+func (d *directory) Delete(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.Remove(d.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// LocalFiles reads input files from the file system.
+type LocalFiles struct{}
+
+var _ Files = LocalFiles{}
+
+// Glob implements Files; a name without wildcards is returned as it is.
+func (LocalFiles) Glob(_ context.Context, pattern string) ([]string, error) {
+	if !hasWildcard(pattern) {
+		return []string{pattern}, nil
+	}
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?[") }
+
+// Open implements Files.
+func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, notFound(err)
+	}
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if stat.IsDir() {
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name, filepath.Join(name, "*.csv")), f.Close())
+	}
+	if !stat.Mode().IsRegular() {
+		return f, -1, nil
+	}
+	return f, stat.Size(), nil
+}

@@ -1,0 +1,135 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// blockBytes is how much of a file one worker parses at a time; no record may be longer.
+const blockBytes = 1 << 20
+
+// readBlocks cuts a stream into blocks of whole records and has the workers
+// parse them, in no order. cut returns the length of the whole records at the
+// start of its argument, 0 when there is none. Blank lines at the end of the
+// stream are left out: many programs write one.
+func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, cut func([]byte) int,
+	parse func(w *worker, block []byte, line int64)) error {
+	var pending sync.WaitGroup
+	defer pending.Wait()
+	var rest []byte
+	for {
+		buffer := j.pool.bytes.Get().(*[]byte)
+		block := append((*buffer)[:0], rest...)
+		n, err := io.ReadFull(src, block[len(block):blockBytes])
+		block = block[:len(block)+n]
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return err
+		}
+		if last {
+			block = bytes.TrimRight(block, "\r\n")
+			rest = nil
+		} else {
+			end := cut(block)
+			if end == 0 {
+				return fmt.Errorf("line %d: a record of more than %d bytes, or a quote that is never closed", line, blockBytes)
+			}
+			rest = append(rest[:0], block[end:]...)
+			block = block[:end]
+		}
+		first := line
+		line += int64(bytes.Count(block, []byte{'\n'}))
+		err = j.pool.submit(ctx, &pending, func(w *worker) {
+			w.begin()
+			parse(w, block, first)
+			w.end(j)
+			j.pool.bytes.Put(buffer)
+		})
+		if err != nil || last {
+			return err
+		}
+	}
+}
+
+// wholeLines is the length of the whole lines at the start of block.
+func wholeLines(block []byte) int { return bytes.LastIndexByte(block, '\n') + 1 }
+
+// skipBOM drops a UTF-8 byte order mark and refuses UTF-16.
+func skipBOM(src *source) error {
+	head, err := src.peek(3)
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}) {
+		_, err = src.Discard(3)
+		return err
+	}
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return errors.New("the text is UTF-16, it must be UTF-8")
+	}
+	return nil
+}
+
+// parseID reads a decimal user id. Spaces around it are allowed, nothing else is.
+func parseID(field []byte) (uint32, bool) {
+	field = bytes.Trim(field, " \t\r")
+	if len(field) == 0 {
+		return 0, false
+	}
+	var v uint64
+	for _, c := range field {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		if v = v*10 + uint64(c); v > maxID {
+			return 0, false
+		}
+	}
+	return uint32(v), true
+}
+
+const maxID = 1<<32 - 1
+
+// whyNotID is the reason why parseID refused field.
+func whyNotID(field []byte) string {
+	if len(bytes.TrimSpace(field)) == 0 {
+		return reasonEmpty
+	}
+	return reasonNotID
+}
+
+// parseText parses one id per line.
+func parseText(w *worker, block []byte, line int64) {
+	ids := w.ids
+	for i := 0; i < len(block); line++ {
+		start, v := i, uint64(0)
+		for i < len(block) {
+			c := block[i] - '0'
+			if c > 9 {
+				break
+			}
+			v = v*10 + uint64(c)
+			i++
+		}
+		if digits := i - start; digits > 0 && digits <= 10 && v <= maxID && (i == len(block) || block[i] == '\n') {
+			ids = append(ids, uint32(v))
+			i++
+			continue
+		}
+		field := block[start:]
+		if end := bytes.IndexByte(field, '\n'); end >= 0 {
+			field = field[:end]
+		}
+		i = start + len(field) + 1
+		if id, ok := parseID(field); ok {
+			ids = append(ids, id)
+		} else {
+			w.reject(line, bytes.TrimRight(field, "\r"), whyNotID(field))
+		}
+	}
+	w.ids = ids
+}

@@ -1,0 +1,196 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// layout is where the columns of a delimited file are.
+type layout struct {
+	delimiter byte
+	id        int // index of the id's column
+	segment   int // index of the segment's column, -1 when the file is no table
+	columns   int // in every record
+	header    bool
+}
+
+// readDelimited reads text, CSV and TSV. The first record decides the layout.
+func (j *job) readDelimited(ctx context.Context, src *source, format Format) error {
+	if err := skipBOM(src); err != nil {
+		return err
+	}
+	head, err := src.peek(blockBytes)
+	if err != nil {
+		return err
+	}
+	if len(head) == 0 {
+		return nil // an empty part of an export
+	}
+	first, size := firstRecord(head, j.delimiter(format), format != Text)
+	shape, err := j.layout(first, format)
+	if err != nil {
+		return err
+	}
+	line := int64(1)
+	if shape.header {
+		j.header = clip(bytes.TrimRight(head[:size], "\r\n"))
+		line += int64(bytes.Count(head[:size], []byte{'\n'}))
+		if _, err := src.Discard(size); err != nil {
+			return err
+		}
+	}
+	if format == Text {
+		return j.readBlocks(ctx, src, line, wholeLines, parseText)
+	}
+	return j.readBlocks(ctx, src, line, shape.wholeRecords, shape.parse)
+}
+
+func (j *job) delimiter(format Format) byte {
+	switch {
+	case j.file.input.Delimiter != 0:
+		return j.file.input.Delimiter
+	case format == TSV:
+		return '\t'
+	}
+	return ','
+}
+
+// firstRecord splits the first record of a file into fields, quotes removed.
+func firstRecord(head []byte, delimiter byte, quotes bool) (fields []string, size int) {
+	end := bytes.IndexByte(head, '\n') + 1
+	if quotes {
+		end = recordEnd(head, 0, delimiter)
+	}
+	if end <= 0 {
+		end = len(head)
+	}
+	record := bytes.TrimRight(head[:end], "\r\n")
+	if !quotes {
+		return []string{strings.TrimSpace(string(record))}, end
+	}
+	for at := 0; at <= len(record); {
+		field, next := nextField(record, at, delimiter)
+		value, _ := unquote(field)
+		fields = append(fields, strings.TrimSpace(string(value)))
+		at = next
+	}
+	return fields, end
+}
+
+// layout finds the columns by the first record.
+func (j *job) layout(first []string, format Format) (*layout, error) {
+	in := j.file.input
+	if format == Text && j.table {
+		return nil, fmt.Errorf("a table needs two columns: say --format csv or tsv if this is one")
+	}
+	shape := &layout{delimiter: j.delimiter(format), segment: -1, columns: len(first)}
+	shape.header = hasHeader(in, first, j.table)
+	var err error
+	if shape.id, err = findColumn(in.IDColumn, "user_id", 0, first, shape.header); err != nil {
+		return nil, err
+	}
+	if !j.table {
+		return shape, nil
+	}
+	if shape.segment, err = findColumn(in.SegmentColumn, "segment", 1, first, shape.header); err != nil {
+		return nil, err
+	}
+	if shape.segment == shape.id {
+		return nil, fmt.Errorf("column %d is both the id's and the segment's", shape.id+1)
+	}
+	return shape, nil
+}
+
+func hasHeader(in Input, first []string, table bool) bool {
+	switch in.Header {
+	case HeaderYes:
+		return true
+	case HeaderNo:
+		return false
+	}
+	if isName(in.IDColumn) || table && isName(in.SegmentColumn) {
+		return true
+	}
+	if n, err := strconv.Atoi(in.IDColumn); err == nil {
+		return n >= 1 && n <= len(first) && namesID(first[n-1])
+	}
+	for _, field := range first {
+		if namesID(field) {
+			return true
+		}
+	}
+	return false
+}
+
+// isName: a column given by name, not by number and not left open.
+func isName(column string) bool {
+	_, err := strconv.Atoi(column)
+	return column != "" && err != nil
+}
+
+// namesID reports whether a field of a first record is the name of an id's column.
+func namesID(field string) bool {
+	name := strings.ToLower(field)
+	return name == "user" || strings.HasSuffix(name, "id") && !strings.ContainsAny(name, "0123456789")
+}
+
+// findColumn returns the index of a column that is asked for by name or number,
+// or of the usual one when nothing is asked for.
+func findColumn(asked, usual string, position int, first []string, header bool) (int, error) {
+	if n, err := strconv.Atoi(asked); err == nil {
+		if n < 1 || n > len(first) {
+			return 0, fmt.Errorf("no column %d: the first row has %d", n, len(first))
+		}
+		return n - 1, nil
+	}
+	if asked != "" {
+		if !header {
+			return 0, fmt.Errorf("no column %q: the file is read without a header", asked)
+		}
+		return byName(asked, first)
+	}
+	if header {
+		if i, err := byName(usual, first); err == nil {
+			return i, nil
+		}
+		if i, ok := onlyID(first); ok && position == 0 {
+			return i, nil
+		}
+	}
+	if position >= len(first) {
+		return 0, fmt.Errorf("no column for the %s: the first row has %d", usual, len(first))
+	}
+	return position, nil
+}
+
+func byName(name string, first []string) (int, error) {
+	found := -1
+	for i, field := range first {
+		if !strings.EqualFold(field, name) {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("column %q is there twice: say which by its number", name)
+		}
+		found = i
+	}
+	if found < 0 {
+		return 0, fmt.Errorf("no column %q: the header is %q", name, strings.Join(first, ","))
+	}
+	return found, nil
+}
+
+// onlyID is the single column that looks like an id's.
+func onlyID(first []string) (int, bool) {
+	found, n := 0, 0
+	for i, field := range first {
+		if namesID(field) {
+			found = i
+			n++
+		}
+	}
+	return found, n == 1
+}

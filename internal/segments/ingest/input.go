@@ -1,0 +1,146 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"capper/internal/segments"
+)
+
+// Format is how a file spells its ids.
+type Format string
+
+// Formats. Auto decides by the file's name, and where that says nothing by its first bytes.
+const (
+	Auto    Format = ""
+	Text    Format = "text"
+	CSV     Format = "csv"
+	TSV     Format = "tsv"
+	NDJSON  Format = "ndjson"
+	Parquet Format = "parquet"
+	Roaring Format = "roaring"
+)
+
+// Formats lists what can be asked for by name.
+var Formats = []Format{Text, CSV, TSV, NDJSON, Parquet, Roaring}
+
+// Header says whether the first record of a CSV, TSV or text file names the columns.
+type Header string
+
+// HeaderAuto takes the first record for a header when a column is asked for by
+// name, or when its id field is a name that ends in "id", or is "user".
+const (
+	HeaderAuto Header = ""
+	HeaderYes  Header = "yes"
+	HeaderNo   Header = "no"
+)
+
+// Input is one file or one pattern of files.
+type Input struct {
+	// Path of a file, a pattern with * ? [ ], s3://bucket/key (also a pattern), or "-" for standard input.
+	Path   string
+	Format Format
+	Header Header
+	// IDColumn is a column's name, or its number counted from 1. Empty: the
+	// column user_id if there is a header with one, else the only one that ends
+	// in "id", else the first. For NDJSON and Parquet the name, user_id if empty.
+	IDColumn string
+	// SegmentColumn of a table, likewise. Empty: the column segment, else the second.
+	SegmentColumn string
+	// Delimiter between columns. 0: comma for CSV, tab for TSV.
+	Delimiter byte
+}
+
+// Stdin is the path of standard input.
+const Stdin = "-"
+
+// file is one file of an expanded input.
+type file struct {
+	name  string
+	input Input
+}
+
+// expand replaces patterns by the files that match, in order. A pattern
+// without a match is an error: a job whose export is late must not publish
+// empty segments.
+func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
+	var files []file
+	stdins := 0
+	for _, in := range inputs {
+		if in.Path == Stdin {
+			stdins++
+			files = append(files, file{name: Stdin, input: in})
+			continue
+		}
+		names, err := r.files(in.Path).Glob(ctx, in.Path)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("no file matches %q", in.Path)
+		}
+		for _, name := range names {
+			files = append(files, file{name: name, input: in})
+		}
+	}
+	if stdins > 1 {
+		return nil, fmt.Errorf("standard input is there %d times, it can be read once", stdins)
+	}
+	return files, nil
+}
+
+func (r *Reader) files(name string) segments.Files {
+	if strings.HasPrefix(name, "s3://") {
+		return segments.S3Files{Config: r.cfg.S3}
+	}
+	return segments.LocalFiles{}
+}
+
+// formatOf decides a file's format: what was asked for, else its extension
+// (that of a compression left aside), else Auto, for sniff to decide.
+func formatOf(f file) Format {
+	if f.input.Format != Auto {
+		return f.input.Format
+	}
+	name := strings.ToLower(f.name)
+	for _, ext := range []string{".gz", ".gzip", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	dot := strings.LastIndexByte(name, '.')
+	switch name[dot+1:] {
+	case "txt", "text", "ids":
+		return Text
+	case "csv":
+		return CSV
+	case "tsv", "tab":
+		return TSV
+	case "ndjson", "jsonl", "json":
+		return NDJSON
+	case "parquet", "pq":
+		return Parquet
+	case "roaring", "bitmap", "rbm":
+		return Roaring
+	}
+	return Auto
+}
+
+// sniff decides by the first bytes of a file whose name says nothing.
+func sniff(head []byte) Format {
+	switch {
+	case strings.HasPrefix(string(head), "PAR1"):
+		return Parquet
+	case len(head) >= 4 && (head[0] == 0x3a || head[0] == 0x3b) && head[1] == 0x30:
+		return Roaring
+	case strings.HasPrefix(string(head), "{"):
+		return NDJSON
+	}
+	line, _, _ := strings.Cut(string(head), "\n")
+	switch {
+	case strings.ContainsRune(line, '\t'):
+		return TSV
+	case strings.ContainsAny(line, ",\""):
+		return CSV
+	}
+	return Text
+}

@@ -1,0 +1,165 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// readNDJSON reads one JSON object per line. The id is a JSON integer, or a
+// string of digits, as exporters write 64-bit integers that JavaScript would round.
+func (j *job) readNDJSON(ctx context.Context, src *source) error {
+	if err := skipBOM(src); err != nil {
+		return err
+	}
+	fields := &objectFields{id: columnOr(j.file.input.IDColumn, "user_id")}
+	if j.table {
+		fields.segment = columnOr(j.file.input.SegmentColumn, "segment")
+	}
+	return j.readBlocks(ctx, src, 1, wholeLines, fields.parse)
+}
+
+func columnOr(column, usual string) string {
+	if column == "" {
+		return usual
+	}
+	return column
+}
+
+// objectFields names the fields that are read; segment is empty when the file is no table.
+type objectFields struct{ id, segment string }
+
+func (f *objectFields) parse(w *worker, block []byte, line int64) {
+	for ; len(block) > 0; line++ {
+		end := bytes.IndexByte(block, '\n') + 1
+		if end == 0 {
+			end = len(block)
+		}
+		row := bytes.TrimSpace(block[:end])
+		block = block[end:]
+		if err := f.parseRow(w, row, line); err != nil {
+			w.reject(line, row, err.Error())
+		}
+	}
+}
+
+func (f *objectFields) parseRow(w *worker, row []byte, line int64) error {
+	if len(row) == 0 {
+		return fmt.Errorf("empty line, want a JSON object")
+	}
+	if row[0] != '{' || !json.Valid(row) {
+		return fmt.Errorf("not a JSON object")
+	}
+	var id, segment []byte
+	for at := skipSpace(row, 1); row[at] != '}'; {
+		key, value, next := nextMember(row, at)
+		at = next
+		switch {
+		case sameString(key, f.id):
+			if id != nil {
+				return fmt.Errorf("field %q is there twice", f.id)
+			}
+			id = value
+		case f.segment != "" && sameString(key, f.segment):
+			if segment != nil {
+				return fmt.Errorf("field %q is there twice", f.segment)
+			}
+			segment = value
+		}
+	}
+	if id == nil {
+		return fmt.Errorf("no field %q", f.id)
+	}
+	if f.segment == "" {
+		w.row(line, plainID(id), nil, false)
+		return nil
+	}
+	name, ok := jsonString(segment)
+	if !ok {
+		return fmt.Errorf("field %q is not a string", f.segment)
+	}
+	w.row(line, plainID(id), name, true)
+	return nil
+}
+
+// plainID drops the quotes of an id that is a string without escapes.
+func plainID(value []byte) []byte {
+	if n := len(value); n >= 2 && value[0] == '"' {
+		if digits := value[1 : n-1]; bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) < 0 {
+			return digits
+		}
+	}
+	return value
+}
+
+func jsonString(value []byte) ([]byte, bool) {
+	var s string
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
+		return nil, false
+	}
+	return []byte(s), true
+}
+
+// sameString compares a JSON string, quotes included, with a Go string.
+func sameString(raw []byte, s string) bool {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:len(raw)-1]) == s
+	}
+	decoded, ok := jsonString(raw)
+	return ok && string(decoded) == s
+}
+
+// nextMember splits the member of a valid object that starts at i: its key with
+// quotes, its value, and where the next member or the closing brace is.
+func nextMember(row []byte, i int) (key, value []byte, next int) {
+	end := stringEnd(row, i)
+	key = row[i:end]
+	i = skipSpace(row, skipSpace(row, end)+1) // the colon
+	end = valueEnd(row, i)
+	value = bytes.TrimRight(row[i:end], " \t\r")
+	if row[end] == ',' {
+		end = skipSpace(row, end+1)
+	}
+	return key, value, end
+}
+
+func skipSpace(row []byte, i int) int {
+	for row[i] == ' ' || row[i] == '\t' || row[i] == '\r' {
+		i++
+	}
+	return i
+}
+
+// stringEnd is the index after the string that starts at i.
+func stringEnd(row []byte, i int) int {
+	for i++; row[i] != '"'; i++ {
+		if row[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// valueEnd is the index of the comma or brace that follows the value at i.
+func valueEnd(row []byte, i int) int {
+	for depth := 0; i < math.MaxInt; i++ {
+		switch row[i] {
+		case '"':
+			i = stringEnd(row, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return i
+}

@@ -1,0 +1,118 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A Generation is one version of all segments with its bitmaps, checked.
+type Generation struct {
+	Manifest *Manifest
+	Bitmaps  []*Bitmap // one per segment of the manifest, in the same order
+}
+
+// readLive reads the live generation's name; see Source.ReadCurrent for tag.
+func readLive(ctx context.Context, src Source, tag string) (name, newTag string, err error) {
+	body, newTag, err := src.ReadCurrent(ctx, tag)
+	if err != nil {
+		return "", "", err
+	}
+	name, err = parsePointer(body)
+	return name, newTag, err
+}
+
+// ReadManifest reads and checks the manifest of a generation.
+func ReadManifest(ctx context.Context, src Source, generation string) (*Manifest, error) {
+	if !generationRule.MatchString(generation) {
+		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500Z-0a1b2c3d)", generation)
+	}
+	raw, err := src.Read(ctx, manifestKey(generation), maxDocumentBytes)
+	if err != nil {
+		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
+	}
+	return parseManifest(generation, raw)
+}
+
+// ReadGeneration reads a whole generation, its segments in parallel, and
+// checks everything: size, hash, format, cardinality and bounds of every
+// bitmap. The error names every segment that fails.
+func ReadGeneration(ctx context.Context, src Source, generation string) (*Generation, error) {
+	m, err := ReadManifest(ctx, src, generation)
+	if err != nil {
+		return nil, err
+	}
+	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
+		return readBitmap(ctx, src, s)
+	})
+}
+
+// readBitmap reads and checks the bitmap of one segment.
+func readBitmap(ctx context.Context, src Source, s *Segment) (*Bitmap, error) {
+	raw, err := src.Read(ctx, s.Key, s.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	return s.open(raw)
+}
+
+// readBitmaps reads the bitmaps of a manifest in parallel.
+func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*Bitmap, error)) (*Generation, error) {
+	g := &Generation{Manifest: m, Bitmaps: make([]*Bitmap, len(m.Segments))}
+	faults := make([]error, len(m.Segments))
+	slots := make(chan struct{}, parallelReads)
+	var wg sync.WaitGroup
+	for i := range m.Segments {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			s := &m.Segments[i]
+			var err error
+			if g.Bitmaps[i], err = read(ctx, s); err != nil {
+				faults[i] = fmt.Errorf("segment %q: %w", s.Name, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
+	}
+	return g, nil
+}
+
+// parallelReads bounds the bitmaps that are read at once.
+const parallelReads = 8
+
+// Snapshot lays the generation out for lookups.
+func (g *Generation) Snapshot() *Snapshot { return newSnapshot(g.Manifest, g.Bitmaps) }
+
+// ReadLiveGeneration reads the live generation, all of it, checked. ErrNotFound
+// when nothing has been published.
+func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
+	name, _, err := readLive(ctx, src, "")
+	if err != nil {
+		return nil, err
+	}
+	return ReadGeneration(ctx, src, name)
+}
+
+// Live names the live generation. ErrNotFound when nothing has been published.
+func Live(ctx context.Context, src Source) (string, error) {
+	name, _, err := readLive(ctx, src, "")
+	return name, err
+}
+
+// Listing is one row of List.
+type Listing struct {
+	Generation  string        `json:"generation"`
+	Live        bool          `json:"live"`
+	CreatedAt   time.Time     `json:"created_at"`
+	ToolVersion string        `json:"tool_version"`
+	Reason      string        `json:"reason,omitempty"`
+	SizeBytes   int64         `json:"size_bytes"`
+	Segments    []SegmentSize `json:"segments"`
+	// Fault is set when the manifest cannot be read; everything else but Generation and Live is zero then.
+	Fault string `json:"fault,omitempty"`
+}

@@ -1,0 +1,219 @@
+package segments
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+)
+
+// FormatVersion is the version of the manifest and of current.json that this
+// package writes, and the only one that it reads.
+const FormatVersion = 1
+
+// MaxSegments is how many segments a generation can have: a segment's code is one byte, 0 means none.
+const MaxSegments = 255
+
+// The objects of a location; see doc.go.
+const (
+	currentKey        = "current.json"
+	bitmapsPrefix     = "bitmaps/"
+	bitmapSuffix      = ".roaring"
+	generationsPrefix = "generations/"
+	generationSuffix  = ".json"
+)
+
+// maxDocumentBytes bounds current.json and manifests.
+const maxDocumentBytes = 1 << 20
+
+func bitmapKey(sha256 string) string { return bitmapsPrefix + sha256 + bitmapSuffix }
+
+func manifestKey(generation string) string { return generationsPrefix + generation + generationSuffix }
+
+// Manifest is the index of one generation: generations/<generation>.json.
+type Manifest struct {
+	FormatVersion int       `json:"format_version"`
+	Generation    string    `json:"generation"`
+	CreatedAt     time.Time `json:"created_at"`
+	ToolVersion   string    `json:"tool_version"`
+	// Reason is why the guard was overruled; empty when it was not.
+	Reason string `json:"reason,omitempty"`
+	// Segments in order of precedence: a user in two of them belongs to the earlier.
+	Segments []Segment `json:"segments"`
+}
+
+// Segment is one segment of a manifest. Min and Max are the lowest and highest
+// id, both absent when the segment is empty.
+type Segment struct {
+	Name        string  `json:"name"`
+	Key         string  `json:"key"`
+	SHA256      string  `json:"sha256"`
+	SizeBytes   int64   `json:"size_bytes"`
+	Cardinality uint64  `json:"cardinality"`
+	Min         *uint32 `json:"min,omitempty"`
+	Max         *uint32 `json:"max,omitempty"`
+}
+
+// pointer is current.json: which generation is live.
+type pointer struct {
+	FormatVersion int    `json:"format_version"`
+	Generation    string `json:"generation"`
+}
+
+var (
+	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$`)
+	segmentRule    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// CheckName says why name cannot be the name of a segment, nil when it can.
+func CheckName(name string) error {
+	if !segmentRule.MatchString(name) {
+		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit", name)
+	}
+	return nil
+}
+
+// describe is the manifest's entry for a bitmap.
+func describe(name string, b *Bitmap) Segment {
+	sum := b.SHA256()
+	s := Segment{Name: name, Key: bitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.raw)), Cardinality: b.card}
+	if lowest, highest, ok := b.Bounds(); ok {
+		s.Min, s.Max = &lowest, &highest
+	}
+	return s
+}
+
+// newManifest names the generation by its time and content, so names sort by
+// time and two publishers of different content never share one.
+func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
+	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Second), ToolVersion: tool, Reason: reason, Segments: list}
+	m.Generation = m.CreatedAt.Format("20060102T150405Z") + "-" + hash(m.encode())[:8]
+	return m
+}
+
+func (m *Manifest) encode() []byte {
+	raw, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("encode a manifest: %v", err)) // no field can fail
+	}
+	return append(raw, '\n')
+}
+
+// parseManifest decodes and checks the manifest of a generation: everything
+// that can be known without the bitmaps.
+func parseManifest(generation string, raw []byte) (*Manifest, error) {
+	var m Manifest
+	if err := decodeDocument(raw, &m, &m.FormatVersion); err != nil {
+		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
+	}
+	if m.Generation != generation {
+		return nil, fmt.Errorf("manifest of generation %s: it is the manifest of %q", generation, m.Generation)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
+	}
+	return &m, nil
+}
+
+func parsePointer(raw []byte) (string, error) {
+	var p pointer
+	if err := decodeDocument(raw, &p, &p.FormatVersion); err != nil {
+		return "", fmt.Errorf("%s: %w", currentKey, err)
+	}
+	if !generationRule.MatchString(p.Generation) {
+		return "", fmt.Errorf("%s: generation %q is not a generation's name", currentKey, p.Generation)
+	}
+	return p.Generation, nil
+}
+
+func encodePointer(generation string) []byte {
+	return fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q}\n", FormatVersion, generation)
+}
+
+// decodeDocument is strict but for fields it does not know: a later tool may
+// add some; what changes the meaning of a document changes its format version.
+func decodeDocument(raw []byte, into any, version *int) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return errors.New("empty")
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if err := d.Decode(into); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errTruncated
+		}
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("data after the document")
+	}
+	if *version != FormatVersion {
+		return fmt.Errorf("format_version %d, this program reads %d", *version, FormatVersion)
+	}
+	return nil
+}
+
+func (m *Manifest) check() error {
+	if len(m.Segments) == 0 {
+		return errors.New("no segments")
+	}
+	if len(m.Segments) > MaxSegments {
+		return fmt.Errorf("%d segments, at most %d are possible", len(m.Segments), MaxSegments)
+	}
+	if m.CreatedAt.IsZero() {
+		return errors.New("created_at is missing")
+	}
+	seen := map[string]bool{}
+	for i, s := range m.Segments {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("segments[%d]: %w", i, err)
+		}
+		if seen[s.Name] {
+			return fmt.Errorf("segments[%d]: name %q is there twice", i, s.Name)
+		}
+		seen[s.Name] = true
+	}
+	return nil
+}
+
+func (s *Segment) check() error {
+	if err := CheckName(s.Name); err != nil {
+		return err
+	}
+	switch {
+	case !sha256Rule.MatchString(s.SHA256):
+		return fmt.Errorf("sha256 %q is not 64 lower-case hex digits", s.SHA256)
+	case s.Key != bitmapKey(s.SHA256):
+		return fmt.Errorf("key %q, of this sha256 it must be %q", s.Key, bitmapKey(s.SHA256))
+	case s.SizeBytes < 8 || s.SizeBytes > maxBitmapBytes:
+		return fmt.Errorf("size_bytes %d: must be 8 to %d", s.SizeBytes, maxBitmapBytes)
+	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
+		return fmt.Errorf("min and max must be there exactly when cardinality (%d) is not 0", s.Cardinality)
+	}
+	return nil
+}
+
+// open checks the bytes of the segment's bitmap against the manifest: size,
+// hash, format, cardinality, bounds.
+func (s *Segment) open(raw []byte) (*Bitmap, error) {
+	if int64(len(raw)) != s.SizeBytes {
+		return nil, fmt.Errorf("%d bytes, the manifest says %d", len(raw), s.SizeBytes)
+	}
+	if got := hash(raw); got != s.SHA256 {
+		return nil, fmt.Errorf("checksum mismatch: sha256 %s, the manifest says %s", got, s.SHA256)
+	}
+	b, err := ReadBitmap(raw)
+	if err != nil {
+		return nil, err
+	}
+	if b.card != s.Cardinality {
+		return nil, fmt.Errorf("cardinality %d, the manifest says %d", b.card, s.Cardinality)
+	}
+	if lowest, highest, ok := b.Bounds(); ok && (lowest != *s.Min || highest != *s.Max) {
+		return nil, fmt.Errorf("ids from %d to %d, the manifest says %d to %d", lowest, highest, *s.Min, *s.Max)
+	}
+	return b, nil
+}

@@ -1,0 +1,68 @@
+package segments
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Results of a look at the source, the label of capper_segments_refresh_total.
+const (
+	resultSwapped   = "swapped"
+	resultUnchanged = "unchanged"
+	resultFailed    = "failed"
+)
+
+// metrics of a Refresher. The gauges read the snapshot when they are scraped.
+type metrics struct {
+	refreshes *prometheus.CounterVec
+	current   func() *Snapshot
+	clock     func() time.Time
+	age       *prometheus.Desc
+	users     *prometheus.Desc
+	memory    *prometheus.Desc
+}
+
+func newMetrics(to prometheus.Registerer, current func() *Snapshot, clock func() time.Time) *metrics {
+	m := &metrics{
+		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_segments_refresh_total",
+			Help: "Looks at the segments' source, by result: swapped (a new generation is in use), unchanged, failed.",
+		}, []string{"result"}),
+		current: current,
+		clock:   clock,
+		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
+			"Time since the generation in use was built.", nil, nil),
+		users: prometheus.NewDesc("capper_segments_users",
+			"Users in each segment of the generation in use.", []string{"segment"}, nil),
+		memory: prometheus.NewDesc("capper_segments_memory_bytes",
+			"Memory of the generation in use.", nil, nil),
+	}
+	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
+		m.refreshes.WithLabelValues(result) // so that each is there from the start, with 0
+	}
+	if to != nil {
+		to.MustRegister(m.refreshes, m)
+	}
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.age
+	out <- m.users
+	out <- m.memory
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	s := m.current()
+	if s == nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, m.clock().Sub(s.CreatedAt()).Seconds())
+	out <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.SizeBytes()))
+	for _, segment := range s.Segments() {
+		out <- prometheus.MustNewConstMetric(m.users, prometheus.GaugeValue, float64(segment.Cardinality), segment.Name)
+	}
+}

@@ -1,0 +1,97 @@
+package segments
+
+import "math/bits"
+
+// Overlap is two segments with users in common.
+type Overlap struct {
+	A       string   `json:"a"`
+	B       string   `json:"b"`
+	Users   uint64   `json:"users"`
+	Samples []uint32 `json:"sample_ids"` // the lowest of them
+}
+
+// overlapSamples is how many ids an Overlap shows.
+const overlapSamples = 5
+
+// Overlaps finds every pair of segments with users in common, exactly; pairs
+// are in order of precedence. It uses all cores.
+func (c *Candidate) Overlaps() []Overlap { return overlaps(c.Names, c.Bitmaps) }
+
+func overlaps(names []string, bitmaps []*Bitmap) []Overlap {
+	n := len(bitmaps)
+	found := make([]Overlap, n*n)
+	inParallel(n*n, func(i int) {
+		a, b := i/n, i%n
+		if a < b {
+			users, samples := common(bitmaps[a], bitmaps[b])
+			found[i] = Overlap{A: names[a], B: names[b], Users: users, Samples: samples}
+		}
+	})
+	list := found[:0]
+	for _, o := range found {
+		if o.Users > 0 {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// common counts the ids that are in both, and returns the lowest.
+func common(a, b *Bitmap) (users uint64, samples []uint32) {
+	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
+		x, y := &a.containers[i], &b.containers[j]
+		switch {
+		case x.key < y.key:
+			i++
+		case x.key > y.key:
+			j++
+		default:
+			var w, v words
+			x.addTo(&w)
+			y.addTo(&v)
+			for k := range w {
+				w[k] &= v[k]
+				users += uint64(bits.OnesCount64(w[k]))
+			}
+			for at := w.next(0, 0); at < chunkIDs && len(samples) < overlapSamples; at = w.next(at+1, 0) {
+				samples = append(samples, uint32(x.key)<<16|uint32(at))
+			}
+			i++
+			j++
+		}
+	}
+	return users, samples
+}
+
+// Resolve removes users from every segment but the first that has them.
+func (c *Candidate) Resolve() {
+	overlapping := map[string]bool{}
+	for _, o := range c.Overlaps() {
+		overlapping[o.B] = true
+	}
+	for i, name := range c.Names {
+		if !overlapping[name] {
+			continue
+		}
+		var s Set
+		s.AddBitmap(c.Bitmaps[i])
+		for _, earlier := range c.Bitmaps[:i] {
+			s.Subtract(earlier)
+		}
+		c.Bitmaps[i] = s.Bitmap()
+	}
+}
+
+// Subtract removes every id of b.
+func (s *Set) Subtract(b *Bitmap) {
+	for i := range b.containers {
+		c := &b.containers[i]
+		if w := s.chunks[c.key]; w != nil {
+			var v words
+			c.addTo(&v)
+			for k := range w {
+				w[k] &^= v[k]
+			}
+		}
+	}
+}

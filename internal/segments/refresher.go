@@ -1,0 +1,232 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Where the generation in use came from.
+const (
+	OriginSource = "source"
+	OriginCache  = "cache"
+)
+
+// Defaults of RefresherConfig.
+const (
+	DefaultInterval = 30 * time.Second
+	DefaultTimeout  = 2 * time.Minute
+)
+
+// RefresherConfig configures a Refresher. Only Source is required.
+type RefresherConfig struct {
+	Source Source
+	// CacheDir keeps a verified copy of the last good generation, so that Load
+	// works while the source is down. Empty: no cache.
+	CacheDir string
+	// Interval between two looks at the source. 0: DefaultInterval.
+	Interval time.Duration
+	// Timeout of one attempt, reading included. 0: DefaultTimeout.
+	Timeout time.Duration
+	// Logger: nil logs nowhere.
+	Logger *slog.Logger
+	// Clock: nil is time.Now.
+	Clock func() time.Time
+	// OnSwap is called with each generation before Current returns it, by the
+	// goroutine of Load or Run. Nil: nothing.
+	OnSwap func(*Snapshot)
+	// Registerer receives the metrics. Nil: none.
+	Registerer prometheus.Registerer
+}
+
+// Refresher keeps the live generation in memory: Load once, then Run. Current
+// and Status are safe at any time from any goroutine.
+type Refresher struct {
+	cfg     RefresherConfig
+	cache   *cache
+	metrics *metrics
+	current atomic.Pointer[Snapshot]
+	tag     string // of the current.json whose generation is in use; only Load and Run touch it
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status describes the generation in use and the last look at the source.
+type Status struct {
+	Generation string
+	CreatedAt  time.Time
+	LoadedAt   time.Time
+	Origin     string // OriginSource, OriginCache, empty before Load
+	// CheckedAt is the last time the source was asked, whatever came of it.
+	CheckedAt time.Time
+	// Error is why the last look did not succeed, empty when it did. ErrorAt is
+	// when this began.
+	Error   string
+	ErrorAt time.Time
+}
+
+// NewRefresher returns a refresher that has not loaded anything yet.
+func NewRefresher(cfg RefresherConfig) *Refresher {
+	if cfg.Interval <= 0 {
+		cfg.Interval = DefaultInterval
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	r := &Refresher{cfg: cfg, cache: newCache(cfg.CacheDir, cfg.Source.Location())}
+	r.metrics = newMetrics(cfg.Registerer, r.Current, cfg.Clock)
+	return r
+}
+
+// Current is the generation in use; nil before Load has succeeded.
+func (r *Refresher) Current() *Snapshot { return r.current.Load() }
+
+// Status describes the generation in use and the last look at the source.
+func (r *Refresher) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// Load brings the live generation into memory: from the source, or when that
+// fails from the cache, which Status and the log then say. It fails when
+// neither has one.
+func (r *Refresher) Load(ctx context.Context) error {
+	sourceErr := r.refresh(ctx)
+	if sourceErr == nil {
+		return nil
+	}
+	g, err := r.cache.load(ctx)
+	if err != nil {
+		return fmt.Errorf("load segments from %s: %w; from the cache: %w", r.cfg.Source.Location(), sourceErr, err)
+	}
+	r.swap(g.Snapshot(), OriginCache)
+	r.cfg.Logger.Warn("segments: the source is not readable, serving the cached generation",
+		"source", r.cfg.Source.Location(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
+	return nil
+}
+
+// Run looks at the source once per interval until ctx is done. A failure keeps
+// the generation in use, shows in Status, metrics and the log, and is tried
+// again with the next interval.
+func (r *Refresher) Run(ctx context.Context) {
+	tick := time.NewTicker(r.cfg.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = r.refresh(ctx) // recorded in the status, the metrics and the log
+		}
+	}
+}
+
+// refresh looks at the source once, and records what came of it.
+func (r *Refresher) refresh(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	g, tag, err := r.fetch(limited)
+	if ctx.Err() != nil {
+		return ctx.Err() // stopping; nothing was learned about the source
+	}
+	switch {
+	case errors.Is(err, ErrNotModified):
+		r.record(resultUnchanged, nil)
+		return nil
+	case err != nil:
+		r.record(resultFailed, err)
+		return err
+	case g == nil: // a new current.json that names the generation in use
+		r.tag = tag
+		r.markOrigin()
+		r.record(resultUnchanged, nil)
+		return nil
+	}
+	if err := r.cache.save(limited, g); err != nil {
+		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
+	}
+	r.tag = tag
+	r.swap(g.Snapshot(), OriginSource)
+	r.record(resultSwapped, nil)
+	return nil
+}
+
+// fetch reads the live generation if it is not the one in use. It reads
+// bitmaps from the cache where that has them.
+func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
+	name, tag, err := readLive(ctx, r.cfg.Source, r.tag)
+	if err != nil {
+		return nil, "", err
+	}
+	if now := r.Current(); now != nil && now.Generation() == name {
+		return nil, tag, nil
+	}
+	m, err := ReadManifest(ctx, r.cfg.Source, name)
+	if err != nil {
+		return nil, "", err
+	}
+	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
+		if b, ok := r.cache.open(ctx, s); ok {
+			return b, nil
+		}
+		return readBitmap(ctx, r.cfg.Source, s)
+	})
+	return g, tag, err
+}
+
+func (r *Refresher) swap(s *Snapshot, origin string) {
+	if r.cfg.OnSwap != nil {
+		r.cfg.OnSwap(s)
+	}
+	r.current.Store(s)
+	r.mu.Lock()
+	r.status.Generation, r.status.CreatedAt = s.Generation(), s.CreatedAt()
+	r.status.LoadedAt, r.status.Origin = r.cfg.Clock(), origin
+	r.mu.Unlock()
+	r.cfg.Logger.Info("segments: generation in use", "generation", s.Generation(), "origin", origin,
+		"segments", len(s.manifest.Segments), "size_bytes", s.SizeBytes())
+}
+
+// markOrigin notes that the source confirmed a generation that came from the cache.
+func (r *Refresher) markOrigin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Origin = OriginSource
+}
+
+func (r *Refresher) record(result string, err error) {
+	r.metrics.refreshes.WithLabelValues(result).Inc()
+	now := r.cfg.Clock()
+	r.mu.Lock()
+	before := r.status.Error
+	r.status.CheckedAt = now
+	switch {
+	case err == nil:
+		r.status.Error, r.status.ErrorAt = "", time.Time{}
+	case before == "":
+		r.status.Error, r.status.ErrorAt = err.Error(), now
+	default:
+		r.status.Error = err.Error()
+	}
+	r.mu.Unlock()
+	switch {
+	case err != nil:
+		r.cfg.Logger.Error("segments: refresh failed, the generation in use stays", "source", r.cfg.Source.Location(), "error", err)
+	case before != "":
+		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Location())
+	}
+}

@@ -1,0 +1,325 @@
+package segments
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Objects above one part are read and written in parallel parts.
+const (
+	s3PartBytes = 8 << 20
+	s3Parallel  = 4 // parts of one object at a time; segments are read in parallel as well
+)
+
+// bucket is a store in an S3 bucket below a prefix. Deadlines come from the
+// contexts; the SDK retries what is worth retrying.
+type bucket struct {
+	location string
+	name     string
+	prefix   string // empty, or ends in a slash
+	api      *s3.Client
+	transfer *transfermanager.Client
+}
+
+var _ Store = (*bucket)(nil)
+
+func openS3(ctx context.Context, location, name, prefix string, cfg S3Config) (*bucket, error) {
+	api, err := newS3Client(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "" {
+		prefix += "/"
+	}
+	transfer := transfermanager.New(api, func(o *transfermanager.Options) {
+		o.PartSizeBytes = s3PartBytes
+		o.MultipartUploadThreshold = 2 * s3PartBytes
+		o.Concurrency = s3Parallel
+		o.GetObjectType = tmtypes.GetObjectRanges
+	})
+	return &bucket{location: location, name: name, prefix: prefix, api: api, transfer: transfer}, nil
+}
+
+func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient()))
+	if err != nil {
+		return nil, fmt.Errorf("load the S3 configuration: %w", err)
+	}
+	endpoint := cfg.Endpoint
+	if endpoint == "" {
+		endpoint = os.Getenv("AWS_ENDPOINT_URL_S3")
+	}
+	return s3.NewFromConfig(loaded, func(o *s3.Options) {
+		if cfg.Region != "" {
+			o.Region = cfg.Region
+		}
+		if o.Region == "" {
+			o.Region = "us-east-1"
+		}
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+			o.UsePathStyle = true
+		}
+		if cfg.PathStyle != nil {
+			o.UsePathStyle = *cfg.PathStyle
+		}
+		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked; every bitmap has a SHA-256
+	}), nil
+}
+
+func (b *bucket) Location() string { return b.location }
+
+// failed names the object in the error and translates the SDK's errors into this package's.
+func (b *bucket) failed(action, key string, err error) error {
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) {
+		switch response.HTTPStatusCode() {
+		case http.StatusNotFound:
+			err = fmt.Errorf("%w: %w", ErrNotFound, err)
+		case http.StatusNotModified:
+			return ErrNotModified
+		}
+	}
+	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
+}
+
+// ReadCurrent implements Source; the tag is the object's ETag.
+func (b *bucket) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
+	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + currentKey)}
+	if tag != "" {
+		input.IfNoneMatch = &tag
+	}
+	out, err := b.api.GetObject(ctx, input)
+	if err != nil {
+		return nil, "", b.failed("read", currentKey, err)
+	}
+	defer out.Body.Close()
+	body, err := readAll(out.Body, contentLength(out.ContentLength), maxDocumentBytes)
+	if err != nil {
+		return nil, "", b.failed("read", currentKey, err)
+	}
+	return body, aws.ToString(out.ETag), nil
+}
+
+func contentLength(n *int64) int64 {
+	if n == nil {
+		return -1
+	}
+	return *n
+}
+
+// Read implements Source. Where the object has more than one part's size the
+// first response is only used for its length.
+func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	get, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, err := b.api.GetObject(get, &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	if err != nil {
+		return nil, b.failed("read", key, err)
+	}
+	defer out.Body.Close()
+	if size := contentLength(out.ContentLength); size > s3PartBytes && size <= limit {
+		cancel()
+		body, err := b.readParts(ctx, key, size, out.ETag)
+		if err != nil {
+			return nil, b.failed("read", key, err)
+		}
+		return body, nil
+	}
+	body, err := readAll(out.Body, contentLength(out.ContentLength), limit)
+	if err != nil {
+		return nil, b.failed("read", key, err)
+	}
+	return body, nil
+}
+
+func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *string) ([]byte, error) {
+	body := make(buffer, size)
+	out, err := b.transfer.DownloadObject(ctx, &transfermanager.DownloadObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + key), WriterAt: body, IfMatch: tag,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got := contentLength(out.ContentLength); got >= 0 && got != size {
+		return nil, fmt.Errorf("%d of %d bytes: %w", got, size, errTruncated)
+	}
+	return body, nil
+}
+
+// buffer is memory of a fixed size that parts are written to in any order.
+type buffer []byte
+
+func (b buffer) WriteAt(p []byte, off int64) (int, error) {
+	if off < 0 || off+int64(len(p)) > int64(len(b)) {
+		return 0, io.ErrShortBuffer
+	}
+	return copy(b[off:], p), nil
+}
+
+// Put implements Store. The server verifies the SHA-256 of what it receives, of every part of a large object.
+func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	if err == nil && contentLength(head.ContentLength) == int64(len(body)) {
+		return false, nil
+	}
+	if err != nil {
+		if err = b.failed("look for", key, err); !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+	}
+	_, err = b.transfer.UploadObject(ctx, &transfermanager.UploadObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
+		ContentLength:     aws.Int64(int64(len(body))),
+		ContentType:       aws.String(contentType(key)),
+		ChecksumAlgorithm: tmtypes.ChecksumAlgorithmSha256,
+	})
+	if err != nil {
+		return false, b.failed("write", key, err)
+	}
+	return true, nil
+}
+
+func contentType(key string) string {
+	if strings.HasSuffix(key, bitmapSuffix) {
+		return "application/octet-stream"
+	}
+	return "application/json"
+}
+
+// ReplaceCurrent implements Store by a conditional PUT.
+func (b *bucket) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+	input := &s3.PutObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + currentKey), Body: bytes.NewReader(body),
+		ContentType:       aws.String(contentType(currentKey)),
+		CacheControl:      aws.String("no-cache"),
+		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
+	}
+	if tag == "" {
+		input.IfNoneMatch = aws.String("*")
+	} else {
+		input.IfMatch = &tag
+	}
+	_, err := b.api.PutObject(ctx, input)
+	if err == nil {
+		return nil
+	}
+	err = b.failed("replace", currentKey, err)
+	if lostRace(err, tag) {
+		return fmt.Errorf("%w: %w", ErrLostRace, err)
+	}
+	return err
+}
+
+// lostRace: the condition failed (412), another conditional write was under way (409), or the object that
+// was there when its tag was read is gone (404; also the answer for a missing bucket, which has no tag).
+func lostRace(err error, tag string) bool {
+	var response *awshttp.ResponseError
+	if !errors.As(err, &response) {
+		return false
+	}
+	switch response.HTTPStatusCode() {
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return true
+	case http.StatusNotFound:
+		return tag != ""
+	}
+	return false
+}
+
+func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
+	var list []Object
+	pages := s3.NewListObjectsV2Paginator(b.api, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, b.failed("list", prefix, err)
+		}
+		for _, o := range page.Contents {
+			key := strings.TrimPrefix(aws.ToString(o.Key), b.prefix)
+			list = append(list, Object{Key: key, SizeBytes: aws.ToInt64(o.Size), ChangedAt: aws.ToTime(o.LastModified)})
+		}
+	}
+	return list, nil
+}
+
+func (b *bucket) Delete(ctx context.Context, key string) error {
+	_, err := b.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	if err != nil {
+		if err = b.failed("delete", key, err); errors.Is(err, ErrNotFound) {
+			return nil
+		}
+	}
+	return err
+}
+
+// S3Files reads input files from s3://bucket/key names. The zero S3Config is AWS.
+type S3Files struct {
+	Config S3Config
+}
+
+var _ Files = S3Files{}
+
+// Glob implements Files; '*' and '?' do not match '/'.
+func (f S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
+	if !hasWildcard(pattern) {
+		return []string{pattern}, nil
+	}
+	b, key, err := f.open(ctx, pattern)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := b.List(ctx, key[:strings.IndexAny(key+"*", "*?[")])
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range objects {
+		ok, err := path.Match(key, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+		if ok {
+			names = append(names, s3Scheme+b.name+"/"+o.Key)
+		}
+	}
+	return names, nil
+}
+
+func (f S3Files) open(ctx context.Context, name string) (*bucket, string, error) {
+	rest := strings.TrimPrefix(name, s3Scheme)
+	bucketName, key, _ := strings.Cut(rest, "/")
+	if bucketName == "" || key == "" {
+		return nil, "", fmt.Errorf("%q: want s3://bucket/key", name)
+	}
+	b, err := openS3(ctx, name, bucketName, "", f.Config)
+	return b, key, err
+}
+
+// Open implements Files.
+func (f S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	b, key, err := f.open(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	out, err := b.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
+	if err != nil {
+		return nil, 0, b.failed("read", key, err)
+	}
+	return out.Body, contentLength(out.ContentLength), nil
+}

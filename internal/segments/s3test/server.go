@@ -1,0 +1,108 @@
+// Package s3test gives tests a real S3 server: the one that is up already, or
+// one of their own from scripts/s3.sh.
+package s3test
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// EnvFile is the environment variable that names the env file of a running
+// server, as scripts/s3.sh writes it.
+const EnvFile = "CAPPER_TEST_S3"
+
+// Main runs the tests of a package with a server: it sets the AWS_* variables
+// for them, starts a server unless EnvFile names one, and ends it. For TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
+func Main(tests func() int) int {
+	file := os.Getenv(EnvFile)
+	if file == "" {
+		dir, err := os.MkdirTemp("", "s3test-*")
+		if err != nil {
+			return failed(err)
+		}
+		defer os.RemoveAll(dir)
+		if err := script("up", dir); err != nil {
+			return failed(err)
+		}
+		defer script("down", dir)
+		file = filepath.Join(dir, "env")
+	}
+	if err := load(file); err != nil {
+		return failed(err)
+	}
+	return tests()
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, "s3test:", err)
+	return 1
+}
+
+// script runs scripts/s3.sh of this repository.
+func script(verb, dir string) error {
+	_, here, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "s3.sh")
+	out, err := exec.Command(path, verb, dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", path, verb, err, out)
+	}
+	return nil
+}
+
+// load sets the variables of an env file.
+func load(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
+		if !ok {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// Client is the SDK's client for the server, for looking behind the tested code.
+func Client() *s3.Client {
+	return s3.New(s3.Options{
+		Region:       os.Getenv("AWS_REGION"),
+		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL_S3")),
+		UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(
+			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
+	})
+}
+
+// Bucket creates a bucket with a name of its own and returns its name.
+func Bucket(t testing.TB) string {
+	t.Helper()
+	name := "t" + strings.ToLower(rand.Text())
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if _, err := Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		t.Fatalf("create bucket %s: %v", name, err)
+	}
+	return name
+}
