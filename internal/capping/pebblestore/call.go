@@ -1,0 +1,241 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+)
+
+// step decides one user of a call: it sets the call's answer for the index
+// and, when the log changes, returns what it becomes, appended to dst.
+type step func(now capping.Instant, index int, log capping.Log, dst []byte) (next capping.Log, changed bool)
+
+// call is one Filter or Release under way. It works on copies, as its caller
+// may have given up waiting and use its slices for something else.
+type call struct {
+	order    order
+	chunks   []chunk
+	next     atomic.Int32 // the chunk to do next
+	step     step
+	verdicts []capping.Verdict
+	released []capping.Released
+	groups   []uint8
+
+	failures sync.Mutex
+	err      error // why users are unavailable, the first reason
+}
+
+func (c *call) begin(users []capping.UserID, step step) {
+	c.order.sort(users)
+	c.chunks = c.order.chunks(c.chunks[:0])
+	c.next.Store(0)
+	c.step = step
+	c.err = nil
+}
+
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+func (c *call) failed(err error) {
+	c.failures.Lock()
+	defer c.failures.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// within runs work and waits for it until the deadline of ctx. Work that has
+// begun ends on its own, soon after it sees that the deadline has passed.
+func (s *Store) within(ctx context.Context, work func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	result := make(chan error, 1)
+	s.running.Go(func() {
+		defer func() { <-s.slots }()
+		result <- rescued(work)
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// rescued is work with a fatal error of the database as its error.
+func rescued(work func() error) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case fatal:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	return work()
+}
+
+// run does all chunks of the call, in parallel when there are several. Its
+// error means that nothing of the call may be believed.
+func (s *Store) run(ctx context.Context, c *call) error {
+	if workers := min(runtime.GOMAXPROCS(0), len(c.chunks)); workers > 1 {
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() { s.work(ctx, c) })
+		}
+		all.Wait()
+	} else {
+		s.work(ctx, c)
+	}
+	return errors.Join(ctx.Err(), s.broken())
+}
+
+// work does chunks until none is left, the deadline has passed or the store is
+// broken. run reports the latter two.
+func (s *Store) work(ctx context.Context, c *call) {
+	var scratch []byte
+	err := rescued(func() error {
+		for i := c.take(); i < len(c.chunks) && ctx.Err() == nil && s.broken() == nil; i = c.take() {
+			scratch = s.decide(c, c.chunks[i], scratch)
+		}
+		return nil
+	})
+	if err != nil {
+		c.failed(err)
+	}
+}
+
+func (c *call) take() int { return int(c.next.Add(1)) - 1 }
+
+// decide does one chunk under its locks. The writes are visible to later
+// calls, and durable not yet, when the locks are given back.
+func (s *Store) decide(c *call, k chunk, scratch []byte) []byte {
+	s.lockStripes(c, k)
+	defer s.unlockStripes(c, k)
+	now, err := s.now()
+	if err != nil {
+		c.failed(err)
+		return scratch
+	}
+	r := reader{db: s.db}
+	defer r.close()
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	for i := k.first; i < k.last; i++ {
+		cache := &s.stripes[i].cache
+		for _, packed := range c.order.users[c.order.starts[i]:c.order.starts[i+1]] {
+			user, index := capping.UserID(packed>>32), int(uint32(packed))
+			log, err := r.log(cache, user)
+			if err != nil {
+				s.unreadable(c, user, err)
+				continue
+			}
+			next, changed := c.step(now, index, log, scratch[:0])
+			if !changed {
+				continue
+			}
+			scratch = next
+			cache.put(user, next)
+			putLog(batch, user, next)
+		}
+	}
+	if !batch.Empty() {
+		s.commit(batch)
+	}
+	return scratch
+}
+
+func (s *Store) lockStripes(c *call, k chunk) {
+	for i := k.first; i < k.last; i++ {
+		if c.order.starts[i] < c.order.starts[i+1] {
+			s.stripes[i].Lock()
+		}
+	}
+}
+
+func (s *Store) unlockStripes(c *call, k chunk) {
+	for i := k.first; i < k.last; i++ {
+		if c.order.starts[i] < c.order.starts[i+1] {
+			s.stripes[i].Unlock()
+		}
+	}
+}
+
+// commit makes the batch visible, and not yet durable.
+func (s *Store) commit(batch *pebble.Batch) {
+	if err := batch.Commit(pebble.NoSync); err != nil {
+		s.fail(err)
+	}
+	s.written.Add(1)
+}
+
+// putLog makes log the user's in the batch.
+func putLog(batch *pebble.Batch, user capping.UserID, log capping.Log) {
+	if len(log) == 0 {
+		op := batch.DeleteDeferred(logKeySize)
+		putLogKey(op.Key, user)
+		_ = op.Finish() // fails only for indexed batches
+		return
+	}
+	op := batch.SetDeferred(logKeySize, len(log))
+	putLogKey(op.Key, user)
+	copy(op.Value, log)
+	_ = op.Finish()
+}
+
+// now is the clock's time, if an entry can be stamped with it.
+func (s *Store) now() (capping.Instant, error) {
+	now := capping.InstantOf(s.clock())
+	if now < 0 || now >= capping.Never {
+		return 0, fmt.Errorf("the clock shows %v, which is not between 2024 and 2058", now.Time())
+	}
+	return now, nil
+}
+
+// unreadable leaves one user undecided.
+func (s *Store) unreadable(c *call, user capping.UserID, err error) {
+	s.metrics.errors.WithLabelValues("log").Inc()
+	if s.damaged.add(user, err) {
+		s.logger.Error("a log cannot be read; erasing the user makes it new", "user", user, "error", err)
+	}
+	c.failed(fmt.Errorf("log of user %d: %w", user, err))
+}
+
+// sync returns when everything that was committed before is durable. Calls
+// that sync at the same time share one write to the disk.
+func (s *Store) sync() error {
+	written := s.written.Load()
+	if s.synced.Load() >= written {
+		return s.broken()
+	}
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		s.fail(err)
+	}
+	if err := s.broken(); err != nil {
+		return err
+	}
+	for {
+		synced := s.synced.Load()
+		if synced >= written || s.synced.CompareAndSwap(synced, written) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package pebblestore
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is how a store is opened. Only Path is required.
+type Config struct {
+	Path   string           // directory, made when it is absent; one process at a time
+	Clock  func() time.Time // stamps sends; nil: time.Now
+	Logger *slog.Logger     // nil: slog.Default()
+	// Registerer gets the store's metrics; nil: none.
+	Registerer prometheus.Registerer
+	// CacheBytes bounds what is kept in memory of the logs and of the database's
+	// blocks, about; 0: 256 MiB. It is taken as it is needed.
+	CacheBytes int64
+	// SweepInterval is how often the background sweep does one small step of
+	// removing dead logs; 0: one second.
+	SweepInterval time.Duration
+
+	fs vfs.FS // of tests; nil: the disk
+}
+
+const defaultCacheBytes = 256 << 20
+
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.CacheBytes <= 0 {
+		c.CacheBytes = defaultCacheBytes
+	}
+	if c.SweepInterval <= 0 {
+		c.SweepInterval = time.Second
+	}
+	if c.fs == nil {
+		c.fs = vfs.Default
+	}
+	return c
+}

@@ -1,0 +1,85 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+)
+
+// lockDirectory makes the directory and takes its lock, which the operating
+// system gives back when the process ends, however it ends.
+func lockDirectory(config Config) (*pebble.Lock, error) {
+	if config.Path == "" {
+		return nil, errors.New("path: must not be empty")
+	}
+	if err := config.fs.MkdirAll(config.Path, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(config.Path, config.fs)
+	if err == nil {
+		return lock, nil
+	}
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || err.Error() == "lock held by current process" {
+		return nil, fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
+	}
+	return nil, err
+}
+
+// options fit small random reads and writes: whole-key bloom filters, blocks
+// that the operating system reads at once, and no compression, as tokens are
+// random bytes.
+func (s *Store) options(config Config) *pebble.Options {
+	logger := databaseLogger{s}
+	options := &pebble.Options{
+		FS: config.fs, Lock: s.lock, Logger: logger,
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		CacheSize:                   config.CacheBytes / 4,
+		MemTableSize:                64 << 20,
+		MemTableStopWritesThreshold: 4,
+		L0StopWritesThreshold:       40,
+		LBaseMaxBytes:               256 << 20,
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) {
+				s.metrics.errors.WithLabelValues("background").Inc()
+				s.logger.Error("the embedded store's background work met an error", "error", err)
+			},
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				s.metrics.errors.WithLabelValues("corruption").Inc()
+				s.logger.Error("the embedded store has a damaged file", "file", info.Path, "error", info.Details)
+			},
+		},
+	}
+	for i := range options.Levels {
+		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		options.Levels[i].BlockSize = 16 << 10
+		options.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+	}
+	return options
+}
+
+// databaseLogger is Pebble's voice in the log.
+type databaseLogger struct{ store *Store }
+
+func (l databaseLogger) Infof(format string, args ...any) {
+	l.store.logger.Debug("pebble", slog.String("says", fmt.Sprintf(format, args...)))
+}
+
+func (l databaseLogger) Errorf(format string, args ...any) {
+	l.store.logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
+}
+
+// Fatalf must not return. In a call the panic is caught and the call's users
+// are unavailable; in Pebble's own goroutines it ends the process, as there
+// only a restart can bring the database back.
+func (l databaseLogger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	l.store.fail(err)
+	panic(fatal{err})
+}
+
+type fatal struct{ error }

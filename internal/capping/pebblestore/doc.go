@@ -1,0 +1,57 @@
+// Package pebblestore keeps the logs in an embedded Pebble database: one
+// process, one directory, nothing else to run.
+//
+// # Guarantees
+//
+//   - Decisions are those of capping.Judge, each user's atomic with its
+//     recording. The locks are per stripe of users, always taken in ascending
+//     order, and given back after about a thousand users, so that a large call
+//     does not hold up a small one.
+//   - Allowed and Replayed are answered after the fsync that covers them. A
+//     call makes one sync, its last step; calls that run together share it.
+//     What a crash takes away was never answered.
+//   - When the disk refuses a write, the call's users are unavailable and the
+//     store is out of service until it is opened again: nobody knows which
+//     writes the disk holds.
+//   - A log that cannot be read makes its user unavailable, nobody else.
+//     Erasing the user makes the log new.
+//   - A second process on the directory gets an error and changes nothing.
+//
+// # Data layout
+//
+//	00 "format"      what everything else looks like; an unknown one is refused
+//	00 "retention"   milliseconds for which logs were kept by the last policy
+//	01 user (4)      the user's log, entries as package capping writes them
+//	02 token (6)     instant of expiry (8), message id
+//
+// The bucket, the number of users whose logs share a key, is 1 here and more
+// in Redis: Pebble stores the common prefix of neighbouring keys once, so that a
+// bucket would save little, and each send would rewrite all of it. Measured on
+// 5 million users with three entries, 10,000 of them per synced call, users/s
+// for bucket sizes 1, 8, 32: 350,000, 144,000, 78,000 at random; for 1, 16, 64:
+// 477,000, 175,000, 144,000 in ascending calls of one user in 27.
+//
+// # Reading and writing
+//
+// A call copies its users, sorted by stripe and id, and does them in chunks,
+// as many at once as there are processors. A log comes from the stripe's
+// cache, which is written through, or else by a seek with the whole key as
+// prefix, so that bloom filters keep new users off the disk. Changed logs of a
+// chunk are committed together, without a sync, before its locks are given
+// back; one sync of an empty record at the end makes all of them durable, as
+// the write-ahead log is in order.
+//
+// # Time
+//
+// There is one clock, the process's. An entry is never stamped before the
+// newest one of its log, so a clock that is set back makes decisions stricter
+// and never breaks the order.
+//
+// # What is removed, and when
+//
+// A log that is written loses what no window can see. Logs of users who are
+// never sent to again, and expired message ids, are removed by a sweep that
+// looks at 20,000 keys a second, a minute's rest after each pass: an idle store
+// becomes empty. It knows how long logs are kept from the calls, and across
+// restarts from the retention record.
+package pebblestore

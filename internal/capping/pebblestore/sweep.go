@@ -1,0 +1,144 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+)
+
+// The sweep walks over all keys, slowly, and removes the logs and message ids
+// that nobody will ask for again. A log that is written is pruned in passing;
+// the sweep is for users who are never sent to again.
+const (
+	sweepKeys  = 20_000 // keys a step looks at, at most: about 10 ms
+	sweepPause = 60     // steps that are left out after a whole pass
+)
+
+func encodeRetention(millis int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(millis))
+}
+
+// decodeRetention is the milliseconds of a retention record; 0 of none.
+func decodeRetention(value []byte) (int64, error) {
+	if value == nil {
+		return 0, nil
+	}
+	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
+		return 0, fmt.Errorf("retention record %x: must be 8 bytes, a positive number", value)
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	from, pause := []byte{keyLog}, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if pause--; pause >= 0 || s.broken() != nil {
+			continue
+		}
+		next, err := s.sweepStep(ctx, from)
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("the embedded store's sweep met an error", "error", err)
+		}
+		if from = next; next == nil {
+			from, pause = []byte{keyLog}, sweepPause
+		}
+	}
+}
+
+// sweepStep looks at keys from the given one on and removes what is dead. It
+// returns where the next step begins; nil after the last key.
+func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
+	retention := capping.Instant(s.retention.Load())
+	now, err := s.now()
+	if err != nil || retention == 0 {
+		return nil, err
+	}
+	dead, next, err := s.findDead(from, now, now-retention)
+	if err != nil {
+		return next, err
+	}
+	err = rescued(func() error {
+		s.forget(dead.messages, now)
+		return s.removeLogs(ctx, dead.users, retention)
+	})
+	return next, err
+}
+
+type dead struct {
+	users    []capping.UserID
+	messages [][]byte // keys
+}
+
+// findDead looks at a step's worth of keys. What it cannot read it leaves alone.
+func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{keyEnd}})
+	if err != nil {
+		return found, nil, err
+	}
+	defer it.Close()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		key := it.Key()
+		if n++; n > sweepKeys {
+			return found, append([]byte(nil), key...), nil
+		}
+		if key[0] == keyMessage {
+			if expires, _, err := decodeMessage(it.Value()); err == nil && expires <= now {
+				found.messages = append(found.messages, append([]byte(nil), key...))
+			}
+			continue
+		}
+		if log, err := decodeLog(it.Value()); err == nil && len(key) == logKeySize && log.At(log.Len()-1) <= horizon {
+			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
+		}
+	}
+	return found, nil, it.Error()
+}
+
+// removeLogs removes the users' logs if they are still dead under the lock.
+func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
+	if len(users) == 0 {
+		return nil
+	}
+	c := new(call)
+	c.begin(users, func(now capping.Instant, _ int, log capping.Log, _ []byte) (capping.Log, bool) {
+		return nil, len(log) > 0 && len(log.Live(now-retention)) == 0
+	})
+	if err := s.run(ctx, c); err != nil {
+		return err
+	}
+	return c.err
+}
+
+// forget removes the message records that are still expired under the lock.
+func (s *Store) forget(keys [][]byte, now capping.Instant) {
+	if len(keys) == 0 {
+		return
+	}
+	s.memo.Lock()
+	defer s.memo.Unlock()
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	for _, key := range keys {
+		value, err := lookup(s.db, key)
+		if err != nil || value == nil {
+			continue
+		}
+		if expires, _, err := decodeMessage(value); err == nil && expires <= now {
+			_ = batch.Delete(key, nil) // fails only for indexed batches
+		}
+	}
+	s.commit(batch)
+}
