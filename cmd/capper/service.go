@@ -166,7 +166,7 @@ func (s *service) listen(cfg config.Server, stop *stops) (err error) {
 }
 
 func (s *service) serve(e endpoint, secure *tls.Config, stop *stops) {
-	hs := server.HTTPServer(e.handler, secure, s.logger)
+	hs := s.api.HTTPServer(e.handler, secure)
 	s.servers = append(s.servers, hs)
 	stop.add(func() { hs.Close() })
 	go func() {
