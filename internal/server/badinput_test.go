@@ -111,7 +111,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			requireRefused(t, s.post("/v1/filter", c.body), http.StatusBadRequest, "invalid_request", c)
+			requireRefused(t, s.with(t).post("/v1/filter", c.body), http.StatusBadRequest, "invalid_request", c)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			requireRefused(t, s.post("/v1/release", c.body), http.StatusBadRequest, "invalid_request", c)
+			requireRefused(t, s.with(t).post("/v1/release", c.body), http.StatusBadRequest, "invalid_request", c)
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestFilterRefusesBitmaps(t *testing.T) {
 	for name, bitmap := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := s.post("/v1/filter", `{"message_id":"m","users_bitmap":"`+bitmap+`"}`)
+			r := s.with(t).post("/v1/filter", `{"message_id":"m","users_bitmap":"`+bitmap+`"}`)
 			requireRefused(t, r, http.StatusBadRequest, "invalid_request", badBody{field: "users_bitmap"})
 		})
 	}

@@ -124,6 +124,13 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testClock, change 
 	return s
 }
 
+// with is the service for a subtest.
+func (s *service) with(t *testing.T) *service {
+	sub := *s
+	sub.t = t
+	return &sub
+}
+
 // reply is an answer of the service.
 type reply struct {
 	status int
@@ -136,12 +143,18 @@ func (s *service) do(r *http.Request) reply {
 	if s.key != "" {
 		r.Header.Set("Authorization", "Bearer "+s.key)
 	}
+	sent, err := r.GetBody()
+	require.NoError(s.t, err)
+	request, err := io.ReadAll(sent)
+	require.NoError(s.t, err)
 	response, err := s.http.Client().Do(r)
 	require.NoError(s.t, err)
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(s.t, err)
-	return reply{response.StatusCode, response.Header, body}
+	answer := reply{response.StatusCode, response.Header, body}
+	requireContract(s.t, r, request, answer)
+	return answer
 }
 
 func (s *service) request(method, path, body string) *http.Request {

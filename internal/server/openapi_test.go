@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/server"
+)
+
+// contract is the API's description, with its examples checked.
+var contract = sync.OnceValues(func() (routers.Router, error) {
+	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
+	openapi3.DefineStringFormatValidator("byte", openapi3.NewRegexpFormatValidator(`^[A-Za-z0-9+/]*={0,2}$`))
+	doc, err := openapi3.NewLoader().LoadFromData(server.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation()); err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(doc)
+})
+
+// requireContract checks an exchange against the API's description: every
+// answer, and every request that was accepted.
+func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
+	t.Helper()
+	router, err := contract()
+	require.NoError(t, err)
+	relative := r.Clone(r.Context())
+	relative.URL.Scheme, relative.URL.Host = "", ""
+	route, params, err := router.FindRoute(relative)
+	if err != nil {
+		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.status,
+			"%s %s is answered and not described", r.Method, r.URL.Path)
+		return
+	}
+	input := &openapi3filter.RequestValidationInput{
+		Request: relative, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true,
+			ExcludeRequestBody: r.Header.Get("Content-Encoding") != "",
+		},
+	}
+	if answer.status/100 == 2 {
+		relative.Body = io.NopCloser(bytes.NewReader(body))
+		require.NoError(t, openapi3filter.ValidateRequest(r.Context(), input), "%s %s", r.Method, body)
+	}
+	output := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: answer.status, Header: answer.header, Options: input.Options,
+	}
+	output.SetBodyBytes(answer.body)
+	require.NoError(t, openapi3filter.ValidateResponse(r.Context(), output), "%d %s", answer.status, answer.body)
+}
+
+func TestDescriptionIsServed(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	r := s.get("/openapi.yaml")
+	require.Equal(t, http.StatusOK, r.status)
+	require.Equal(t, server.OpenAPI(), r.body)
+}
