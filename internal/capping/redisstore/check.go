@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// discover finds out what the addresses are and learns the routes.
+func (t *topology) discover(ctx context.Context) error {
+	if t.config.SentinelMaster == "" {
+		cluster, err := t.isCluster(ctx)
+		if err != nil {
+			return err
+		}
+		t.cluster = cluster
+	}
+	if err := t.refresh(ctx); err != nil {
+		return err
+	}
+	if len(t.masters()) == 0 {
+		return errors.New("redis: no node serves any slot: the cluster is down or was never created")
+	}
+	return nil
+}
+
+// isCluster asks one address after the other until one answers.
+func (t *topology) isCluster(ctx context.Context) (bool, error) {
+	var faults []error
+	for _, addr := range t.config.Addrs {
+		text, err := t.node(addr).client.Info(ctx, "cluster").Result()
+		if err == nil {
+			return parseInfo(text)["cluster_enabled"] == "1", nil
+		}
+		faults = append(faults, fmt.Errorf("redis %s: %w", addr, err))
+	}
+	return false, errors.Join(faults...)
+}
+
+// findings are what the start-up checks say.
+type findings struct {
+	refusals []error
+	warnings []string
+}
+
+func (f *findings) refuse(format string, args ...any) {
+	f.refusals = append(f.refusals, fmt.Errorf(format, args...))
+}
+
+func (f *findings) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
+}
+
+// check examines every master for what would break a promise (an error) or
+// only costs memory or cannot be seen (warnings).
+func (t *topology) check(ctx context.Context) ([]string, error) {
+	var f findings
+	if t.config.ReplicaAcks.none() {
+		f.warn("replica_acks is 0: an allowed send is lost when its master is lost, and may then be sent again")
+	}
+	if n := t.unrouted(); n > 0 {
+		f.warn("%d of %d partitions are on slots that no node serves: their users are unavailable", n, len(t.routes))
+	}
+	reached := 0
+	for _, n := range t.masters() {
+		if err := n.check(ctx, &f); err != nil {
+			f.warn("node %s: not checked: %v", n.addr, err)
+			continue
+		}
+		reached++
+	}
+	if reached == 0 {
+		return nil, fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.warnings, "; "))
+	}
+	return f.warnings, errors.Join(f.refusals...)
+}
+
+func (n *node) check(ctx context.Context, f *findings) error {
+	began := n.top.config.Clock()
+	pipe := n.client.Pipeline()
+	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
+	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
+	_, _ = pipe.Exec(ctx) // every command holds its own error
+	if err := errors.Join(clock.Err(), info.Err()); err != nil {
+		return err
+	}
+	took := n.top.config.Clock().Sub(began)
+	facts := parseInfo(info.Val())
+	n.checkClock(f, clock.Val().Sub(began), took)
+	n.checkEviction(f, facts, value)
+	n.checkEncoding(f, entries)
+	return n.checkReplicas(ctx, f, facts)
+}
+
+// checkClock compares the node's clock with ours: off is the node's less ours
+// of before the question, which took so long.
+func (n *node) checkClock(f *findings, off, took time.Duration) {
+	skew := n.top.config.ClockSkew
+	switch {
+	case skew > 0 && (off < -skew || off-took > skew):
+		f.refuse("node %s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
+			n.addr, off.Round(time.Millisecond), skew)
+	case skew == 0 && (off < -time.Second || off-took > time.Second):
+		f.warn("node %s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
+			n.addr, off.Round(time.Millisecond))
+	}
+}
+
+func (n *node) checkEviction(f *findings, info facts, config *redis.MapStringStringCmd) {
+	policy := info["maxmemory_policy"]
+	if policy == "" {
+		policy = config.Val()["maxmemory-policy"]
+	}
+	switch policy {
+	case "noeviction":
+	case "":
+		f.warn("node %s: hides its maxmemory-policy: make sure that it is noeviction", n.addr)
+	default:
+		f.refuse("node %s: maxmemory-policy is %s, which drops logs silently: set it to noeviction", n.addr, policy)
+	}
+}
+
+// listpackValue is the length of logs up to which buckets should stay compact:
+// 21 sends.
+const listpackValue = 256
+
+func (n *node) checkEncoding(f *findings, config *redis.MapStringStringCmd) {
+	n.checkSetting(f, config, "entries", 1<<n.top.layout.bucketBits+1)
+	n.checkSetting(f, config, "value", listpackValue)
+}
+
+func (n *node) checkSetting(f *findings, config *redis.MapStringStringCmd, which string, least int) {
+	name := "hash-max-listpack-" + which
+	text := config.Val()[name]
+	if text == "" {
+		name = "hash-max-ziplist-" + which // before Redis 7
+		text = config.Val()[name]
+	}
+	got, err := strconv.Atoi(text)
+	switch {
+	case text == "" || err != nil:
+		f.warn("node %s: hides hash-max-listpack-%s: with less than %d logs take several times the memory", n.addr, which, least)
+	case got < least:
+		f.warn("node %s: %s is %d: with less than %d logs take several times the memory", n.addr, name, got, least)
+	}
+}
+
+func (n *node) checkReplicas(ctx context.Context, f *findings, info facts) error {
+	acks := n.top.config.ReplicaAcks
+	if acks.none() {
+		return nil
+	}
+	switch info["aof_enabled"] {
+	case "1":
+	case "":
+		f.warn("node %s: hides whether its append-only file is on: without it a master that restarts empties its replicas", n.addr)
+	default:
+		f.refuse("node %s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes", n.addr)
+	}
+	alive, all, err := n.replicas(ctx)
+	if err != nil {
+		return err
+	}
+	want := max(1, acks.fixed())
+	switch {
+	case all < want:
+		f.refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d and accept that sends are lost with a master",
+			n.addr, all, acks, want, all)
+	case alive < want:
+		f.warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then", n.addr, alive, all, acks, want)
+	}
+	return nil
+}
+
+// state is the store's state for Health.
+func (t *topology) state() (state, problem string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.problems) == 0:
+		return "ok", ""
+	case t.down:
+		state = "down"
+	default:
+		state = "degraded"
+	}
+	return state, strings.Join(t.problems, "; ")
+}

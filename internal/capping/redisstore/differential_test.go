@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"capper/internal/capping"
+)
+
+// The judge in Go and the script are two texts of one rule.
+func TestScriptAgreesWithJudge(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	next := capping.UserID(0)
+	rapid.Check(t, func(r *rapid.T) {
+		const now = capping.Instant(100_000_000)
+		c.set(now)
+		retention := rapid.Int64Range(1, 5000).Draw(r, "retention")
+		rules := rapid.SliceOfN(ruleGen(now), 0, 4).Draw(r, "rules")
+		logs := rapid.SliceOfN(logGen(now), 1, 40).Draw(r, "logs")
+		base := next
+		next += 64
+		b := batchOf("m1", nil, rules...)
+		b.Channel = capping.Channel(rapid.IntRange(0, 3).Draw(r, "channel"))
+		b.Retention = time.Duration(retention) * time.Millisecond
+		b.Record = rapid.Bool().Draw(r, "record")
+		for i, log := range logs {
+			user := base + capping.UserID(i)
+			b.Users, b.Groups = append(b.Users, user), append(b.Groups, 0)
+			put(t, s, user, log)
+		}
+		verdicts := filter(t, s, b)
+		for i, log := range logs {
+			want := capping.Judge(log, b.Token, rules, now, b.Horizon(now))
+			require.Equal(r, want, verdicts[i], "log %v", log.Entries())
+			after := log
+			if b.Record && want.Outcome == capping.Allowed {
+				after = log.Record(nil, capping.Entry{At: now, Channel: b.Channel, Token: b.Token}, b.Horizon(now))
+			}
+			stored, err := s.Log(t.Context(), b.Users[i])
+			require.NoError(r, err)
+			require.Equal(r, after.Entries(), stored.Entries())
+		}
+	})
+}
+
+func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
+	if len(log) == 0 {
+		return
+	}
+	partition, key, field := s.key(user)
+	client := s.top.route(partition).client
+	require.NoError(t, client.HSet(t.Context(), key, field, []byte(log)).Err())
+	require.NoError(t, client.Expire(t.Context(), key, time.Minute).Err())
+}
+
+func logGen(now capping.Instant) *rapid.Generator[capping.Log] {
+	entry := rapid.Custom(func(r *rapid.T) capping.Entry {
+		return capping.Entry{
+			At:      now + capping.Instant(rapid.Int64Range(-6000, 300).Draw(r, "age")),
+			Channel: capping.Channel(rapid.IntRange(0, 3).Draw(r, "channel")),
+			Token:   capping.TokenOf("m" + strconv.Itoa(rapid.IntRange(1, 12).Draw(r, "token"))),
+		}
+	})
+	return rapid.Custom(func(r *rapid.T) (log capping.Log) {
+		entries := rapid.SliceOfN(entry, 0, 9).Draw(r, "entries")
+		slices.SortStableFunc(entries, func(a, b capping.Entry) int { return cmp.Compare(a.At, b.At) })
+		for _, e := range entries {
+			log = log.Record(nil, e, 0)
+		}
+		return log
+	})
+}
+
+func ruleGen(now capping.Instant) *rapid.Generator[capping.Rule] {
+	return rapid.Custom(func(r *rapid.T) capping.Rule {
+		rule := capping.Rule{Max: rapid.IntRange(0, 5).Draw(r, "max")}
+		if rapid.Bool().Draw(r, "rolling") {
+			rule.Hold = rapid.Int64Range(1, 7000).Draw(r, "hold")
+		} else {
+			rule.Start = now - capping.Instant(rapid.Int64Range(0, 6000).Draw(r, "start"))
+			rule.Until = now + capping.Instant(rapid.Int64Range(1, 6000).Draw(r, "until"))
+		}
+		if rapid.Bool().Draw(r, "limited") {
+			channels := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 3).Draw(r, "channels")
+			for _, channel := range channels {
+				rule.Channels[0] |= 1 << channel
+			}
+			if rapid.Bool().Draw(r, "high") {
+				rule.Channels[3] |= 1 << 63
+			}
+		}
+		return rule
+	})
+}

@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// kind says what went wrong; it is a label of capper_store_errors_total.
+type kind string
+
+const (
+	kindNone      kind = ""
+	kindScript    kind = "script"     // the node lacks the script
+	kindMoved     kind = "moved"      // another node holds the slot
+	kindAsk       kind = "ask"        // another node is importing the slot
+	kindTryAgain  kind = "tryagain"   // the slot's keys are on two nodes
+	kindDown      kind = "down"       // the node or the cluster does not serve now
+	kindDial      kind = "dial"       // no connection
+	kindLost      kind = "lost"       // no answer: it may or may not have happened
+	kindAcks      kind = "acks"       // too few replicas confirmed
+	kindClock     kind = "clock"      // the node's clock differs too much
+	kindMemory    kind = "memory"     // the node is full
+	kindAuth      kind = "auth"       // wrong password or missing permission
+	kindServer    kind = "server"     // any other error of the server
+	kindRoute     kind = "route"      // no node serves the slot
+	kindDeadline  kind = "deadline"   // time was up
+	kindCorrupt   kind = "corrupt"    // a log that is none
+	kindWrongType kind = "wrong_type" // a key of another type
+	kindFormat    kind = "format"     // the stored format is another
+)
+
+// remedy is what a run does about a fault.
+type remedy struct {
+	kind    kind
+	unknown bool          // the command may have been executed
+	refresh bool          // the routes are out of date
+	now     bool          // try again at once
+	final   bool          // trying again is of no use
+	addr    string        // of moved and ask
+	off     time.Duration // of clock: the node's clock less ours
+}
+
+// prefixes of error replies and their remedies.
+var replies = []struct {
+	prefix string
+	remedy remedy
+}{
+	{"NOSCRIPT", remedy{kind: kindScript, now: true}},
+	{"MOVED ", remedy{kind: kindMoved, now: true, refresh: true}},
+	{"ASK ", remedy{kind: kindAsk, now: true}},
+	{"TRYAGAIN", remedy{kind: kindTryAgain, now: true}},
+	{"CLUSTERDOWN", remedy{kind: kindDown, refresh: true}},
+	{"READONLY", remedy{kind: kindDown, refresh: true}},
+	{"LOADING", remedy{kind: kindDown, refresh: true}},
+	{"MASTERDOWN", remedy{kind: kindDown, refresh: true}},
+	{"NOREPLICAS", remedy{kind: kindAcks}},
+	{"CLOCKSKEW ", remedy{kind: kindClock}},
+	{"OOM", remedy{kind: kindMemory, final: true}},
+	{"NOAUTH", remedy{kind: kindAuth, final: true}},
+	{"WRONGPASS", remedy{kind: kindAuth, final: true}},
+	{"NOPERM", remedy{kind: kindAuth, final: true}},
+}
+
+// remedyOf classifies the outcome of an attempt. The zero remedy is success.
+func remedyOf(err error) remedy {
+	var unsent *errUnsent
+	var acks *errAcks
+	var reply redis.Error
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return remedy{}
+	case errors.As(err, &unsent):
+		r := remedyOf(unsent.err)
+		r.unknown, r.refresh = false, true
+		return r
+	case errors.As(err, &acks):
+		return remedy{kind: kindAcks, unknown: true, refresh: true}
+	case errors.As(err, &reply):
+		return remedyOfReply(reply.Error())
+	case errors.Is(err, errNoRoute):
+		return remedy{kind: kindRoute, refresh: true}
+	case errors.As(err, &op) && op.Op == "dial":
+		return remedy{kind: kindDial, refresh: true}
+	}
+	return remedy{kind: kindLost, unknown: true, refresh: true}
+}
+
+var errNoRoute = errors.New("no node serves the slot")
+
+func remedyOfReply(text string) remedy {
+	for _, r := range replies {
+		if !strings.HasPrefix(text, r.prefix) {
+			continue
+		}
+		rest := text[len(r.prefix):]
+		switch r.remedy.kind {
+		case kindMoved, kindAsk:
+			if _, addr, ok := strings.Cut(rest, " "); ok {
+				r.remedy.addr = addr
+			}
+		case kindClock:
+			off, _, _ := strings.Cut(rest, " ")
+			ms, _ := strconv.ParseInt(off, 10, 64)
+			r.remedy.off = time.Duration(ms) * time.Millisecond
+		}
+		return r.remedy
+	}
+	return remedy{kind: kindServer, unknown: true}
+}
+
+// faults counts what went wrong in a run, by kind, each with one example.
+type faults struct {
+	users    map[kind]int // users left undecided
+	attempts map[kind]int // failed attempts
+	example  map[kind]error
+}
+
+func (f *faults) attempt(k kind, err error) {
+	f.note(k, err)
+	f.attempts[k]++
+}
+
+func (f *faults) undecided(k kind, users int, err error) {
+	f.note(k, err)
+	f.users[k] += users
+}
+
+func (f *faults) note(k kind, err error) {
+	if f.users == nil {
+		f.users, f.attempts, f.example = map[kind]int{}, map[kind]int{}, map[kind]error{}
+	}
+	if f.example[k] == nil && err != nil {
+		f.example[k] = err
+	}
+}
+
+// err is a sentence for operators about the users left undecided, or nil.
+func (f *faults) err() error {
+	var kinds []kind
+	for k, n := range f.users {
+		if n > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.Sort(kinds)
+	var parts []error
+	for _, k := range kinds {
+		err := fmt.Errorf("%d users undecided (%s)", f.users[k], k)
+		if cause := f.cause(k); cause != nil {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		parts = append(parts, err)
+	}
+	return errors.Join(parts...)
+}
+
+// cause is the example of the kind; of a deadline, that of what went wrong
+// most often until then.
+func (f *faults) cause(k kind) error {
+	if k != kindDeadline || len(f.attempts) == 0 {
+		return f.example[k]
+	}
+	most := kindNone
+	for other, n := range f.attempts {
+		if n > f.attempts[most] || n == f.attempts[most] && other < most {
+			most = other
+		}
+	}
+	return f.example[most]
+}

@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// filterJob judges and records a batch.
+type filterJob struct {
+	store    *Store
+	batch    *capping.Batch
+	verdicts []capping.Verdict
+	header   header
+	rules    []byte
+	bad      badLogs
+}
+
+func (j *filterJob) encode(c *call) {
+	s := j.store
+	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.filter, j.batch.Groups, c.head[:], j.rules)
+}
+
+// stamp runs on a lane: it reads only what nobody changes during the run, and
+// nothing of the batch.
+func (j *filterJob) stamp(c *call) {
+	h := j.header
+	if h.now == 0 {
+		h.now = c.now
+	}
+	h.since = c.since
+	h.append(c.head[:0])
+}
+
+func (j *filterJob) apply(c *call) (int, error) {
+	return decodeVerdicts(c.reply, c.items, j.batch, j.verdicts, &j.bad)
+}
+
+// Filter judges and records every user of the batch.
+func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	return s.timed("filter", len(b.Users), func() (*run, error) {
+		job := &filterJob{store: s, batch: b, verdicts: verdicts}
+		if err := job.prepare(s.config.ClockSkew); err != nil {
+			return nil, err
+		}
+		r := s.newRun(job, b.Record)
+		r.users(b.Users)
+		if b.Record {
+			s.accompany(r, b)
+		}
+		s.do(ctx, r)
+		r.faults.undecided(kindCorrupt, job.bad.corrupt, errCorrupt)
+		r.faults.undecided(kindWrongType, job.bad.wrongType, errWrongType)
+		return r, nil
+	})
+}
+
+var (
+	errCorrupt   = errors.New("the stored log is not a whole number of entries: erase the user")
+	errWrongType = errors.New("the key of a bucket holds another type than a hash: delete the key")
+)
+
+// prepare checks the batch and encodes what is the same for every call.
+func (j *filterJob) prepare(skew time.Duration) error {
+	b := j.batch
+	if len(b.Groups) != len(b.Users) || len(j.verdicts) != len(b.Users) {
+		return fmt.Errorf("batch of %d users: %d groups, %d verdicts", len(b.Users), len(b.Groups), len(j.verdicts))
+	}
+	if len(b.Groups) > 0 && int(slices.Max(b.Groups)) >= len(b.Rules) {
+		return fmt.Errorf("group %d: there are rules of %d groups", slices.Max(b.Groups), len(b.Rules))
+	}
+	if b.Retention < minRetention || b.Retention > maxRetention {
+		return fmt.Errorf("retention: must be %v to %v, got %v", minRetention, maxRetention, b.Retention)
+	}
+	j.header = header{
+		retention: b.Retention, skew: skew, record: b.Record, channel: b.Channel, groups: len(b.Rules), token: b.Token,
+	}
+	if b.At != 0 {
+		if b.Record {
+			return errors.New("batch that records as of another time than now")
+		}
+		j.header.now, j.header.skew = b.At, 0
+	}
+	if b.Record && b.Token == (capping.Token{}) {
+		return errors.New("batch that records without a message id")
+	}
+	var err error
+	j.rules, err = appendRules(nil, b.Rules)
+	return err
+}
+
+// releaseJob removes a message's sends.
+type releaseJob struct {
+	store    *Store
+	token    capping.Token
+	released []capping.Released
+	bad      badLogs
+}
+
+func (j *releaseJob) encode(c *call) {
+	s := j.store
+	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, j.token[:])
+}
+
+func (j *releaseJob) stamp(*call) {}
+
+func (j *releaseJob) apply(c *call) (int, error) {
+	return decodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)
+}
+
+// Release removes the token's sends from the logs of the users. Where an
+// answer was lost and the send is gone when asked again, it counts as done.
+func (s *Store) Release(ctx context.Context, token capping.Token, users []capping.UserID, released []capping.Released) error {
+	return s.timed("release", len(users), func() (*run, error) {
+		if len(released) != len(users) {
+			return nil, fmt.Errorf("release of %d users: %d results", len(users), len(released))
+		}
+		job := &releaseJob{store: s, token: token, released: released}
+		r := s.newRun(job, true)
+		r.users(users)
+		s.do(ctx, r)
+		r.faults.undecided(kindCorrupt, job.bad.corrupt, errCorrupt)
+		r.faults.undecided(kindWrongType, job.bad.wrongType, errWrongType)
+		return r, nil
+	})
+}

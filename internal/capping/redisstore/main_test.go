@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+func TestMain(m *testing.M) {
+	status := testcluster.Run(m)
+	if err := goleak.Find(goleak.IgnoreTopFunction("internal/poll.runtime_pollWait")); err != nil && status == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+var namespaces atomic.Int64
+
+// namespace is one that no other test of a shared cluster uses.
+func namespace() string {
+	return fmt.Sprintf("t%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
+}
+
+// openShared is a store of its own namespace on the shared cluster.
+func openShared(t testing.TB, change func(*Config)) *Store {
+	t.Helper()
+	config := Config{Addrs: testcluster.Shared(t), Namespace: namespace()}
+	if change != nil {
+		change(&config)
+	}
+	return openTest(t, config)
+}
+
+func openTest(t testing.TB, config Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// clock is a clock that tests set.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(time.Now().UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time           { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) advance(d time.Duration)  { c.ms.Add(d.Milliseconds()) }
+func (c *clock) instant() capping.Instant { return capping.InstantOf(c.now()) }
+func (c *clock) set(at capping.Instant)   { c.ms.Store(int64(at) + capping.EpochUnixMillis) }
+func rolling(max int, d time.Duration) capping.Rule {
+	return capping.Rule{Max: max, Hold: d.Milliseconds()}
+}
+
+// batchOf is a recording batch of one group.
+func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
+	return &capping.Batch{
+		MessageID: message, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
+		Rules: [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
+	}
+}
+
+func filter(t testing.TB, s *Store, b *capping.Batch) []capping.Verdict {
+	t.Helper()
+	verdicts := make([]capping.Verdict, len(b.Users))
+	require.NoError(t, s.Filter(t.Context(), b, verdicts))
+	return verdicts
+}
+
+// admin is a client for what a store does not do.
+func admin(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// owner is an admin client of the master that holds the user.
+func owner(t testing.TB, s *Store, user capping.UserID) *redis.Client {
+	t.Helper()
+	partition, _, _ := s.key(user)
+	return admin(t, s.top.route(partition).addr)
+}
+
+func background(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func count(verdicts []capping.Verdict, o capping.Outcome) (n int) {
+	for _, v := range verdicts {
+		if v.Outcome == o {
+			n++
+		}
+	}
+	return n
+}

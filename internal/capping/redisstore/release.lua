@@ -1,0 +1,83 @@
+-- Removes the sends of one message from the logs of the users of one partition.
+-- The rule is that of capping.Log.Release.
+--
+-- KEYS     buckets; one may come several times
+-- ARGV[1]  token (6 bytes)
+-- ARGV[2]  users, key by key: count (1), then a field each (1)
+--
+-- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
+--          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
+--          done). It ends early, at a user of a later key, when the call has used up its share of time.
+-- Errors   BADARG …: nothing was written.
+-- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
+local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
+local scan, unpack, call, try = struct.unpack, unpack, redis.call, redis.pcall
+local ENTRY = 12
+local WORK = 200000 -- bytes of logs after which a call ends early
+local NAMES = string.rep('c1', 32)
+
+local token, users = ARGV[1], ARGV[2]
+if #ARGV ~= 2 or #token ~= 6 or #KEYS == 0 then return redis.error_reply('BADARG token or arguments') end
+local at = 1
+for k = 1, #KEYS do
+  local count = byte(users, at)
+  if not count or count < 1 or count > 32 then return redis.error_reply('BADARG users of key ' .. k) end
+  at = at + 1 + count
+end
+if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
+
+-- without is the log without the token's entries, or nil when it has none.
+local function without(log)
+  local hit = find(log, token, 1, true)
+  while hit and hit % ENTRY ~= 7 do hit = find(log, token, hit + 1, true) end
+  if not hit then return nil end
+  local kept = {}
+  for offset = 1, #log, ENTRY do
+    if sub(log, offset + 6, offset + 11) ~= token then kept[#kept + 1] = sub(log, offset, offset + 11) end
+  end
+  return concat(kept)
+end
+
+local out, o, p, work = {}, 0, 1, 0
+for k = 1, #KEYS do
+  local key, count = KEYS[k], byte(users, p)
+  local fields = {scan(sub(NAMES, 1, 2 * count), users, p + 1)}
+  local logs = try('HMGET', key, unpack(fields, 1, count))
+  if logs.err then
+    for i = 1, count do out[o + i] = 'T' end
+    o = o + count
+  else
+    local keep, drop = {}, {}
+    for i = 1, count do
+      local log, result = logs[i], 'N'
+      if log then
+        work = work + #log
+        if #log % ENTRY ~= 0 then
+          result = 'C'
+        else
+          local rest = without(log)
+          if rest then
+            result = 'D'
+            if rest == '' then
+              drop[#drop + 1] = fields[i]
+            else
+              keep[#keep + 1] = fields[i]
+              keep[#keep + 1] = rest
+            end
+          end
+        end
+      end
+      o = o + 1
+      out[o] = result
+    end
+    if #keep > 0 then call('HSET', key, unpack(keep)) end
+    if #drop > 0 then
+      call('HDEL', key, unpack(drop))
+      -- What is left may be no user's any more.
+      if call('HLEN', key) == 1 and call('HEXISTS', key, '') == 1 then call('DEL', key) end
+    end
+  end
+  p = p + 1 + count
+  if work > WORK then break end
+end
+return concat(out)

@@ -1,0 +1,158 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+func (f facts) number(name string) int64 {
+	n, _ := strconv.ParseInt(f[name], 10, 64)
+	return n
+}
+
+// masters are the nodes that hold partitions, in order of the first.
+func (t *topology) masters() []*node {
+	var masters []*node
+	for p := range t.routes {
+		if n := t.route(p); n != nil && !slices.Contains(masters, n) {
+			masters = append(masters, n)
+		}
+	}
+	return masters
+}
+
+// examine counts the replicas of every master, loads scripts where a node
+// lacks them, and notes what would make users unavailable.
+func (t *topology) examine(ctx context.Context, refreshed error) {
+	var mu sync.Mutex
+	var problems []string
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	masters := t.masters()
+	var asked sync.WaitGroup
+	for _, n := range masters {
+		asked.Go(func() {
+			if err := n.countReplicas(ctx); err != nil {
+				note("node %s: %v", n.addr, err)
+			} else if short := n.shortage(); short != "" {
+				note("node %s: %s", n.addr, short)
+			}
+		})
+	}
+	for _, n := range t.all() {
+		if !n.scripts.Load() {
+			asked.Go(func() { n.loadScripts(ctx) })
+		}
+	}
+	asked.Wait()
+	bad := len(problems)
+	if refreshed != nil {
+		problems = append(problems, refreshed.Error())
+	}
+	if n := t.unrouted(); n > 0 {
+		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
+	}
+	slices.Sort(problems)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems, t.down = problems, bad == len(masters)
+}
+
+func (t *topology) unrouted() (n int) {
+	for p := range t.routes {
+		if t.route(p) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// loadScripts spares the next call to the node an extra round trip; a failure
+// costs no more than that.
+func (n *node) loadScripts(ctx context.Context) {
+	pipe := n.client.Pipeline()
+	loads := n.load(ctx, pipe)
+	_, _ = pipe.Exec(ctx)
+	if loaded(loads) {
+		n.scripts.Store(true)
+	}
+}
+
+// countReplicas asks the node for its replicas and sets how many of them have
+// to hold a send.
+func (n *node) countReplicas(ctx context.Context) error {
+	alive, _, err := n.replicas(ctx)
+	if err != nil {
+		return err
+	}
+	n.acks.Store(int32(max(alive, 1)))
+	n.alive.Store(int32(alive))
+	return nil
+}
+
+// shortage is why sends cannot be held by as many replicas as asked for; ""
+// when they can.
+func (n *node) shortage() string {
+	acks, alive := n.top.config.ReplicaAcks, int(n.alive.Load())
+	want := 1
+	if acks != Healthy {
+		want = acks.fixed()
+	}
+	if alive >= want {
+		return ""
+	}
+	return fmt.Sprintf("%d of the %d replicas that replica_acks: %s asks for", alive, want, acks)
+}
+
+// replicas counts the node's replicas: those that work, and all. In a cluster
+// a replica works unless the cluster flags it as failed.
+func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
+	if n.top.cluster {
+		text, err := n.client.ClusterNodes(ctx).Result()
+		if err != nil {
+			return 0, 0, err
+		}
+		alive, all = countSlaves(text)
+		return alive, all, nil
+	}
+	text, err := n.client.Info(ctx, "replication").Result()
+	if err != nil {
+		return 0, 0, err
+	}
+	info := parseInfo(text)
+	all = int(info.number("connected_slaves"))
+	for i := range all {
+		if strings.Contains(info["slave"+strconv.Itoa(i)], "state=online") {
+			alive++
+		}
+	}
+	return alive, all, nil
+}
+
+// countSlaves reads CLUSTER NODES: a line is id, address, flags, master's id …
+func countSlaves(text string) (alive, all int) {
+	self := ""
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 2 && slices.Contains(strings.Split(f[2], ","), "myself") {
+			self = f[0]
+		}
+	}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[3] != self {
+			continue
+		}
+		all++
+		if !slices.Contains(strings.Split(f[2], ","), "fail") {
+			alive++
+		}
+	}
+	return alive, all
+}

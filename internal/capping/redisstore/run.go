@@ -1,0 +1,323 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/capping"
+)
+
+const (
+	callUsers   = 256 // users of one call, at most
+	window      = 16  // calls of one run in flight on one node
+	heldCalls   = 128 // calls of one run for one node that are in flight or wait for another attempt
+	firstPause  = 10 * time.Millisecond
+	longPause   = 250 * time.Millisecond
+	serverTries = 3 // attempts answered by an error that we have no remedy for
+)
+
+// run does one job: it cuts the batch into calls, keeps a window of them in
+// flight on every node, and tries again what failed, until all is answered or
+// the context ends. It runs on its caller's goroutine; lanes only ever see
+// calls, so that nothing of the batch is touched after it returned.
+type run struct {
+	store   *Store
+	job     job
+	durable bool
+	over    atomic.Bool // lanes drop what they have not sent yet
+	inbox   inbox
+
+	order   order
+	starts  []int // by partition: items before it are in calls
+	fronts  []*front
+	waiting []*call // for their time to be tried again
+	flying  int
+	open    int // users and single commands that are not settled
+	faults  faults
+	arrived []*call
+}
+
+// front is what is left to send to one node.
+type front struct {
+	node       *node // nil: no node serves the slots
+	partitions []int // with items that are in no call
+	ready      []*call
+	flying     int // calls that the node has
+	held       int // calls that are not settled
+}
+
+func (r *run) front(n *node) *front {
+	for _, f := range r.fronts {
+		if f.node == n {
+			return f
+		}
+	}
+	f := &front{node: n}
+	r.fronts = append(r.fronts, f)
+	return f
+}
+
+// users lays the users of a batch out for the run.
+func (r *run) users(users []capping.UserID) {
+	l := r.store.layout
+	r.order.arrange(l, users)
+	r.open += len(users)
+	r.starts = append(r.starts[:0], make([]int, l.partitions)...)
+	start := 0
+	for p, end := range r.order.ends {
+		r.starts[p] = start
+		if start < end {
+			f := r.front(r.store.top.route(p))
+			f.partitions = append(f.partitions, p)
+		}
+		start = end
+	}
+}
+
+// add puts a call of its own beside those of the batch.
+func (r *run) add(c *call) {
+	c.run, c.since = r, capping.Never
+	r.open++
+	f := r.front(r.store.top.route(c.partition))
+	f.ready = append(f.ready, c)
+}
+
+// loop runs until everything is settled or ctx ends.
+func (r *run) loop(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		r.fill()
+		if r.flying == 0 && len(r.waiting) == 0 {
+			return
+		}
+		if next, ok := r.nextDue(); ok {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-ctx.Done():
+			r.abandon(ctx)
+			return
+		case <-timer.C:
+			r.wake()
+		case <-r.inbox.signal:
+			r.arrived = r.inbox.drain(r.arrived[:0])
+			for _, c := range r.arrived {
+				r.flying--
+				c.front.flying--
+				r.settle(c)
+			}
+		}
+	}
+}
+
+// fill submits calls where there is room.
+func (r *run) fill() {
+	for i := 0; i < len(r.fronts); i++ { // fronts may grow meanwhile
+		f := r.fronts[i]
+		for f.flying < window {
+			c := r.next(f)
+			if c == nil {
+				break
+			}
+			c.hold(f)
+			if f.node == nil {
+				c.err = errNoRoute
+				r.settle(c)
+				continue
+			}
+			f.flying++
+			r.flying++
+			f.node.submit(c)
+		}
+	}
+}
+
+// hold counts the call to a front until it is settled.
+func (c *call) hold(f *front) {
+	c.release()
+	c.front, c.node = f, f.node
+	f.held++
+}
+
+func (c *call) release() {
+	if c.front != nil {
+		c.front.held--
+		c.front = nil
+	}
+}
+
+// next is the next call for the front's node, or nil.
+func (r *run) next(f *front) *call {
+	if n := len(f.ready); n > 0 {
+		c := f.ready[0]
+		f.ready = f.ready[1:]
+		return c
+	}
+	for len(f.partitions) > 0 && f.held < heldCalls {
+		p := f.partitions[0]
+		f.partitions = f.partitions[1:]
+		if now := r.store.top.route(p); now != f.node {
+			other := r.front(now)
+			other.partitions = append(other.partitions, p)
+			continue
+		}
+		start, end := r.starts[p], r.order.ends[p]
+		stop := min(start+callUsers, end)
+		r.starts[p] = stop
+		if stop < end {
+			f.partitions = append(f.partitions, p)
+		}
+		c := &call{run: r, job: r.job, partition: p, items: r.order.items[start:stop], durable: r.durable, since: capping.Never}
+		r.job.encode(c)
+		return c
+	}
+	return nil
+}
+
+func (r *run) nextDue() (due time.Time, ok bool) {
+	for _, c := range r.waiting {
+		if !ok || c.due.Before(due) {
+			due, ok = c.due, true
+		}
+	}
+	return due, ok
+}
+
+// wake makes the calls ready whose time has come.
+func (r *run) wake() {
+	now, kept := time.Now(), r.waiting[:0]
+	for _, c := range r.waiting {
+		if c.due.After(now) {
+			kept = append(kept, c)
+			continue
+		}
+		r.again(c)
+	}
+	r.waiting = kept
+}
+
+// again makes the call ready for the node that holds its slot now.
+func (r *run) again(c *call) {
+	c.asking = false
+	f := r.front(r.store.top.route(c.partition))
+	f.ready = append(f.ready, c)
+}
+
+// settle takes a call that came back.
+func (r *run) settle(c *call) {
+	fix := remedyOf(c.err)
+	if fix.kind == kindNone {
+		r.apply(c)
+		return
+	}
+	err := c.err
+	if c.node != nil {
+		err = fmt.Errorf("node %s: %w", c.node.addr, c.err)
+	}
+	r.faults.attempt(fix.kind, err)
+	c.tries++
+	if fix.unknown && c.now < c.since {
+		c.since = c.now
+	}
+	if fix.refresh {
+		r.store.top.outdated()
+	}
+	if r.hopeless(c, &fix) {
+		r.leave(c, fix.kind, err)
+		return
+	}
+	r.retry(c, &fix)
+}
+
+// hopeless reports whether another attempt could not end otherwise.
+func (r *run) hopeless(c *call, fix *remedy) bool {
+	switch fix.kind {
+	case kindServer:
+		return c.tries >= serverTries
+	case kindClock:
+		// The node read its clock between the attempt's beginning and now.
+		took, skew := time.Since(c.began), r.store.config.ClockSkew
+		return fix.off < -skew || fix.off-took > skew
+	}
+	return fix.final
+}
+
+func (r *run) retry(c *call, fix *remedy) {
+	switch {
+	case fix.kind == kindScript:
+		c.node.scripts.Store(false)
+	case fix.kind == kindMoved && fix.addr != "":
+		r.store.top.moved(c.partition, fix.addr)
+	case fix.kind == kindAsk && fix.addr != "":
+		c.asking = true
+		f := r.front(r.store.top.node(fix.addr))
+		f.ready = append(f.ready, c)
+		return
+	case fix.kind == kindTryAgain && r.split(c):
+		return
+	}
+	if fix.now && c.tries <= 2 {
+		r.again(c)
+		return
+	}
+	c.due = time.Now().Add(min(firstPause<<min(c.tries, 10), longPause))
+	r.waiting = append(r.waiting, c)
+}
+
+// split makes a call for each bucket of c and reports whether there were
+// several.
+func (r *run) split(c *call) bool {
+	l := r.store.layout
+	if len(c.items) == 0 || l.bucket(userOf(c.items[0])) == l.bucket(userOf(c.items[len(c.items)-1])) {
+		return false
+	}
+	c.release()
+	for rest := c.items; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && l.bucket(userOf(rest[n])) == l.bucket(userOf(rest[0])) {
+			n++
+		}
+		part := &call{run: r, job: c.job, partition: c.partition, items: rest[:n], durable: c.durable, since: c.since, tries: c.tries}
+		c.job.encode(part)
+		r.again(part)
+		rest = rest[n:]
+	}
+	return true
+}
+
+// apply takes a reply that holds.
+func (r *run) apply(c *call) {
+	n, err := c.job.apply(c)
+	if err == nil && n == 0 && len(c.items) > 0 {
+		err = errReply
+	}
+	if err != nil {
+		r.leave(c, kindServer, err)
+		return
+	}
+	if n < len(c.items) {
+		r.open -= n
+		c.items = c.items[n:]
+		c.job.encode(c)
+		r.again(c)
+		return
+	}
+	c.release()
+	r.open -= c.weight()
+}
+
+// leave gives the call's users up.
+func (r *run) leave(c *call, k kind, err error) {
+	c.release()
+	r.open -= c.weight()
+	r.faults.undecided(k, c.weight(), err)
+}
+
+// abandon counts what is open when time is up.
+func (r *run) abandon(ctx context.Context) {
+	r.over.Store(true)
+	r.faults.undecided(kindDeadline, r.open, context.Cause(ctx))
+}

@@ -1,0 +1,187 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/capping"
+)
+
+const (
+	minRetention = time.Millisecond
+	maxRetention = 5 * 366 * 24 * time.Hour
+)
+
+// Store keeps logs in Redis. It is safe for concurrent use.
+type Store struct {
+	config   Config
+	layout   layout
+	prefixes []string // of keys, by partition
+	top      *topology
+	metrics  *metrics
+	memory   *capping.MessageMemory
+	warnings []string
+	record   record
+	mismatch atomic.Pointer[formatError]
+}
+
+var _ capping.Store = (*Store)(nil)
+
+// Open connects, checks what the promises rest on and returns a store. It
+// refuses servers that would break a promise; what only costs memory or could
+// not be checked becomes a warning, logged and shown by Health.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	return open(ctx, config, standardLayout)
+}
+
+func open(ctx context.Context, config Config, l layout) (*Store, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{config: config, layout: l, prefixes: l.prefixes(config.Namespace), memory: capping.NewMessageMemory()}
+	if s.metrics, err = newMetrics(config.Registerer); err != nil {
+		return nil, err
+	}
+	s.record = newRecord(l, s.prefixes[0])
+	s.top = newTopology(&s.config, l, newScripts())
+	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
+	defer cancel()
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.top.close())
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context) error {
+	if err := s.top.discover(ctx); err != nil {
+		return err
+	}
+	warnings, err := s.top.check(ctx)
+	if err != nil {
+		return err
+	}
+	s.warnings = warnings
+	for _, warning := range warnings {
+		s.config.Logger.Warn("Redis start-up check", "warning", warning)
+	}
+	s.top.run()
+	return s.checkFormat(ctx)
+}
+
+// Close ends the connections and every goroutine.
+func (s *Store) Close() error { return s.top.close() }
+
+func (s *Store) newRun(j job, durable bool) *run {
+	return &run{store: s, job: j, durable: durable && !s.config.ReplicaAcks.none(), inbox: inbox{signal: make(chan struct{}, 1)}}
+}
+
+// do runs r until it is settled or time is up.
+func (s *Store) do(ctx context.Context, r *run) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.config.Timeout)
+		defer cancel()
+	}
+	if ctx.Err() != nil {
+		r.abandon(ctx)
+		return
+	}
+	r.loop(ctx)
+}
+
+// timed measures an operation and turns its faults into one error.
+func (s *Store) timed(op string, users int, work func() (*run, error)) error {
+	began := time.Now()
+	if m := s.mismatch.Load(); m != nil {
+		s.metrics.call(op, "error", time.Since(began))
+		return m
+	}
+	r, err := work()
+	if err != nil {
+		s.metrics.call(op, "error", time.Since(began))
+		return err
+	}
+	s.metrics.faults(&r.faults)
+	err = r.faults.err()
+	s.metrics.call(op, r.faults.result(max(users, 1)), time.Since(began))
+	return err
+}
+
+// commandJob is a single command and its reply.
+type commandJob struct {
+	args  []string
+	reply string
+	null  bool
+	done  bool
+}
+
+func (j *commandJob) encode(c *call) { c.command(j.args...) }
+func (j *commandJob) stamp(*call)    {}
+func (j *commandJob) apply(c *call) (int, error) {
+	j.reply, j.null, j.done = c.reply, c.null, true
+	return 0, nil
+}
+
+func (s *Store) command(partition int, args ...string) (*call, *commandJob) {
+	j := &commandJob{args: args}
+	c := &call{job: j, partition: partition}
+	j.encode(c)
+	return c, j
+}
+
+func (s *Store) key(user capping.UserID) (partition int, key, field string) {
+	partition = s.layout.partition(user)
+	key = fmt.Sprintf("%s%d", s.prefixes[partition], s.layout.bucket(user))
+	return partition, key, string([]byte{s.layout.field(user)})
+}
+
+// Erase removes the user's log.
+func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
+	return s.timed("erase", 1, func() (*run, error) {
+		partition, key, field := s.key(user)
+		c, j := s.command(partition, "evalsha", s.top.scripts.erase.sha, "1", key, field)
+		r := s.newRun(j, true)
+		c.durable = r.durable
+		r.add(c)
+		s.do(ctx, r)
+		if j.reply == "T" {
+			r.faults.undecided(kindWrongType, 1, errWrongType)
+		}
+		return r, nil
+	})
+}
+
+// Log is the user's log.
+func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
+	var log capping.Log
+	err := s.timed("log", 1, func() (*run, error) {
+		partition, key, field := s.key(user)
+		c, j := s.command(partition, "hget", key, field)
+		r := s.newRun(j, false)
+		r.add(c)
+		s.do(ctx, r)
+		log = capping.Log(j.reply)
+		if len(log)%capping.EntrySize != 0 {
+			r.faults.undecided(kindCorrupt, 1, errCorrupt)
+			log = nil
+		}
+		return r, nil
+	})
+	return log, err
+}
+
+// Health is what the latest refresh of the topology found, at most some
+// seconds old.
+func (s *Store) Health(context.Context) capping.Health {
+	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
+	if m := s.mismatch.Load(); m != nil {
+		h.State, h.Error = "down", m.Error()
+		return h
+	}
+	h.State, h.Error = s.top.state()
+	return h
+}
