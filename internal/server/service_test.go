@@ -218,8 +218,10 @@ type waved struct {
 type summary struct {
 	Requested, Allowed, Unavailable, Duplicates, Replayed int
 	Denied                                                map[string]int
-	Segments                                              map[string]struct{ Requested, Allowed int }
+	Segments                                              map[string]segmentCounts
 }
+
+type segmentCounts struct{ Requested, Allowed int }
 
 type fields map[string]any
 
