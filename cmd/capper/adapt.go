@@ -3,7 +3,6 @@ package main
 import (
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/segments"
 	"capper/internal/server"
 )
 

@@ -4,11 +4,19 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"capper/internal/segments/s3test"
+	"capper/internal/testcluster"
 )
+
+// servers runs the tests of the package with an S3 server and a Redis Cluster.
+type servers struct{ m *testing.M }
+
+func (s servers) Run() int { return s3test.Main(func() int { return testcluster.Run(s.m) }) }
 
 // TestMain lets tests run the real program as the command `capper`.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"capper": main})
+	testscript.Main(servers{m}, map[string]func(){"capper": main})
 }
 
 func TestScripts(t *testing.T) {

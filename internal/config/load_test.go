@@ -103,6 +103,22 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "Asia/Singapore", vip[2].Location.String())
 }
 
+// The ways to write the same list of nodes.
+func TestAddressesInEveryStyleOfList(t *testing.T) {
+	t.Parallel()
+	for _, addrs := range []string{
+		"store: {kind: redis, redis: {addrs: [127.0.0.1:7000, node-2:7001], replica_acks: healthy, clock_skew: 250ms}}",
+		"store:\n  kind: redis\n  redis: {addrs: [127.0.0.1:7000, node-2:7001], replica_acks: healthy, clock_skew: 250ms}",
+		"store: {kind: redis, redis: {addrs: ['127.0.0.1:7000', \"node-2:7001\"]}}",
+		"store:\n  kind: redis\n  redis:\n    addrs: [127.0.0.1:7000, node-2:7001]",
+		"store:\n  kind: redis\n  redis:\n    addrs:\n      - 127.0.0.1:7000\n      - node-2:7001",
+	} {
+		c, err := Parse("f", []byte(minimal+addrs+"\n"))
+		require.NoError(t, err, addrs)
+		require.Equal(t, []string{"127.0.0.1:7000", "node-2:7001"}, c.Store.Redis.Addrs)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	limits := func(l string) string {

@@ -194,8 +194,28 @@ func (v value) list(each field) {
 		return
 	}
 	for i, element := range n.Values {
-		each(value{fmt.Sprintf("%s[%d]", v.path, i), element, v.reader}.resolve())
+		each(value{fmt.Sprintf("%s[%d]", v.path, i), unsplit(element), v.reader}.resolve())
 	}
+}
+
+// unsplit mends a fault of the parser: in a list within braces it takes
+// host:7000, a plain scalar to YAML, for a mapping of host to 7000.
+func unsplit(element ast.Node) ast.Node {
+	pair, ok := element.(*ast.MappingValueNode)
+	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
+		pair, ok = m.Values[0], true
+	}
+	if !ok || pair.Value == nil {
+		return element
+	}
+	key, val := pair.Key.GetToken(), pair.Value.GetToken()
+	adjacent := val.Position.Line == key.Position.Line && val.Position.Column == key.Position.Column+len(key.Value)+1
+	if _, scalar := pair.Value.(ast.ScalarNode); !scalar || !adjacent {
+		return element
+	}
+	whole := key.Clone()
+	whole.Value = key.Value + ":" + val.Value
+	return &ast.StringNode{BaseNode: &ast.BaseNode{}, Token: whole, Value: whole.Value}
 }
 
 func (v value) str() (text string, ok bool) {
