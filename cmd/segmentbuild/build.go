@@ -86,7 +86,7 @@ func timedOut(ctx context.Context, err error) error {
 func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store segments.Store, report *buildReport) error {
 	show := newProgress(e.stderr)
 	defer show.stop()
-	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.read}
+	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.add}
 	result, err := build.Run(ctx, plan, cfg, show.step)
 	report.built(result)
 	if err != nil {
@@ -106,6 +106,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 		return nil
 	}
 	show.step("publishing")
+	show.add(0, result.Candidate.SizeBytes())
 	publisher := segments.Publisher{Store: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
 	reason := ""
 	if report.Forced {
@@ -150,10 +151,9 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	}
 	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn}
 	if c.Delimiter != "" {
-		if len(c.Delimiter) != 1 || strings.ContainsAny(c.Delimiter, "\"\r\n") {
-			return nil, fmt.Errorf("--delimiter %q: must be one byte, no quote and no line break", c.Delimiter)
+		if err := base.SetDelimiter(c.Delimiter); err != nil {
+			return nil, fmt.Errorf("--delimiter %w", err)
 		}
-		base.Delimiter = c.Delimiter[0]
 	}
 	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows}
 	if c.File != "" {

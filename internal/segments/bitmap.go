@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"math/rand/v2"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -106,4 +108,28 @@ func (b *Bitmap) Roaring() *roaring.Bitmap {
 		panic(fmt.Sprintf("checked bitmap refused by roaring: %v", err))
 	}
 	return r
+}
+
+// Sample returns n of the ids, ascending; all of them when there are fewer. The
+// same seed gives the same sample.
+func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
+	set := b.Roaring()
+	if uint64(n) >= b.card {
+		return set.ToArray()
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	ranks := map[uint32]bool{}
+	for len(ranks) < n {
+		ranks[uint32(r.Uint64N(b.card))] = true
+	}
+	list := make([]uint32, 0, n)
+	for rank := range ranks {
+		id, err := set.Select(rank)
+		if err != nil {
+			panic(fmt.Sprintf("select rank %d of %d: %v", rank, b.card, err)) // ranks are below the cardinality
+		}
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return list
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // A Generation is one version of all segments with its bitmaps, checked.
@@ -104,15 +103,19 @@ func Live(ctx context.Context, src Source) (string, error) {
 	return name, err
 }
 
-// Listing is one row of List.
-type Listing struct {
-	Generation  string        `json:"generation"`
-	Live        bool          `json:"live"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ToolVersion string        `json:"tool_version"`
-	Reason      string        `json:"reason,omitempty"`
-	SizeBytes   int64         `json:"size_bytes"`
-	Segments    []SegmentSize `json:"segments"`
-	// Fault is set when the manifest cannot be read; everything else but Generation and Live is zero then.
-	Fault string `json:"fault,omitempty"`
+// ReadSegment reads and checks the bitmap of one segment of a manifest.
+func ReadSegment(ctx context.Context, src Source, m *Manifest, name string) (*Bitmap, error) {
+	names := make([]string, 0, len(m.Segments))
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if s.Name == name {
+			b, err := readBitmap(ctx, src, s)
+			if err != nil {
+				return nil, fmt.Errorf("segment %q: %w", name, err)
+			}
+			return b, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, fmt.Errorf("no segment %q in generation %s: it has %q", name, m.Generation, names)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +20,15 @@ func (c *Candidate) Describe() []Segment {
 	list := make([]Segment, len(c.Names))
 	inParallel(len(c.Names), func(i int) { list[i] = describe(c.Names[i], c.Bitmaps[i]) })
 	return list
+}
+
+// SizeBytes is the size of all its serialized bitmaps.
+func (c *Candidate) SizeBytes() int64 {
+	var sum int64
+	for _, b := range c.Bitmaps {
+		sum += int64(len(b.raw))
+	}
+	return sum
 }
 
 // Publisher makes generations live.
@@ -90,32 +98,34 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	if err := p.putBitmaps(ctx, m, c.Bitmaps, done); err != nil {
+	g := &Generation{Manifest: m, Bitmaps: c.Bitmaps}
+	if err := p.put(ctx, g, done); err != nil {
 		return nil, err
 	}
-	if _, err := p.Store.Put(ctx, manifestKey(m.Generation), m.encode()); err != nil {
-		return nil, err
-	}
-	if err := p.goLive(ctx, m.Generation, base); err != nil {
-		return nil, err
-	}
-	// A gc that ran beside this publish may have taken a bitmap that was old and, until now, unused.
-	return done, p.putBitmaps(ctx, m, c.Bitmaps, done)
+	return done, p.goLive(ctx, g, base, done)
 }
 
 func sameSegments(a, b []Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
 }
 
-// putBitmaps stores those bitmaps that the store does not have, in parallel.
-func (p *Publisher) putBitmaps(ctx context.Context, m *Manifest, bitmaps []*Bitmap, done *Published) error {
+// put stores what the store does not have of a generation: bitmaps in parallel, then the manifest.
+func (p *Publisher) put(ctx context.Context, g *Generation, done *Published) error {
+	if err := p.putBitmaps(ctx, g, done); err != nil {
+		return err
+	}
+	_, err := p.Store.Put(ctx, manifestKey(g.Manifest.Generation), g.Manifest.encode())
+	return err
+}
+
+func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Published) error {
 	var mu sync.Mutex
-	faults := make([]error, len(bitmaps))
+	faults := make([]error, len(g.Bitmaps))
 	first := map[string]bool{}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, parallelReads)
-	for i, b := range bitmaps {
-		s := &m.Segments[i]
+	for i, b := range g.Bitmaps {
+		s := &g.Manifest.Segments[i]
 		if first[s.Key] {
 			continue // two segments with the same users, such as two empty ones
 		}
@@ -140,35 +150,44 @@ func (p *Publisher) putBitmaps(ctx context.Context, m *Manifest, bitmaps []*Bitm
 	return errors.Join(faults...)
 }
 
-// goLive replaces current.json if it is still the one of base.
-func (p *Publisher) goLive(ctx context.Context, generation string, base *LiveState) error {
-	body := encodePointer(generation)
+// goLive replaces current.json if it is still the one of base. Then it looks
+// once more that everything is there: a gc that ran beside this publish may
+// have taken what was old and, until now, unused.
+func (p *Publisher) goLive(ctx context.Context, g *Generation, base *LiveState, done *Published) error {
+	body := encodePointer(g.Manifest.Generation)
 	err := p.Store.ReplaceCurrent(ctx, body, base.tag)
-	if !errors.Is(err, ErrLostRace) {
+	if errors.Is(err, ErrLostRace) {
+		// A request whose answer was lost is sent again, and then finds its own success in its way.
+		if now, _, readErr := p.Store.ReadCurrent(ctx, ""); readErr == nil && bytes.Equal(now, body) {
+			err = nil
+		}
+	}
+	if err != nil {
 		return err
 	}
-	// A request whose answer was lost is sent again, and then finds its own success in its way.
-	if now, _, readErr := p.Store.ReadCurrent(ctx, ""); readErr == nil && bytes.Equal(now, body) {
-		return nil
-	}
-	return err
+	return p.mend(ctx, g, done)
 }
 
-// Rollback makes an earlier generation live again, after it has been read and
-// checked as a reader would. The result is Unchanged when it is live already.
-func (p *Publisher) Rollback(ctx context.Context, generation string) (*Published, error) {
-	base, err := ReadLiveState(ctx, p.Store)
-	if err != nil {
-		return nil, err
+// mend stores what is missing of a generation that has been whole.
+func (p *Publisher) mend(ctx context.Context, g *Generation, done *Published) error {
+	key := manifestKey(g.Manifest.Generation)
+	if _, err := p.Store.Read(ctx, key, maxDocumentBytes); errors.Is(err, ErrNotFound) {
+		if _, err := p.Store.Put(ctx, key, g.Manifest.encode()); err != nil {
+			return err
+		}
 	}
-	g, err := ReadGeneration(ctx, p.Store, generation)
-	if err != nil {
-		return nil, fmt.Errorf("roll back: %w", err)
-	}
-	done := &Published{Manifest: g.Manifest}
-	if base.Name == generation {
-		done.Unchanged = true
+	quiet := *p
+	quiet.Uploaded = nil
+	return quiet.putBitmaps(ctx, g, done)
+}
+
+// Rollback makes an earlier generation live again if base still is; earlier is
+// what ReadGeneration returned, checked as a reader would. The result is
+// Unchanged when it is live already.
+func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *LiveState) (*Published, error) {
+	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Name == earlier.Manifest.Generation}
+	if done.Unchanged {
 		return done, nil
 	}
-	return done, p.goLive(ctx, generation, base)
+	return done, p.goLive(ctx, earlier, base, done)
 }

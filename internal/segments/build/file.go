@@ -1,7 +1,173 @@
 package build
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
 	"capper/internal/segments/ingest"
 )
 
-func Load(path string, base ingest.Input, into *Plan) (*Plan, error) { return nil, nil }
+// document is a build file. Relative paths in it start at its folder.
+type document struct {
+	Segments []recipe `yaml:"segments"` // in order of precedence
+	Sets     []recipe `yaml:"sets"`
+	Tables   []input  `yaml:"tables"`
+	// Overlaps: "error" (default) or "precedence": users in several segments stay in the first.
+	Overlaps   string  `yaml:"overlaps"`
+	MaxBadRows int64   `yaml:"max_bad_rows"`
+	Defaults   Columns `yaml:"defaults"` // of all inputs
+}
+
+type recipe struct {
+	Name      string   `yaml:"name"`
+	Inputs    []input  `yaml:"inputs"`
+	Union     []string `yaml:"union"`
+	Intersect []string `yaml:"intersect"`
+	Minus     []string `yaml:"minus"`
+}
+
+// Columns says how a file is to be read; what is left out is found out. It is
+// exported because the YAML library sets no embedded field otherwise.
+type Columns struct {
+	Format        string `yaml:"format"`
+	Header        *bool  `yaml:"header"`
+	IDColumn      string `yaml:"id_column"`
+	SegmentColumn string `yaml:"segment_column"`
+	Delimiter     string `yaml:"delimiter"`
+}
+
+// input is a path alone, or a path with columns.
+type input struct {
+	Path    string `yaml:"path"`
+	Columns `yaml:",inline"`
+}
+
+// UnmarshalYAML accepts a string or a mapping. Strictness is not inherited by
+// custom decoders, so it is asked for again.
+func (in *input) UnmarshalYAML(raw []byte) error {
+	var path string
+	if yaml.Unmarshal(raw, &path) == nil {
+		in.Path = path
+		return nil
+	}
+	type mapping input
+	return yaml.UnmarshalWithOptions(raw, (*mapping)(in), yaml.Strict())
+}
+
+// Load reads a build file into a plan. base holds the defaults of all inputs,
+// which the file's own go over; into brings what the flags say.
+func Load(path string, base ingest.Input, into *Plan) (*Plan, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := parse(raw, filepath.Dir(path), base, into)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return plan, nil
+}
+
+func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, error) {
+	var d document
+	decoder := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict())
+	if err := decoder.Decode(&d); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("empty")
+		}
+		return nil, err
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one YAML document")
+	}
+	c := &converter{folder: folder}
+	base = c.apply(base, d.Defaults, "defaults")
+	into.Segments = c.recipes(d.Segments, base, "segments")
+	into.Sets = c.recipes(d.Sets, base, "sets")
+	into.Tables = c.inputs(d.Tables, base, "tables")
+	switch d.Overlaps {
+	case "", "error":
+	case "precedence":
+		into.Precedence = true
+	default:
+		c.fault("overlaps: %q is neither error nor precedence", d.Overlaps)
+	}
+	if d.MaxBadRows < 0 {
+		c.fault("max_bad_rows: must be at least 0, got %d", d.MaxBadRows)
+	}
+	into.MaxBadRows = max(into.MaxBadRows, d.MaxBadRows)
+	return into, errors.Join(c.faults...)
+}
+
+// converter turns the file's form into the plan's, and collects the faults.
+type converter struct {
+	folder string
+	faults []error
+}
+
+func (c *converter) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Errorf(format, args...))
+}
+
+func (c *converter) recipes(list []recipe, base ingest.Input, where string) []Recipe {
+	var recipes []Recipe
+	for i, r := range list {
+		at := fmt.Sprintf("%s[%d]", where, i)
+		recipes = append(recipes, Recipe{
+			Name: r.Name, Inputs: c.inputs(r.Inputs, base, at+".inputs"),
+			Union: r.Union, Intersect: r.Intersect, Minus: r.Minus,
+		})
+	}
+	return recipes
+}
+
+func (c *converter) inputs(list []input, base ingest.Input, where string) []ingest.Input {
+	var inputs []ingest.Input
+	for i, in := range list {
+		at := fmt.Sprintf("%s[%d]", where, i)
+		converted := c.apply(base, in.Columns, at)
+		converted.Path = in.Path
+		switch {
+		case in.Path == "":
+			c.fault("%s.path: missing", at)
+		case in.Path != ingest.Stdin && !strings.Contains(in.Path, "://") && !filepath.IsAbs(in.Path):
+			converted.Path = filepath.Join(c.folder, in.Path)
+		}
+		inputs = append(inputs, converted)
+	}
+	return inputs
+}
+
+func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.Input {
+	if own.Format != "" {
+		base.Format = ingest.Format(own.Format)
+		if !base.Format.Known() {
+			c.fault("%s.format: %q is none of %v", where, own.Format, ingest.Formats)
+		}
+	}
+	if own.Header != nil {
+		base.Header = ingest.HeaderNo
+		if *own.Header {
+			base.Header = ingest.HeaderYes
+		}
+	}
+	if own.IDColumn != "" {
+		base.IDColumn = own.IDColumn
+	}
+	if own.SegmentColumn != "" {
+		base.SegmentColumn = own.SegmentColumn
+	}
+	if own.Delimiter != "" {
+		if err := base.SetDelimiter(own.Delimiter); err != nil {
+			c.fault("%s.delimiter: %w", where, err)
+		}
+	}
+	return base
+}

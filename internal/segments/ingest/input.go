@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"capper/internal/segments"
@@ -24,6 +25,9 @@ const (
 
 // Formats lists what can be asked for by name.
 var Formats = []Format{Text, CSV, TSV, NDJSON, Parquet, Roaring}
+
+// Known reports whether the format is one of Formats.
+func (f Format) Known() bool { return slices.Contains(Formats, f) }
 
 // Header says whether the first record of a CSV, TSV or text file names the columns.
 type Header string
@@ -50,6 +54,18 @@ type Input struct {
 	SegmentColumn string
 	// Delimiter between columns. 0: comma for CSV, tab for TSV.
 	Delimiter byte
+}
+
+// SetDelimiter sets the delimiter of the columns from its spelling.
+func (in *Input) SetDelimiter(s string) error {
+	if s == `\t` {
+		s = "\t"
+	}
+	if len(s) != 1 || strings.ContainsAny(s, "\"\r\n") {
+		return fmt.Errorf("%q: must be one byte, no quote and no line break", s)
+	}
+	in.Delimiter = s[0]
+	return nil
 }
 
 // Stdin is the path of standard input.

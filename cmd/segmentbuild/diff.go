@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"capper/internal/segments"
+)
+
+type diffCommand struct {
+	A  string `arg:"" help:"The earlier generation."`
+	B  string `arg:"" optional:"" help:"The later generation; the live one if not given."`
+	at `embed:""`
+}
+
+// difference is what diff reports.
+type difference struct {
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Changes []segments.Change `json:"changes"`
+}
+
+// Run compares two generations.
+func (c *diffCommand) Run(e *env) error {
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	report, err := diff(ctx, store, c.A, c.B)
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	if c.JSON {
+		return e.printJSON(report)
+	}
+	fmt.Fprintf(e.stdout, "from %s to %s\n", report.From, report.To)
+	return printChanges(e.stdout, report.Changes)
+}
+
+func diff(ctx context.Context, store segments.Store, from, to string) (*difference, error) {
+	a, err := readGeneration(ctx, store, from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readGeneration(ctx, store, to)
+	if err != nil {
+		return nil, err
+	}
+	later := &segments.Candidate{Names: names(b), Bitmaps: b.Bitmaps}
+	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation, Changes: later.Compare(a)}, nil
+}

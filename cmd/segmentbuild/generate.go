@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"capper/internal/segments"
+)
+
+type generateCommand struct {
+	Users    uint32   `required:"" help:"Number of users; their ids begin at --first."`
+	First    uint32   `default:"1" help:"The lowest id."`
+	Segments []string `required:"" placeholder:"NAME=PERCENT,…" help:"Segments with their share of the users; the rest are in none."`
+	Layout   string   `enum:"random,contiguous" default:"random" help:"random: every user's segment is drawn; contiguous: each segment is one range of ids."`
+	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"One file per segment: text, csv (user_id,segment), parquet (user_id) in scattered order, or roaring."`
+	Seed     uint64   `default:"1" help:"Another seed, other segments."`
+	Out      string   `required:"" placeholder:"DIR" help:"Where to write NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
+}
+
+// share is a segment with the upper end of its part of 2^32.
+type share struct {
+	name  string
+	until uint64
+}
+
+// Run writes the files and prints their names.
+func (c *generateCommand) Run(e *env) error {
+	shares, err := c.shares()
+	if err != nil {
+		return usageError{err}
+	}
+	if uint64(c.First)+uint64(c.Users) > 1<<32 {
+		return usageError{fmt.Errorf("--first %d and --users %d: ids end at 4294967295", c.First, c.Users)}
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return err
+	}
+	files := make([]idFile, len(shares))
+	for i, s := range shares {
+		if files[i], err = c.create(s.name); err != nil {
+			return err
+		}
+	}
+	err = c.write(e, shares, files)
+	for i, f := range files {
+		err = errors.Join(err, f.close())
+		fmt.Fprintln(e.stdout, c.path(shares[i].name))
+	}
+	return err
+}
+
+func (c *generateCommand) shares() ([]share, error) {
+	var shares []share
+	sum := 0.0
+	for _, arg := range c.Segments {
+		name, text, ok := strings.Cut(arg, "=")
+		var part percentage
+		if err := part.UnmarshalText([]byte(text)); !ok || err != nil {
+			return nil, fmt.Errorf("--segments %q: want NAME=PERCENT", arg)
+		}
+		if err := segments.CheckName(name); err != nil {
+			return nil, err
+		}
+		if sum += float64(part); sum > 100.0001 {
+			return nil, fmt.Errorf("--segments: more than 100 %% in all")
+		}
+		shares = append(shares, share{name: name, until: uint64(sum / 100 * (1 << 32))})
+	}
+	return shares, nil
+}
+
+// write hands every user to the file of its segment. Ids come in scattered
+// order, as an affine permutation of their range.
+func (c *generateCommand) write(e *env, shares []share, files []idFile) error {
+	n := uint64(c.Users)
+	step := coprime(n)
+	for i := range n {
+		at := i
+		if c.Layout == "random" {
+			at = mulMod(i, step, n)
+		}
+		draw := at << 32 / max(n, 1)
+		if c.Layout == "random" {
+			draw = scramble(at^c.Seed<<32) >> 32
+		}
+		for k, s := range shares {
+			if draw < s.until {
+				if err := files[k].add(c.First + uint32(at)); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		if i&(1<<20-1) == 0 && e.ctx.Err() != nil {
+			return e.ctx.Err()
+		}
+	}
+	return nil
+}
+
+// mulMod is i * step mod n.
+func mulMod(i, step, n uint64) uint64 {
+	high, low := bits.Mul64(i, step)
+	_, rest := bits.Div64(high, low, n)
+	return rest
+}
+
+// coprime finds a step that visits every number below n, near the golden section of n.
+func coprime(n uint64) uint64 {
+	step := uint64(float64(n)*0.6180339887) | 1
+	for gcd(step, n) != 1 {
+		step += 2
+	}
+	return step
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// scramble is the finalizer of SplitMix64, https://prng.di.unimi.it/splitmix64.c.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// idFile is a file of ids in one of the formats.
+type idFile struct {
+	add   func(id uint32) error
+	close func() error
+}
+
+func (c *generateCommand) path(name string) string {
+	extension := map[string]string{"text": ".txt", "csv": ".csv", "parquet": ".parquet", "roaring": ".roaring"}[c.As]
+	return filepath.Join(c.Out, name+extension)
+}
+
+func (c *generateCommand) create(name string) (idFile, error) {
+	f, err := os.Create(c.path(name))
+	if err != nil {
+		return idFile{}, err
+	}
+	out := bufio.NewWriterSize(f, 1<<20)
+	switch c.As {
+	case "parquet":
+		return parquetFile(out, f), nil
+	case "roaring":
+		return roaringFile(out, f), nil
+	}
+	end := "\n"
+	if c.As == "csv" {
+		end = "," + name + "\n"
+		if _, err := io.WriteString(out, "user_id,segment\n"); err != nil {
+			return idFile{}, err
+		}
+	}
+	var line []byte
+	return idFile{
+		add: func(id uint32) error {
+			line = append(strconv.AppendUint(line[:0], uint64(id), 10), end...)
+			_, err := out.Write(line)
+			return err
+		},
+		close: func() error { return errors.Join(out.Flush(), f.Close()) },
+	}, nil
+}
+
+func parquetFile(out *bufio.Writer, f *os.File) idFile {
+	type row struct {
+		UserID int64 `parquet:"user_id,snappy"`
+	}
+	w := parquet.NewGenericWriter[row](out, parquet.MaxRowsPerRowGroup(1<<20))
+	batch := make([]row, 0, 1<<12)
+	flush := func() error {
+		_, err := w.Write(batch)
+		batch = batch[:0]
+		return err
+	}
+	return idFile{
+		add: func(id uint32) error {
+			if batch = append(batch, row{int64(id)}); len(batch) == cap(batch) {
+				return flush()
+			}
+			return nil
+		},
+		close: func() error { return errors.Join(flush(), w.Close(), out.Flush(), f.Close()) },
+	}
+}
+
+func roaringFile(out *bufio.Writer, f *os.File) idFile {
+	set := new(segments.Set)
+	return idFile{
+		add: func(id uint32) error { set.Add(id); return nil },
+		close: func() error {
+			_, err := out.Write(set.Bitmap().Bytes())
+			return errors.Join(err, out.Flush(), f.Close())
+		},
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"capper/internal/segments"
+)
+
+type inspectCommand struct {
+	What  string `arg:"" optional:"" placeholder:"GENERATION|FILE" help:"A generation, or a file with a bitmap. The live generation if not given."`
+	At    string `placeholder:"LOCATION" help:"Where the generations are: a directory or s3://bucket/prefix."`
+	JSON  bool   `name:"json" help:"Report as JSON."`
+	Place place  `embed:""`
+}
+
+// inspection is what inspect reports.
+type inspection struct {
+	Generation string             `json:"generation,omitempty"`
+	Manifest   *segments.Manifest `json:"manifest,omitempty"`
+	Segments   []inspected        `json:"segments"`
+	// Overlaps[i][j] is the number of users in both segment i and segment j.
+	Overlaps [][]uint64 `json:"overlaps"`
+}
+
+type inspected struct {
+	Name         string         `json:"name"`
+	Users        uint64         `json:"users"`
+	Min          *uint32        `json:"min,omitempty"`
+	Max          *uint32        `json:"max,omitempty"`
+	SizeBytes    int64          `json:"size_bytes"`
+	BytesPerUser float64        `json:"bytes_per_user"`
+	Containers   map[string]int `json:"containers"`
+	SHA256       string         `json:"sha256"`
+}
+
+// Run inspects a generation or a file.
+func (c *inspectCommand) Run(e *env) error {
+	report, err := c.inspect(e)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(report)
+	}
+	return report.print(e.stdout)
+}
+
+func (c *inspectCommand) inspect(e *env) (*inspection, error) {
+	if isFile(c.What) {
+		raw, err := os.ReadFile(c.What)
+		if err != nil {
+			return nil, err
+		}
+		b, err := segments.ReadBitmap(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.What, err)
+		}
+		return inspect([]string{filepath.Base(c.What)}, []*segments.Bitmap{b}), nil
+	}
+	if c.At == "" {
+		return nil, usageError{errors.New("--at LOCATION is missing: it is needed for a generation")}
+	}
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	g, err := readGeneration(ctx, store, c.What)
+	if err != nil {
+		return nil, timedOut(ctx, err)
+	}
+	report := inspect(names(g), g.Bitmaps)
+	report.Generation, report.Manifest = g.Manifest.Generation, g.Manifest
+	return report, nil
+}
+
+func isFile(name string) bool {
+	stat, err := os.Stat(name)
+	return name != "" && err == nil && !stat.IsDir()
+}
+
+// readGeneration reads a generation, the live one if name is empty or "live".
+func readGeneration(ctx context.Context, store segments.Store, name string) (*segments.Generation, error) {
+	m, err := readManifest(ctx, store, name)
+	if err != nil {
+		return nil, err
+	}
+	return segments.ReadGeneration(ctx, store, m.Generation)
+}
+
+func readManifest(ctx context.Context, store segments.Store, name string) (*segments.Manifest, error) {
+	if name == "" || name == "live" {
+		live, err := segments.Live(ctx, store)
+		if errors.Is(err, segments.ErrNotFound) {
+			return nil, fmt.Errorf("nothing has been published to %s: %w", store.Location(), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		name = live
+	}
+	return segments.ReadManifest(ctx, store, name)
+}
+
+func names(g *segments.Generation) []string {
+	var list []string
+	for _, s := range g.Manifest.Segments {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+func inspect(names []string, bitmaps []*segments.Bitmap) *inspection {
+	c := &segments.Candidate{Names: names, Bitmaps: bitmaps}
+	report := &inspection{}
+	for i, s := range c.Describe() {
+		row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes,
+			Containers: bitmaps[i].Containers(), SHA256: s.SHA256}
+		if s.Cardinality > 0 {
+			row.BytesPerUser = float64(s.SizeBytes) / float64(s.Cardinality)
+		}
+		report.Segments = append(report.Segments, row)
+		report.Overlaps = append(report.Overlaps, make([]uint64, len(names)))
+		report.Overlaps[i][i] = s.Cardinality
+	}
+	for _, o := range c.Overlaps() {
+		i, j := slices.Index(names, o.A), slices.Index(names, o.B)
+		report.Overlaps[i][j], report.Overlaps[j][i] = o.Users, o.Users
+	}
+	return report
+}
+
+func (r *inspection) print(w io.Writer) error {
+	if r.Manifest != nil {
+		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), r.Manifest.ToolVersion)
+		if r.Manifest.Reason != "" {
+			fmt.Fprintf(w, "forced: %s\n", r.Manifest.Reason)
+		}
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "segment\tusers\tlowest\thighest\tbytes\tbytes/user\tarrays\tbitmaps\truns\t")
+	for _, s := range r.Segments {
+		fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%d\t%.3f\t%d\t%d\t%d\t\n", s.Name, s.Users, bound(s.Min), bound(s.Max), s.SizeBytes,
+			s.BytesPerUser, s.Containers["array"], s.Containers["bitmap"], s.Containers["run"])
+	}
+	if err := out.Flush(); err != nil || len(r.Segments) < 2 {
+		return err
+	}
+	fmt.Fprintln(w, "users in both:")
+	for i, s := range r.Segments {
+		fmt.Fprintf(out, "%s\t", s.Name)
+		for _, n := range r.Overlaps[i] {
+			fmt.Fprintf(out, "%d\t", n)
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"capper/internal/segments"
+)
+
+// at is the location of the commands that look at one, with what reaches it.
+type at struct {
+	At    string `required:"" placeholder:"LOCATION" help:"Where the generations are: a directory or s3://bucket/prefix."`
+	JSON  bool   `name:"json" help:"Report as JSON."`
+	Place place  `embed:""`
+}
+
+type listCommand struct {
+	at `embed:""`
+}
+
+// Run lists the generations, the newest first.
+func (c *listCommand) Run(e *env) error {
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	list, err := segments.List(ctx, store)
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	if c.JSON {
+		return e.printJSON(list)
+	}
+	out := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "\tGENERATION\tCREATED\tSEGMENTS\tUSERS\tBYTES\tTOOL\tREASON")
+	for _, l := range list {
+		mark := " "
+		if l.Live {
+			mark = "live"
+		}
+		if l.Manifest == nil {
+			fmt.Fprintf(out, "%s\t%s\tdamaged: %s\n", mark, l.Generation, l.Fault)
+			continue
+		}
+		users, size := totals(l.Manifest)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", mark, l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339),
+			len(l.Manifest.Segments), users, size, l.Manifest.ToolVersion, l.Manifest.Reason)
+	}
+	return out.Flush()
+}
+
+func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
+	for _, s := range m.Segments {
+		users += s.Cardinality
+		sizeBytes += s.SizeBytes
+	}
+	return users, sizeBytes
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"capper/internal/segments"
+)
+
+type rollbackCommand struct {
+	Generation string `arg:"" help:"The generation to make live again."`
+	DryRun     bool   `name:"dry-run" help:"Check it and show what changes, and leave it at that."`
+	at         `embed:""`
+}
+
+type rollbackReport struct {
+	Status  string            `json:"status"` // rolled back, unchanged, dry run
+	Before  string            `json:"before"`
+	Live    string            `json:"live"`
+	Changes []segments.Change `json:"changes,omitempty"`
+}
+
+// Run makes an earlier generation live, after it has been checked as a reader would.
+func (c *rollbackCommand) Run(e *env) error {
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	report, err := c.rollback(ctx, store)
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	if c.JSON {
+		return e.printJSON(report)
+	}
+	if err := printChanges(e.stdout, report.Changes); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: %s is live in %s, it was %s\n", report.Status, report.Live, c.At, cmp.Or(report.Before, "nothing"))
+	return err
+}
+
+func (c *rollbackCommand) rollback(ctx context.Context, store segments.Store) (*rollbackReport, error) {
+	base, err := segments.ReadLiveState(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := segments.ReadGeneration(ctx, store, c.Generation)
+	if err != nil {
+		return nil, fmt.Errorf("roll back: %w", err)
+	}
+	report := &rollbackReport{Status: "dry run", Before: base.Name, Live: base.Name}
+	if base.Generation != nil {
+		to := &segments.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
+		report.Changes = to.Compare(base.Generation)
+	}
+	if c.DryRun {
+		return report, nil
+	}
+	publisher := segments.Publisher{Store: store}
+	done, err := publisher.Rollback(ctx, earlier, base)
+	if err != nil {
+		return nil, err
+	}
+	report.Status, report.Live = "rolled back", c.Generation
+	if done.Unchanged {
+		report.Status = "unchanged"
+	}
+	return report, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/segments"
+)
+
+type verifyCommand struct {
+	Generation string `arg:"" optional:"" help:"The generation; the live one if not given."`
+	All        bool   `help:"Verify every generation of the location."`
+	at         `embed:""`
+}
+
+type verification struct {
+	Generation string `json:"generation"`
+	Users      uint64 `json:"users"`
+	SizeBytes  int64  `json:"size_bytes"`
+	Fault      string `json:"fault,omitempty"`
+}
+
+// Run downloads generations and checks them.
+func (c *verifyCommand) Run(e *env) error {
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	wanted, err := c.generations(ctx, store)
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	var report []verification
+	var faults []error
+	for _, name := range wanted {
+		v := verification{Generation: name}
+		if g, err := segments.ReadGeneration(ctx, store, name); err != nil {
+			v.Fault = err.Error()
+			faults = append(faults, err)
+		} else {
+			v.Users, v.SizeBytes = totals(g.Manifest)
+		}
+		report = append(report, v)
+	}
+	if c.JSON {
+		err = e.printJSON(report)
+	} else {
+		err = printVerified(e, report)
+	}
+	return timedOut(ctx, errors.Join(append(faults, err)...))
+}
+
+func printVerified(e *env, report []verification) error {
+	for _, v := range report {
+		if v.Fault != "" {
+			continue // it is the error
+		}
+		if _, err := fmt.Fprintf(e.stdout, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users, v.SizeBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *verifyCommand) generations(ctx context.Context, store segments.Store) ([]string, error) {
+	if !c.All {
+		m, err := readManifest(ctx, store, c.Generation)
+		if err != nil {
+			return nil, err
+		}
+		return []string{m.Generation}, nil
+	}
+	if c.Generation != "" {
+		return nil, usageError{errors.New("give a generation or --all, not both")}
+	}
+	list, err := segments.List(ctx, store)
+	var names []string
+	for _, l := range list {
+		names = append(names, l.Generation)
+	}
+	return names, err
+}
