@@ -1,0 +1,347 @@
+package server_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/server"
+)
+
+// key is the configured form of the key text.
+func key(text, client string, scopes ...server.Scope) server.Key {
+	sum := sha256.Sum256([]byte(text))
+	id, _, _ := strings.Cut(text, ".")
+	return server.Key{ID: id, Client: client, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
+}
+
+func testKeys() []server.Key {
+	return []server.Key{
+		key("f1.secret-of-the-engine", "engine", server.ScopeFilter),
+		key("f2.next-secret-of-the-engine", "engine", server.ScopeFilter),
+		key("r1.secret-of-support", "support", server.ScopeRead),
+		key("a1.secret-of-the-admin", "admin", server.ScopeAdmin),
+		key("x1.all", "root", server.ScopeFilter, server.ScopeRead, server.ScopeAdmin),
+	}
+}
+
+func withKeys(cfg *server.Config) { cfg.Access = server.Access{Keys: testKeys()} }
+
+func TestEveryCallNeedsItsScope(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withKeys)
+	calls := []struct {
+		method, path, body string
+		scope              server.Scope
+	}{
+		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, server.ScopeFilter},
+		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, server.ScopeFilter},
+		{http.MethodGet, "/v1/users/1", "", server.ScopeRead},
+		{http.MethodGet, "/v1/limits", "", server.ScopeRead},
+		{http.MethodGet, "/v1/status", "", server.ScopeRead},
+		{http.MethodGet, "/metrics", "", server.ScopeRead},
+		{http.MethodDelete, "/v1/users/1", "", server.ScopeAdmin},
+		{http.MethodGet, "/healthz", "", ""},
+		{http.MethodGet, "/readyz", "", ""},
+		{http.MethodGet, "/openapi.yaml", "", ""},
+	}
+	scopeOf := map[string]server.Scope{
+		"f1.secret-of-the-engine": server.ScopeFilter, "f2.next-secret-of-the-engine": server.ScopeFilter,
+		"r1.secret-of-support": server.ScopeRead, "a1.secret-of-the-admin": server.ScopeAdmin,
+	}
+	for _, c := range calls {
+		t.Run(c.method+c.path, func(t *testing.T) {
+			s := s.with(t)
+			for text, scope := range scopeOf {
+				s.key = text
+				r := s.call(c.method, c.path, c.body)
+				if scope == c.scope || c.scope == "" {
+					require.Equal(t, 2, r.status/100, "%s: %s", text, r.body)
+					continue
+				}
+				require.Equal(t, http.StatusForbidden, r.status)
+				require.Equal(t, "forbidden", r.failure(t).Error.Code)
+				require.Contains(t, r.failure(t).Error.Message, string(c.scope))
+			}
+			s.key = "x1.all"
+			require.Equal(t, 2, s.call(c.method, c.path, c.body).status/100)
+			s.key = ""
+			if c.scope != "" {
+				require.Equal(t, http.StatusUnauthorized, s.call(c.method, c.path, c.body).status)
+			}
+		})
+	}
+}
+
+func TestWrongKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withKeys)
+	for _, header := range []string{
+		"", "Bearer", "Bearer ", "Bearer r1", "Bearer r1.", "Bearer r1.wrong", "Bearer .secret-of-support",
+		"Bearer zz.secret-of-support", "Bearer f1.secret-of-support", "Basic cjE6c2VjcmV0", "r1.secret-of-support",
+		"Bearer " + testKeys()[2].SHA256, "Bearer r1." + testKeys()[2].SHA256,
+	} {
+		r := s.request(http.MethodGet, "/v1/limits", "")
+		r.Header["Authorization"] = []string{header}
+		answer := s.do(r)
+		require.Equal(t, http.StatusUnauthorized, answer.status, "%q", header)
+		require.Equal(t, "unauthorized", answer.failure(t).Error.Code)
+		require.Contains(t, answer.header.Get("WWW-Authenticate"), "Bearer")
+		require.NotContains(t, string(answer.body), "secret-of")
+	}
+	r := s.request(http.MethodGet, "/v1/limits", "")
+	r.Header.Set("Authorization", "bearer r1.secret-of-support")
+	require.Equal(t, http.StatusOK, s.do(r).status, "the scheme has no case")
+	oversized := s.request(http.MethodPost, "/v1/filter", strings.Repeat(" ", 1<<20))
+	require.Equal(t, http.StatusUnauthorized, s.do(oversized).status, "the key is asked for before the body is read")
+}
+
+func TestKeysRotate(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withKeys)
+	s.key = "f2.next-secret-of-the-engine"
+	const body = `{"message_id":"m","user_ids":[1]}`
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status, "two keys of a client live at once")
+	require.NoError(t, s.server.SetAccess(server.Access{Keys: testKeys()[:1]}))
+	require.Equal(t, http.StatusUnauthorized, s.post("/v1/filter", body).status)
+
+	bad := server.Access{Keys: []server.Key{
+		key("k1.a", "c", server.ScopeRead), key("k1.b", "c", server.ScopeRead), key("k2.c", "c", server.ScopeRead),
+		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", server.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []server.Scope{server.ScopeRead}},
+		key("k7.c", "c", server.ScopeRead),
+	}, Rate: server.Rate{Burst: 5}, Rates: map[string]server.Rate{"c": {UsersPerSecond: -1}}}
+	err := s.server.SetAccess(bad)
+	for _, fault := range []string{
+		`api key 1 (id "k1"): another key has the same id`, `api key 3 (id "k3"): it has no scope`, `api key 4 (id "k4"): "root" is no scope`,
+		`api key 5 (id "k5"): the client is missing`, `api key 6 (id "k6"): sha256 must be 64 hex digits`, `api key 7 (id "k7"): client "c" has more than 2 keys`,
+		`default rate: a burst needs users per second`, `rate of client "c"`,
+	} {
+		require.ErrorContains(t, err, fault)
+	}
+	require.Equal(t, http.StatusUnauthorized, s.post("/v1/filter", body).status)
+	s.key = "f1.secret-of-the-engine"
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status, "a faulty set of keys is refused whole")
+}
+
+func withRate(perSecond, burst int) func(*server.Config) {
+	return func(cfg *server.Config) {
+		cfg.Access = server.Access{
+			Keys:  testKeys(),
+			Rates: map[string]server.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
+		}
+	}
+}
+
+func TestRateLimitIsPerClient(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withRate(100, 1000))
+	s.key = "f1.secret-of-the-engine"
+	ask := func(users uint32) reply {
+		return s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, users)})
+	}
+	budget := func(r reply) []string {
+		h := r.header
+		require.Equal(t, h.Get("RateLimit-Limit"), h.Get("X-RateLimit-Limit"))
+		require.Equal(t, h.Get("RateLimit-Remaining"), h.Get("X-RateLimit-Remaining"))
+		require.Equal(t, h.Get("RateLimit-Reset"), h.Get("X-RateLimit-Reset"))
+		return []string{h.Get("RateLimit-Limit"), h.Get("RateLimit-Remaining"), h.Get("RateLimit-Reset")}
+	}
+	first := ask(700)
+	require.Equal(t, http.StatusOK, first.status)
+	require.Equal(t, []string{"1000", "300", "7"}, budget(first))
+	refused := ask(301)
+	require.Equal(t, http.StatusTooManyRequests, refused.status)
+	require.Equal(t, "rate_limited", refused.failure(t).Error.Code)
+	require.Equal(t, "1", refused.header.Get("Retry-After"))
+	require.Equal(t, []string{"1000", "300", "7"}, budget(refused), "a refusal costs nothing")
+	require.Equal(t, http.StatusOK, ask(300).status)
+	wait := ask(250)
+	require.Equal(t, "3", wait.header.Get("Retry-After"), "2.5 s, rounded up")
+	s.clock.Add(2500*time.Millisecond - time.Nanosecond)
+	require.Equal(t, http.StatusTooManyRequests, ask(250).status)
+	s.clock.Add(time.Nanosecond)
+	require.Equal(t, http.StatusOK, ask(250).status)
+
+	s.key = "f2.next-secret-of-the-engine"
+	require.Equal(t, http.StatusTooManyRequests, ask(1).status, "both keys of a client share its budget")
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/release", `{"message_id":"m","user_ids":[1]}`).status)
+	s.key = "x1.all"
+	other := ask(1000)
+	require.Equal(t, http.StatusOK, other.status, "other clients have their own")
+	require.Empty(t, other.header.Get("RateLimit-Limit"))
+	s.key = "f1.secret-of-the-engine"
+	large := ask(1001)
+	require.Equal(t, http.StatusRequestEntityTooLarge, large.status, "more than the burst would never pass")
+	require.Equal(t, "user_ids", large.failure(t).Error.Field)
+}
+
+// Of many calls at once exactly the burst passes.
+func TestRateLimitUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withRate(10, 50))
+	s.key = "f1.secret-of-the-engine"
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var calls sync.WaitGroup
+	for i := range 40 {
+		calls.Go(func() {
+			r := s.post("/v1/filter", fields{"message_id": fmt.Sprint(i), "user_ids": span(0, 3)})
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[r.status]++
+		})
+	}
+	calls.Wait()
+	require.Equal(t, map[int]int{http.StatusOK: 16, http.StatusTooManyRequests: 24}, statuses)
+}
+
+// brokenLimiter is what a limiter on a Redis that is away looks like.
+type brokenLimiter struct{}
+
+func (brokenLimiter) Allow(context.Context, string, server.Rate, int) (server.RateResult, error) {
+	return server.RateResult{}, errors.New("connection refused")
+}
+
+func TestABrokenLimiterIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withRate(10, 50), func(cfg *server.Config) { cfg.Limiter = brokenLimiter{} })
+	s.key = "f1.secret-of-the-engine"
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 50)}).status)
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
+}
+
+// heldStore is a store whose filter calls wait until they are let go.
+type heldStore struct {
+	capping.Store
+	entered chan int
+	held    chan struct{}
+}
+
+func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	h.entered <- len(b.Users)
+	select {
+	case <-h.held:
+		return h.Store.Filter(ctx, b, verdicts)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func newHeldService(t *testing.T, bounds server.Bounds) (*service, *heldStore) {
+	t.Helper()
+	clock := &testClock{now: startOfTest}
+	held := &heldStore{openStore(t, clock.Now), make(chan int, 10), make(chan struct{})}
+	return newServiceOver(t, held, clock, func(cfg *server.Config) { cfg.Bounds = bounds }), held
+}
+
+func TestUsersInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	s, held := newHeldService(t, server.Bounds{InFlightUsers: 100})
+	first := make(chan reply, 1)
+	go func() { first <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 90)}) }()
+	require.Equal(t, 90, <-held.entered)
+	require.Contains(t, string(s.get("/v1/status").body), `"in_flight_users":90`)
+	refused := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 11)})
+	require.Equal(t, http.StatusServiceUnavailable, refused.status)
+	require.Equal(t, "overloaded", refused.failure(t).Error.Code)
+	require.Equal(t, "1", refused.header.Get("Retry-After"))
+	close(held.held)
+	require.Equal(t, http.StatusOK, (<-first).status)
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 200)}).status,
+		"a batch beyond the bound passes alone")
+	require.Contains(t, string(s.get("/v1/status").body), `"in_flight_users":0`)
+}
+
+func TestBytesInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	s, held := newHeldService(t, server.Bounds{InFlightBytes: 1000, BodyBytes: 2000})
+	first := make(chan reply, 1)
+	go func() { first <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}) }()
+	<-held.entered
+	refused := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)})
+	require.Equal(t, http.StatusServiceUnavailable, refused.status)
+	require.Equal(t, "overloaded", refused.failure(t).Error.Code)
+	close(held.held)
+	require.Equal(t, http.StatusOK, (<-first).status)
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}).status)
+}
+
+// What the store does not decide in time is unavailable, with status 200: the
+// caller's rule is the same for one user and for all.
+func TestUndecidedUsersAreUnavailable(t *testing.T) {
+	t.Parallel()
+	s, held := newHeldService(t, server.Bounds{CallTimeout: 50 * time.Millisecond})
+	answer := s.filter(`{"message_id": "m", "user_ids": [9, 7, 300]}`)
+	require.Equal(t, []uint32{9, 7, 300}, answer.Unavailable)
+	require.Empty(t, answer.Allowed)
+	require.Empty(t, answer.Denied)
+	require.Equal(t, 3, answer.Summary.Unavailable)
+	require.Equal(t, map[string]segmentCounts{"new": {2, 0}, "blocked": {1, 0}}, answer.Summary.Segments)
+	close(held.held)
+	require.Equal(t, []uint32{9, 7}, s.filter(`{"message_id": "m", "user_ids": [9, 7, 300]}`).Allowed)
+	bitmaps := s.filter(fields{"message_id": "m", "users_bitmap": bitmapText(t, 7, 9)})
+	require.Equal(t, []uint32{7, 9}, bitmapOf(t, bitmaps.ReplayedBitmap))
+}
+
+// A caller that goes away does not stop what has begun.
+func TestACallOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	s, held := newHeldService(t, server.Bounds{})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	request := s.request(http.MethodPost, "/v1/filter", `{"message_id": "m", "user_ids": [7]}`).WithContext(ctx)
+	go func() {
+		_, err := s.http.Client().Do(request)
+		gone <- err
+	}()
+	<-held.entered
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	close(held.held)
+	require.Eventually(t, func() bool {
+		return len(decodeAs[explained](t, s.get("/v1/users/7").body).Sends) == 1
+	}, 5*time.Second, 5*time.Millisecond)
+	require.Equal(t, []uint32{7}, s.filter(`{"message_id": "m", "user_ids": [7]}`).Replayed)
+}
+
+func TestAdminHasItsOwnListener(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withKeys, func(cfg *server.Config) { cfg.AdminSeparate = true })
+	s.key = "x1.all"
+	require.Equal(t, http.StatusNotFound, s.get("/metrics").status)
+	require.Equal(t, http.StatusMethodNotAllowed, s.call(http.MethodDelete, "/v1/users/1", "").status)
+	require.Equal(t, http.StatusNotFound, s.get("/debug/pprof/").status)
+	require.Equal(t, http.StatusOK, s.get("/v1/users/1").status)
+
+	admin := *s
+	admin.http = httptest.NewServer(s.server.Admin())
+	t.Cleanup(admin.http.Close)
+	require.Equal(t, http.StatusNoContent, admin.call(http.MethodDelete, "/v1/users/1", "").status)
+	require.Equal(t, http.StatusOK, admin.get("/healthz").status)
+	require.Equal(t, http.StatusNotFound, admin.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`).status)
+	admin.key = ""
+	require.Equal(t, http.StatusOK, admin.get("/metrics").status, "open on loopback")
+	for _, profile := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline"} {
+		response, err := admin.http.Client().Get(admin.http.URL + profile)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	require.Equal(t, http.StatusUnauthorized, admin.call(http.MethodDelete, "/v1/users/1", "").status)
+
+	// Through another address than loopback, keys are needed for all of it.
+	recorder := httptest.NewRecorder()
+	s.server.Admin().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/debug/pprof/", nil))
+	require.Equal(t, http.StatusUnauthorized, recorder.Code)
+}
