@@ -103,6 +103,9 @@ func (b *Bitmap) All() iter.Seq[uint32] {
 // the bytes of b and must not be changed.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
+	if b.card == 0 { // the library points past the end of the bytes of an empty set
+		return r
+	}
 	if _, err := r.FromBuffer(b.raw); err != nil {
 		// Every container has been checked, and a fuzz test holds that what passes is valid for the library.
 		panic(fmt.Sprintf("checked bitmap refused by roaring: %v", err))
