@@ -22,8 +22,10 @@ const (
 
 // commands is the command line.
 type commands struct {
-	Serve       serveCommand `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Serve       serveCommand   `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	CheckConfig checkCommand   `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Explain     explainCommand `cmd:"" help:"Tell why a user is allowed or capped."`
+	Status      statusCommand  `cmd:"" help:"Tell the state of a running service."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

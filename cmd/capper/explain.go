@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"capper/client"
+)
+
+// explainCommand is `capper explain USER`.
+type explainCommand struct {
+	remote
+	User uint32 `arg:"" help:"The user id, 0 to 4294967295."`
+}
+
+// Run prints why the user is allowed or capped.
+func (c *explainCommand) Run(on *console) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	explanation, err := api.Explain(on.ctx, c.User)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	if c.JSON {
+		return printJSON(on.stdout, explanation)
+	}
+	return printExplanation(on, explanation)
+}
+
+func printExplanation(on *console, e *client.Explanation) error {
+	fmt.Fprintf(on.stdout, "user %d is in segment %s (generation %s)\n", e.UserID, e.Segment, e.Generation)
+	if len(e.Limits) == 0 {
+		fmt.Fprintln(on.stdout, "no limits: uncapped")
+	} else {
+		rows := [][]any{{"LIMIT", "USED", "MAX", "WINDOW", "CHANNELS", "STATE"}}
+		for i := range e.Limits {
+			rows = append(rows, standingRow(&e.Limits[i]))
+		}
+		if err := table(on.stdout, rows...); err != nil {
+			return err
+		}
+	}
+	if len(e.Sends) == 0 {
+		fmt.Fprintln(on.stdout, "no sends recorded")
+		return nil
+	}
+	rows := [][]any{{"SENT AT", "CHANNEL", "MESSAGE"}}
+	for _, send := range e.Sends {
+		rows = append(rows, []any{send.At.Format(time.RFC3339), or(send.Channel, "-"), or(send.MessageID, "(not remembered)")})
+	}
+	return table(on.stdout, rows...)
+}
+
+func standingRow(s *client.Standing) []any {
+	state := "a slot is free"
+	switch {
+	case s.RetryAt != nil:
+		state = "capped until " + s.RetryAt.Format(time.RFC3339)
+	case s.Max == 0:
+		state = "always capped"
+	}
+	channels := "all"
+	if len(s.Channels) > 0 {
+		channels = strings.Join(s.Channels, ",")
+	}
+	window := s.Window
+	if s.Timezone != "" {
+		window += " in " + s.Timezone
+	}
+	return []any{s.Name, s.Used, s.Max, window, channels, state}
+}
+
+func or(text *string, otherwise string) string {
+	if text == nil {
+		return otherwise
+	}
+	return *text
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"capper/client"
+)
+
+// remote is how commands reach a running service.
+type remote struct {
+	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"The service."`
+	JSON bool   `help:"Answer as JSON, for machines."`
+}
+
+// keyVariable is the environment variable of the API key, id.secret. The key
+// is a secret, so there is no flag for it.
+const keyVariable = "CAPPER_API_KEY"
+
+func (r *remote) client() (*client.Client, error) {
+	return client.New(client.Config{URL: r.URL, Key: os.Getenv(keyVariable)})
+}
+
+// unreachable adds what to do about an error of a call.
+func (r *remote) unreachable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case client.HasCode(err, client.CodeUnauthorized):
+		return hinted{err, "set " + keyVariable + " to id.secret"}
+	}
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code == "" {
+		return hinted{err, "is a capper serving at " + r.URL + "? --url names another"}
+	}
+	return err
+}
+
+func printJSON(to io.Writer, v any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// table writes rows of cells in columns.
+func table(to io.Writer, rows ...[]any) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, cell)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"capper/client"
+)
+
+// statusCommand is `capper status`.
+type statusCommand struct{ remote }
+
+// Run prints the state of the service. It fails when the service is not ready.
+func (c *statusCommand) Run(on *console) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	status, err := api.Status(on.ctx)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	if c.JSON {
+		err = printJSON(on.stdout, status)
+	} else {
+		err = printStatus(on, status)
+	}
+	if err == nil && !status.Ready {
+		err = fmt.Errorf("%s is not ready", c.URL)
+	}
+	return err
+}
+
+func printStatus(on *console, s *client.Status) error {
+	ready := "ready"
+	if !s.Ready {
+		ready = "not ready"
+	}
+	rows := [][]any{
+		{"service", ready},
+		{"store", s.Store.Kind + " " + s.Store.State + suffix(": ", s.Store.Error)},
+		{"config", s.ConfigVersion + suffix(", last change refused: ", s.Config.Error)},
+		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) + suffix(", last refresh failed: ", s.Segments.Error)},
+	}
+	for _, segment := range s.Segments.Segments {
+		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users, segment.SizeBytes)})
+	}
+	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
+		rows = append(rows, []any{"warning", warning})
+	}
+	return table(on.stdout, rows...)
+}
+
+func age(seconds *float64) string {
+	if seconds == nil {
+		return ""
+	}
+	return ", " + time.Duration(*seconds*float64(time.Second)).Round(time.Second).String() + " old"
+}
+
+func suffix(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
