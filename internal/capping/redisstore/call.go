@@ -22,6 +22,7 @@ type call struct {
 	partition int
 	items     []uint64 // of a script over users; nil of other commands
 	durable   bool     // its reply holds only when enough replicas have it
+	side      bool     // stored beside the logs: it decides no user
 
 	// The command: argv points into args, args into buf.
 	buf   []byte
@@ -83,8 +84,14 @@ func (c *call) point() {
 	}
 }
 
-// weight is for how many users the call speaks.
-func (c *call) weight() int { return max(1, len(c.items)) }
+// weight is how much of the run the call settles: its users, 1 for a command
+// that is the whole run, 0 for one on the side.
+func (c *call) weight() int {
+	if c.side {
+		return 0
+	}
+	return max(1, len(c.items))
+}
 
 // job is what a run does: it makes commands of parts of a batch and takes
 // their replies.

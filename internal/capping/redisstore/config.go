@@ -1,10 +1,12 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"time"
 
@@ -74,6 +76,9 @@ type Config struct {
 	Clock      func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: discard
 	Registerer prometheus.Registerer // nil: no metrics
+
+	// dial replaces the dialer in tests that stand between store and server.
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (c Config) withDefaults() (Config, error) {

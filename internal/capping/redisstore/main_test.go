@@ -85,6 +85,7 @@ func filter(t testing.TB, s *Store, b *capping.Batch) []capping.Verdict {
 // admin is a client for what a store does not do.
 func admin(t testing.TB, addr string) *redis.Client {
 	t.Helper()
+	quiet()
 	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -60,7 +60,7 @@ func (s *Store) accompany(r *run, b *capping.Batch) {
 	needed := now + lifeOf(keep)
 	if until := s.record.until.Load(); until < needed {
 		life := lifeOf(keep) + keep/32
-		c := &call{partition: 0}
+		c := &call{partition: 0, side: true}
 		c.job = &formatJob{store: s, life: life, until: now + life}
 		c.job.encode(c)
 		r.add(c)
@@ -68,6 +68,7 @@ func (s *Store) accompany(r *run, b *capping.Batch) {
 	if s.memory.Keep(b) {
 		p := s.messagePartition(b.Token)
 		c, _ := s.command(p, "set", s.messageKey(b.Token), b.MessageID, "px", strconv.FormatInt(lifeOf(keep), 10))
+		c.side = true
 		r.add(c)
 	}
 }
@@ -88,8 +89,11 @@ func (j *formatJob) stamp(*call) {}
 
 func (j *formatJob) apply(c *call) (int, error) {
 	if record := &j.store.record; c.reply != record.text {
-		j.store.mismatch.CompareAndSwap(nil, &formatError{c.reply, record.text})
-		return 0, j.store.mismatch.Load()
+		err := &formatError{c.reply, record.text}
+		if j.store.mismatch.CompareAndSwap(nil, err) {
+			j.store.config.Logger.Error("the store stops deciding", "error", err)
+		}
+		return 0, err
 	}
 	j.store.record.until.Store(j.until)
 	return 0, nil

@@ -42,7 +42,8 @@ type node struct {
 
 const unknownAcks = -1
 
-func (n *node) submit(calls ...*call) {
+// submit queues calls, which lanes send soon. It does not keep the slice.
+func (n *node) submit(calls []*call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.queue = append(n.queue, calls...)

@@ -11,11 +11,12 @@ import (
 
 const (
 	callUsers   = 256 // users of one call, at most
-	window      = 16  // calls of one run in flight on one node
-	heldCalls   = 128 // calls of one run for one node that are in flight or wait for another attempt
+	window      = 64  // calls of one run in flight on one node
+	heldCalls   = 256 // calls of one run for one node that are in flight or wait for another attempt
 	firstPause  = 10 * time.Millisecond
 	longPause   = 250 * time.Millisecond
-	serverTries = 3 // attempts answered by an error that we have no remedy for
+	sideGrace   = 20 * time.Millisecond // for what is stored beside the logs, when all users are settled
+	serverTries = 3                     // attempts answered by an error that we have no remedy for
 )
 
 // run does one job: it cuts the batch into calls, keeps a window of them in
@@ -37,6 +38,7 @@ type run struct {
 	open    int // users and single commands that are not settled
 	faults  faults
 	arrived []*call
+	ready   []*call
 }
 
 // front is what is left to send to one node.
@@ -76,10 +78,10 @@ func (r *run) users(users []capping.UserID) {
 	}
 }
 
-// add puts a call of its own beside those of the batch.
+// add puts a single command into the run.
 func (r *run) add(c *call) {
 	c.run, c.since = r, capping.Never
-	r.open++
+	r.open += c.weight()
 	f := r.front(r.store.top.route(c.partition))
 	f.ready = append(f.ready, c)
 }
@@ -88,10 +90,14 @@ func (r *run) add(c *call) {
 func (r *run) loop(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var grace <-chan time.Time
 	for {
 		r.fill()
 		if r.flying == 0 && len(r.waiting) == 0 {
 			return
+		}
+		if r.open == 0 && grace == nil {
+			grace = time.After(sideGrace)
 		}
 		if next, ok := r.nextDue(); ok {
 			timer.Reset(time.Until(next))
@@ -99,6 +105,8 @@ func (r *run) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			r.abandon(ctx)
+			return
+		case <-grace:
 			return
 		case <-timer.C:
 			r.wake()
@@ -117,6 +125,7 @@ func (r *run) loop(ctx context.Context) {
 func (r *run) fill() {
 	for i := 0; i < len(r.fronts); i++ { // fronts may grow meanwhile
 		f := r.fronts[i]
+		r.ready = r.ready[:0]
 		for f.flying < window {
 			c := r.next(f)
 			if c == nil {
@@ -129,8 +138,11 @@ func (r *run) fill() {
 				continue
 			}
 			f.flying++
-			r.flying++
-			f.node.submit(c)
+			r.ready = append(r.ready, c)
+		}
+		if len(r.ready) > 0 {
+			r.flying += len(r.ready)
+			f.node.submit(r.ready)
 		}
 	}
 }
@@ -224,6 +236,10 @@ func (r *run) settle(c *call) {
 	}
 	if fix.refresh {
 		r.store.top.outdated()
+	}
+	if c.side && !fix.now {
+		c.release()
+		return
 	}
 	if r.hopeless(c, &fix) {
 		r.leave(c, fix.kind, err)

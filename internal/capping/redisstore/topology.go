@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 const (
@@ -133,27 +132,6 @@ func (t *topology) node(addr string) *node {
 		t.nodes[addr] = n
 	}
 	return n
-}
-
-// newClient is a client that tries once: what to do about a failure is for the
-// run to decide.
-func newClient(c *Config, addr string) *redis.Client {
-	if c.SentinelMaster != "" {
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: c.SentinelMaster, SentinelAddrs: c.Addrs,
-			Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
-			DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
-			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
-			PoolSize: 2 * lanes,
-		})
-	}
-	return redis.NewClient(&redis.Options{
-		Addr: addr, Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
-		DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
-		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
-		PoolSize: 2 * lanes, MinIdleConns: 0,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
 }
 
 // view is what one node says about the cluster.

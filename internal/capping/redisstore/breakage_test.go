@@ -1,0 +1,296 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// field is a cluster that is broken on purpose, and the stores on it.
+type field struct {
+	testing.TB
+	cluster *testcluster.Cluster
+	admins  map[string]*redis.Client
+	stores  []*Store
+}
+
+func newField(t testing.TB, change func(*Config)) *field {
+	f := &field{TB: t, admins: map[string]*redis.Client{}}
+	f.cluster = testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 1500 * time.Millisecond})
+	for _, addr := range f.cluster.Addrs {
+		f.admins[addr] = admin(t, addr)
+	}
+	for range 3 {
+		config := Config{Addrs: f.cluster.Addrs, Namespace: "fc", AttemptTimeout: 500 * time.Millisecond}
+		if change != nil {
+			change(&config)
+		}
+		f.stores = append(f.stores, openTest(t, config))
+	}
+	return f
+}
+
+func (f *field) deciders() (deciders []decider) {
+	for _, s := range f.stores {
+		deciders = append(deciders, s)
+	}
+	return deciders
+}
+
+// shard is a master and its replica, as they are now.
+type shard struct{ master, replica string }
+
+// shards reads CLUSTER NODES of the first node that answers.
+func (f *field) shards() (shards []shard) {
+	for _, addr := range f.cluster.Addrs {
+		text, err := f.admins[addr].ClusterNodes(f.Context()).Result()
+		if err != nil {
+			continue
+		}
+		masters, replicas := map[string]string{}, map[string]string{}
+		for line := range strings.Lines(text) {
+			w := strings.Fields(line)
+			at, _, _ := strings.Cut(w[1], "@")
+			flags := strings.Split(w[2], ",")
+			switch {
+			case slices.Contains(flags, "fail"):
+			case slices.Contains(flags, "master") && len(w) > 8:
+				masters[w[0]] = at
+			case slices.Contains(flags, "slave"):
+				replicas[w[3]] = at
+			}
+		}
+		for id, master := range masters {
+			shards = append(shards, shard{master, replicas[id]})
+		}
+		slices.SortFunc(shards, func(a, b shard) int { return strings.Compare(a.master, b.master) })
+		return shards
+	}
+	f.Fatal("no node answers")
+	return nil
+}
+
+// others reports users that the master does not hold.
+func (f *field) others(master string) func(capping.UserID) bool {
+	s := f.stores[0]
+	held := map[int]bool{}
+	for p := range s.top.routes {
+		if n := s.top.route(p); n == nil || n.addr == master {
+			held[p] = true
+		}
+	}
+	return func(user capping.UserID) bool { return !held[s.layout.partition(user)] }
+}
+
+// healed reports whether every node serves, and every master feeds a replica.
+func (f *field) healed() bool {
+	ctx, cancel := context.WithTimeout(f.Context(), time.Second)
+	defer cancel()
+	masters := 0
+	for _, addr := range f.cluster.Addrs {
+		info, err := f.admins[addr].ClusterInfo(ctx).Result()
+		if err != nil || parseInfo(info)["cluster_state"] != "ok" {
+			return false
+		}
+		text, err := f.admins[addr].Info(ctx, "replication").Result()
+		facts := parseInfo(text)
+		switch {
+		case err != nil:
+			return false
+		case facts["role"] == "master":
+			masters++
+			if !strings.Contains(facts["slave0"], "state=online") {
+				return false
+			}
+		case facts["master_link_status"] != "up":
+			return false
+		}
+	}
+	if masters != 3 {
+		return false
+	}
+	for _, s := range f.stores {
+		if s.Health(ctx).State != "ok" {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *field) heal() {
+	f.Helper()
+	require.Eventually(f, f.healed, 40*time.Second, 50*time.Millisecond, "the cluster has to heal")
+}
+
+// until waits for a condition of the cluster.
+func (f *field) until(what string, condition func() bool) {
+	f.Helper()
+	require.Eventually(f, condition, 20*time.Second, 20*time.Millisecond, what)
+}
+
+// role is what the node says it is; "" when it does not answer.
+func (f *field) role(addr string) string {
+	ctx, cancel := context.WithTimeout(f.Context(), 300*time.Millisecond)
+	defer cancel()
+	text, err := f.admins[addr].Info(ctx, "replication").Result()
+	if err != nil {
+		return ""
+	}
+	return parseInfo(text)["role"]
+}
+
+// linger lets the load run on for a while.
+func linger(d time.Duration) { <-time.After(d) }
+
+// breakage is one way to break a cluster: inflict breaks and mends; it returns
+// the masters whose users may become unavailable.
+type breakage struct {
+	name    string
+	spares  bool // users of the other shards must be decided all the time
+	inflict func(f *field, s shard)
+}
+
+var breakages = []breakage{
+	{"kill -9 of a master, failover", true, func(f *field, s shard) {
+		require.NoError(f, f.cluster.Kill(s.master))
+		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
+		linger(500 * time.Millisecond)
+		require.NoError(f, f.cluster.Restart(s.master))
+	}},
+	{"kill -9 of a replica", true, func(f *field, s shard) {
+		require.NoError(f, f.cluster.Kill(s.replica))
+		linger(2 * time.Second)
+		require.NoError(f, f.cluster.Restart(s.replica))
+	}},
+	{"kill -9 of all of one shard", true, func(f *field, s shard) {
+		require.NoError(f, f.cluster.Kill(s.replica))
+		require.NoError(f, f.cluster.Kill(s.master))
+		linger(time.Second)
+		require.NoError(f, f.cluster.Restart(s.master))
+		require.NoError(f, f.cluster.Restart(s.replica))
+	}},
+	{"restart quicker than the node time-out", true, func(f *field, s shard) {
+		require.NoError(f, f.cluster.Kill(s.master))
+		require.NoError(f, f.cluster.Restart(s.master))
+		linger(500 * time.Millisecond)
+	}},
+	{"SIGSTOP longer than the node time-out", true, func(f *field, s shard) {
+		require.NoError(f, f.cluster.Pause(s.master))
+		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
+		linger(500 * time.Millisecond)
+		require.NoError(f, f.cluster.Resume(s.master))
+	}},
+	{"SCRIPT FLUSH on all nodes", false, func(f *field, s shard) {
+		for range 5 {
+			for _, addr := range f.cluster.Addrs {
+				require.NoError(f, f.admins[addr].ScriptFlush(f.Context()).Err())
+			}
+			linger(100 * time.Millisecond)
+		}
+	}},
+	{"CLUSTER FAILOVER", true, func(f *field, s shard) {
+		require.NoError(f, f.admins[s.replica].ClusterFailover(f.Context()).Err())
+		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
+	}},
+	{"slots moved under load", true, func(f *field, s shard) {
+		to := f.other(s)
+		for p := range 256 {
+			if f.stores[0].top.route(p).addr == s.master && p%4 == 0 {
+				f.moveSlot(f.stores[0].layout.slot(p), s, to, nil)
+			}
+		}
+	}},
+	{"a slot held half-moved", true, func(f *field, s shard) {
+		to := f.other(s)
+		for p := range 256 {
+			if f.stores[0].top.route(p).addr == s.master && p%16 == 1 {
+				f.moveSlot(f.stores[0].layout.slot(p), s, to, func() { linger(150 * time.Millisecond) })
+			}
+		}
+	}},
+	{"a stalled node", true, func(f *field, s shard) {
+		require.NoError(f, f.admins[s.master].Do(f.Context(), "debug", "sleep", "1.2").Err())
+		linger(200 * time.Millisecond)
+	}},
+}
+
+func (f *field) other(s shard) shard {
+	for _, other := range f.shards() {
+		if other.master != s.master {
+			return other
+		}
+	}
+	f.Fatal("no other shard")
+	return shard{}
+}
+
+// moveSlot moves a slot as redis-cli --cluster reshard does; half runs when
+// half of the keys are there.
+func (f *field) moveSlot(slot int, from, to shard, half func()) {
+	f.Helper()
+	source, target := f.admins[from.master], f.admins[to.master]
+	ctx := f.Context()
+	sourceID, err := source.Do(ctx, "cluster", "myid").Text()
+	require.NoError(f, err)
+	targetID, err := target.Do(ctx, "cluster", "myid").Text()
+	require.NoError(f, err)
+	require.NoError(f, target.Do(ctx, "cluster", "setslot", slot, "importing", sourceID).Err())
+	require.NoError(f, source.Do(ctx, "cluster", "setslot", slot, "migrating", targetID).Err())
+	host, port, _ := strings.Cut(to.master, ":")
+	total, err := source.ClusterCountKeysInSlot(ctx, slot).Result()
+	require.NoError(f, err)
+	for moved := int64(0); ; moved++ {
+		if half != nil && moved == total/2 {
+			half()
+			half = nil
+		}
+		keys, err := source.ClusterGetKeysInSlot(ctx, slot, 1).Result()
+		require.NoError(f, err)
+		if len(keys) == 0 {
+			break
+		}
+		require.NoError(f, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
+	}
+	for _, client := range []*redis.Client{target, source} {
+		require.NoError(f, client.Do(ctx, "cluster", "setslot", slot, "node", targetID).Err())
+	}
+}
+
+func TestNeverWrongWhenNodesBreak(t *testing.T) {
+	t.Parallel()
+	f := newField(t, nil)
+	for i, b := range breakages {
+		t.Run(b.name, func(t *testing.T) {
+			f := *f
+			f.TB = t
+			f.heal()
+			victim := f.shards()[i%3]
+			s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
+			s.spared = func(capping.UserID) bool { return !b.spares }
+			if b.spares {
+				s.spared = f.others(victim.master)
+			}
+			s.begin(uint64(i))
+			linger(300 * time.Millisecond)
+			b.inflict(&f, victim)
+			f.heal()
+			linger(300 * time.Millisecond)
+			s.end()
+			s.settle(t)
+			t.Log(s.tally)
+			require.Zero(t, s.judge(s.logsOf(t, f.stores[0])))
+			require.Zero(t, s.tally.spoilt, "users of healthy nodes became unavailable: %v", s.tally.lastError)
+			require.Less(t, s.tally.overdue, 50*time.Millisecond)
+			require.NotZero(t, s.tally.grants)
+			require.NotZero(t, s.tally.denials)
+		})
+	}
+}

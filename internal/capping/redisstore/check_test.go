@@ -1,0 +1,173 @@
+package redisstore
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
+	t.Parallel()
+	const secret = "correct horse"
+	c := testcluster.Single(t, testcluster.Options{Password: secret})
+	good := Config{Addrs: c.Addrs, Password: secret, ReplicaAcks: FixedAcks(0)}
+	s := openTest(t, good)
+	client := s.top.route(0).client
+
+	for name, test := range map[string]struct {
+		set    []string
+		change func(*Config)
+		want   string
+	}{
+		"evicting policy": {
+			set:  []string{"maxmemory-policy", "allkeys-lru", "noeviction"},
+			want: "maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction",
+		},
+		"too few replicas": {
+			change: func(c *Config) { c.ReplicaAcks = Healthy },
+			want:   "has 0 replicas, replica_acks: healthy needs 1: add replicas, or set replica_acks: 0",
+		},
+		"no append-only file": {
+			set:    []string{"appendonly", "no", "yes"},
+			change: func(c *Config) { c.ReplicaAcks = FixedAcks(2) },
+			want:   "appendonly is no",
+		},
+		"wrong password": {change: func(c *Config) { c.Password = "battery" }, want: "WRONGPASS"},
+		"no password":    {change: func(c *Config) { c.Password = "" }, want: "NOAUTH"},
+		"skewed clock": {
+			change: func(c *Config) {
+				c.ClockSkew = 200 * time.Millisecond
+				c.Clock = func() time.Time { return time.Now().Add(-3 * time.Second) }
+			},
+			want: "its clock differs from this machine's by 3",
+		},
+		"no server":   {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
+		"no address":  {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
+		"wild skew":   {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1h, got -1ns"},
+		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 }, want: "replica_acks: must be healthy or 0 to 5, got 98"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.set != nil {
+				require.NoError(t, client.ConfigSet(t.Context(), test.set[0], test.set[1]).Err())
+				defer func() { require.NoError(t, client.ConfigSet(t.Context(), test.set[0], test.set[2]).Err()) }()
+			}
+			config := good
+			if test.change != nil {
+				test.change(&config)
+			}
+			_, err := Open(t.Context(), config)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), secret)
+			require.NotContains(t, err.Error(), "battery")
+		})
+	}
+}
+
+func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Settings: []string{"hash-max-listpack-entries 64", "hash-max-listpack-value 64"}})
+	var log bytes.Buffer
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := s.Health(t.Context())
+	require.Equal(t, "ok", h.State)
+	require.Len(t, h.Warnings, 3)
+	require.Contains(t, h.Warnings[0], "replica_acks is 0")
+	require.Contains(t, h.Warnings[1], "hash-max-listpack-entries is 64: with less than 129")
+	require.Contains(t, h.Warnings[2], "hash-max-listpack-value is 64: with less than 256")
+	for _, w := range h.Warnings {
+		require.Contains(t, log.String(), w)
+	}
+}
+
+func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Settings: []string{`rename-command CONFIG ""`}})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	require.Len(t, s.Health(t.Context()).Warnings, 3)
+	require.Contains(t, s.Health(t.Context()).Warnings[1], "hides hash-max-listpack-entries")
+}
+
+func TestHealthTellsWhoIsMissing(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: c.Addrs})
+	require.Equal(t, capping.Health{Kind: "redis", State: "ok"}, s.Health(t.Context()))
+	is := func(state, problem string) {
+		t.Helper()
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			h := s.Health(t.Context())
+			require.Equal(c, state, h.State)
+			require.Contains(c, h.Error, problem)
+		}, 15*time.Second, 50*time.Millisecond)
+	}
+	require.NoError(t, c.Kill(c.Addrs[3]))
+	is("degraded", "0 of the 1 replicas that replica_acks: healthy asks for")
+	require.NoError(t, c.Restart(c.Addrs[3]))
+	is("ok", "")
+	for _, addr := range c.Addrs {
+		require.NoError(t, c.Pause(addr))
+	}
+	is("down", "no node tells the cluster's slots")
+	for _, addr := range c.Addrs {
+		require.NoError(t, c.Resume(addr))
+	}
+	is("ok", "")
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := openShared(t, func(c *Config) { c.Registerer = registry })
+	second := openShared(t, func(c *Config) { c.Registerer = registry })
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	filter(t, second, batchOf("a", []capping.UserID{1}))
+	require.Error(t, s.Filter(background(t, 0), batchOf("b", []capping.UserID{1}), make([]capping.Verdict, 1)))
+	require.Equal(t, 2.0, sample(t, registry, "capper_store_calls_total", "filter", "ok"))
+	require.Equal(t, 1.0, sample(t, registry, "capper_store_calls_total", "filter", "error"))
+	require.Equal(t, 1.0, sample(t, registry, "capper_store_errors_total", "deadline"))
+}
+
+// sample is the counter that has all the label values.
+func sample(t *testing.T, registry *prometheus.Registry, name string, values ...string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			found := 0
+			for _, label := range metric.GetLabel() {
+				if slices.Contains(values, label.GetValue()) {
+					found++
+				}
+			}
+			if family.GetName() == name && found == len(values) {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	require.Fail(t, "no sample", "%s %v", name, values)
+	return 0
+}
+
+func TestParseAcks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Acks{"healthy": Healthy, "0": FixedAcks(0), "2": FixedAcks(2)} {
+		acks, err := ParseAcks(text)
+		require.NoError(t, err)
+		require.Equal(t, want, acks)
+		require.Equal(t, text, acks.String())
+	}
+	for _, text := range []string{"", "-1", "6", "all", "1.5"} {
+		_, err := ParseAcks(text)
+		require.ErrorContains(t, err, "replica_acks", text)
+	}
+}

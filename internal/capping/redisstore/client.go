@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// newClient is a client that tries once: what to do about a failure is for the
+// run to decide.
+func newClient(c *Config, addr string) *redis.Client {
+	quiet()
+	if c.SentinelMaster != "" {
+		return redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: c.SentinelMaster, SentinelAddrs: c.Addrs,
+			Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
+			DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
+			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
+			PoolSize: poolSize,
+		})
+	}
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
+		DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
+		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
+		PoolSize:                 poolSize,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// poolSize leaves room beside the lanes for questions about the cluster.
+const poolSize = lanes + 4
+
+// quiet silences the library's own log, which goes to standard error and says
+// nothing that the store's errors do not.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}

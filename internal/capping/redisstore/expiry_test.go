@@ -1,0 +1,140 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+func TestIdleKeyspaceEmpties(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, server.Addrs[0])
+	b := batchOf("a", spread(1000), rolling(1, time.Second))
+	b.Retention = time.Second
+	filter(t, s, b)
+	size, err := client.DBSize(t.Context()).Result()
+	require.NoError(t, err)
+	require.Greater(t, size, int64(1000), "logs, the message id and the format record")
+	began := time.Now()
+	require.Eventually(t, func() bool {
+		size, err := client.DBSize(t.Context()).Result()
+		return err == nil && size == 0
+	}, 5*time.Second, 10*time.Millisecond)
+	require.InDelta(t, 1.05, time.Since(began).Seconds(), 0.3)
+}
+
+// A key's TTL outlives its newest entry by the retention, whatever the
+// sequence of sends, and also when the retention has grown.
+func TestTTLOutlivesNewestEntry(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	client := owner(t, s, 1)
+	_, key, _ := s.key(1)
+	send := func(i int, user capping.UserID, retention time.Duration) {
+		b := batchOf(fmt.Sprint("m", i), []capping.UserID{user})
+		b.Retention = retention
+		filter(t, s, b)
+		ttl, err := client.PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		// The server's clock went on by what the test took, ours only as told.
+		require.Greater(t, ttl, retention-time.Minute)
+		require.Less(t, ttl, retention+retention/32+time.Minute)
+	}
+	const hours = time.Hour
+	// The server's TTL runs on real time: each step's user is new, so that the
+	// step sets what the real key lacks.
+	send(0, 1, 24*hours)
+	send(1, 2, 24*hours)
+	send(2, 1, 168*hours)
+	send(3, 3, 168*hours)
+}
+
+func TestRepeatedSendsDoNotTouchTheTTL(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	client := owner(t, s, 1)
+	_, key, _ := s.key(1)
+	extended := func(message string) bool {
+		require.NoError(t, client.PExpire(t.Context(), key, time.Minute).Err())
+		filter(t, s, batchOf(message, []capping.UserID{1}))
+		ttl, err := client.PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		return ttl > time.Hour
+	}
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	c.advance(time.Hour)
+	require.False(t, extended("b"), "the slack of 2.6 hours is not used up")
+	c.advance(2 * time.Hour)
+	require.True(t, extended("c"))
+}
+
+// A bucket in use drops the logs of its idle users, in passing.
+func TestIdleUsersOfBusyBucketsArePruned(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	idle := []capping.UserID{1, 2, 3, 4, 5}
+	filter(t, s, batchOf("a", idle))
+	var last []capping.UserID
+	for day := range 14 {
+		c.advance(24 * time.Hour)
+		filter(t, s, batchOf(fmt.Sprint("day ", day), []capping.UserID{7}))
+		last = nil
+		for user := range readLogs(t, s) {
+			last = append(last, user)
+		}
+	}
+	require.Equal(t, []capping.UserID{7}, last)
+	log, err := s.Log(t.Context(), 7)
+	require.NoError(t, err)
+	require.LessOrEqual(t, log.Len(), 7, "and a busy user's own old sends")
+}
+
+func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	client := admin(t, s.top.route(0).addr)
+	text, err := client.Get(t.Context(), s.record.key).Result()
+	require.NoError(t, err)
+	require.Equal(t, "capper log 1 bucket 128 partitions 256 epoch 2024-01-01", text)
+	ttl, err := client.PTTL(t.Context(), s.record.key).Result()
+	require.NoError(t, err)
+	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
+
+	other := s.config
+	again, err := Open(t.Context(), other)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+	require.NoError(t, client.Set(t.Context(), s.record.key, "capper log 2 bucket 64", time.Hour).Err())
+	_, err = Open(t.Context(), other)
+	require.ErrorContains(t, err, `the stored format is "capper log 2 bucket 64", this version reads and writes "capper log 1 bucket 128`)
+	_, err = open(t.Context(), other, layout{bucketBits: 6, partitions: 256})
+	require.ErrorContains(t, err, "the stored format is")
+}
+
+// A store that ran before another version took the keyspace notices when it
+// renews the record.
+func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	client := admin(t, s.top.route(0).addr)
+	require.NoError(t, client.Set(t.Context(), s.record.key, "something else", time.Hour).Err())
+	c.advance(24 * time.Hour)
+	_ = s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), make([]capping.Verdict, 1))
+	verdicts := make([]capping.Verdict, 1)
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	require.Equal(t, "down", s.Health(t.Context()).State)
+}

@@ -1,0 +1,262 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// proxy stands between a store and a node. It understands the protocol well
+// enough to cut a connection after so many answers of a pipeline.
+type proxy struct {
+	listener net.Listener
+	target   string
+	open     sync.WaitGroup
+
+	// cut is after how many answers of a pipeline with script calls its
+	// connection is cut, or one of the constants.
+	cut   atomic.Int64
+	delay atomic.Int64 // nanoseconds before each answer
+	cuts  atomic.Int64 // connections that were cut
+}
+
+const (
+	cutNever     = -1
+	cutAtWait    = -2 // all answers but the last
+	cutAfterWait = -3
+)
+
+// proxies dials every node through a proxy of its own.
+type proxies struct {
+	mu     sync.Mutex
+	byAddr map[string]*proxy
+	t      testing.TB
+}
+
+func newProxies(t testing.TB) *proxies { return &proxies{byAddr: map[string]*proxy{}, t: t} }
+
+func (p *proxies) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, p.to(addr).listener.Addr().String())
+}
+
+func (p *proxies) to(addr string) *proxy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.byAddr[addr]; x != nil {
+		return x
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(p.t, err)
+	x := &proxy{listener: listener, target: addr}
+	x.cut.Store(cutNever)
+	p.byAddr[addr] = x
+	x.open.Go(x.accept)
+	p.t.Cleanup(func() {
+		_ = listener.Close()
+		x.open.Wait()
+	})
+	return x
+}
+
+func (p *proxies) each(do func(*proxy)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range p.byAddr {
+		do(x)
+	}
+}
+
+func (x *proxy) accept() {
+	for {
+		client, err := x.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", x.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		requests := make(chan string, 10_000)
+		x.open.Go(func() { x.forward(client, server, requests) })
+		x.open.Go(func() { x.answer(server, client, requests) })
+	}
+}
+
+// forward passes requests on and notes the name of each command.
+func (x *proxy) forward(client, server net.Conn, requests chan<- string) {
+	defer func() { _, _ = client.Close(), server.Close() }()
+	defer close(requests)
+	r := bufio.NewReaderSize(client, 1<<16)
+	for {
+		frame, name, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		requests <- strings.ToLower(name)
+		if _, err := server.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// answer passes answers back and counts those to script calls.
+func (x *proxy) answer(server, client net.Conn, requests <-chan string) {
+	defer func() { _, _ = client.Close(), server.Close() }()
+	r, answered := bufio.NewReaderSize(server, 1<<16), int64(0)
+	for name := range requests {
+		frame, _, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		if d := time.Duration(x.delay.Load()); d > 0 {
+			<-time.After(d)
+		}
+		cut, counted := x.cut.Load(), name == "evalsha" || name == "wait"
+		if counted && cut >= 0 && answered >= cut || cut == cutAtWait && name == "wait" {
+			x.cuts.Add(1)
+			return
+		}
+		if counted {
+			answered++
+		}
+		if name == "wait" {
+			answered = 0
+		}
+		if _, err := client.Write(frame); err != nil {
+			return
+		}
+		if cut == cutAfterWait && name == "wait" {
+			x.cuts.Add(1)
+			return
+		}
+	}
+}
+
+// readFrame reads one value; name is its first bulk string.
+func readFrame(r *bufio.Reader) (frame []byte, name string, err error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, "", err
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(line[1:])))
+	switch line[0] {
+	case '$':
+		if n < 0 {
+			return line, "", nil
+		}
+		body := make([]byte, n+2)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return nil, "", err
+		}
+		return append(line, body...), string(body[:n]), nil
+	case '*':
+		for i := range n {
+			part, first, err := readFrame(r)
+			if err != nil {
+				return nil, "", err
+			}
+			if i == 0 {
+				name = first
+			}
+			line = append(line, part...)
+		}
+		return line, name, nil
+	case '+', '-', ':':
+		return line, "", nil
+	}
+	return nil, "", errors.New("not a value of the protocol")
+}
+
+func TestNeverWrongWhenAnswersAreCut(t *testing.T) {
+	t.Parallel()
+	between := newProxies(t)
+	config := func(c *Config) { c.dial, c.AttemptTimeout = between.dial, 500*time.Millisecond }
+	s := openShared(t, config)
+	users := make([]capping.UserID, 3000) // several calls a node
+	daily := rolling(1, 24*time.Hour)
+	for i, cut := range []int64{0, 1, 5, cutAtWait, cutAfterWait} {
+		for j := range users {
+			users[j] = capping.UserID(i*10_000_000 + j*1001)
+		}
+		t.Run(fmt.Sprintf("after %d answers", cut), func(t *testing.T) {
+			between.each(func(x *proxy) { x.cut.Store(cut) })
+			verdicts := make([]capping.Verdict, len(users))
+			message := fmt.Sprintf("cut-%d", cut)
+			ctx := background(t, 400*time.Millisecond)
+			_ = s.Filter(ctx, batchOf(message, users, daily), verdicts)
+			before := count(verdicts, capping.Allowed)
+			between.each(func(x *proxy) { x.cut.Store(cutNever) })
+			cuts := int64(0)
+			between.each(func(x *proxy) { cuts += x.cuts.Swap(0) })
+			require.NotZero(t, cuts)
+			t.Logf("%d cuts, %d of %d allowed meanwhile", cuts, before, len(users))
+
+			again := filter(t, s, batchOf(message, users, daily))
+			for i, v := range again {
+				require.Contains(t, []capping.Outcome{capping.Allowed, capping.Replayed}, v.Outcome)
+				if verdicts[i].Outcome == capping.Allowed {
+					require.Equal(t, capping.Replayed, v.Outcome)
+				}
+			}
+			require.Equal(t, cut == cutAfterWait, before == len(users))
+			logs := readLogs(t, s)
+			for _, user := range users {
+				require.Equal(t, 1, logs[user].Len(), "user %d", user)
+			}
+		})
+	}
+}
+
+// A retry within one call finds what the call itself recorded: that is an
+// allowed send, not one that an earlier call had recorded.
+func TestOwnRetryIsNoReplay(t *testing.T) {
+	t.Parallel()
+	between := newProxies(t)
+	s := openShared(t, func(c *Config) { c.dial = between.dial })
+	users := []capping.UserID{1, 2, 3}
+	between.each(func(x *proxy) { x.cut.Store(0) })
+	healed := time.AfterFunc(200*time.Millisecond, func() { between.each(func(x *proxy) { x.cut.Store(cutNever) }) })
+	defer healed.Stop()
+	require.Equal(t, 3, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
+	require.Equal(t, 3, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Replayed))
+}
+
+func TestSlowAnswersOfOneNodeHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	between := newProxies(t)
+	s := openShared(t, func(c *Config) { c.dial = between.dial })
+	slow := s.top.route(0)
+	between.to(slow.addr).delay.Store(int64(5 * time.Second))
+	users := make([]capping.UserID, 2000)
+	for i := range users {
+		users[i] = capping.UserID(i * 128)
+	}
+	verdicts := make([]capping.Verdict, len(users))
+	began := time.Now()
+	err := s.Filter(background(t, 600*time.Millisecond), batchOf("a", users, rolling(1, time.Hour)), verdicts)
+	require.Less(t, time.Since(began), 650*time.Millisecond)
+	require.ErrorContains(t, err, "users undecided (deadline)")
+	for i, v := range verdicts {
+		if s.top.route(s.layout.partition(users[i])) == slow {
+			require.Equal(t, capping.Unavailable, v.Outcome)
+		} else {
+			require.Equal(t, capping.Allowed, v.Outcome)
+		}
+	}
+	between.to(slow.addr).delay.Store(0)
+}

@@ -1,0 +1,266 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// decider is what a storm is directed at.
+type decider interface {
+	Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error
+}
+
+// storm is load from several deciders at once, and the oracle over it: it
+// sees only questions and answers, and reads all logs back at the end.
+type storm struct {
+	deciders []decider
+	limit    capping.Rule
+	patience time.Duration // deadline of every call
+	base     capping.UserID
+	hot      int // users that everybody sends to: they reach their limit
+	// spared reports users that no fault touches: they must be decided.
+	spared func(capping.UserID) bool
+
+	fresh    atomic.Uint32
+	messages atomic.Int64
+	running  sync.WaitGroup
+	stop     chan struct{}
+	mu       sync.Mutex
+	answers  []answer
+	tally    tally
+}
+
+// answer is what one call said.
+type answer struct {
+	message  string
+	users    []capping.UserID
+	verdicts []capping.Verdict
+}
+
+// tally is what a storm reports.
+type tally struct {
+	calls, decisions, grants, denials, unavailable, spoilt int
+	slowest, overdue                                       time.Duration
+	lastError                                              error
+}
+
+func newStorm(base capping.UserID, deciders ...decider) *storm {
+	return &storm{
+		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
+		base: base, hot: 300, stop: make(chan struct{}),
+		spared: func(capping.UserID) bool { return true },
+	}
+}
+
+// begin starts the load; end stops it and waits.
+func (s *storm) begin(seed uint64) {
+	for i := range 4 {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		s.running.Add(1)
+		go func() {
+			defer s.running.Done()
+			pace := time.NewTicker(20 * time.Millisecond)
+			defer pace.Stop()
+			for {
+				select {
+				case <-s.stop:
+					return
+				case <-pace.C:
+					s.ask(s.deciders[rng.IntN(len(s.deciders))], s.message(), s.audience(rng))
+				}
+			}
+		}()
+	}
+}
+
+func (s *storm) end() {
+	close(s.stop)
+	s.running.Wait()
+}
+
+func (s *storm) message() string {
+	return "storm-" + strconv.FormatUint(uint64(s.base), 10) + "-" + strconv.FormatInt(s.messages.Add(1), 10)
+}
+
+// audience is some users that reach their limit and some that are new.
+func (s *storm) audience(rng *rand.Rand) []capping.UserID {
+	var users []capping.UserID
+	for _, i := range rng.Perm(s.hot)[:20] {
+		users = append(users, s.base+capping.UserID(i*37))
+	}
+	for range 60 {
+		users = append(users, s.base+1_000_000+capping.UserID(s.fresh.Add(1)*11))
+	}
+	return users
+}
+
+// ask filters and keeps the answer.
+func (s *storm) ask(d decider, message string, users []capping.UserID) (open []capping.UserID) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	verdicts := make([]capping.Verdict, len(users))
+	began := time.Now()
+	err := d.Filter(ctx, batchOf(message, users, s.limit), verdicts)
+	took := time.Since(began)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = append(s.answers, answer{message, users, verdicts})
+	s.tally.calls++
+	s.tally.decisions += len(users)
+	s.tally.slowest = max(s.tally.slowest, took)
+	s.tally.overdue = max(s.tally.overdue, took-s.patience)
+	if err != nil {
+		s.tally.lastError = err
+	}
+	for i, v := range verdicts {
+		switch v.Outcome {
+		case capping.Unavailable:
+			open = append(open, users[i])
+			s.tally.unavailable++
+			if s.spared(users[i]) {
+				s.tally.spoilt++
+			}
+		case capping.Denied:
+			s.tally.denials++
+		default:
+			s.tally.grants++
+		}
+	}
+	return open
+}
+
+// settle asks again, with the same message id, for everybody who was left
+// unavailable, until all are decided.
+func (s *storm) settle(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	asked := slices.Clone(s.answers)
+	s.mu.Unlock()
+	deadline := time.Now().Add(30 * time.Second)
+	for i, a := range asked {
+		var open []capping.UserID
+		for j, v := range a.verdicts {
+			if v.Outcome == capping.Unavailable {
+				open = append(open, a.users[j])
+			}
+		}
+		for len(open) > 0 {
+			require.True(t, time.Now().Before(deadline), "still unavailable after healing: %v", s.tally.lastError)
+			open = s.ask(s.deciders[i%len(s.deciders)], a.message, open)
+		}
+	}
+}
+
+// violations are what must never be.
+type violations struct{ over, doubled, missing, deniedButRecorded int }
+
+func (v violations) total() int { return v.over + v.doubled + v.missing + v.deniedButRecorded }
+
+// judge compares all answers with the logs: how often each message stands in
+// each user's log.
+func (s *storm) judge(logs map[capping.UserID]map[string]int) (v violations) {
+	type send struct {
+		user    capping.UserID
+		message string
+	}
+	last := map[send]capping.Outcome{}
+	granted := map[capping.UserID]int{}
+	for _, a := range s.answers {
+		for i, verdict := range a.verdicts {
+			key := send{a.users[i], a.message}
+			was := last[key]
+			if was != capping.Allowed {
+				last[key] = min(verdict.Outcome, capping.Denied)
+				if verdict.Outcome == capping.Replayed {
+					last[key] = capping.Allowed
+				}
+			}
+			if was != capping.Allowed && last[key] == capping.Allowed {
+				granted[key.user]++
+			}
+		}
+	}
+	for key, outcome := range last {
+		switch n := logs[key.user][key.message]; {
+		case outcome == capping.Allowed && n == 0:
+			v.missing++
+		case outcome == capping.Denied && n > 0:
+			v.deniedButRecorded++
+		}
+	}
+	for user, log := range logs {
+		total := 0
+		for _, n := range log {
+			total += n
+			if n > 1 {
+				v.doubled++
+			}
+		}
+		if total > s.limit.Max || granted[user] > s.limit.Max {
+			v.over++
+		}
+	}
+	return v
+}
+
+// logsOf reads all logs of the store's namespace from the masters.
+func (s *storm) logsOf(t testing.TB, store *Store) map[capping.UserID]map[string]int {
+	t.Helper()
+	names := map[capping.Token]string{}
+	for _, a := range s.answers {
+		names[capping.TokenOf(a.message)] = a.message
+	}
+	logs := map[capping.UserID]map[string]int{}
+	for user, log := range readLogs(t, store) {
+		logs[user] = map[string]int{}
+		for _, e := range log.Entries() {
+			if name, ok := names[e.Token]; ok {
+				logs[user][name]++
+			}
+		}
+	}
+	return logs
+}
+
+// readLogs is every log of the store's namespace.
+func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
+	t.Helper()
+	logs := map[capping.UserID]capping.Log{}
+	for _, n := range store.top.masters() {
+		client := admin(t, n.addr)
+		scan := client.Scan(t.Context(), 0, store.config.Namespace+":*", 1000).Iterator()
+		for scan.Next(t.Context()) {
+			name := scan.Val()[strings.LastIndexByte(scan.Val(), ':')+1:]
+			bucket, err := strconv.ParseUint(name, 10, 32)
+			if err != nil || strings.Contains(scan.Val(), ":m:") {
+				continue
+			}
+			fields, err := client.HGetAll(t.Context(), scan.Val()).Result()
+			require.NoError(t, err)
+			for field, log := range fields {
+				if field != "" {
+					logs[capping.UserID(bucket<<store.layout.bucketBits)+capping.UserID(field[0])] = capping.Log(log)
+				}
+			}
+		}
+		require.NoError(t, scan.Err())
+	}
+	return logs
+}
+
+func (y tally) String() string {
+	return fmt.Sprintf("%d calls, %d decisions, %d granted, %d denied, %d unavailable, slowest answer %v",
+		y.calls, y.decisions, y.grants, y.denials, y.unavailable, y.slowest.Round(time.Millisecond))
+}

@@ -1,0 +1,232 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// spread is n users over all partitions.
+func spread(n int) []capping.UserID {
+	users := make([]capping.UserID, n)
+	for i := range users {
+		users[i] = capping.UserID(i * 128)
+	}
+	return users
+}
+
+func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"maxmemory-policy noeviction"}})
+	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, server.Addrs[0])
+	users := spread(2000)
+	daily := rolling(1, time.Hour)
+	require.Equal(t, 1000, count(filter(t, s, batchOf("a", users[:1000], daily)), capping.Allowed))
+
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "1mb").Err())
+	verdicts := make([]capping.Verdict, len(users))
+	began := time.Now()
+	err := s.Filter(t.Context(), batchOf("b", users, daily), verdicts)
+	require.ErrorContains(t, err, "(memory)")
+	require.Less(t, time.Since(began), 2*time.Second, "nothing is gained by waiting")
+	require.Zero(t, count(verdicts, capping.Allowed))
+
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	logs := readLogs(t, s)
+	require.Len(t, logs, 1000)
+	require.Equal(t, 1000, count(filter(t, s, batchOf("b", users, daily)), capping.Allowed))
+}
+
+func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	users := []capping.UserID{0, 1, 2, 128, 129, 1 << 15, 1<<15 + 1} // buckets 0, 1 and 256; 0 and 256 share a partition
+	_, key, _ := s.key(1)
+	client := owner(t, s, 1)
+	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
+	_, corrupt, field := s.key(129)
+	require.NoError(t, owner(t, s, 129).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
+
+	verdicts := make([]capping.Verdict, len(users))
+	err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
+	require.ErrorContains(t, err, "1 users undecided (corrupt)")
+	require.ErrorContains(t, err, "3 users undecided (wrong_type)")
+	U, A := capping.Unavailable, capping.Allowed
+	for i, want := range []capping.Outcome{U, U, U, A, U, A, A} {
+		require.Equal(t, want, verdicts[i].Outcome, "user %d", users[i])
+	}
+	_, err = s.Log(t.Context(), 129)
+	require.ErrorContains(t, err, "corrupt")
+	released := make([]capping.Released, len(users))
+	require.Error(t, s.Release(t.Context(), capping.TokenOf("a"), users, released))
+	require.Equal(t, []capping.Released{0, 0, 0, capping.ReleaseDone, 0, capping.ReleaseDone, capping.ReleaseDone}, released)
+
+	require.ErrorContains(t, s.Erase(t.Context(), 1), "wrong_type")
+	require.NoError(t, client.Del(t.Context(), key).Err())
+	require.NoError(t, s.Erase(t.Context(), 129))
+	require.Equal(t, len(users), count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), A))
+}
+
+func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	s := openShared(t, func(c *Config) {
+		c.ClockSkew = 250 * time.Millisecond
+		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	users := spread(500)
+	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second} {
+		ahead.Store(int64(off))
+		verdicts := make([]capping.Verdict, len(users))
+		began := time.Now()
+		err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
+		require.ErrorContains(t, err, "500 users undecided (clock)")
+		require.Less(t, time.Since(began), time.Second, "nothing is gained by waiting")
+		require.Zero(t, count(verdicts, capping.Allowed)+count(verdicts, capping.Denied))
+	}
+	ahead.Store(int64(100 * time.Millisecond))
+	require.Equal(t, 500, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
+}
+
+// A denial and a replay are answers about what is stored; only what replicas
+// hold may be answered as allowed, a replay too.
+func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
+	users := spread(40)
+	daily := rolling(1, time.Hour)
+	require.NoError(t, c.Pause(c.Addrs[1]))
+	for range 2 { // the first records, the second finds it recorded
+		verdicts := make([]capping.Verdict, len(users))
+		err := s.Filter(background(t, time.Second), batchOf("a", users, daily), verdicts)
+		require.ErrorContains(t, err, "0 of 1 replicas confirmed in time")
+		require.Equal(t, len(users), count(verdicts, capping.Unavailable))
+	}
+	require.Len(t, readLogs(t, s), len(users))
+	require.NoError(t, c.Resume(c.Addrs[1]))
+	require.Equal(t, len(users), count(filter(t, s, batchOf("a", users, daily)), capping.Replayed))
+}
+
+func TestDeadlinesAndConnectionsWhileNodesAreSilent(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	users := spread(2000)
+	filter(t, s, batchOf("warm", users))
+	silent := c.Addrs[1]
+	require.NoError(t, c.Pause(silent))
+	for _, d := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond} {
+		verdicts := make([]capping.Verdict, len(users))
+		ctx, began := background(t, d), time.Now()
+		require.ErrorIs(t, s.Filter(ctx, batchOf("a", users), verdicts), context.DeadlineExceeded)
+		require.Less(t, time.Since(began), d+50*time.Millisecond)
+		_, err := s.Log(background(t, d), userOn(s, silent))
+		require.Error(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(30*time.Millisecond, cancel)
+	began := time.Now()
+	require.ErrorIs(t, s.Filter(ctx, batchOf("a", users), make([]capping.Verdict, len(users))), context.Canceled)
+	require.Less(t, time.Since(began), 80*time.Millisecond)
+
+	for range 1000 {
+		require.Error(t, s.Filter(background(t, time.Millisecond), batchOf("a", users[:300]), make([]capping.Verdict, 300)))
+	}
+	for _, n := range s.top.all() {
+		require.LessOrEqual(t, int(n.client.PoolStats().TotalConns), poolSize, n.addr)
+	}
+	require.NoError(t, c.Resume(silent))
+	filter(t, s, batchOf("a", users))
+	for _, addr := range c.Addrs {
+		list, err := admin(t, addr).ClientList(t.Context()).Result()
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(list, "addr="), 2*poolSize, "connections that the server sees")
+	}
+}
+
+// userOn is a user whom the node holds.
+func userOn(s *Store, addr string) capping.UserID {
+	for p := range s.top.routes {
+		if s.top.route(p).addr == addr {
+			return capping.UserID(p << s.layout.bucketBits)
+		}
+	}
+	panic("no partition on " + addr)
+}
+
+func TestBadBatchesAreRefusedWhole(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	for name, change := range map[string]func(*capping.Batch){
+		"group 3":           func(b *capping.Batch) { b.Groups[0] = 3 },
+		"without a message": func(b *capping.Batch) { b.Token = capping.Token{} },
+		"retention":         func(b *capping.Batch) { b.Retention = 0 },
+		"another time":      func(b *capping.Batch) { b.At = 5 },
+		"1 users":           func(b *capping.Batch) { b.Groups = nil },
+	} {
+		b := batchOf("a", []capping.UserID{7})
+		change(b)
+		verdicts := make([]capping.Verdict, 1)
+		require.ErrorContains(t, s.Filter(t.Context(), b, verdicts), name)
+		require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	}
+	require.Empty(t, readLogs(t, s))
+}
+
+// What a script cannot have been sent is refused before anything is written.
+func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	n, key := s.top.route(0), s.prefixes[0]+"0"
+	good := header{now: 1000, since: capping.Never, retention: time.Hour, record: true, groups: 1, token: capping.Token{1}}
+	head := func(change func(*header)) string {
+		h := good
+		if change != nil {
+			change(&h)
+		}
+		return string(h.append(nil))
+	}
+	rules, err := appendRules(nil, [][]capping.Rule{{rolling(1, time.Hour)}})
+	require.NoError(t, err)
+	users := "\x01\x05\x00"
+	for i, args := range [][]any{
+		{},
+		{head(nil), string(rules)},
+		{head(nil)[1:], string(rules), users},
+		{head(func(h *header) { h.now = capping.Never }), string(rules), users},
+		{head(func(h *header) { h.retention = 0; h.now = 1 << 40 }), string(rules), users},
+		{head(nil), string(rules[1:]), users},
+		{head(nil), string(rules) + "x", users},
+		{head(nil), "", users},
+		{head(nil), string(rules), ""},
+		{head(nil), string(rules), "\x02\x05\x00"},
+		{head(nil), string(rules), "\x00"},
+		{head(nil), string(rules), users + "\x01"},
+		{head(nil), string(rules), "\x21" + string(make([]byte, 66))},
+	} {
+		err := n.client.EvalSha(t.Context(), s.top.scripts.filter.sha, []string{key}, args...).Err()
+		require.ErrorContains(t, err, "BADARG", "case %d", i)
+	}
+	for _, script := range []*script{s.top.scripts.release, s.top.scripts.erase, s.top.scripts.format} {
+		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
+			err := n.client.EvalSha(t.Context(), script.sha, []string{key}, args...).Err()
+			if script != s.top.scripts.erase || len(args) != 1 {
+				require.ErrorContains(t, err, "BADARG", fmt.Sprint(args))
+			}
+		}
+	}
+	require.Empty(t, readLogs(t, s))
+	reply, err := n.client.EvalSha(t.Context(), s.top.scripts.filter.sha, []string{key}, head(nil), string(rules), users).Text()
+	require.NoError(t, err)
+	require.Equal(t, "A", reply)
+}
