@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"math"
@@ -29,7 +30,7 @@ func (b *bitmap) UnmarshalText(text []byte) error {
 		return fmt.Errorf("bitmap: %w", err)
 	}
 	b.Bitmap = roaring.New()
-	n, err := b.FromUnsafeBytes(raw)
+	n, err := b.ReadFrom(bytes.NewReader(raw))
 	if err != nil {
 		return fmt.Errorf("bitmap: %w", err)
 	}

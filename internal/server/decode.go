@@ -259,6 +259,9 @@ func bitmapUsers(field string, text []byte, limit int) ([]capping.UserID, error)
 		return nil, fieldFailure(CodeTooLarge, field, "%d users, at most %d are allowed: split the batch",
 			bitmap.Cardinality(), limit)
 	}
+	if bitmap.Cardinality() == 0 {
+		return nil, nil
+	}
 	return bitmap.Roaring().ToArray(), nil
 }
 
