@@ -1,0 +1,78 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+)
+
+// deliver stands for the engine's own sending; it returns the users that did
+// not get the message.
+func deliver(users []uint32) (failed []uint32) { return nil }
+
+// The send loop: filter, send to the allowed only, release what did not go out.
+func Example() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	result, err := capper.Filter(ctx, &client.FilterRequest{
+		MessageID: "promo-2026-11-20", Channel: "push", Users: []uint32{7, 42, 99},
+	})
+	if err != nil {
+		log.Fatal(err) // no answer: send to nobody, and try again with the same message id
+	}
+	if failed := deliver(result.Allowed); len(failed) > 0 {
+		if _, err := capper.Release(ctx, &client.ReleaseRequest{MessageID: "promo-2026-11-20", Users: failed}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, denial := range result.Denied {
+		fmt.Println(denial.UserID, denial.Limit, denial.RetryAt)
+	}
+	if len(result.Unavailable) > 0 {
+		fmt.Println("not decided, try again later with the same message id:", result.Unavailable)
+	}
+}
+
+// An audience of millions, as a bitmap, in parallel batches.
+func ExampleClient_FilterAll() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Parallel: 8})
+	if err != nil {
+		log.Fatal(err)
+	}
+	audience := roaring.New()
+	audience.AddRange(1_000_000, 11_000_000)
+	var total client.Summary
+	request := &client.FilterRequest{MessageID: "blast-7", Channel: "email", Bitmap: audience, Counts: true}
+	err = capper.FilterAll(context.Background(), request, func(batch *client.FilterRequest, r *client.FilterResult) error {
+		total.Add(&r.Summary)
+		deliver(r.AllowedBitmap.ToArray())
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err) // run again with the same message id: nothing is counted twice
+	}
+	fmt.Println(total.Allowed, "allowed,", total.Unavailable, "unavailable")
+}
+
+// A transactional mail goes out whatever the limits say, and counts.
+func ExampleClient_Filter_transactional() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = capper.Filter(context.Background(), &client.FilterRequest{
+		MessageID: "order-81723-shipped", Channel: "email", Users: []uint32{42}, Exempt: true,
+	})
+	if client.HasCode(err, client.CodeOverloaded) {
+		log.Println("not counted:", err)
+	}
+}
