@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# The whole system on real parts: an S3 server, segments of 8 million generated users published to it, a 3+3 Redis
+# Cluster with append-only files, capper over both, and three blasts of a million users. Stops all it started.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+dir=build/demo
+rm -rf "$dir"
+mkdir -p "$dir"
+pid=""
+stop() {
+  [ -z "$pid" ] || { kill "$pid" 2>/dev/null && wait "$pid" || true; }
+  scripts/cluster.sh down "$dir/cluster" || true
+  scripts/s3.sh down "$dir/s3" || true
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "an S3 server and a 3+3 Redis Cluster with append-only files"
+scripts/s3.sh up "$dir/s3"
+scripts/cluster.sh up "$dir/cluster"
+. "$dir/s3/env"
+. "$dir/cluster/env"
+mkdir -p "$dir/s3/data/segments" # a bucket of this server is a directory
+echo "S3 at $AWS_ENDPOINT_URL_S3, Redis at $CAPPER_TEST_REDIS"
+
+say "generate 8 million users and publish 4 segments of them"
+build/bin/segmentbuild generate --users 8000000 --segments new=10%,active=40%,lapsed=25%,vip=5% --out "$dir/ids"
+build/bin/segmentbuild generate --users 8000000 --segments audience=13% --seed 2 --as roaring --out "$dir/ids"
+build/bin/segmentbuild build --to s3://segments/demo --segment new="$dir/ids/new.txt" --segment active="$dir/ids/active.txt" \
+  --segment lapsed="$dir/ids/lapsed.txt" --segment vip="$dir/ids/vip.txt"
+
+say "serve"
+cat >"$dir/capper.yaml" <<YAML
+server: {listen: "127.0.0.1:0"}
+segments: {source: s3://segments/demo, cache_dir: $dir/cache}
+store: {kind: redis, redis: {addrs: [$(echo "$CAPPER_TEST_REDIS" | sed 's/,/, /g')]}}
+channels: {push: 1}
+limits:
+  default: {daily: 1, weekly: 3}
+  segments:
+    new: {daily: 1, weekly: 3}
+    active: {daily: 2, weekly: 7}
+    lapsed: {daily: 0}
+    vip: {daily: 3, weekly: 10}
+YAML
+build/bin/capper serve --config "$dir/capper.yaml" 2>"$dir/capper.log" &
+pid=$!
+for _ in $(seq 200); do
+  kill -0 "$pid" 2>/dev/null || { cat "$dir/capper.log" >&2; exit 1; }
+  url=$(sed -n 's/.*what=api address=\([^ ]*\).*/http:\/\/\1/p' "$dir/capper.log")
+  if [ -n "$url" ] && build/bin/capper status --url "$url" 2>/dev/null; then break; fi
+  sleep 0.05
+done
+
+say "three blasts of a million users, each a message of its own"
+go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3
