@@ -108,3 +108,77 @@ func TestSnapshotFindsEverySegment(t *testing.T) {
 		}
 	}
 }
+
+// TestGoldenBytes holds the bytes of bitmaps with every kind of container: a
+// change of them would upload every bitmap again.
+func TestGoldenBytes(t *testing.T) {
+	t.Parallel()
+	var mixed Set
+	for i := range uint32(70_000) { // a bitmap and an array
+		mixed.Add(i * 3)
+	}
+	for i := range uint32(65_536) { // one run
+		mixed.Add(1<<20 | i)
+	}
+	for i := range uint32(5) {
+		mixed.Add(1<<32 - 1 - 2*i)
+	}
+	require.Equal(t, "0f483b868cd831d0846064a2fdd9b83c5c4946d4873ffb5b8c9a37224705b162", bitmapOf().SHA256())
+	require.Equal(t, "1f38054af7665a658c69ccd739aa592b647367caf9abdf0f68b588b5ea0fee74", mixed.Bitmap().SHA256())
+}
+
+func TestEveryDamagedBitmapIsRefused(t *testing.T) {
+	t.Parallel()
+	whole := bitmapOf(append(sample(3), sample(4)...)...).Bytes()
+	for n := range len(whole) {
+		if n > 2000 && n%97 != 0 {
+			continue
+		}
+		_, err := ReadBitmap(whole[:n])
+		require.Error(t, err, "cut off after %d of %d bytes", n, len(whole))
+	}
+	_, err := ReadBitmap(append(bytes.Clone(whole), 0))
+	require.ErrorContains(t, err, "1 bytes after the end")
+}
+
+// FuzzReadBitmap: what is accepted is what the library accepts as valid, and
+// means the same set; encoding it again is the canonical form of that set.
+func FuzzReadBitmap(f *testing.F) {
+	for seed := range uint64(6) {
+		f.Add(bitmapOf(sample(seed)...).Bytes())
+	}
+	f.Add(bitmapOf().Bytes())
+	f.Add(bitmapOf(1, 2, 3).Bytes())
+	f.Add([]byte{0x3b, 0x30, 0, 0, 1, 0, 0, 2, 0, 1, 0, 5, 0, 2, 0})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		b, err := ReadBitmap(raw)
+		if err != nil {
+			return
+		}
+		r := roaring.New()
+		n, err := r.FromBuffer(raw)
+		require.NoError(t, err)
+		require.EqualValues(t, len(raw), n)
+		require.NoError(t, r.Validate())
+		require.Equal(t, r.GetCardinality(), b.Cardinality())
+		if lowest, highest, ok := b.Bounds(); ok {
+			require.Equal(t, r.Minimum(), lowest)
+			require.Equal(t, r.Maximum(), highest)
+		}
+		var s Set
+		s.AddBitmap(b)
+		again := s.Bitmap()
+		r.RunOptimize()
+		want, err := r.ToBytes()
+		require.NoError(t, err)
+		require.Equal(t, r.GetCardinality(), again.Cardinality())
+		reread, err := ReadBitmap(again.Bytes())
+		require.NoError(t, err)
+		require.Equal(t, again.containers, reread.containers)
+		if len(want) == len(again.Bytes()) {
+			require.Equal(t, want, again.Bytes())
+		} else {
+			require.Less(t, len(again.Bytes()), len(want), "the canonical form is never larger than the library's")
+		}
+	})
+}

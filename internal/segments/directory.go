@@ -51,7 +51,7 @@ func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, 
 	}
 	f, err := os.Open(d.path(key))
 	if err != nil {
-		return nil, notFound(err)
+		return nil, notFound(d.path(key), err)
 	}
 	defer f.Close()
 	stat, err := f.Stat()
@@ -68,9 +68,9 @@ func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, 
 	return body, nil
 }
 
-func notFound(err error) error {
+func notFound(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrNotFound, err)
+		return fmt.Errorf("read %s: %w", path, ErrNotFound)
 	}
 	return err
 }
@@ -217,7 +217,7 @@ func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?[
 func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, notFound(err)
+		return nil, 0, notFound(name, err)
 	}
 	stat, err := f.Stat()
 	if err != nil {

@@ -7,4 +7,11 @@ import (
 	"capper/internal/segments/s3test"
 )
 
-func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
+// TestMain runs the tests with an S3 server, or plays the publisher that is
+// killed: see TestKilledAtEveryStep.
+func TestMain(m *testing.M) {
+	if os.Getenv(doomedLocation) != "" {
+		os.Exit(playDoomedPublisher())
+	}
+	os.Exit(s3test.Main(m.Run))
+}

@@ -18,6 +18,7 @@ import (
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 )
 
 // Objects above one part are read and written in parallel parts.
@@ -90,7 +91,10 @@ func (b *bucket) failed(action, key string, err error) error {
 	if errors.As(err, &response) {
 		switch response.HTTPStatusCode() {
 		case http.StatusNotFound:
-			err = fmt.Errorf("%w: %w", ErrNotFound, err)
+			var api smithy.APIError
+			if err = ErrNotFound; errors.As(response, &api) && api.ErrorCode() == "NoSuchBucket" {
+				err = fmt.Errorf("%w: there is no such bucket", ErrNotFound)
+			}
 		case http.StatusNotModified:
 			return ErrNotModified
 		}
@@ -229,17 +233,15 @@ func (b *bucket) ReplaceCurrent(ctx context.Context, body []byte, tag string) er
 // lostRace: the condition failed (412), another conditional write was under way (409), or the object that
 // was there when its tag was read is gone (404; also the answer for a missing bucket, which has no tag).
 func lostRace(err error, tag string) bool {
+	if errors.Is(err, ErrNotFound) {
+		return tag != ""
+	}
 	var response *awshttp.ResponseError
 	if !errors.As(err, &response) {
 		return false
 	}
-	switch response.HTTPStatusCode() {
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return true
-	case http.StatusNotFound:
-		return tag != ""
-	}
-	return false
+	status := response.HTTPStatusCode()
+	return status == http.StatusConflict || status == http.StatusPreconditionFailed
 }
 
 func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {

@@ -34,6 +34,9 @@ func onEveryStore(t *testing.T, test func(t *testing.T, location string, store S
 	}
 }
 
+// newBucket makes a bucket for one test.
+func newBucket(t *testing.T) string { return s3test.Bucket(t) }
+
 func openStore(t *testing.T, location string) Store {
 	t.Helper()
 	store, err := OpenStore(t.Context(), location, S3Config{})

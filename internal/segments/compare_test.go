@@ -1,0 +1,83 @@
+package segments
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func generationOf(names []string, bitmaps ...*Bitmap) *Generation {
+	c := &Candidate{Names: names, Bitmaps: bitmaps}
+	return &Generation{Manifest: newManifest(epoch, "test", "", c.Describe()), Bitmaps: bitmaps}
+}
+
+func span(from, to uint32) *Bitmap {
+	var s Set
+	for id := from; id < to; id++ {
+		s.Add(id)
+	}
+	return s.Bitmap()
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	before := generationOf([]string{"vip", "active", "lapsed", "old", "none"},
+		span(0, 10), span(100, 200), span(1000, 1100), span(5000, 5010), bitmapOf())
+	after := &Candidate{Names: []string{"vip", "active", "lapsed", "young", "none"},
+		Bitmaps: []*Bitmap{span(0, 10), span(110, 210), bitmapOf(), span(1000, 1020), bitmapOf(7000)}}
+	changes := after.Compare(before)
+	require.Equal(t, []Change{
+		{Segment: "vip", State: Same, Before: 10, After: 10},
+		{Segment: "active", State: Changed, Before: 100, After: 100, Added: 10, Removed: 10, Percent: 20},
+		{Segment: "lapsed", State: Empties, Before: 100, Removed: 100, Percent: 100},
+		{Segment: "young", State: Appears, After: 20, Added: 20, MovedFrom: []Moved{{"lapsed", 20}}},
+		{Segment: "none", State: Changed, After: 1, Added: 1},
+		{Segment: "old", State: Vanishes, Before: 10, Removed: 10, Percent: 100},
+	}, changes)
+
+	require.Equal(t, []string{
+		`segment "lapsed" empties (it has 100 users now)`,
+		`segment "old" vanishes (it has 10 users now)`,
+	}, Refusals(changes, 20), "exactly 20 % is not above 20 %")
+	require.Equal(t, []string{
+		`segment "active" changes by 20 %, at most 19.9 % is allowed: 10 users come, 10 go, of 100`,
+		`segment "lapsed" empties (it has 100 users now)`,
+		`segment "old" vanishes (it has 10 users now)`,
+	}, Refusals(changes, 19.9))
+	require.Len(t, Refusals(changes, 1000), 2, "no --max-change allows a segment to vanish or empty")
+}
+
+func TestOverlapsAreExactForEveryPair(t *testing.T) {
+	t.Parallel()
+	c := &Candidate{
+		Names:   []string{"a", "b", "c", "d"},
+		Bitmaps: []*Bitmap{span(0, 100_000), span(99_990, 200_000), span(50_000, 150_000), bitmapOf(1 << 31)},
+	}
+	require.Equal(t, []Overlap{
+		{A: "a", B: "b", Users: 10, Samples: []uint32{99_990, 99_991, 99_992, 99_993, 99_994}},
+		{A: "a", B: "c", Users: 50_000, Samples: []uint32{50_000, 50_001, 50_002, 50_003, 50_004}},
+		{A: "b", B: "c", Users: 50_010, Samples: []uint32{99_990, 99_991, 99_992, 99_993, 99_994}},
+	}, c.Overlaps())
+	c.Resolve()
+	require.Empty(t, c.Overlaps())
+	require.Equal(t, span(0, 100_000).Bytes(), c.Bitmaps[0].Bytes())
+	require.Equal(t, span(100_000, 200_000).Bytes(), c.Bitmaps[1].Bytes())
+	require.Zero(t, c.Bitmaps[2].Cardinality(), "all of it is in a or b")
+	require.EqualValues(t, 1, c.Bitmaps[3].Cardinality())
+}
+
+func TestOverlapsAgreeWithRoaring(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		a, b := bitmapOf(sample(seed)...), bitmapOf(append(sample(seed+100), sample(seed)[:50]...)...)
+		users, samples := common(a, b)
+		require.Equal(t, a.Roaring().AndCardinality(b.Roaring()), users)
+		require.Len(t, samples, min(int(users), overlapSamples))
+		var s Set
+		s.AddBitmap(a)
+		s.Subtract(b)
+		require.Equal(t, a.card-users, s.Bitmap().Cardinality())
+		s.AddBitmap(b)
+		require.Equal(t, a.card+b.card-users, s.Bitmap().Cardinality())
+	}
+}

@@ -1,0 +1,150 @@
+package segments
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGarbageCollection(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		ctx := t.Context()
+		clock := stepping()
+		shared := bitmapOf(1, 2)
+		var generations []string
+		for i := range uint32(5) {
+			m := publish(t, store, clock, []string{"vip", "new"}, shared, bitmapOf(10+i))
+			generations = append(generations, m.Generation)
+		}
+		rollBack(t, store, generations[1])
+		orphan := bitmapOf(99)
+		_, err := store.Put(ctx, bitmapKey(orphan.SHA256()), orphan.Bytes())
+		require.NoError(t, err)
+		_, err = store.Put(ctx, "bitmaps/README", []byte("not ours"))
+		require.NoError(t, err)
+
+		list, err := List(ctx, store)
+		require.NoError(t, err)
+		require.Len(t, list, 5)
+		require.Equal(t, generations[4], list[0].Generation)
+		require.True(t, list[3].Live)
+
+		t.Run("nothing young goes", func(t *testing.T) {
+			g, err := FindGarbage(ctx, store, 1, time.Hour, time.Now())
+			require.NoError(t, err)
+			require.Empty(t, g.Objects)
+			require.Len(t, g.Kept, 5)
+		})
+		later := time.Now().Add(2 * time.Hour)
+		t.Run("it shows before it removes", func(t *testing.T) {
+			g, err := FindGarbage(ctx, store, 2, time.Hour, later)
+			require.NoError(t, err)
+			require.Equal(t, generations[1], g.Live)
+			require.Equal(t, []string{generations[4], generations[3], generations[1]}, g.Kept)
+			require.Equal(t, []string{generations[2], generations[0]}, g.Generations)
+			var keys []string
+			for _, o := range g.Objects {
+				keys = append(keys, o.Key)
+			}
+			require.ElementsMatch(t, []string{manifestKey(generations[0]), manifestKey(generations[2]),
+				bitmapKey(bitmapOf(10).SHA256()), bitmapKey(bitmapOf(12).SHA256()), bitmapKey(orphan.SHA256())}, keys)
+			list, err := List(ctx, store)
+			require.NoError(t, err)
+			require.Len(t, list, 5, "finding removes nothing")
+		})
+		t.Run("not when another generation has become live", func(t *testing.T) {
+			g, err := FindGarbage(ctx, store, 1, time.Hour, later)
+			require.NoError(t, err)
+			rollBack(t, store, generations[2])
+			require.ErrorIs(t, g.Remove(ctx, store), ErrLostRace)
+			rollBack(t, store, generations[1])
+		})
+		t.Run("it removes what nobody needs", func(t *testing.T) {
+			g, err := FindGarbage(ctx, store, 2, time.Hour, later)
+			require.NoError(t, err)
+			require.NoError(t, g.Remove(ctx, store))
+			for _, name := range g.Kept {
+				_, err := ReadGeneration(ctx, store, name)
+				require.NoError(t, err)
+			}
+			left, err := store.List(ctx, bitmapsPrefix)
+			require.NoError(t, err)
+			require.Len(t, left, 1+3+1, "the shared one, three of the kept generations, and the one that is not ours")
+			g, err = FindGarbage(ctx, store, 2, time.Hour, later)
+			require.NoError(t, err)
+			require.Empty(t, g.Objects)
+		})
+		t.Run("not when a manifest that stays is damaged", func(t *testing.T) {
+			require.NoError(t, store.Delete(ctx, manifestKey(generations[4])))
+			_, err := store.Put(ctx, manifestKey(generations[4]), []byte("{"))
+			require.NoError(t, err)
+			_, err = FindGarbage(ctx, store, 2, time.Hour, later)
+			require.ErrorContains(t, err, "which bitmaps it uses is not known")
+			list, err := List(ctx, store)
+			require.NoError(t, err)
+			require.Contains(t, list[0].Fault, "truncated")
+		})
+	})
+}
+
+func rollBack(t *testing.T, store Store, generation string) {
+	t.Helper()
+	base, err := ReadLiveState(t.Context(), store)
+	require.NoError(t, err)
+	earlier, err := ReadGeneration(t.Context(), store, generation)
+	require.NoError(t, err)
+	p := Publisher{Store: store}
+	done, err := p.Rollback(t.Context(), earlier, base)
+	require.NoError(t, err)
+	require.False(t, done.Unchanged)
+	require.Equal(t, generation, live(t, store).Manifest.Generation)
+}
+
+func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	store := openStore(t, root)
+	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+	for _, folder := range []string{"", "bitmaps", "generations"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, folder, tempPrefix+"123"), []byte("half"), 0o644))
+	}
+	g, err := FindGarbage(t.Context(), store, 1, time.Hour, time.Now())
+	require.NoError(t, err)
+	require.Empty(t, g.Objects, "it may belong to a publish that is under way")
+	g, err = FindGarbage(t.Context(), store, 1, time.Hour, time.Now().Add(2*time.Hour))
+	require.NoError(t, err)
+	require.Len(t, g.Objects, 3)
+	require.NoError(t, g.Remove(t.Context(), store))
+	live(t, store)
+}
+
+// collecting runs a garbage collection that knows nothing of the publish
+// between its upload and its going live.
+type collecting struct {
+	Store
+	collect func()
+}
+
+func (c *collecting) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+	c.collect()
+	return c.Store.ReplaceCurrent(ctx, body, tag)
+}
+
+func TestACollectionBesideAPublishTakesNothingThatIsLive(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, t.TempDir())
+	clock := stepping()
+	old := bitmapOf(1, 2, 3)
+	publish(t, store, clock, []string{"vip"}, old)
+	publish(t, store, clock, []string{"vip"}, bitmapOf(4))
+	between := &collecting{Store: store, collect: func() {
+		require.NoError(t, store.Delete(t.Context(), bitmapKey(old.SHA256())))
+	}}
+	publish(t, between, clock, []string{"vip"}, old)
+	require.Equal(t, old.Bytes(), live(t, store).Bitmaps[0].Bytes())
+}

@@ -1,0 +1,356 @@
+package segments
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func live(t *testing.T, store Store) *Generation {
+	t.Helper()
+	g, err := ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, err)
+	return g
+}
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		clock := stepping()
+		names := []string{"vip", "new", "gone"}
+		base, err := ReadLiveState(t.Context(), store)
+		require.NoError(t, err)
+		require.Equal(t, &LiveState{}, base, "nothing is published")
+		p := Publisher{Store: store, ToolVersion: "test 1", Clock: clock}
+		c := &Candidate{Names: names, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(7), bitmapOf()}}
+		done, err := p.Publish(t.Context(), c, base, "")
+		require.NoError(t, err)
+		require.Len(t, done.Uploaded, 3)
+		require.EqualValues(t, 20+18+8, done.UploadedBytes)
+		require.Equal(t, epoch.Add(time.Second), done.Manifest.CreatedAt)
+		require.Regexp(t, `^20261120T101501Z-[0-9a-f]{8}$`, done.Manifest.Generation)
+		require.Equal(t, Segment{Name: "gone", Key: bitmapKey(bitmapOf().SHA256()), SHA256: bitmapOf().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
+		require.Equal(t, done.Manifest, live(t, store).Manifest)
+
+		t.Run("what is live already changes nothing", func(t *testing.T) {
+			before, tag, err := store.ReadCurrent(t.Context(), "")
+			require.NoError(t, err)
+			base, err := ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			again, err := p.Publish(t.Context(), c, base, "")
+			require.NoError(t, err)
+			require.True(t, again.Unchanged)
+			require.Empty(t, again.Uploaded)
+			after, newTag, err := store.ReadCurrent(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, string(before), string(after))
+			require.Equal(t, tag, newTag)
+			list, err := store.List(t.Context(), generationsPrefix)
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+		})
+		t.Run("only what is new is uploaded", func(t *testing.T) {
+			base, err := ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			c := &Candidate{Names: names, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(7, 8), bitmapOf()}}
+			done, err := p.Publish(t.Context(), c, base, "because")
+			require.NoError(t, err)
+			require.Equal(t, []string{bitmapKey(bitmapOf(7, 8).SHA256())}, done.Uploaded)
+			require.Equal(t, "because", live(t, store).Manifest.Reason)
+		})
+		t.Run("another order is another generation", func(t *testing.T) {
+			base, err := ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			c := &Candidate{Names: []string{"new", "vip", "gone"}, Bitmaps: []*Bitmap{bitmapOf(7, 8), bitmapOf(1, 2), bitmapOf()}}
+			done, err := p.Publish(t.Context(), c, base, "")
+			require.NoError(t, err)
+			require.False(t, done.Unchanged)
+			require.Empty(t, done.Uploaded)
+		})
+	})
+}
+
+func TestTwoPublishersAtOnce(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		for round, published := range []bool{false, true} {
+			base, err := ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			require.Equal(t, published, base.Generation != nil)
+			const publishers = 4
+			faults := make([]error, publishers)
+			done := make([]*Published, publishers)
+			candidates := make([]*Candidate, publishers)
+			var wg sync.WaitGroup
+			for i := range publishers {
+				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(uint32(100*round + i))}}
+				wg.Go(func() {
+					p := Publisher{Store: store, ToolVersion: "test"}
+					done[i], faults[i] = p.Publish(t.Context(), candidates[i], base, "")
+				})
+			}
+			wg.Wait()
+			winner := -1
+			for i, err := range faults {
+				if err == nil {
+					require.Equal(t, -1, winner, "two publishers won")
+					winner = i
+				} else {
+					require.ErrorIs(t, err, ErrLostRace)
+				}
+			}
+			require.GreaterOrEqual(t, winner, 0, "nobody won: %v", faults)
+			g := live(t, store)
+			require.Equal(t, done[winner].Manifest, g.Manifest)
+
+			// Nothing is lost: the losers run again and then are live, with nothing left to upload.
+			loser := (winner + 1) % publishers
+			base, err = ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			p := Publisher{Store: store, ToolVersion: "test"}
+			again, err := p.Publish(t.Context(), candidates[loser], base, "")
+			require.NoError(t, err)
+			require.Empty(t, again.Uploaded)
+			require.Equal(t, candidates[loser].Bitmaps[1].Bytes(), live(t, store).Bitmaps[1].Bytes())
+		}
+	})
+}
+
+// amnesic loses the answer of the first conditional write, as a network does.
+type amnesic struct {
+	Store
+	forgot atomic.Bool
+}
+
+func (a *amnesic) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+	if err := a.Store.ReplaceCurrent(ctx, body, tag); err != nil || a.forgot.Swap(true) {
+		return err
+	}
+	return a.Store.ReplaceCurrent(ctx, body, tag) // what a retry finds
+}
+
+func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		m := publish(t, &amnesic{Store: store}, stepping(), []string{"vip"}, bitmapOf(1))
+		require.Equal(t, m.Generation, live(t, store).Manifest.Generation)
+	})
+}
+
+// Environment of the publisher that is killed.
+const (
+	doomedLocation = "SEGMENTS_TEST_DOOMED_LOCATION"
+	doomedStep     = "SEGMENTS_TEST_DOOMED_STEP" // 2n: before the n-th call to the store, 2n+1: after it; -1: never
+	doomedUsers    = "SEGMENTS_TEST_DOOMED_USERS"
+)
+
+// doomed kills its own process at one of its steps.
+type doomed struct {
+	Store
+	calls atomic.Int64
+	step  int64
+}
+
+func (d *doomed) at(step int64) {
+	if step == d.step {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+func (d *doomed) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	n := d.calls.Add(1) - 1
+	d.at(2 * n)
+	written, err := d.Store.Put(ctx, key, body)
+	d.at(2*n + 1)
+	return written, err
+}
+
+func (d *doomed) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+	n := d.calls.Add(1) - 1
+	d.at(2 * n)
+	err := d.Store.ReplaceCurrent(ctx, body, tag)
+	d.at(2*n + 1)
+	return err
+}
+
+// playDoomedPublisher publishes over what is live, in a process of its own.
+func playDoomedPublisher() int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := func() error {
+		store, err := OpenStore(ctx, os.Getenv(doomedLocation), S3Config{})
+		if err != nil {
+			return err
+		}
+		step, err := strconv.ParseInt(os.Getenv(doomedStep), 10, 64)
+		if err != nil {
+			return err
+		}
+		users, err := strconv.Atoi(os.Getenv(doomedUsers))
+		if err != nil {
+			return err
+		}
+		base, err := ReadLiveState(ctx, store)
+		if err != nil {
+			return err
+		}
+		p := Publisher{Store: &doomed{Store: store, step: step}, ToolVersion: "doomed"}
+		_, err = p.Publish(ctx, doomedCandidate(users), base, "")
+		return err
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func doomedCandidate(users int) *Candidate {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s Set
+	for range users {
+		s.Add(r.Uint32N(300_000_000))
+	}
+	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(3, 4), s.Bitmap()}}
+}
+
+// runDoomed runs the publisher; killed reports whether a signal ended it.
+func runDoomed(t *testing.T, location string, step, users int, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), doomedLocation+"="+location, fmt.Sprintf("%s=%d", doomedStep, step), fmt.Sprintf("%s=%d", doomedUsers, users))
+	cmd.Env = append(cmd.Env, env...)
+	output = &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = output, output
+	require.NoError(t, cmd.Start())
+	return cmd, output
+}
+
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+}
+
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, location string, store Store) {
+		clock := stepping()
+		first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+		target := doomedCandidate(1000)
+		steps, wentLive := 0, 0
+		for ; ; steps++ {
+			require.Less(t, steps, 100)
+			cmd, output := runDoomed(t, location, steps, 1000)
+			err := cmd.Wait()
+			g := live(t, store) // reads and checks everything
+			isNew := sameSegments(g.Manifest.Segments, target.Describe())
+			if !isNew {
+				require.Equal(t, first.Segments, g.Manifest.Segments, "step %d", steps)
+			} else {
+				wentLive++
+			}
+			if err == nil {
+				require.True(t, isNew)
+				break
+			}
+			require.True(t, wasKilled(err), "step %d: %v\n%s", steps, err, output)
+
+			// The next run succeeds.
+			next, output := runDoomed(t, location, -1, 1000)
+			require.NoError(t, next.Wait(), "after step %d:\n%s", steps, output)
+			require.Equal(t, target.Describe(), live(t, store).Manifest.Segments)
+			garbage, err := FindGarbage(t.Context(), store, 1, 0, time.Now().Add(time.Hour))
+			require.NoError(t, err)
+			require.NoError(t, garbage.Remove(t.Context(), store))
+			publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+			garbage, err = FindGarbage(t.Context(), store, 1, 0, time.Now().Add(time.Hour))
+			require.NoError(t, err)
+			require.NoError(t, garbage.Remove(t.Context(), store))
+		}
+		require.GreaterOrEqual(t, steps, 2*(2+1+1), "two bitmaps, the manifest and current.json, before and after each")
+		require.Positive(t, wentLive)
+	})
+}
+
+// killingProxy passes bytes on to the S3 server, and calls kill when the client has sent so many.
+func killingProxy(t *testing.T, limit int64, kill func()) (endpoint string) {
+	t.Helper()
+	server, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { listener.Close() })
+	var sent atomic.Int64
+	var once sync.Once
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			upstream, err := net.Dial("tcp", server.Host)
+			if err != nil {
+				client.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(client, upstream); client.Close() }()
+			go func() {
+				defer upstream.Close()
+				buffer := make([]byte, 32<<10)
+				for {
+					n, err := client.Read(buffer)
+					if err != nil {
+						return
+					}
+					if _, err := upstream.Write(buffer[:n]); err != nil {
+						return
+					}
+					if sent.Add(int64(n)) > limit {
+						once.Do(kill)
+					}
+				}
+			}()
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
+	t.Parallel()
+	location := "s3://" + newBucket(t) + "/prod"
+	store := openStore(t, location)
+	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	const users = 12_000_000 // about 24 MB: several parts
+	for _, limit := range []int64{100 << 10, 9 << 20, 20 << 20} {
+		var cmd atomic.Pointer[exec.Cmd]
+		killed := make(chan struct{})
+		endpoint := killingProxy(t, limit, func() {
+			_ = cmd.Load().Process.Kill()
+			close(killed)
+		})
+		started, output := runDoomed(t, location, -1, users, "AWS_ENDPOINT_URL_S3="+endpoint)
+		cmd.Store(started)
+		require.True(t, wasKilled(started.Wait()), "limit %d: %s", limit, output)
+		<-killed
+		require.Equal(t, first, live(t, store).Manifest)
+	}
+	done, output := runDoomed(t, location, -1, users)
+	require.NoError(t, done.Wait(), output.String())
+	require.Equal(t, doomedCandidate(users).Describe(), live(t, store).Manifest.Segments)
+}

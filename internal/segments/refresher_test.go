@@ -1,0 +1,465 @@
+package segments
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+var epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
+
+// stepping is a clock that advances by a second with each reading, so that
+// every generation of a test has another time in its name.
+func stepping() func() time.Time {
+	var n atomic.Int64
+	return func() time.Time { return epoch.Add(time.Duration(n.Add(1)) * time.Second) }
+}
+
+// publish makes the given segments live, in order of their names' first use.
+func publish(t testing.TB, store Store, clock func() time.Time, names []string, bitmaps ...*Bitmap) *Manifest {
+	t.Helper()
+	base, err := ReadLiveState(t.Context(), store)
+	require.NoError(t, err)
+	p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+	done, err := p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, "")
+	require.NoError(t, err)
+	return done.Manifest
+}
+
+func lookup(s *Snapshot, users ...uint32) []uint8 {
+	codes := make([]uint8, len(users))
+	s.Lookup(users, codes)
+	return codes
+}
+
+func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, location string, store Store) {
+		clock := stepping()
+		source, err := OpenSource(t.Context(), location, S3Config{})
+		require.NoError(t, err)
+		var swapped []string
+		registry := prometheus.NewPedanticRegistry()
+		r := NewRefresher(RefresherConfig{Source: source, CacheDir: t.TempDir(), Clock: clock, Registerer: registry,
+			OnSwap: func(s *Snapshot) { swapped = append(swapped, s.Generation()) }})
+
+		require.ErrorContains(t, r.Load(t.Context()), location, "nothing is published yet")
+		require.Nil(t, r.Current())
+		require.NotEmpty(t, r.Status().Error)
+
+		first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 1<<32-1))
+		require.NoError(t, r.Load(t.Context()))
+		require.Equal(t, first.Generation, r.Current().Generation())
+		require.Equal(t, []string{"vip", "new"}, r.Current().Names())
+		require.Equal(t, []uint8{0, 1, 1, 2, 0, 2}, lookup(r.Current(), 0, 1, 2, 3, 4, 1<<32-1))
+		require.Equal(t, []SegmentSize{{"vip", 2, 20}, {"new", 2, 28}}, r.Current().Segments())
+		status := r.Status()
+		require.Equal(t, OriginSource, status.Origin)
+		require.Empty(t, status.Error)
+		require.Equal(t, first.CreatedAt, status.CreatedAt)
+
+		require.NoError(t, r.refresh(t.Context()))
+		require.Len(t, swapped, 1, "unchanged is no swap")
+
+		second := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2, 3))
+		require.NoError(t, r.refresh(t.Context()))
+		require.Equal(t, []uint8{1, 2, 2}, lookup(r.Current(), 1, 2, 3))
+
+		base, err := ReadLiveState(t.Context(), store)
+		require.NoError(t, err)
+		earlier, err := ReadGeneration(t.Context(), store, first.Generation)
+		require.NoError(t, err)
+		_, err = (&Publisher{Store: store}).Rollback(t.Context(), earlier, base)
+		require.NoError(t, err)
+		require.NoError(t, r.refresh(t.Context()))
+		require.Equal(t, []string{first.Generation, second.Generation, first.Generation}, swapped)
+
+		require.Equal(t, map[string]float64{
+			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
+			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2, "capper_segments_users/vip": 2,
+			"capper_segments_memory_bytes/": float64(r.Current().SizeBytes()),
+		}, metricsOf(t, registry))
+	})
+}
+
+// metricsOf returns all metrics but the age, by name/label.
+func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			label := ""
+			for _, l := range m.GetLabel() {
+				label = l.GetValue()
+			}
+			values[f.GetName()+"/"+label] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	require.Positive(t, values["capper_segments_generation_age_seconds/"])
+	delete(values, "capper_segments_generation_age_seconds/")
+	return values
+}
+
+// plant stores a generation that a publisher would not: spoil changes the
+// manifest and the bytes of the bitmaps, whose keys stay as they are.
+func plant(t *testing.T, store Store, at time.Time, spoil func(m *Manifest, bodies [][]byte)) {
+	t.Helper()
+	ctx := t.Context()
+	bitmaps := []*Bitmap{bitmapOf(10, 11, 12), bitmapOf(20, 21, uint32(at.Unix()))}
+	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: bitmaps}
+	m := newManifest(at, "test", "", c.Describe())
+	bodies := [][]byte{bytes.Clone(bitmaps[0].Bytes()), bytes.Clone(bitmaps[1].Bytes())}
+	name := m.Generation
+	spoil(m, bodies)
+	for i, s := range m.Segments {
+		if strings.Contains(s.Key, "..") {
+			continue // neither store lets anybody go there
+		}
+		require.NoError(t, store.Delete(ctx, s.Key))
+		if bodies[i] != nil {
+			_, err := store.Put(ctx, s.Key, bodies[i])
+			require.NoError(t, err)
+		}
+	}
+	_, err := store.Put(ctx, manifestKey(name), m.encode())
+	require.NoError(t, err)
+	makeLive(t, store, encodePointer(name))
+}
+
+func makeLive(t *testing.T, store Store, body []byte) {
+	t.Helper()
+	_, tag, err := store.ReadCurrent(t.Context(), "")
+	require.NoError(t, err)
+	require.NoError(t, store.ReplaceCurrent(t.Context(), body, tag))
+}
+
+// relabel makes the manifest agree with the bytes in size and hash, so that only deeper checks can find the fault.
+func relabel(m *Manifest, bodies [][]byte, i int) {
+	s := &m.Segments[i]
+	s.SHA256 = hash(bodies[i])
+	s.Key, s.SizeBytes = bitmapKey(s.SHA256), int64(len(bodies[i]))
+}
+
+func number(n uint32) *uint32 { return &n }
+
+var faults = []struct {
+	name  string
+	spoil func(m *Manifest, bodies [][]byte)
+	want  string
+}{
+	{"a flipped bit", func(_ *Manifest, b [][]byte) { b[1][len(b[1])-1] ^= 1 }, `segment "new": checksum mismatch`},
+	{"a flipped bit that the manifest vouches for", func(m *Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) }, `segment "vip": ids from 10 to 99`},
+	{"truncated", func(_ *Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2] }, "the manifest says"},
+	{"truncated, vouched for", func(m *Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) }, "truncated"},
+	{"bytes after the end", func(_ *Manifest, b [][]byte) { b[1] = append(b[1], 0) }, `segment "new": `},
+	{"bytes after the end, vouched for", func(m *Manifest, b [][]byte) { b[1] = append(b[1], 0); relabel(m, b, 1) }, "1 bytes after the end"},
+	{"swapped", func(_ *Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
+	{"swapped, vouched for", func(m *Manifest, b [][]byte) { b[0] = bitmapOf(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
+	{"missing bitmap", func(_ *Manifest, b [][]byte) { b[0] = nil }, "not found"},
+	{"empty bitmap object", func(_ *Manifest, b [][]byte) { b[0] = []byte{} }, "the manifest says"},
+	{"not a bitmap", func(m *Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) }, "not a portable 32-bit roaring bitmap"},
+	{"size that lies", func(m *Manifest, _ [][]byte) { m.Segments[1].SizeBytes += 8 }, "the manifest says"},
+	{"size of terabytes", func(m *Manifest, _ [][]byte) { m.Segments[1].SizeBytes = 1 << 50 }, "size_bytes 1125899906842624"},
+	{"hash that lies", func(m *Manifest, b [][]byte) {
+		m.Segments[1].SHA256 = strings.Repeat("a", 64)
+		m.Segments[1].Key = bitmapKey(m.Segments[1].SHA256)
+	}, "checksum mismatch"},
+	{"hash that is none", func(m *Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
+	{"key elsewhere", func(m *Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
+	{"cardinality that lies", func(m *Manifest, _ [][]byte) { m.Segments[1].Cardinality++ }, "cardinality 3, the manifest says 4"},
+	{"cardinality 0", func(m *Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
+	{"bounds that lie", func(m *Manifest, _ [][]byte) { m.Segments[0].Max = number(13) }, "ids from 10 to 12, the manifest says 10 to 13"},
+	{"no bounds", func(m *Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
+	{"unknown format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 2 }, "format_version 2, this program reads 1"},
+	{"no format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
+	{"manifest of another generation", func(m *Manifest, _ [][]byte) { m.Generation = "20200101T000000Z-00000000" }, "it is the manifest of"},
+	{"no segments", func(m *Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
+	{"segment twice", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
+	{"segment without name", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
+	{"no time", func(m *Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
+}
+
+func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		clock := stepping()
+		good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		var log bytes.Buffer
+		r := NewRefresher(RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, r.Load(t.Context()))
+		stays := func(t *testing.T, want string) {
+			t.Helper()
+			log.Reset()
+			require.ErrorContains(t, r.refresh(t.Context()), want)
+			require.Equal(t, good.Generation, r.Current().Generation())
+			require.Equal(t, []uint8{1, 1, 2, 2, 0}, lookup(r.Current(), 1, 2, 3, 4, 10))
+			status := r.Status()
+			require.Contains(t, status.Error, want)
+			require.False(t, status.ErrorAt.IsZero())
+			require.Equal(t, good.Generation, status.Generation)
+			require.Contains(t, log.String(), "level=ERROR")
+		}
+		for i, f := range faults {
+			t.Run(f.name, func(t *testing.T) {
+				plant(t, store, epoch.Add(time.Duration(i+1)*time.Hour), f.spoil)
+				stays(t, f.want)
+			})
+		}
+		for body, want := range map[string]string{
+			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
+			`{"format_version":1,"generation":""}`:                            `generation ""`,
+			`{"format_version":1,"generation":"../../../etc/passwd"}`:         "is not a generation's name",
+			`{"format_version":2,"generation":"20261120T101500Z-0a1b2c3d"}`:   "format_version 2",
+			`{"format_version":1,"generation":"20261120T101500Z-0a1b2c3d"}`:   "0a1b2c3d.json: not found",
+			`{"format_version":1,"generation":"20261120T101500Z-0a1b2c3d"}{}`: "data after the document",
+		} {
+			makeLive(t, store, []byte(body))
+			stays(t, want)
+		}
+		require.NoError(t, store.Delete(t.Context(), currentKey))
+		stays(t, "not found")
+
+		next := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(5), bitmapOf(6))
+		require.NoError(t, r.refresh(t.Context()))
+		require.Equal(t, next.Generation, r.Current().Generation())
+		require.Empty(t, r.Status().Error)
+		require.True(t, r.Status().ErrorAt.IsZero())
+	})
+}
+
+func TestManifestsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	c := &Candidate{Names: []string{"a"}, Bitmaps: []*Bitmap{bitmapOf(1)}}
+	m := newManifest(epoch, "test", "because", c.Describe())
+	raw := m.encode()
+	back, err := parseManifest(m.Generation, raw)
+	require.NoError(t, err)
+	require.Equal(t, m, back)
+	for n := range raw[:len(raw)-2] {
+		_, err := parseManifest(m.Generation, raw[:n])
+		require.Error(t, err, "cut off after %d bytes", n)
+	}
+	var later map[string]any
+	require.NoError(t, json.Unmarshal(raw, &later))
+	later["added_by_a_later_tool"] = 1
+	raw, err = json.Marshal(later)
+	require.NoError(t, err)
+	_, err = parseManifest(m.Generation, raw)
+	require.NoError(t, err, "fields that this version does not know are no fault")
+}
+
+// failing is a source that can be made to fail.
+type failing struct {
+	Source
+	broken atomic.Bool
+	reads  atomic.Int64 // other than of current.json
+	looks  atomic.Int64 // at current.json
+}
+
+var errDown = errors.New("connection refused")
+
+func (f *failing) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
+	f.looks.Add(1)
+	if f.broken.Load() {
+		return nil, "", errDown
+	}
+	return f.Source.ReadCurrent(ctx, tag)
+}
+
+func (f *failing) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	f.reads.Add(1)
+	if f.broken.Load() {
+		return nil, errDown
+	}
+	return f.Source.Read(ctx, key, limit)
+}
+
+func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
+	t.Parallel()
+	clock := stepping()
+	store := openStore(t, t.TempDir())
+	cacheDir := t.TempDir()
+	first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	src := &failing{Source: store}
+	newOne := func() *Refresher { return NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock}) }
+	require.NoError(t, newOne().Load(t.Context()))
+
+	src.broken.Store(true)
+	r := newOne()
+	require.NoError(t, r.Load(t.Context()))
+	require.Equal(t, first.Generation, r.Current().Generation())
+	require.Equal(t, []uint8{1, 1, 2, 0}, lookup(r.Current(), 1, 2, 3, 4))
+	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Contains(t, r.Status().Error, "connection refused")
+
+	src.broken.Store(false)
+	src.reads.Store(0)
+	require.NoError(t, r.refresh(t.Context()))
+	require.Equal(t, OriginSource, r.Status().Origin, "the source has confirmed it")
+	require.Empty(t, r.Status().Error)
+	require.Zero(t, src.reads.Load(), "the generation is in memory, nothing is downloaded")
+
+	publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+	src.reads.Store(0)
+	require.NoError(t, r.refresh(t.Context()))
+	require.EqualValues(t, 2, src.reads.Load(), "the manifest and the one bitmap that changed")
+	bitmaps, err := filepath.Glob(filepath.Join(cacheDir, "*", "bitmaps", "*"))
+	require.NoError(t, err)
+	require.Len(t, bitmaps, 2, "the cache holds one generation")
+
+	t.Run("without a cache", func(t *testing.T) {
+		src.broken.Store(true)
+		err := NewRefresher(RefresherConfig{Source: src}).Load(t.Context())
+		require.ErrorContains(t, err, "connection refused")
+		require.ErrorContains(t, err, "no cache directory is configured")
+	})
+	t.Run("the cache of another location is not used", func(t *testing.T) {
+		other := openStore(t, t.TempDir())
+		require.Error(t, NewRefresher(RefresherConfig{Source: other, CacheDir: cacheDir}).Load(t.Context()))
+	})
+	t.Run("damaged cache", func(t *testing.T) {
+		for _, path := range bitmaps {
+			require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte{7}, 20), 0o644))
+		}
+		src.broken.Store(true)
+		require.ErrorContains(t, newOne().Load(t.Context()), "from the cache")
+		src.broken.Store(false)
+		require.NoError(t, newOne().Load(t.Context()), "what is damaged there is read from the source")
+		src.broken.Store(true)
+		require.NoError(t, newOne().Load(t.Context()), "and the cache is whole again")
+	})
+}
+
+func TestStartsFromTheCacheWhileS3IsDown(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	endpoint := "http://" + listener.Addr().String()
+	require.NoError(t, listener.Close()) // nobody answers there
+	location := "s3://segments/prod"
+	src, err := OpenSource(t.Context(), location, S3Config{Endpoint: endpoint})
+	require.NoError(t, err)
+	cacheDir := t.TempDir()
+	config := RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 20 * time.Second}
+	require.ErrorContains(t, NewRefresher(config).Load(t.Context()), "connection refused")
+
+	g := &Generation{Manifest: newManifest(epoch, "test", "", []Segment{describe("vip", bitmapOf(1))}), Bitmaps: []*Bitmap{bitmapOf(1)}}
+	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
+	r := NewRefresher(config)
+	require.NoError(t, r.Load(t.Context()))
+	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Equal(t, g.Manifest.Generation, r.Current().Generation())
+}
+
+func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		clock := stepping()
+		publish(t, store, clock, []string{"vip"}, bitmapOf(1, 2))
+		src := &failing{Source: store}
+		r := NewRefresher(RefresherConfig{Source: src})
+		require.NoError(t, r.Load(t.Context()))
+		src.looks.Store(0)
+		src.reads.Store(0)
+		for range 5 {
+			require.NoError(t, r.refresh(t.Context()))
+		}
+		require.EqualValues(t, 5, src.looks.Load())
+		require.Zero(t, src.reads.Load())
+	})
+}
+
+// Every generation puts each user into the segment whose code says which
+// generation it is: a lookup that saw two generations would show it.
+func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
+	t.Parallel()
+	clock := stepping()
+	store := openStore(t, t.TempDir())
+	var users []uint32
+	for i := range uint32(20_000) {
+		users = append(users, i*97)
+	}
+	names := []string{"a", "b", "c"}
+	all := bitmapOf(users...)
+	generation := func(i int) []*Bitmap {
+		bitmaps := []*Bitmap{bitmapOf(), bitmapOf(), bitmapOf()}
+		bitmaps[i%3] = all
+		return bitmaps
+	}
+	expected := sync.Map{} // generation → code
+	expect := func(m *Manifest, i int) { expected.Store(m.Generation, uint8(i%3+1)) }
+	expect(publish(t, store, clock, names, generation(0)...), 0)
+	r := NewRefresher(RefresherConfig{Source: store, Interval: time.Millisecond, CacheDir: t.TempDir()})
+	require.NoError(t, r.Load(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { r.Run(ctx) })
+	var swaps atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			codes := make([]uint8, len(users))
+			last := ""
+			for ctx.Err() == nil {
+				s := r.Current()
+				s.Lookup(users, codes)
+				want, ok := expected.Load(s.Generation())
+				for i, code := range codes {
+					if !ok || code != want {
+						t.Errorf("generation %s: user %d has code %d, not %v", s.Generation(), users[i], code, want)
+						cancel()
+						return
+					}
+				}
+				if s.Generation() != last {
+					last = s.Generation()
+					swaps.Add(1)
+				}
+			}
+		})
+	}
+	for i := 1; i < 30 && ctx.Err() == nil; i++ {
+		c := &Candidate{Names: names, Bitmaps: generation(i)}
+		base, err := ReadLiveState(ctx, store)
+		require.NoError(t, err)
+		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+		p.Store = &notingStore{Store: store, note: func(m *Manifest) { expect(m, i) }}
+		done, err := p.Publish(ctx, c, base, "")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return r.Current().Generation() == done.Manifest.Generation }, 10*time.Second, time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+	require.Greater(t, swaps.Load(), int64(10))
+}
+
+// notingStore notes a manifest before anybody can see it.
+type notingStore struct {
+	Store
+	note func(*Manifest)
+}
+
+func (s *notingStore) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	if name, ok := strings.CutPrefix(key, generationsPrefix); ok {
+		m, err := parseManifest(strings.TrimSuffix(name, generationSuffix), body)
+		if err != nil {
+			return false, err
+		}
+		s.note(m)
+	}
+	return s.Store.Put(ctx, key, body)
+}
