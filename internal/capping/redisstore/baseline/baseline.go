@@ -1,0 +1,66 @@
+// Package baseline is the usual design of a sliding log, for comparisons in
+// tests and benchmarks only: one sorted set per user, one script call per
+// user, all of them through the library's cluster pipeline, no tokens, no
+// replicas asked. It understands rolling rules of all channels.
+package baseline
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping"
+)
+
+// Source is the script.
+//
+//go:embed baseline.lua
+var Source string
+
+// Client decides sends the usual way. It is safe for concurrent use.
+type Client struct {
+	redis redis.UniversalClient
+	clock func() time.Time
+	sha   string
+}
+
+// New loads the script and returns a client over r, which the caller closes.
+func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time) (*Client, error) {
+	sha, err := r.ScriptLoad(ctx, Source).Result()
+	return &Client{r, clock, sha}, err
+}
+
+// Key is the key of a user.
+func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
+
+// Filter is capping.Recorder's. A user whose call failed is Unavailable.
+func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	now := int64(capping.InstantOf(c.clock()))
+	pipe := c.redis.Pipeline()
+	cmds := make([]*redis.Cmd, len(b.Users))
+	nonces := make([]byte, 6*len(b.Users))
+	_, _ = rand.Read(nonces)
+	for i, user := range b.Users {
+		member := string(b.Token[:]) + string(nonces[6*i:6*i+6])
+		args := []any{now, member, b.Retention.Milliseconds()}
+		for _, rule := range b.Rules[b.Groups[i]] {
+			args = append(args, rule.Max, rule.Hold)
+		}
+		cmds[i] = pipe.EvalSha(ctx, c.sha, []string{Key(user)}, args...)
+	}
+	_, err := pipe.Exec(ctx)
+	for i, cmd := range cmds {
+		switch n, err := cmd.Int(); {
+		case err != nil:
+		case n == 1:
+			verdicts[i].Outcome = capping.Allowed
+		default:
+			verdicts[i].Outcome = capping.Denied
+		}
+	}
+	return err
+}

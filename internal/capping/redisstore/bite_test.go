@@ -1,0 +1,81 @@
+package redisstore
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/baseline"
+)
+
+// The storms would find what they look for: against the usual design on the
+// library's own pipeline they do.
+func TestStormsBiteTheUsualDesign(t *testing.T) {
+	t.Parallel()
+	f := newField(t, nil)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: f.cluster.Addrs, ReadTimeout: 300 * time.Millisecond, ContextTimeoutEnabled: true, DisableIdentity: true,
+	})
+	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
+	client, err := baseline.New(t.Context(), cluster, time.Now)
+	require.NoError(t, err)
+	for _, admin := range f.admins { // replicas too, for when they are promoted
+		require.NoError(t, admin.ScriptLoad(t.Context(), baseline.Source).Err())
+	}
+	for i, b := range breakages {
+		if b.name != "a stalled node" && b.name != "SIGSTOP longer than the node time-out" {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			f := *f
+			f.TB = t
+			f.heal()
+			s := newStorm(capping.UserID(i+1)*100_000_000, client)
+			s.begin(uint64(i))
+			linger(300 * time.Millisecond)
+			b.inflict(&f, f.shards()[0])
+			f.heal()
+			linger(300 * time.Millisecond)
+			s.end()
+			s.settle(t)
+			found := s.judge(f.sortedSets(s))
+			t.Logf("%v: %+v", s.tally, found)
+			require.NotZero(t, found.doubled)
+			require.NotZero(t, found.total())
+		})
+	}
+}
+
+// sortedSets reads the usual design's logs.
+func (f *field) sortedSets(s *storm) map[capping.UserID]map[string]int {
+	f.Helper()
+	names := map[capping.Token]string{}
+	for _, a := range s.answers {
+		names[capping.TokenOf(a.message)] = a.message
+	}
+	logs := map[capping.UserID]map[string]int{}
+	for _, shard := range f.shards() {
+		client := f.admins[shard.master]
+		scan := client.ScanType(f.Context(), 0, "fc:*", 1000, "zset").Iterator()
+		for scan.Next(f.Context()) {
+			members, err := client.ZRange(f.Context(), scan.Val(), 0, -1).Result()
+			require.NoError(f, err)
+			user, err := strconv.ParseUint(strings.TrimPrefix(scan.Val(), "fc:"), 10, 32)
+			require.NoError(f, err)
+			log := map[string]int{}
+			for _, member := range members {
+				if name, ok := names[capping.Token([]byte(member[:6]))]; ok {
+					log[name]++
+				}
+			}
+			logs[capping.UserID(user)] = log
+		}
+		require.NoError(f, scan.Err())
+	}
+	return logs
+}
