@@ -130,8 +130,8 @@ func flaky(breaks func() bool) func(http.Handler) http.Handler {
 func TestRetriesCountNothingTwice(t *testing.T) {
 	t.Parallel()
 	url := newCapper(t, flaky(func() bool { return rand.N(3) == 0 }))
-	c := newClient(t, client.Config{URL: url, Attempts: 30, BatchIDs: 100, Parallel: 8, MaxBackoff: 5 * time.Millisecond})
-	users := make([]uint32, 5000)
+	c := newClient(t, client.Config{URL: url, Attempts: 30, BatchIDs: 50, Parallel: 8, MaxBackoff: 5 * time.Millisecond})
+	users := make([]uint32, 2000)
 	for i := range users {
 		users[i] = uint32(i)
 	}
@@ -142,7 +142,7 @@ func TestRetriesCountNothingTwice(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ElementsMatch(t, users, allowed)
-	for _, user := range []uint32{0, 99, 100, 2500, 4999} {
+	for _, user := range []uint32{0, 49, 50, 1250, 1999} {
 		explanation, err := c.Explain(t.Context(), user)
 		require.NoError(t, err)
 		require.Len(t, explanation.Sends, 1)
@@ -152,9 +152,9 @@ func TestRetriesCountNothingTwice(t *testing.T) {
 func TestFilterAllSplitsBitmaps(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
-	c := newClient(t, client.Config{URL: newCapper(t, counting(&calls)), BatchBitmap: 100_000})
+	c := newClient(t, client.Config{URL: newCapper(t, counting(&calls)), BatchBitmap: 70_000})
 	audience := roaring.New()
-	audience.AddRange(500_000, 1_200_000)
+	audience.AddRange(960_000, 1_060_000)
 	audience.Add(4294967295)
 	before := audience.Clone()
 	var mu sync.Mutex
@@ -165,7 +165,7 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 		return c.FilterAll(t.Context(), &client.FilterRequest{MessageID: id, Bitmap: audience}, func(batch *client.FilterRequest, r *client.FilterResult) error {
 			require.True(t, mu.TryLock(), "each is called by one goroutine at a time")
 			defer mu.Unlock()
-			require.LessOrEqual(t, int(batch.Bitmap.GetCardinality()), 100_000)
+			require.LessOrEqual(t, int(batch.Bitmap.GetCardinality()), 70_000)
 			allowed.Or(r.AllowedBitmap)
 			total.Add(&r.Summary)
 			return nil
@@ -174,19 +174,19 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 	require.NoError(t, blast("m1"))
 	require.True(t, allowed.Equals(audience))
 	require.True(t, audience.Equals(before), "the audience is not changed")
-	require.Greater(t, calls.Load(), int64(7))
-	require.Equal(t, 700_001, total.Requested)
+	require.EqualValues(t, 3, calls.Load())
+	require.Equal(t, 100_001, total.Requested)
 	require.NoError(t, blast("m2"))
-	require.Equal(t, 100_000, total.Allowed, "active users have two sends a day")
-	require.Equal(t, map[string]int{"daily": 600_001}, total.Denied)
-	require.Equal(t, client.SegmentSummary{Requested: 500_000}, total.Segments["new"])
+	require.Equal(t, 30_000, total.Allowed, "active users have two sends a day")
+	require.Equal(t, map[string]int{"daily": 70_001}, total.Denied)
+	require.Equal(t, client.SegmentSummary{Requested: 40_000}, total.Segments["new"])
 
 	released := 0
 	require.NoError(t, c.ReleaseAll(t.Context(), &client.ReleaseRequest{MessageID: "m1", Bitmap: audience}, func(r *client.ReleaseResult) error {
 		released += r.Summary.Released
 		return nil
 	}))
-	require.Equal(t, 700_001, released)
+	require.Equal(t, 100_001, released)
 }
 
 func TestFilterAllStopsAtAnError(t *testing.T) {
@@ -271,11 +271,11 @@ func TestSplitBitmap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		audience := roaring.New()
-		for range rapid.IntRange(0, 8).Draw(t, "parts") {
+		for range rapid.IntRange(0, 4).Draw(t, "parts") {
 			start := uint64(rapid.Uint32().Draw(t, "start"))
 			audience.AddRange(start, min(start+rapid.Uint64Range(1, 300_000).Draw(t, "n"), 1<<32))
 		}
-		size := rapid.IntRange(1000, 200_000).Draw(t, "size")
+		size := rapid.IntRange(20_000, 200_000).Draw(t, "size")
 		whole, last := roaring.New(), int64(-1)
 		client.SplitBitmap(audience, size, func(part *roaring.Bitmap) bool {
 			require.False(t, part.IsEmpty())

@@ -216,7 +216,7 @@ func requireSame(t *testing.T, ids, bitmaps *filtered) {
 
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := newService(t, func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
 	users := span(1_000_000, 1_100_000)
 	require.Len(t, s.filter(fields{"message_id": "m1", "user_ids": users}).Allowed, 100_000)
 	tooMany := s.post("/v1/filter", fields{"message_id": "m1", "user_ids": append(users, 1)})
@@ -262,7 +262,7 @@ func TestTwoServersOverOneStoreShareLimits(t *testing.T) {
 
 func TestUsersMetric(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(*server.Config) {})
+	s := newService(t)
 	s.filter(`{"message_id": "m1", "user_ids": [7, 300, 301, 999]}`)
 	s.filter(`{"message_id": "m1", "user_ids": [7]}`)
 	s.filter(`{"record": false, "user_ids": [7]}`)
