@@ -1,0 +1,177 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/server"
+)
+
+// nothing is a store that grants at once: what a call costs over it is what
+// the service costs above the store.
+type nothing struct{ capping.Store }
+
+func (nothing) Filter(_ context.Context, _ *capping.Batch, verdicts []capping.Verdict) error {
+	for i := range verdicts {
+		verdicts[i].Outcome = capping.Allowed
+	}
+	return nil
+}
+
+// cpu is the processor time that this process has used.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// serveFor serves h with the time-outs of the service.
+func (s *service) serveFor(b *testing.B, h http.Handler) (addr string) {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	srv := s.server.HTTPServer(h, nil)
+	go func() { _ = server.Serve(srv, l) }()
+	b.Cleanup(func() { require.NoError(b, srv.Close()) })
+	return l.Addr().String()
+}
+
+// send has another process send the load, and returns what came of it and the
+// processor time of this one.
+func send(b *testing.B, l load) (loaded, time.Duration) {
+	b.Helper()
+	command := exec.CommandContext(b.Context(), os.Args[0])
+	command.Env = append(os.Environ(), loadVariable+"="+l.text())
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	require.NoError(b, err)
+	output, err := command.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, command.Start())
+	reader := bufio.NewReader(output)
+	ready, err := reader.ReadString('\n')
+	require.NoError(b, err)
+	require.Equal(b, "ready\n", ready)
+	b.ResetTimer()
+	before := cpu(b)
+	_, err = io.WriteString(input, "go\n")
+	require.NoError(b, err)
+	said, err := reader.ReadBytes('\n')
+	used := cpu(b) - before
+	b.StopTimer()
+	require.NoError(b, err)
+	require.NoError(b, command.Wait())
+	var result loaded
+	require.NoError(b, json.Unmarshal(said, &result), "%s", said)
+	return result, used
+}
+
+func newBenchService(b *testing.B, store capping.Store) *service {
+	b.Helper()
+	return newServiceOver(b, store, &testClock{now: startOfTest}, func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+}
+
+var batches = []struct {
+	name  string
+	users int
+	bits  bool
+}{{"json-10k", 10_000, false}, {"bitmap-1M", 1_000_000, true}}
+
+// BenchmarkAboveStore is the service's processor time per user, from the
+// socket to the store and back, over a store that costs nothing.
+func BenchmarkAboveStore(b *testing.B) {
+	for _, batch := range batches {
+		b.Run(batch.name, func(b *testing.B) {
+			s := newBenchService(b, nothing{openStore(b, time.Now)})
+			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+			result, used := send(b, l)
+			users := float64(b.N * batch.users)
+			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
+			b.ReportMetric(users/result.Seconds, "users/s")
+		})
+	}
+}
+
+// BenchmarkEmbedded is the same over the embedded store, beside calls of the
+// domain without HTTP. Every send is durable.
+func BenchmarkEmbedded(b *testing.B) {
+	for _, batch := range batches {
+		l := load{Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Conns: 1}
+		b.Run(batch.name+"/http", func(b *testing.B) {
+			s := newBenchService(b, openStore(b, time.Now))
+			l.Addr, l.Requests = s.serveFor(b, s.server.Public()), b.N
+			result, used := send(b, l)
+			users := float64(b.N * batch.users)
+			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
+			b.ReportMetric(users/result.Seconds, "users/s")
+		})
+		b.Run(batch.name+"/store", func(b *testing.B) {
+			s := newBenchService(b, openStore(b, time.Now))
+			sends := make([]*capping.Send, l.different(b.N))
+			for n := range sends {
+				sends[n] = &capping.Send{MessageID: fmt.Sprint("load-", n), Users: make([]uint32, l.Users)}
+				for i := range sends[n].Users {
+					sends[n].Users[i] = l.user(n, i)
+				}
+			}
+			b.ResetTimer()
+			before := cpu(b)
+			for n := range b.N {
+				s.capper.Filter(context.Background(), sends[n%len(sends)])
+			}
+			users := float64(b.N * batch.users)
+			b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/users, "cpu-ns/user")
+			b.ReportMetric(users/b.Elapsed().Seconds(), "users/s")
+		})
+	}
+}
+
+// BenchmarkLatency is the time of small calls under concurrent load, beside a
+// bare echo handler that reads and discards the same bodies.
+func BenchmarkLatency(b *testing.B) {
+	for _, users := range []int{1, 1000} {
+		for _, kind := range []string{"echo", "above-store", "embedded"} {
+			b.Run(fmt.Sprintf("users-%d/%s", users, kind), func(b *testing.B) {
+				store := openStore(b, time.Now)
+				if kind != "embedded" {
+					store = nothing{store}
+				}
+				s := newBenchService(b, store)
+				handler := s.server.Public()
+				if kind == "echo" {
+					handler = bareEcho()
+				}
+				result, used := send(b, load{Addr: s.serveFor(b, handler), Path: "/v1/filter", Users: users, Requests: b.N, Conns: 16})
+				b.ReportMetric(float64(result.P50.Microseconds()), "p50-µs")
+				b.ReportMetric(float64(result.P99.Microseconds()), "p99-µs")
+				b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/call")
+			})
+		}
+	}
+}
+
+func bareEcho() http.Handler {
+	e := echo.New()
+	e.POST("/v1/filter", func(c echo.Context) error {
+		if _, err := io.Copy(io.Discard, c.Request().Body); err != nil {
+			return err
+		}
+		return c.JSONBlob(http.StatusOK, []byte(`{}`))
+	})
+	return e
+}
