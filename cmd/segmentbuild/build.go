@@ -17,13 +17,13 @@ type buildCommand struct {
 	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment and --table."`
 	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"A segment and a file of its ids; again for more files, which may be patterns, s3:// objects or - for standard input. The order is the order of precedence."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
-	Precedence []string `placeholder:"NAME,…" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error."`
+	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error."`
 
-	Format        ingest.Format `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
+	Format        ingest.Format `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" placeholder:"FORMAT" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
 	IDColumn      string        `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 	SegmentColumn string        `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
 	Delimiter     string        `placeholder:"C" help:"Delimiter of the columns, one byte."`
-	Header        ingest.Header `enum:",yes,no" default:"" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when its id column's name ends in \"id\" or a column is asked for by name."`
+	Header        ingest.Header `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when its id column's name ends in \"id\" or a column is asked for by name."`
 	MaxBadRows    int64         `name:"max-bad-rows" placeholder:"N" help:"Leave out up to N bad rows, and count them."`
 
 	MaxChange percentage `name:"max-change" default:"20%" help:"Refuse when more of a segment's users come and go than this."`

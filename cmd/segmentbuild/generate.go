@@ -19,7 +19,7 @@ import (
 type generateCommand struct {
 	Users    uint32   `required:"" help:"Number of users; their ids begin at --first."`
 	First    uint32   `default:"1" help:"The lowest id."`
-	Segments []string `required:"" placeholder:"NAME=PERCENT,…" help:"Segments with their share of the users; the rest are in none."`
+	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Segments with their share of the users; the rest are in none."`
 	Layout   string   `enum:"random,contiguous" default:"random" help:"random: every user's segment is drawn; contiguous: each segment is one range of ids."`
 	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"One file per segment: text, csv (user_id,segment), parquet (user_id) in scattered order, or roaring."`
 	Seed     uint64   `default:"1" help:"Another seed, other segments."`

@@ -144,9 +144,14 @@ func TestEveryDamagedBitmapIsRefused(t *testing.T) {
 // FuzzReadBitmap: what is accepted is what the library accepts as valid, and
 // means the same set; encoding it again is the canonical form of that set.
 func FuzzReadBitmap(f *testing.F) {
-	for seed := range uint64(6) {
-		f.Add(bitmapOf(sample(seed)...).Bytes())
+	var runs Set
+	for i := range uint32(3000) {
+		runs.Add(i + i/100*7)
 	}
+	f.Add(runs.Bitmap().Bytes())
+	f.Add(bitmapOf(1, 70_000, 1<<20, 1<<30, 1<<31, 1<<32-1).Bytes())
+	f.Add(span(5, 4105).Bytes())
+	f.Add(append(bitmapOf(1).Bytes(), 0))
 	f.Add(bitmapOf().Bytes())
 	f.Add(bitmapOf(1, 2, 3).Bytes())
 	f.Add([]byte{0x3b, 0x30, 0, 0, 1, 0, 0, 2, 0, 1, 0, 5, 0, 2, 0})

@@ -78,7 +78,7 @@ func (w *words) next(at int, flip uint64) int {
 // assemble serializes the containers, which must be in order of their keys,
 // and returns the bitmap that aliases the new bytes.
 func assemble(list []container) *Bitmap {
-	raw := appendHeader(nil, list)
+	raw := header(list)
 	for i := range list {
 		start := len(raw)
 		raw = append(raw, list[i].data...)
@@ -87,14 +87,15 @@ func assemble(list []container) *Bitmap {
 	return newBitmap(raw, list)
 }
 
-func appendHeader(raw []byte, list []container) []byte {
+// header returns cookie, run flags, descriptors and offsets, with room for the containers.
+func header(list []container) []byte {
 	hasRuns := false
 	size := 8 + maxContainers/8
 	for i := range list {
 		hasRuns = hasRuns || list[i].kind == runKind
 		size += descriptorBytes + 4 + len(list[i].data)
 	}
-	raw = make([]byte, 0, size)
+	raw := make([]byte, 0, size)
 	if hasRuns {
 		raw = binary.LittleEndian.AppendUint32(raw, cookieRun|uint32(len(list)-1)<<16)
 		flags := make([]byte, (len(list)+7)/8)

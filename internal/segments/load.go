@@ -26,7 +26,7 @@ func readLive(ctx context.Context, src Source, tag string) (name, newTag string,
 // ReadManifest reads and checks the manifest of a generation.
 func ReadManifest(ctx context.Context, src Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
-		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500Z-0a1b2c3d)", generation)
+		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)", generation)
 	}
 	raw, err := src.Read(ctx, manifestKey(generation), maxDocumentBytes)
 	if err != nil {

@@ -64,7 +64,7 @@ type pointer struct {
 }
 
 var (
-	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$`)
+	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{8}$`)
 	segmentRule    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
@@ -90,8 +90,8 @@ func describe(name string, b *Bitmap) Segment {
 // newManifest names the generation by its time and content, so names sort by
 // time and two publishers of different content never share one.
 func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
-	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Second), ToolVersion: tool, Reason: reason, Segments: list}
-	m.Generation = m.CreatedAt.Format("20060102T150405Z") + "-" + hash(m.encode())[:8]
+	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Millisecond), ToolVersion: tool, Reason: reason, Segments: list}
+	m.Generation = m.CreatedAt.Format("20060102T150405.000Z") + "-" + hash(m.encode())[:8]
 	return m
 }
 

@@ -43,7 +43,7 @@ func TestPublish(t *testing.T) {
 		require.Len(t, done.Uploaded, 3)
 		require.EqualValues(t, 20+18+8, done.UploadedBytes)
 		require.Equal(t, epoch.Add(time.Second), done.Manifest.CreatedAt)
-		require.Regexp(t, `^20261120T101501Z-[0-9a-f]{8}$`, done.Manifest.Generation)
+		require.Regexp(t, `^20261120T101501\.000Z-[0-9a-f]{8}$`, done.Manifest.Generation)
 		require.Equal(t, Segment{Name: "gone", Key: bitmapKey(bitmapOf().SHA256()), SHA256: bitmapOf().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
 		require.Equal(t, done.Manifest, live(t, store).Manifest)
 

@@ -187,7 +187,7 @@ var faults = []struct {
 	{"no bounds", func(m *Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
 	{"unknown format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 2 }, "format_version 2, this program reads 1"},
 	{"no format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
-	{"manifest of another generation", func(m *Manifest, _ [][]byte) { m.Generation = "20200101T000000Z-00000000" }, "it is the manifest of"},
+	{"manifest of another generation", func(m *Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" }, "it is the manifest of"},
 	{"no segments", func(m *Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
 	{"segment twice", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
 	{"segment without name", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
@@ -224,9 +224,9 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
 			`{"format_version":1,"generation":""}`:                            `generation ""`,
 			`{"format_version":1,"generation":"../../../etc/passwd"}`:         "is not a generation's name",
-			`{"format_version":2,"generation":"20261120T101500Z-0a1b2c3d"}`:   "format_version 2",
-			`{"format_version":1,"generation":"20261120T101500Z-0a1b2c3d"}`:   "0a1b2c3d.json: not found",
-			`{"format_version":1,"generation":"20261120T101500Z-0a1b2c3d"}{}`: "data after the document",
+			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:   "format_version 2",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:   "0a1b2c3d.json: not found",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`: "data after the document",
 		} {
 			makeLive(t, store, []byte(body))
 			stays(t, want)

@@ -92,7 +92,11 @@ func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
 		}
 	}
 	if len(k.plan.Segments) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(k.rows)) {
+		names := k.plan.Order
+		if len(names) == 0 {
+			names = slices.Sorted(maps.Keys(k.rows))
+		}
+		for _, name := range names {
 			k.plan.Segments = append(k.plan.Segments, Recipe{Name: name})
 		}
 		if err := k.plan.check(); err != nil {
@@ -117,10 +121,7 @@ func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
 // known lists the names that a table may hold; nil when the plan leaves them open.
 func (k *kitchen) known() []string {
 	if len(k.plan.Segments) == 0 {
-		if len(k.plan.Order) > 0 {
-			return k.plan.Order
-		}
-		return nil
+		return k.plan.Order
 	}
 	var names []string
 	for _, r := range k.plan.recipes() {

@@ -98,11 +98,20 @@ func Client() *s3.Client {
 // Bucket creates a bucket with a name of its own and returns its name.
 func Bucket(t testing.TB) string {
 	t.Helper()
-	name := "t" + strings.ToLower(rand.Text())
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if _, err := Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
-		t.Fatalf("create bucket %s: %v", name, err)
+	name, err := NewBucket(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return name
+}
+
+// NewBucket is Bucket for code that has no testing.TB.
+func NewBucket(ctx context.Context) (string, error) {
+	name := "t" + strings.ToLower(rand.Text())
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if _, err := Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		return "", fmt.Errorf("create bucket %s: %w", name, err)
+	}
+	return name, nil
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/segments"
+	"capper/internal/segments/s3test"
+)
+
+// withS3 runs the tests with an S3 server.
+type withS3 struct{ *testing.M }
+
+func (w withS3) Run() int { return s3test.Main(w.M.Run) }
+
+func TestMain(m *testing.M) {
+	testscript.Main(withS3{m}, map[string]func(){"segmentbuild": main})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"} {
+				env.Setenv(name, os.Getenv(name))
+			}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"bucket":     newBucket,
+			"status":     wantStatus,
+			"generation": setGeneration,
+			"damage":     damage,
+		},
+	})
+}
+
+// newBucket NAME: makes a bucket and puts its name into the variable.
+func newBucket(ts *testscript.TestScript, _ bool, args []string) {
+	name, err := s3test.NewBucket(context.Background())
+	ts.Check(err)
+	ts.Setenv(args[0], name)
+}
+
+// wantStatus N args…: runs the program and requires its exit status.
+func wantStatus(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec("segmentbuild", args[1:]...)
+	got := "0"
+	if err != nil {
+		got = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if got != args[0] {
+		ts.Fatalf("exit status %s, want %s", got, args[0])
+	}
+}
+
+// setGeneration VARIABLE LOCATION: puts the name of the live generation of a directory into the variable.
+func setGeneration(ts *testscript.TestScript, _ bool, args []string) {
+	var current struct{ Generation string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(args[1], "current.json"))), &current))
+	ts.Setenv(args[0], current.Generation)
+}
+
+// damage PATTERN: flips the last bit of every file that matches.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		ts.Check(err)
+		raw[len(raw)-1] ^= 1
+		ts.Check(os.WriteFile(name, raw, 0o644))
+	}
+	if len(files) == 0 {
+		ts.Fatalf("no file matches %s", args[0])
+	}
+}
+
+// A publisher that is slow between reading the live generation and replacing
+// it, while another one publishes: the lock of the directory holds it there.
+func TestLosesTheRaceWithoutHarm(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	build := func(ids string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		status := run(t.Context(), []string{"build", "--to", root, "--segment", "vip=-", "--max-change", "1000%"},
+			strings.NewReader(ids), &stdout, &stderr)
+		return status, stderr.String()
+	}
+	status, talk := build("1\n")
+	require.Equal(t, statusDone, status, talk)
+
+	lock, err := os.OpenFile(filepath.Join(root, ".current.lock"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	type outcome struct {
+		status int
+		talk   string
+	}
+	loser := make(chan outcome)
+	go func() {
+		status, talk := build("1\n2\n")
+		loser <- outcome{status, talk}
+	}()
+	manifests := func() int {
+		list, err := filepath.Glob(filepath.Join(root, "generations", "*.json"))
+		require.NoError(t, err)
+		return len(list)
+	}
+	require.Eventually(t, func() bool { return manifests() == 2 }, 30*time.Second, time.Millisecond)
+	current := filepath.Join(root, "current.json")
+	before, err := os.ReadFile(current)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(current, append(before, ' '), 0o644)) // somebody else
+	require.NoError(t, lock.Close())
+
+	lost := <-loser
+	require.Equal(t, statusLostRace, lost.status, lost.talk)
+	require.Contains(t, lost.talk, "segmentbuild: error: somebody else published in the meantime")
+	require.Contains(t, lost.talk, "segmentbuild: hint: nothing was lost")
+	status, talk = build("1\n2\n")
+	require.Equal(t, statusDone, status, talk)
+}
+
+func TestStatusesOfErrors(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{
+		statusFailure:  errors.New("x"),
+		statusUsage:    usageError{errors.New("x")},
+		statusGuard:    guardError{errors.New("x")},
+		statusLostRace: segments.ErrLostRace,
+	} {
+		got, _ := judge(err)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestStopsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	root := t.TempDir()
+	status := run(ctx, []string{"build", "--to", root, "--segment", "vip=-"}, strings.NewReader("1\n"), &stdout, &stderr)
+	require.Equal(t, statusFailure, status)
+	require.Contains(t, stderr.String(), "context canceled")
+	require.NoFileExists(t, filepath.Join(root, "current.json"))
+}
