@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/testcluster"
 )
 
 // crowdVariable makes the test binary open connections to the address in it: a
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(testcluster.Run(m))
 }
 
 // raiseFileLimit asks for as many open files as the crowd needs; where that is

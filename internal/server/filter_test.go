@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,30 +18,30 @@ import (
 )
 
 func TestFilterAnswersEachUser(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	first := s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [7, 142, 99, 7, 4294967295, 0, 300, 400]}`)
-	require.Equal(t, []uint32{7, 142, 99, 4294967295, 0, 400}, first.Allowed)
-	require.Empty(t, first.Replayed)
-	require.Equal(t, []denied{{300, "blocked", "never", 0, nil}}, first.Denied)
-	require.Equal(t, summary{
-		Requested: 8, Allowed: 6, Duplicates: 1, Denied: map[string]int{"never": 1},
-		Segments: map[string]segmentCounts{"new": {3, 3}, "active": {1, 1}, "blocked": {1, 0}, "free": {1, 1}, "default": {1, 1}},
-	}, first.Summary)
-	require.Equal(t, "policy-1", first.ConfigVersion)
-	require.Equal(t, "2026-11-20T080000Z-1", first.Generation)
+	onBothStores(t, func(t *testing.T, s *service) {
+		first := s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [7, 142, 99, 7, 4294967295, 0, 300, 400]}`)
+		require.Equal(t, []uint32{7, 142, 99, 4294967295, 0, 400}, first.Allowed)
+		require.Empty(t, first.Replayed)
+		require.Equal(t, []denied{{300, "blocked", "never", 0, nil}}, first.Denied)
+		require.Equal(t, summary{
+			Requested: 8, Allowed: 6, Duplicates: 1, Denied: map[string]int{"never": 1},
+			Segments: map[string]segmentCounts{"new": {3, 3}, "active": {1, 1}, "blocked": {1, 0}, "free": {1, 1}, "default": {1, 1}},
+		}, first.Summary)
+		require.Equal(t, "policy-1", first.ConfigVersion)
+		require.Equal(t, "2026-11-20T080000Z-1", first.Generation)
 
-	again := s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [7, 142, 43]}`)
-	require.Equal(t, []uint32{7, 142, 43}, again.Allowed)
-	require.Equal(t, []uint32{7, 142}, again.Replayed)
-	require.Equal(t, 2, again.Summary.Replayed)
+		again := s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [7, 142, 43]}`)
+		require.Equal(t, []uint32{7, 142, 43}, again.Allowed)
+		require.Equal(t, []uint32{7, 142}, again.Replayed)
+		require.Equal(t, 2, again.Summary.Replayed)
 
-	s.clock.Add(time.Hour)
-	next := s.filter(`{"message_id": "promo-2", "channel": "push", "user_ids": [142, 7, 4294967295]}`)
-	require.Equal(t, []uint32{142}, next.Allowed)
-	require.Equal(t, []denied{{7, "new", "daily", 1, at("2026-11-21T09:12:44.120Z")},
-		{4294967295, "default", "daily", 1, at("2026-11-21T09:12:44.120Z")}}, next.Denied)
-	require.Equal(t, map[string]int{"daily": 2}, next.Summary.Denied)
+		s.clock.Add(time.Hour)
+		next := s.filter(`{"message_id": "promo-2", "channel": "push", "user_ids": [142, 7, 4294967295]}`)
+		require.Equal(t, []uint32{142}, next.Allowed)
+		require.Equal(t, []denied{{7, "new", "daily", 1, at("2026-11-21T09:12:44.120Z")},
+			{4294967295, "default", "daily", 1, at("2026-11-21T09:12:44.120Z")}}, next.Denied)
+		require.Equal(t, map[string]int{"daily": 2}, next.Summary.Denied)
+	})
 }
 
 func at(text string) *string { return &text }
@@ -73,61 +75,61 @@ func TestRetryAtIsExact(t *testing.T) {
 			time.Date(2026, 3, 7, 12, 0, 0, 0, havana), "2026-03-08T05:00:00.000Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newService(t)
-			policy := *testPolicy()
-			c.limit.Name, c.limit.Max = "one", 1
-			policy.Segments = map[string][]capping.Limit{"new": {c.limit}}
-			s.capper.SetPolicy(&policy)
-			s.clock.Set(c.start)
-			s.filter(fields{"message_id": "first", "user_ids": []uint32{7}})
-			second := s.filter(fields{"message_id": "second", "user_ids": []uint32{7}})
-			require.Equal(t, []denied{{7, "new", "one", 1, at(c.want)}}, second.Denied)
-			retryAt, err := time.Parse(time.RFC3339, c.want)
-			require.NoError(t, err)
-			s.clock.Set(retryAt.Add(-time.Millisecond))
-			require.Empty(t, s.filter(fields{"message_id": "second", "user_ids": []uint32{7}}).Allowed)
-			s.clock.Set(retryAt)
-			require.Equal(t, []uint32{7}, s.filter(fields{"message_id": "second", "user_ids": []uint32{7}}).Allowed)
+			onBothStores(t, func(t *testing.T, s *service) {
+				c, policy := c, *testPolicy()
+				c.limit.Name, c.limit.Max = "one", 1
+				policy.Segments = map[string][]capping.Limit{"new": {c.limit}}
+				s.capper.SetPolicy(&policy)
+				s.clock.Set(c.start)
+				s.filter(fields{"message_id": "first", "user_ids": []uint32{7}})
+				second := s.filter(fields{"message_id": "second", "user_ids": []uint32{7}})
+				require.Equal(t, []denied{{7, "new", "one", 1, at(c.want)}}, second.Denied)
+				retryAt, err := time.Parse(time.RFC3339, c.want)
+				require.NoError(t, err)
+				s.clock.Set(retryAt.Add(-time.Millisecond))
+				require.Empty(t, s.filter(fields{"message_id": "second", "user_ids": []uint32{7}}).Allowed)
+				s.clock.Set(retryAt)
+				require.Equal(t, []uint32{7}, s.filter(fields{"message_id": "second", "user_ids": []uint32{7}}).Allowed)
+			})
 		})
 	}
 }
 
 func TestLimitsOverSomeChannels(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	const vip = `, "user_ids": [200]}`
-	require.Len(t, s.filter(`{"message_id": "p1", "channel": "push"`+vip).Allowed, 1)
-	require.Equal(t, "push-gap", s.filter(`{"message_id": "p2", "channel": "push"` + vip).Denied[0].Limit)
-	require.Len(t, s.filter(`{"message_id": "e1", "channel": "email"`+vip).Allowed, 1)
-	require.Equal(t, "email-day", s.filter(`{"message_id": "e2", "channel": "email"` + vip).Denied[0].Limit)
-	require.Len(t, s.filter(`{"message_id": "s1", "channel": "sms"`+vip).Allowed, 1)
-	require.Len(t, s.filter(`{"message_id": "n1"`+vip).Allowed, 1, "a send without a channel")
-	s.clock.Add(30 * time.Minute)
-	require.Len(t, s.filter(`{"message_id": "p2", "channel": "push"`+vip).Allowed, 1)
+	onBothStores(t, func(t *testing.T, s *service) {
+		const vip = `, "user_ids": [200]}`
+		require.Len(t, s.filter(`{"message_id": "p1", "channel": "push"`+vip).Allowed, 1)
+		require.Equal(t, "push-gap", s.filter(`{"message_id": "p2", "channel": "push"` + vip).Denied[0].Limit)
+		require.Len(t, s.filter(`{"message_id": "e1", "channel": "email"`+vip).Allowed, 1)
+		require.Equal(t, "email-day", s.filter(`{"message_id": "e2", "channel": "email"` + vip).Denied[0].Limit)
+		require.Len(t, s.filter(`{"message_id": "s1", "channel": "sms"`+vip).Allowed, 1)
+		require.Len(t, s.filter(`{"message_id": "n1"`+vip).Allowed, 1, "a send without a channel")
+		s.clock.Add(30 * time.Minute)
+		require.Len(t, s.filter(`{"message_id": "p2", "channel": "push"`+vip).Allowed, 1)
+	})
 }
 
 func TestExemptSendsAreCountedAndNeverDenied(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	for i := range 3 {
-		exempt := s.filter(fields{"message_id": fmt.Sprint("order-", i), "user_ids": []uint32{7, 300}, "enforce": false})
-		require.Equal(t, []uint32{7, 300}, exempt.Allowed)
-	}
-	promo := s.filter(fields{"message_id": "promo", "user_ids": []uint32{7}})
-	require.Equal(t, "weekly", promo.Denied[0].Limit, "three sends of the week are used")
+	onBothStores(t, func(t *testing.T, s *service) {
+		for i := range 3 {
+			exempt := s.filter(fields{"message_id": fmt.Sprint("order-", i), "user_ids": []uint32{7, 300}, "enforce": false})
+			require.Equal(t, []uint32{7, 300}, exempt.Allowed)
+		}
+		promo := s.filter(fields{"message_id": "promo", "user_ids": []uint32{7}})
+		require.Equal(t, "weekly", promo.Denied[0].Limit, "three sends of the week are used")
+	})
 }
 
 func TestCountsLeaveTheListOfDenialsOut(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	for _, audience := range []fields{{"user_ids": []uint32{300, 301, 1}}, {"users_bitmap": bitmapText(t, 300, 301, 1)}} {
-		audience["message_id"], audience["detail"] = "m", "counts"
-		r := s.post("/v1/filter", audience)
-		require.NotContains(t, string(r.body), `"denied":[`)
-		require.NotContains(t, string(r.body), `"denied_bitmaps"`)
-		require.Equal(t, map[string]int{"never": 2}, decodeAs[filtered](t, r.body).Summary.Denied)
-	}
+	onBothStores(t, func(t *testing.T, s *service) {
+		for _, audience := range []fields{{"user_ids": []uint32{300, 301, 1}}, {"users_bitmap": bitmapText(t, 300, 301, 1)}} {
+			audience["message_id"], audience["detail"] = "m", "counts"
+			r := s.post("/v1/filter", audience)
+			require.NotContains(t, string(r.body), `"denied":[`)
+			require.NotContains(t, string(r.body), `"denied_bitmaps"`)
+			require.Equal(t, map[string]int{"never": 2}, decodeAs[filtered](t, r.body).Summary.Denied)
+		}
+	})
 }
 
 func TestBitmapsAndIDsGetTheSameDecisions(t *testing.T) {
@@ -232,32 +234,47 @@ func TestLargeBatches(t *testing.T) {
 // A message id of 128 bytes is taken whatever the bytes are; escapes count as
 // what they stand for.
 func TestMessageIDs(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64), "user_ids": span(0, 1)}).status)
-	require.Equal(t, http.StatusBadRequest, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64) + "x", "user_ids": span(0, 1)}).status)
-	s.filter(`{"message_id": "caf\u00e9 \ud83d\ude00 \"\/", "user_ids": [5]}`)
-	require.Equal(t, []uint32{5}, s.filter(`{"message_id": "café 😀 \"/", "user_ids": [5]}`).Replayed)
-	require.Equal(t, []uint32{5}, s.filter("{ \"user_ids\" :\t[ 5\n, 6 ] ,\r\n\"message_id\":\"café 😀 \\\"/\"}\n").Replayed)
+	onBothStores(t, func(t *testing.T, s *service) {
+		require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64), "user_ids": span(0, 1)}).status)
+		require.Equal(t, http.StatusBadRequest, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64) + "x", "user_ids": span(0, 1)}).status)
+		s.filter(`{"message_id": "caf\u00e9 \ud83d\ude00 \"\/", "user_ids": [5]}`)
+		require.Equal(t, []uint32{5}, s.filter(`{"message_id": "café 😀 \"/", "user_ids": [5]}`).Replayed)
+		require.Equal(t, []uint32{5}, s.filter("{ \"user_ids\" :\t[ 5\n, 6 ] ,\r\n\"message_id\":\"café 😀 \\\"/\"}\n").Replayed)
+	})
 }
 
 func TestSameMillisecond(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	for i := range 7 {
-		r := s.filter(fields{"message_id": fmt.Sprint(i), "user_ids": []uint32{150}})
-		require.Equal(t, i < 2, len(r.Allowed) == 1, "send %d of a limit of 2", i)
-	}
+	onBothStores(t, func(t *testing.T, s *service) {
+		for i := range 7 {
+			r := s.filter(fields{"message_id": fmt.Sprint(i), "user_ids": []uint32{150}})
+			require.Equal(t, i < 2, len(r.Allowed) == 1, "send %d of a limit of 2", i)
+		}
+	})
 }
 
-func TestTwoServersOverOneStoreShareLimits(t *testing.T) {
+// Two instances, each with its own connections to one cluster.
+func TestTwoInstancesShareLimits(t *testing.T) {
 	t.Parallel()
-	clock := &testClock{now: startOfTest}
-	store := openStore(t, clock.Now)
-	a, b := newServiceOver(t, store, clock), newServiceOver(t, store, clock)
+	clock, namespace := &testClock{now: startOfTest}, newNamespace()
+	a := newServiceOver(t, openRedis(t, clock.Now, namespace), clock)
+	b := newServiceOver(t, openRedis(t, clock.Now, namespace), clock)
 	require.Len(t, a.filter(`{"message_id": "m1", "user_ids": [7]}`).Allowed, 1)
 	require.Empty(t, b.filter(`{"message_id": "m2", "user_ids": [7]}`).Allowed)
 	require.Equal(t, []uint32{7}, b.filter(`{"message_id": "m1", "user_ids": [7]}`).Replayed)
+
+	var granted [500]atomic.Int64
+	var calls sync.WaitGroup
+	for i, s := range []*service{a, b, a, b, a, b} {
+		calls.Go(func() {
+			for _, user := range s.filter(fields{"message_id": fmt.Sprint("race-", i), "user_ids": span(1000, 1500)}).Allowed {
+				granted[user-1000].Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	for user := range granted {
+		require.EqualValues(t, 1, granted[user].Load(), "user %d", 1000+user)
+	}
 }
 
 func TestUsersMetric(t *testing.T) {

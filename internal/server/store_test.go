@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"fmt"
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -8,6 +11,8 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/redisstore"
+	"capper/internal/testcluster"
 )
 
 // openStore is an embedded store in a directory of the test.
@@ -17,4 +22,37 @@ func openStore(t testing.TB, clock func() time.Time) capping.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store
+}
+
+var namespaces atomic.Int64
+
+// newNamespace is one that no other test of a shared cluster uses.
+func newNamespace() string {
+	return fmt.Sprintf("server-%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
+}
+
+// openRedis is a store on the cluster of the tests, with windows to the
+// millisecond.
+func openRedis(t testing.TB, clock func() time.Time, namespace string) capping.Store {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{
+		Addrs: testcluster.Shared(t), Namespace: namespace, Clock: clock,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// onBothStores runs the test over the embedded store and over a Redis Cluster.
+func onBothStores(t *testing.T, test func(t *testing.T, s *service)) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		test(t, newService(t))
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		clock := &testClock{now: startOfTest}
+		test(t, newServiceOver(t, openRedis(t, clock.Now, newNamespace()), clock))
+	})
 }
