@@ -97,7 +97,7 @@ func (f *failure) write(w http.ResponseWriter) {
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}
-	writeBody(w, statuses[f.Code], body)
+	writeBody(w, statuses[f.Code], append(body, '\n'))
 }
 
 // wholeSeconds is d in seconds, rounded up.
@@ -119,6 +119,6 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
-	writeBody(w, http.StatusOK, body)
+	writeBody(w, http.StatusOK, append(body, '\n'))
 	return nil
 }

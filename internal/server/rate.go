@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -124,10 +123,12 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
+// writeRate sets the headers in the letters in which they are usually written,
+// which Header.Set would change.
 func writeRate(h http.Header, rate Rate, result RateResult) {
 	for _, prefix := range []string{"RateLimit-", "X-RateLimit-"} {
-		h.Set(prefix+"Limit", strconv.Itoa(rate.burst()))
-		h.Set(prefix+"Remaining", strconv.Itoa(result.Remaining))
-		h.Set(prefix+"Reset", strconv.FormatInt(int64(math.Ceil(result.ResetAfter.Seconds())), 10))
+		h[prefix+"Limit"] = []string{strconv.Itoa(rate.burst())}
+		h[prefix+"Remaining"] = []string{strconv.Itoa(result.Remaining)}
+		h[prefix+"Reset"] = []string{wholeSeconds(result.ResetAfter)}
 	}
 }
