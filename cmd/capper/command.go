@@ -18,19 +18,24 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 	exitInput   = 3 // a configuration or an audience with faults
+
+	exitUndecided = 4 // users were left unavailable: run again
 )
 
 // commands is the command line.
 type commands struct {
 	Serve       serveCommand   `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
 	CheckConfig checkCommand   `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Filter      filterCommand  `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
+	Release     releaseCommand `cmd:"" help:"Give back sends that did not go out."`
 	Explain     explainCommand `cmd:"" help:"Tell why a user is allowed or capped."`
 	Status      statusCommand  `cmd:"" help:"Tell the state of a running service."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.
 
-Exit statuses: 0 done, 1 failure, 2 usage, 3 a configuration or audience with faults.`
+Exit statuses: 0 done, 1 failure, 2 usage, 3 a configuration or audience with faults,
+4 users were left undecided (run again with the same message id).`
 
 // console is what a command may touch.
 type console struct {
@@ -77,8 +82,12 @@ func complain(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "hint: %s\n", h.hint)
 	}
 	var faults *config.Faults
-	if errors.As(err, &faults) {
+	var audience badAudience
+	switch {
+	case errors.As(err, &faults), errors.As(err, &audience):
 		return exitInput
+	case errors.Is(err, errUndecided):
+		return exitUndecided
 	}
 	return exitFailure
 }

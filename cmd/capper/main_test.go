@@ -19,7 +19,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(servers{m}, map[string]func(){"capper": main})
 }
 
+// The scripts share a service, at $URL.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	p := serve(t, configure(t, "{default: {daily: 1}, segments: {active: {daily: 2}}}"))
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: func(env *testscript.Env) error { env.Setenv("URL", p.url); return nil },
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -221,4 +222,22 @@ func write(t *testing.T, file, content string) {
 	temporary := file + ".new"
 	require.NoError(t, os.WriteFile(temporary, []byte(content), 0o600))
 	require.NoError(t, os.Rename(temporary, file))
+}
+
+// counter reads a sample of /metrics; 0 when there is none.
+func counter(t *testing.T, p *process, sample string) int64 {
+	t.Helper()
+	response, err := http.Get(p.url + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), sample+" "); ok {
+			number, err := strconv.ParseFloat(value, 64)
+			require.NoError(t, err)
+			return int64(number)
+		}
+	}
+	require.NoError(t, lines.Err())
+	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"capper/client"
@@ -21,8 +22,10 @@ type remote struct {
 // is a secret, so there is no flag for it.
 const keyVariable = "CAPPER_API_KEY"
 
+func key() string { return os.Getenv(keyVariable) }
+
 func (r *remote) client() (*client.Client, error) {
-	return client.New(client.Config{URL: r.URL, Key: os.Getenv(keyVariable)})
+	return client.New(client.Config{URL: r.URL, Key: key()})
 }
 
 // unreachable adds what to do about an error of a call.
@@ -46,9 +49,10 @@ func printJSON(to io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// table writes rows of cells in columns.
+// table writes rows of cells in columns, without blanks at the ends of lines.
 func table(to io.Writer, rows ...[]any) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	var columns strings.Builder
+	w := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
 			if i > 0 {
@@ -58,5 +62,13 @@ func table(to io.Writer, rows ...[]any) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(columns.String()) {
+		if _, err := fmt.Fprintln(to, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A blast that is killed and started again ends with the same result as one
+// that ran through, and counts nobody twice.
+func TestABlastKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	const users = 300_000
+	p := serve(t, configure(t, "{default: {daily: 2}}"))
+	dir := t.TempDir()
+	audience, out := filepath.Join(dir, "audience.txt"), filepath.Join(dir, "allowed.txt")
+	var ids strings.Builder
+	for id := range users {
+		fmt.Fprintln(&ids, 10_000_000+id)
+	}
+	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
+	blast := func(message string) *exec.Cmd {
+		return exec.Command("capper", "filter", audience, "--url", p.url, "--message-id", message, "--allowed", out, "--batch", "2000", "--parallel", "2")
+	}
+	decided := func() int64 {
+		return counter(t, p, `capper_users_total{limit="",outcome="allowed",segment="default"}`)
+	}
+
+	killed := 0
+	for attempt := range 3 {
+		before := decided()
+		cmd := blast("promo")
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool { return attempt > 0 || decided() > before+10_000 }, 30*time.Second, time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
+		if cmd.Wait() != nil {
+			killed++
+		}
+		require.NoFileExists(t, out, "no file before the result is whole")
+	}
+	require.Equal(t, 3, killed)
+	require.NoError(t, blast("promo").Run())
+	require.Equal(t, ids.String(), readFile(t, out))
+
+	require.NoError(t, blast("second").Run())
+	require.Equal(t, ids.String(), readFile(t, out), "the killed runs counted one send, so a second one fits")
+	require.NoError(t, blast("third").Run())
+	require.Empty(t, readFile(t, out))
+}
+
+// While the service is away a blast fails; it writes no file and loses nothing.
+func TestABlastWhoseServiceDies(t *testing.T) {
+	t.Parallel()
+	file := configure(t, "{default: {daily: 1}}")
+	p := serve(t, file)
+	dir := t.TempDir()
+	audience, out := filepath.Join(dir, "audience.txt"), filepath.Join(dir, "allowed.txt")
+	require.NoError(t, os.WriteFile(audience, []byte("20000000\n20000001\n"), 0o600))
+	p.signal(syscall.SIGKILL)
+	run := func(url string) (string, error) {
+		text, err := exec.Command("capper", "filter", audience, "--url", url, "--message-id", "promo", "--allowed", out).CombinedOutput()
+		return string(text), err
+	}
+	text, err := run(p.url)
+	require.Error(t, err)
+	require.Contains(t, text, `no file was written; run the same command again: message id "promo" continues where it was`)
+	require.NoFileExists(t, out)
+	p = serve(t, file)
+	text, err = run(p.url)
+	require.NoError(t, err, text)
+	require.Equal(t, "20000000\n20000001\n", readFile(t, out))
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(data)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+)
+
+// filterCommand is `capper filter AUDIENCE`.
+type filterCommand struct {
+	remote
+	audience
+	outputs
+	MessageID string        `required:"" placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again."`
+	Channel   string        `help:"The configured channel it goes out by."`
+	Exempt    bool          `help:"Deny nobody, count the sends all the same (transactional mail)."`
+	Preview   bool          `help:"Decide only, count nothing."`
+	Batch     int           `default:"100000" help:"Users of one call."`
+	Parallel  int           `default:"4" help:"Calls at one time."`
+	Timeout   time.Duration `default:"15m" help:"Go on asking for unavailable users so long."`
+}
+
+// errUndecided says that a blast left users unavailable.
+var errUndecided = errors.New("could not be decided")
+
+// Run filters the audience and writes who may be sent to. Interrupted, it
+// writes nothing; what it granted is recorded under the message id.
+func (c *filterCommand) Run(on *console) error {
+	switch {
+	case c.Exempt && c.Preview:
+		return errors.New("--exempt and --preview: together they would neither decide nor count anything")
+	case c.Batch < 1 || c.Parallel < 1:
+		return fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	users, err := c.audience.read(on)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	r, err := c.blast(on, users)
+	if err != nil {
+		return hinted{c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID)}
+	}
+	if err := c.outputs.write(r); err != nil {
+		return err
+	}
+	if c.JSON {
+		err = printJSON(on.stdout, c.report(r, time.Since(start)))
+	} else {
+		err = printResults(on, r, time.Since(start))
+	}
+	if n := r.summary.Unavailable; err == nil && n > 0 {
+		err = hinted{fmt.Errorf("%d users %w", n, errUndecided), "they must not be sent to yet; run the same command again later"}
+	}
+	return err
+}
+
+// blast decides the whole audience, and asks for the unavailable again until
+// there are none or the time is up.
+func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, error) {
+	api, err := client.New(client.Config{URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel})
+	if err != nil {
+		return nil, err
+	}
+	shown := newProgress(on.stderr, "filter", users.GetCardinality())
+	defer shown.stop()
+	r := newResults()
+	deadline := time.Now().Add(c.Timeout)
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		request := &client.FilterRequest{
+			MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
+			Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
+		}
+		err := api.FilterAll(on.ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
+			r.add(batch)
+			shown.filtered(&r.summary)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if r.unavailable.IsEmpty() || time.Now().Add(pause).After(deadline) {
+			return r, nil
+		}
+		if err := sleep(on.ctx, pause); err != nil {
+			return nil, err
+		}
+		users = r.retry()
+	}
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// filterReport is what --json prints.
+type filterReport struct {
+	MessageID string `json:"message_id"`
+	client.Summary
+	Seconds       float64 `json:"seconds"`
+	Generation    string  `json:"generation"`
+	ConfigVersion string  `json:"config_version"`
+}
+
+func (c *filterCommand) report(r *results, took time.Duration) filterReport {
+	return filterReport{c.MessageID, r.summary, took.Seconds(), r.generation, r.configVersion}
+}
+
+func printResults(on *console, r *results, took time.Duration) error {
+	s := r.summary
+	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
+	for _, limit := range sortedCounts(s.Denied) {
+		rows = append(rows, []any{"denied", s.Denied[limit], "by " + limit})
+	}
+	if s.Unavailable > 0 {
+		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
+	}
+	if err := table(on.stdout, rows...); err != nil {
+		return err
+	}
+	requested := map[string]int{}
+	for name, segment := range s.Segments {
+		requested[name] = segment.Requested
+	}
+	rows = [][]any{{"SEGMENT", "REQUESTED", "ALLOWED"}}
+	for _, name := range sortedCounts(requested) {
+		rows = append(rows, []any{name, requested[name], s.Segments[name].Allowed})
+	}
+	return table(on.stdout, rows...)
+}
+
+func replays(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of them recorded by an earlier run", n)
+}

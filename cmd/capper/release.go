@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"capper/client"
+)
+
+// releaseCommand is `capper release AUDIENCE`.
+type releaseCommand struct {
+	remote
+	audience
+	MessageID string `required:"" placeholder:"ID" help:"The send to give back."`
+}
+
+// Run gives back the slots of sends that did not go out. Twice is once.
+func (c *releaseCommand) Run(on *console) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	users, err := c.read(on)
+	if err != nil {
+		return err
+	}
+	shown := newProgress(on.stderr, "release", users.GetCardinality())
+	start := time.Now()
+	var sum client.ReleaseSummary
+	err = api.ReleaseAll(on.ctx, &client.ReleaseRequest{MessageID: c.MessageID, Bitmap: users}, func(batch *client.ReleaseResult) error {
+		sum.Add(&batch.Summary)
+		shown.reached(uint64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
+		return nil
+	})
+	shown.stop()
+	if err != nil {
+		return hinted{c.unreachable(err), "run the same command again: twice is once"}
+	}
+	if c.JSON {
+		err = printJSON(on.stdout, sum)
+	} else {
+		err = table(on.stdout,
+			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
+			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
+	}
+	if err == nil && sum.Unavailable > 0 {
+		err = hinted{fmt.Errorf("%d users %w", sum.Unavailable, errUndecided), "run the same command again: twice is once"}
+	}
+	return err
+}
