@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"capper/internal/capping"
 )
@@ -10,11 +11,14 @@ import (
 // no look into the database. It is written through: a log in it is the newest.
 // It belongs to the holder of the stripe's lock.
 //
-// Logs lie in segments of one size without pointers for the garbage collector
-// to follow. A new log goes behind the last one; when all segments are full
-// the oldest is emptied, whatever is in it.
+// Records lie one behind the other in segments of one size; nothing in them is
+// a pointer that the garbage collector would follow. When all segments are
+// full the oldest is emptied, whatever is in it.
 type logCache struct {
-	index    map[capping.UserID]uint32 // where the user's record begins: segment × segmentSize + offset
+	// slots is a hash table with linear probing of 1 + the position of a
+	// record, segment × segmentSize + offset; 0: free.
+	slots    []uint32
+	users    int
 	segments [][]byte
 	most     int // segments
 	current  int // the segment that is being filled
@@ -23,35 +27,36 @@ type logCache struct {
 
 const (
 	segmentSize  = 32 << 10
-	recordHeader = 8        // user (4), length (2), capacity (2)
-	cachedLog    = 60 * 12  // longer logs are not cached
-	roundTo      = 2 * 12   // capacity grows by two entries at a time, so that most sends fit where the log is
-	indexShare   = 5.0 / 10 // of a segment: what its users take in the index
+	recordHeader = 6                      // user (4), entries (1), room for entries (1)
+	cachedLog    = 60 * capping.EntrySize // longer logs are not cached
+	roomStep     = 2                      // room grows by so many entries, so that most sends fit where the log is
 )
 
-// segmentsFor is how many segments fit into so many bytes, the index included.
+// segmentsFor is how many segments fit into so many bytes, a sixth of which
+// the slots take.
 func segmentsFor(bytes int64) int {
-	return max(1, min(int(float64(bytes)/(segmentSize*(1+indexShare))), 1<<32/segmentSize))
+	return int(max(1, min(bytes*5/6/segmentSize, 1<<32/segmentSize-1)))
 }
 
-func newLogCache(segments int) logCache {
-	return logCache{index: make(map[capping.UserID]uint32), most: segments}
-}
+func newLogCache(segments int) logCache { return logCache{most: segments, slots: make([]uint32, 16)} }
 
 // log is the user's log and whether it is cached. It is valid until the next put.
 func (c *logCache) log(user capping.UserID) (capping.Log, bool) {
-	at, ok := c.index[user]
+	slot, ok := c.find(user)
 	if !ok {
 		return nil, false
 	}
-	record := c.record(at)
-	return capping.Log(record[recordHeader : recordHeader+length(record)]), true
+	record := c.record(c.slots[slot])
+	return capping.Log(record[recordHeader : recordHeader+int(record[4])*capping.EntrySize]), true
 }
 
-func (c *logCache) record(at uint32) []byte { return c.segments[at/segmentSize][at%segmentSize:] }
+// record is the record of a slot's value.
+func (c *logCache) record(slot uint32) []byte {
+	at := slot - 1
+	return c.segments[at/segmentSize][at%segmentSize:]
+}
 
-func length(record []byte) int   { return int(binary.LittleEndian.Uint16(record[4:])) }
-func capacity(record []byte) int { return int(binary.LittleEndian.Uint16(record[6:])) }
+func userOf(record []byte) capping.UserID { return binary.LittleEndian.Uint32(record) }
 
 // put makes log the user's cached log. It copies. Empty and long logs are not
 // cached: they leave the cache.
@@ -60,33 +65,31 @@ func (c *logCache) put(user capping.UserID, log capping.Log) {
 		c.drop(user)
 		return
 	}
-	if at, ok := c.index[user]; ok {
-		if record := c.record(at); capacity(record) >= len(log) {
-			binary.LittleEndian.PutUint16(record[4:], uint16(len(log)))
+	n := log.Len()
+	if slot, ok := c.find(user); ok {
+		if record := c.record(c.slots[slot]); int(record[5]) >= n {
+			record[4] = byte(n)
 			copy(record[recordHeader:], log)
 			return
 		}
 	}
-	room := (len(log) + roundTo - 1) / roundTo * roundTo
-	at := c.reserve(recordHeader + room)
+	room := (n + roomStep - 1) / roomStep * roomStep
+	at := c.reserve(recordHeader + room*capping.EntrySize) // may drop records, also the user's old one
 	record := c.record(at)
 	binary.LittleEndian.PutUint32(record, user)
-	binary.LittleEndian.PutUint16(record[4:], uint16(len(log)))
-	binary.LittleEndian.PutUint16(record[6:], uint16(room))
+	record[4], record[5] = byte(n), byte(room)
 	copy(record[recordHeader:], log)
-	c.index[user] = at
+	c.point(user, at)
 }
 
-func (c *logCache) drop(user capping.UserID) { delete(c.index, user) }
-
 // reserve finds room for a record of so many bytes.
-func (c *logCache) reserve(size int) uint32 {
+func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.segments) == 0 || c.used+size > segmentSize {
 		c.advance()
 	}
 	at := uint32(c.current*segmentSize + c.used)
 	c.used += size
-	return at
+	return at + 1
 }
 
 // advance begins a segment: a new one, or the oldest, emptied.
@@ -98,16 +101,70 @@ func (c *logCache) advance() {
 	}
 	c.current, c.used = (c.current+1)%len(c.segments), 0
 	segment := c.segments[c.current]
-	for at := 0; at+recordHeader <= segmentSize; {
-		record := segment[at:]
-		user, room := binary.LittleEndian.Uint32(record), capacity(record)
-		if room == 0 {
-			break // the rest was never filled
+	for at := 0; at+recordHeader <= segmentSize && segment[at+5] > 0; {
+		if slot, ok := c.find(userOf(segment[at:])); ok && c.slots[slot] == uint32(c.current*segmentSize+at+1) {
+			c.free(slot)
 		}
-		if c.index[user] == uint32(c.current*segmentSize+at) {
-			delete(c.index, user)
-		}
-		at += recordHeader + room
+		at += recordHeader + int(segment[at+5])*capping.EntrySize
 	}
 	clear(segment)
+}
+
+// find is the user's slot, or the free one where it would be.
+func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
+	mask := len(c.slots) - 1
+	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
+		if userOf(c.record(c.slots[slot])) == user {
+			return slot, true
+		}
+	}
+	return slot, false
+}
+
+func (c *logCache) home(user capping.UserID) int {
+	return int(user * 2654435769 >> (33 - bits.Len(uint(len(c.slots)))))
+}
+
+// point makes the user's slot point to a record.
+func (c *logCache) point(user capping.UserID, at uint32) {
+	slot, ok := c.find(user)
+	if !ok {
+		if c.users++; c.users > len(c.slots)/4*3 {
+			c.grow()
+			slot, _ = c.find(user)
+		}
+	}
+	c.slots[slot] = at
+}
+
+func (c *logCache) grow() {
+	old := c.slots
+	c.slots = make([]uint32, 2*len(old))
+	for _, at := range old {
+		if at != 0 {
+			slot, _ := c.find(userOf(c.record(at)))
+			c.slots[slot] = at
+		}
+	}
+}
+
+// drop forgets the user's log.
+func (c *logCache) drop(user capping.UserID) {
+	if slot, ok := c.find(user); ok {
+		c.free(slot)
+	}
+}
+
+// free empties a slot and moves later ones of its run up, so that no search
+// ends too early.
+func (c *logCache) free(slot int) {
+	c.users--
+	mask := len(c.slots) - 1
+	for next := (slot + 1) & mask; c.slots[next] != 0; next = (next + 1) & mask {
+		home := c.home(userOf(c.record(c.slots[next])))
+		if (next-home)&mask >= (next-slot)&mask { // home is at or before the free slot
+			c.slots[slot], slot = c.slots[next], next
+		}
+	}
+	c.slots[slot] = 0
 }

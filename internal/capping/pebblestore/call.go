@@ -182,7 +182,7 @@ func (s *Store) unlockStripes(c *call, k chunk) {
 // commit makes the batch visible, and not yet durable.
 func (s *Store) commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
-		s.fail(err)
+		_ = s.fail(err) // run reports it
 	}
 	s.written.Add(1)
 }
@@ -227,7 +227,7 @@ func (s *Store) sync() error {
 		return s.broken()
 	}
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
-		s.fail(err)
+		return s.fail(err)
 	}
 	if err := s.broken(); err != nil {
 		return err

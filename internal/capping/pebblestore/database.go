@@ -30,8 +30,9 @@ func lockDirectory(config Config) (*pebble.Lock, error) {
 	return nil, err
 }
 
-// options fit small random reads and writes: whole-key bloom filters, blocks
-// that the operating system reads at once, and no compression, as tokens are
+// options fit small random reads and writes: small blocks, whole-key bloom
+// filters on all levels but the large bottom one, where they would push
+// everything else out of the block cache, and no compression, as tokens are
 // random bytes.
 func (s *Store) options(config Config) *pebble.Options {
 	logger := databaseLogger{s}
@@ -54,11 +55,15 @@ func (s *Store) options(config Config) *pebble.Options {
 			},
 		},
 	}
+	bottom := len(options.Levels) - 1
 	for i := range options.Levels {
-		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		options.Levels[i].BlockSize = 16 << 10
+		options.Levels[i].BlockSize = 8 << 10
 		options.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		if i < bottom {
+			options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		}
 	}
+	options.Levels[bottom].FilterPolicy = pebble.NoFilterPolicy
 	return options
 }
 
@@ -77,9 +82,7 @@ func (l databaseLogger) Errorf(format string, args ...any) {
 // are unavailable; in Pebble's own goroutines it ends the process, as there
 // only a restart can bring the database back.
 func (l databaseLogger) Fatalf(format string, args ...any) {
-	err := fmt.Errorf(format, args...)
-	l.store.fail(err)
-	panic(fatal{err})
+	panic(fatal{l.store.fail(fmt.Errorf(format, args...))})
 }
 
 type fatal struct{ error }

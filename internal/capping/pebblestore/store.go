@@ -26,8 +26,8 @@ type Store struct {
 	stripes [stripeCount]stripe
 	slots   chan struct{} // one for each call under way
 	calls   sync.Pool     // of *call
-	written atomic.Int64 // commits so far
-	synced  atomic.Int64 // commits that are known to be durable
+	written atomic.Int64  // commits so far
+	synced  atomic.Int64  // commits that are known to be durable
 	damaged damage
 	fault   atomic.Pointer[error] // why nothing can be written any more
 
@@ -127,12 +127,13 @@ func (s *Store) broken() error {
 
 // fail puts the store out of service: after a refused write nobody knows what
 // is on the disk, so nothing may be allowed on top of it before a restart.
-func (s *Store) fail(err error) {
+func (s *Store) fail(err error) error {
 	err = fmt.Errorf("out of service until restarted: %w", err)
 	if s.fault.CompareAndSwap(nil, &err) {
 		s.logger.Error("the embedded store is out of service", "error", err)
 		s.metrics.errors.WithLabelValues("write").Inc()
 	}
+	return s.broken()
 }
 
 // damage is what is known of unreadable logs. It names a few users at most.

@@ -1,6 +1,8 @@
 package pebblestore
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -11,13 +13,19 @@ import (
 	"capper/internal/capping/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		fmt.Fprintln(os.Stderr, crashChild(dir, os.Stdout))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
-func open1(t *testing.T, clock func() time.Time) capping.Store {
+func openDefault(t *testing.T, clock func() time.Time) capping.Store {
 	s, err := Open(Config{Path: t.TempDir(), Clock: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, open1) }
+func TestStore(t *testing.T) { storetest.Run(t, openDefault) }

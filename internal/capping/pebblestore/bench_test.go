@@ -1,0 +1,179 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+const (
+	benchUsers   = 5_000_000
+	benchEntries = 3 // in each user's log
+	benchCall    = 10_000
+)
+
+// filled is a store with benchEntries recorded sends of each of the users
+// first, first+stride, …, all on the disk and compacted, nothing cached.
+func filled(b *testing.B, users, stride int) *Store {
+	b.Helper()
+	s, err := Open(Config{Path: b.TempDir(), CacheBytes: 512 << 20})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	now := capping.InstantOf(time.Now())
+	var log []byte
+	for first := 0; first < users; first += 100_000 {
+		batch := s.db.NewBatch()
+		for i := first; i < min(first+100_000, users); i++ {
+			log = log[:0]
+			for k := range benchEntries {
+				token := binary.BigEndian.AppendUint64(nil, rand.Uint64())
+				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)), Token: capping.Token(token)}, 0)
+			}
+			putLog(batch, capping.UserID(i*stride), log)
+		}
+		require.NoError(b, batch.Commit(pebble.NoSync))
+		require.NoError(b, batch.Close())
+	}
+	require.NoError(b, s.db.Flush())
+	require.NoError(b, s.db.Compact(context.Background(), []byte{keyLog}, []byte{keyEnd}, true))
+	return s
+}
+
+// benchBatch is a send that everybody is allowed, so that every decision writes.
+func benchBatch(message string, users []capping.UserID) *capping.Batch {
+	day, week := capping.Limit{Max: 1000, Window: 24 * time.Hour}, capping.Limit{Max: 1000, Window: 7 * 24 * time.Hour}
+	return &capping.Batch{
+		MessageID: message, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
+		Rules: [][]capping.Rule{{day.Rule(0, 0), week.Rule(0, 0)}}, Record: true, Retention: 7 * 24 * time.Hour,
+	}
+}
+
+func benchFilter(b *testing.B, s *Store, batch *capping.Batch, verdicts []capping.Verdict) {
+	clear(verdicts)
+	if err := s.Filter(context.Background(), batch, verdicts); err != nil {
+		b.Fatal(err)
+	}
+	if verdicts[0].Outcome != capping.Allowed {
+		b.Fatal(verdicts[0])
+	}
+}
+
+// cpu is the processor time that this process has used. It tells more than the
+// clock on a machine that is busy with other things.
+func cpu(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// report sets the figures of n decided users since the processor time began.
+func report(b *testing.B, n int, began time.Duration) {
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "users/s")
+	b.ReportMetric(float64(cpu(b)-began)/float64(n), "cpu-ns/user")
+}
+
+// randomCall is benchCall distinct random users of all, in no order.
+func randomCall(users []capping.UserID) []capping.UserID {
+	for {
+		users = users[:benchCall]
+		for i := range users {
+			users[i] = rand.Uint32N(benchUsers)
+		}
+		if users, _ = capping.Distinct(users); len(users) > benchCall*9/10 {
+			return users
+		}
+	}
+}
+
+// BenchmarkFilterRandom decides 10,000 random users of 5 million per call:
+// cold, when no log is cached, and warm, when most are.
+func BenchmarkFilterRandom(b *testing.B) {
+	s := filled(b, benchUsers, 1)
+	users, verdicts := make([]capping.UserID, benchCall), make([]capping.Verdict, benchCall)
+	var calls int
+	for _, name := range []string{"cold", "warm"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			n, began := 0, cpu(b)
+			for b.Loop() {
+				users = randomCall(users)
+				n += len(users)
+				calls++
+				benchFilter(b, s, benchBatch(fmt.Sprintf("random-%d", calls), users), verdicts[:len(users)])
+			}
+			report(b, n, began)
+		})
+		if name == "cold" { // read every log once, as hours of running would
+			warm(b, s)
+		}
+	}
+}
+
+func warm(b *testing.B, s *Store) {
+	b.Helper()
+	users, verdicts := make([]capping.UserID, 100_000), make([]capping.Verdict, 100_000)
+	for first := 0; first < benchUsers; first += len(users) {
+		for i := range users {
+			users[i] = capping.UserID(first + i)
+		}
+		batch := benchBatch("", users)
+		batch.Record = false
+		benchFilter(b, s, batch, verdicts)
+	}
+}
+
+// BenchmarkFilterBlast decides a sorted audience that is one user in 27, in
+// calls of 65,536.
+func BenchmarkFilterBlast(b *testing.B) {
+	const call, stride, calls = 65_536, 27, 40
+	s := filled(b, call*calls*stride/9, 9)
+	users, verdicts := make([]capping.UserID, call), make([]capping.Verdict, call)
+	b.ReportAllocs()
+	n, began := 0, cpu(b)
+	for b.Loop() {
+		for i := range users {
+			users[i] = capping.UserID((n%calls*call + i) * stride)
+		}
+		benchFilter(b, s, benchBatch(fmt.Sprintf("blast-%d", n), users), verdicts)
+		n++
+	}
+	report(b, n*call, began)
+}
+
+// BenchmarkFilterOne decides one user per call: alone, and with others that
+// share the writes to the disk.
+func BenchmarkFilterOne(b *testing.B) {
+	s := filled(b, 1_000_000, 1)
+	var calls atomic.Int64
+	one := func(b *testing.B, verdicts []capping.Verdict) {
+		user := []capping.UserID{rand.Uint32N(1_000_000)}
+		benchFilter(b, s, benchBatch(fmt.Sprintf("one-%d", calls.Add(1)), user), verdicts)
+	}
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		verdicts := make([]capping.Verdict, 1)
+		for b.Loop() {
+			one(b, verdicts)
+		}
+	})
+	b.Run("64 at once", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			verdicts := make([]capping.Verdict, 1)
+			for pb.Next() {
+				one(b, verdicts)
+			}
+		})
+	})
+}

@@ -1,0 +1,239 @@
+package pebblestore
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// crashDir tells the test binary to be the process that is killed.
+const crashDir = "CAPPER_TEST_CRASH_DIR"
+
+// crashChild records sends for ever, from several goroutines at once, and
+// tells every answered allowed on stdout: message (8), user (4).
+func crashChild(dir string, stdout io.Writer) error {
+	s, err := Open(Config{Path: dir})
+	if err != nil {
+		return err
+	}
+	var failed error
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for n := uint64(worker); ; n += 4 {
+				told, err := recordSome(s, n)
+				mu.Lock()
+				if err == nil {
+					_, err = stdout.Write(told)
+				}
+				failed = err
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+// recordSome sends message n to 1 to 2,000 users and lists those allowed.
+func recordSome(s *Store, n uint64) (told []byte, err error) {
+	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(12)))
+	for i := range users {
+		users[i] = rand.Uint32N(100_000)
+	}
+	users, _ = capping.Distinct(users)
+	verdicts := make([]capping.Verdict, len(users))
+	err = s.Filter(context.Background(), benchBatch(crashMessage(n), users), verdicts)
+	for i, v := range verdicts {
+		if v.Outcome == capping.Allowed {
+			told = binary.LittleEndian.AppendUint64(told, n)
+			told = binary.LittleEndian.AppendUint32(told, users[i])
+		}
+	}
+	return told, err
+}
+
+func crashMessage(n uint64) string { return fmt.Sprintf("crash-%d", n) }
+
+// TestKill kills a process that records under load and demands every allowed
+// that it answered back from the logs.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for round := range 3 {
+		child := exec.Command(os.Args[0], "-test.run=^$")
+		child.Env = append(os.Environ(), crashDir+"="+dir)
+		child.Stderr = os.Stderr
+		stdout, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		told := readTold(t, stdout, 50_000*(round+1), child.Process.Kill)
+		_ = child.Wait() // it was killed
+		s, err := Open(Config{Path: dir})
+		require.NoError(t, err)
+		for _, told := range told {
+			log, err := s.Log(context.Background(), told.user)
+			require.NoError(t, err)
+			require.Contains(t, tokens(log), capping.TokenOf(crashMessage(told.message)), "user %d", told.user)
+		}
+		// Nothing was recorded twice.
+		for user := range capping.UserID(1000) {
+			log, err := s.Log(context.Background(), user)
+			require.NoError(t, err)
+			require.Len(t, tokens(log), log.Len())
+		}
+		require.NoError(t, s.Close())
+	}
+}
+
+type told struct {
+	message uint64
+	user    capping.UserID
+}
+
+// readTold reads what a child tells, kills it after so many, and reads on:
+// what is in the pipe by then was answered before.
+func readTold(t *testing.T, stdout io.Reader, killAfter int, kill func() error) (all []told) {
+	r := bufio.NewReader(stdout)
+	var record [12]byte
+	for {
+		if _, err := io.ReadFull(r, record[:]); err != nil {
+			require.GreaterOrEqual(t, len(all), killAfter, "the child ended by itself")
+			return all
+		}
+		all = append(all, told{binary.LittleEndian.Uint64(record[:]), binary.LittleEndian.Uint32(record[8:])})
+		if len(all) == killAfter {
+			require.NoError(t, kill())
+		}
+	}
+}
+
+func tokens(log capping.Log) map[capping.Token]bool {
+	tokens := make(map[capping.Token]bool)
+	for _, e := range log.Entries() {
+		tokens[e.Token] = true
+	}
+	return tokens
+}
+
+// TestPowerLoss takes copies of the disk as it would be after a power cut, with
+// all, some or none of what was not synced, while calls are under way. Every
+// allowed and replayed that was answered before is in each copy, every denial
+// recorded nothing, and a release that was answered stays.
+func TestPowerLoss(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewCrashableMem()
+	s, err := Open(Config{Path: "db", fs: disk})
+	require.NoError(t, err)
+	for round := range uint64(12) {
+		var mu sync.Mutex
+		answered := make(map[told]bool) // true: allowed, false: released
+		var calls sync.WaitGroup
+		for worker := range uint64(4) {
+			calls.Go(func() {
+				for n := range uint64(10) {
+					sendAndRelease(t, s, 100*round+10*worker+n, func(told told, allowed bool) {
+						mu.Lock()
+						defer mu.Unlock()
+						answered[told] = allowed
+					})
+				}
+			})
+		}
+		waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(answered) > 300 })
+		mu.Lock()
+		before := maps.Clone(answered)
+		mu.Unlock()
+		cut := disk.CrashClone(vfs.CrashCloneCfg{
+			UnsyncedDataPercent: []int{0, 50, 100}[round%3], RNG: rand.New(rand.NewPCG(1, round)),
+		})
+		calls.Wait()
+		requireKept(t, cut, before)
+	}
+	require.NoError(t, s.Close())
+}
+
+// sendAndRelease sends message n to some users and releases it for a third.
+func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
+	users := make([]capping.UserID, 1+rand.IntN(200))
+	for i := range users {
+		users[i] = capping.UserID(n*1000) + capping.UserID(i)
+	}
+	verdicts := make([]capping.Verdict, len(users))
+	if err := s.Filter(context.Background(), benchBatch(crashMessage(n), users), verdicts); err != nil {
+		t.Error(err)
+		return
+	}
+	back := users[:len(users)/3]
+	for _, user := range users[len(back):] {
+		answer(told{n, user}, true)
+	}
+	released := make([]capping.Released, len(back))
+	if err := s.Release(context.Background(), capping.TokenOf(crashMessage(n)), back, released); err != nil {
+		t.Error(err)
+		return
+	}
+	for _, user := range back {
+		answer(told{n, user}, false)
+	}
+}
+
+func requireKept(t *testing.T, disk vfs.FS, answered map[told]bool) {
+	s, err := Open(Config{Path: "db", fs: disk})
+	require.NoError(t, err)
+	for told, allowed := range answered {
+		log, err := s.Log(context.Background(), told.user)
+		require.NoError(t, err)
+		require.Equal(t, allowed, tokens(log)[capping.TokenOf(crashMessage(told.message))], "user %d", told.user)
+	}
+	require.NoError(t, s.Close())
+}
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 30*time.Second, time.Millisecond)
+}
+
+// TestSecondProcess opens a store that another process has open.
+func TestSecondProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(Config{Path: dir})
+	require.NoError(t, err)
+	_, err = Open(Config{Path: dir})
+	require.ErrorContains(t, err, "another capper has it open")
+
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), crashDir+"="+dir)
+	var stderr strings.Builder
+	child.Stderr = &stderr
+	require.Error(t, child.Run())
+	require.Contains(t, stderr.String(), "another capper has it open")
+	require.Contains(t, stderr.String(), dir)
+
+	// The first is as well as before, and gives the directory back.
+	require.NoError(t, s.Filter(context.Background(), benchBatch("m", []capping.UserID{1}), make([]capping.Verdict, 1)))
+	require.NoError(t, s.Close())
+	s, err = Open(Config{Path: dir})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}

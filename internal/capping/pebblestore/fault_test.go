@@ -1,0 +1,290 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func reopen(t *testing.T, config Config) *Store {
+	t.Helper()
+	config.Logger = quiet
+	s, err := Open(config)
+	require.NoError(t, err)
+	return s
+}
+
+func filterAll(s *Store, message string, users ...capping.UserID) ([]capping.Verdict, error) {
+	verdicts := make([]capping.Verdict, len(users))
+	err := s.Filter(context.Background(), benchBatch(message, users), verdicts)
+	return verdicts, err
+}
+
+// TestRefusedSync lets the disk refuse to sync. Whoever was not answered yet is
+// unavailable, and so is everybody until the store is opened again.
+func TestRefusedSync(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewCrashableMem()
+	var refuse atomic.Bool
+	failing := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if refuse.Load() && strings.HasSuffix(op.Path, ".log") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errors.New("the disk refuses")
+		}
+		return nil
+	}))
+	s := reopen(t, Config{Path: "db", fs: failing})
+	verdicts, err := filterAll(s, "before", 1, 2)
+	require.NoError(t, err)
+	require.Equal(t, []capping.Verdict{{Outcome: capping.Allowed}, {Outcome: capping.Allowed}}, verdicts)
+	refuse.Store(true)
+	for range 2 {
+		verdicts, err = filterAll(s, "refused", 2, 3)
+		require.ErrorContains(t, err, "out of service until restarted")
+		require.Equal(t, make([]capping.Verdict, 2), verdicts)
+	}
+	released := make([]capping.Released, 1)
+	require.Error(t, s.Release(context.Background(), capping.TokenOf("before"), []capping.UserID{1}, released))
+	require.Equal(t, capping.ReleaseUnavailable, released[0])
+	require.Error(t, s.Erase(context.Background(), 1))
+	health := s.Health(context.Background())
+	require.Equal(t, "down", health.State)
+	require.Contains(t, health.Error, "the disk refuses")
+	cut := disk.CrashClone(vfs.CrashCloneCfg{})
+	refuse.Store(false)
+	_ = s.Close() // of a broken database: what it says does not matter
+
+	s = reopen(t, Config{Path: "db", fs: cut})
+	verdicts, err = filterAll(s, "before", 1, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []capping.Outcome{capping.Replayed, capping.Replayed, capping.Allowed},
+		[]capping.Outcome{verdicts[0].Outcome, verdicts[1].Outcome, verdicts[2].Outcome})
+	require.NoError(t, s.Close())
+}
+
+// TestStalledDisk lets a sync hang: the call ends with its deadline, and
+// nobody is allowed.
+func TestStalledDisk(t *testing.T) {
+	t.Parallel()
+	stall, release := new(atomic.Bool), make(chan struct{})
+	stalling := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+			if stall.Load() {
+				<-release
+			}
+		}
+		return nil
+	}))
+	s := reopen(t, Config{Path: "db", fs: stalling})
+	stall.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	users := []capping.UserID{1, 2, 3}
+	verdicts := make([]capping.Verdict, len(users))
+	began := time.Now()
+	require.ErrorIs(t, s.Filter(ctx, benchBatch("stalled", users), verdicts), context.DeadlineExceeded)
+	require.Less(t, time.Since(began), time.Second)
+	require.Equal(t, make([]capping.Verdict, len(users)), verdicts)
+	clear(users) // the caller's slices are its own again
+	stall.Store(false)
+	close(release)
+	// The retry with the same message id settles it: recorded once.
+	verdicts, err := filterAll(s, "stalled", 1, 2, 3)
+	require.NoError(t, err)
+	for i, v := range verdicts {
+		require.Contains(t, []capping.Outcome{capping.Allowed, capping.Replayed}, v.Outcome)
+		log, err := s.Log(context.Background(), capping.UserID(i+1))
+		require.NoError(t, err)
+		require.Equal(t, 1, log.Len())
+	}
+	require.NoError(t, s.Close())
+}
+
+// TestDamagedLogs writes logs that are none. Their users are unavailable,
+// their neighbours are not, and erasing a user makes the log new.
+func TestDamagedLogs(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := reopen(t, Config{Path: t.TempDir(), Registerer: registry})
+	entry := capping.Log(nil).Record(nil, capping.Entry{At: 1000}, 0)
+	late, early := capping.Log(nil).Record(nil, capping.Entry{At: 2000}, 0), entry
+	for user, value := range map[capping.UserID][]byte{
+		10: {}, 11: entry[:11], 12: append(append([]byte{}, late...), early...), 13: make([]byte, maxLogSize+12),
+	} {
+		require.NoError(t, s.db.Set(logKey(user), value, pebble.Sync))
+	}
+	users := []capping.UserID{9, 10, 11, 12, 13, 14}
+	verdicts, err := filterAll(s, "m", users...)
+	require.ErrorContains(t, err, "log of user 1")
+	for i, v := range verdicts {
+		want := capping.Unavailable
+		if i == 0 || i == 5 {
+			want = capping.Allowed
+		}
+		require.Equal(t, want, v.Outcome, "user %d", users[i])
+	}
+	_, err = s.Log(context.Background(), 11)
+	require.ErrorContains(t, err, "log of 11 bytes")
+	released := make([]capping.Released, len(users))
+	require.Error(t, s.Release(context.Background(), capping.TokenOf("m"), users, released))
+	require.Equal(t, capping.ReleaseDone, released[0])
+	require.Equal(t, capping.ReleaseUnavailable, released[1])
+	health := s.Health(context.Background())
+	require.Equal(t, "degraded", health.State)
+	require.Contains(t, health.Error, "logs that cannot be read: 4")
+	for _, user := range users {
+		require.NoError(t, s.Erase(context.Background(), user))
+	}
+	require.Equal(t, capping.Health{Kind: "embedded", State: "ok"}, s.Health(context.Background()))
+	verdicts, err = filterAll(s, "m", users...)
+	require.NoError(t, err)
+	for _, v := range verdicts {
+		require.Equal(t, capping.Allowed, v.Outcome)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "capper_store_errors_total" {
+			require.Equal(t, "log", family.GetMetric()[0].GetLabel()[0].GetValue())
+			require.EqualValues(t, 8, family.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+// TestDamagedFile flips a byte of a file on the disk: the users of that block
+// are unavailable, the others are not.
+func TestDamagedFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, Config{Path: dir})
+	users := make([]capping.UserID, 20_000)
+	for i := range users {
+		users[i] = capping.UserID(i)
+	}
+	_, err := filterAll(s, "m", users...)
+	require.NoError(t, err)
+	require.NoError(t, s.db.Flush())
+	require.NoError(t, s.Close())
+
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	for _, table := range tables {
+		content, err := os.ReadFile(table)
+		require.NoError(t, err)
+		if len(content) > 100_000 {
+			content[len(content)/2] ^= 1
+			require.NoError(t, os.WriteFile(table, content, 0o600))
+		}
+	}
+	s = reopen(t, Config{Path: dir})
+	verdicts, err := filterAll(s, "m", users...)
+	require.Error(t, err)
+	count := make(map[capping.Outcome]int)
+	for _, v := range verdicts {
+		count[v.Outcome]++
+	}
+	require.Positive(t, count[capping.Unavailable])
+	require.Greater(t, count[capping.Replayed], 15_000)
+	require.Zero(t, count[capping.Allowed]+count[capping.Denied])
+	require.Equal(t, "degraded", s.Health(context.Background()).State)
+	require.NoError(t, s.Close())
+}
+
+func TestForeignFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, Config{Path: dir})
+	_, err := filterAll(s, "m", 1)
+	require.NoError(t, err)
+	foreign := strings.Replace(format(), "bucket size 1", "bucket size 64", 1)
+	require.NoError(t, s.db.Set(formatKey, []byte(foreign), pebble.Sync))
+	require.NoError(t, s.Close())
+	_, err = Open(Config{Path: dir, Logger: quiet})
+	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "bucket size 64")
+
+	other := t.TempDir()
+	db, err := pebble.Open(other, &pebble.Options{Logger: databaseLogger{&Store{logger: quiet}}})
+	require.NoError(t, err)
+	require.NoError(t, db.Set([]byte("somebody's"), nil, pebble.Sync))
+	require.NoError(t, db.Close())
+	_, err = Open(Config{Path: other, Logger: quiet})
+	require.ErrorContains(t, err, "not a capper store")
+
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = Open(Config{Path: file, Logger: quiet})
+	require.ErrorContains(t, err, file)
+	_, err = Open(Config{})
+	require.ErrorContains(t, err, "path: must not be empty")
+}
+
+// TestClockSetBack stamps no entry before the newest one, and refuses times
+// that no entry can hold.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now})
+	first := clock.Instant()
+	for i := range 3 {
+		_, err := filterAll(s, crashMessage(uint64(i)), 7)
+		require.NoError(t, err)
+		clock.Advance(-time.Hour)
+	}
+	log, err := s.Log(context.Background(), 7)
+	require.NoError(t, err)
+	for _, e := range log.Entries() {
+		require.Equal(t, first, e.At)
+	}
+	clock.Advance(-30 * 365 * 24 * time.Hour)
+	verdicts, err := filterAll(s, "m", 7)
+	require.ErrorContains(t, err, "the clock shows")
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	require.NoError(t, s.Close())
+}
+
+// TestRestart finds logs and message ids again.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	users := make([]capping.UserID, capping.BulkUsers)
+	for i := range users {
+		users[i] = capping.UserID(i * 1000)
+	}
+	for round := range 3 {
+		s := reopen(t, config)
+		verdicts, err := filterAll(s, "m", users...)
+		require.NoError(t, err)
+		want := capping.Replayed
+		if round == 0 {
+			want = capping.Allowed
+		}
+		for _, v := range verdicts {
+			require.Equal(t, want, v.Outcome)
+		}
+		ids, err := s.Messages(context.Background(), []capping.Token{capping.TokenOf("m")})
+		require.NoError(t, err)
+		require.Equal(t, map[capping.Token]string{capping.TokenOf("m"): "m"}, ids)
+		require.NoError(t, s.Close())
+	}
+}

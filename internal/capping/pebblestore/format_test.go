@@ -1,0 +1,69 @@
+package pebblestore
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// FuzzDecodeLog: what is accepted is a log that every use of it keeps one, and
+// its entries written again give the same bytes.
+func FuzzDecodeLog(f *testing.F) {
+	one := capping.Log(nil).Record(nil, capping.Entry{At: 5, Channel: 3, Token: capping.TokenOf("a")}, 0)
+	two := capping.Log(one).Record(nil, capping.Entry{At: 9, Channel: 255, Token: capping.TokenOf("b")}, 0)
+	for _, seed := range [][]byte{nil, one, two, two[1:], append(two[12:24:24], one...), bytes.Repeat([]byte{255}, 12)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		log, err := decodeLog(value)
+		if err != nil {
+			return
+		}
+		var again []byte
+		for _, e := range log.Entries() {
+			again = capping.Log(again).Record(again[:0:0], e, -1)
+		}
+		if log.Len() <= capping.LogBound {
+			require.Equal(t, value, again)
+		}
+		rules := []capping.Rule{{Max: 1, Hold: 1000}, {Max: 2, Start: 3, Until: 9, Channels: capping.ChannelSetOf(3)}}
+		token := capping.TokenOf("c")
+		capping.Judge(log, token, rules, 10, 0)
+		next, err := decodeLog(log.Record(nil, capping.Entry{At: 10, Token: token}, 0))
+		require.NoError(t, err)
+		require.Equal(t, capping.Replayed, capping.Judge(next, token, rules, 10, 0).Outcome)
+		rest, found := next.Release(nil, token)
+		require.True(t, found)
+		require.NoError(t, capping.Log(rest).Check())
+	})
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	f.Add(encodeMessage(5, "promo"))
+	f.Add([]byte("12345678"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		expires, id, err := decodeMessage(value)
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, id)
+		require.Equal(t, value, encodeMessage(expires, id))
+	})
+}
+
+func TestRetentionRecord(t *testing.T) {
+	t.Parallel()
+	millis, err := decodeRetention(encodeRetention(123456))
+	require.NoError(t, err)
+	require.EqualValues(t, 123456, millis)
+	millis, err = decodeRetention(nil)
+	require.NoError(t, err)
+	require.Zero(t, millis)
+	for _, bad := range [][]byte{{}, {1}, make([]byte, 8), bytes.Repeat([]byte{255}, 8)} {
+		_, err := decodeRetention(bad)
+		require.Error(t, err)
+	}
+}

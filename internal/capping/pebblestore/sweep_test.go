@@ -1,0 +1,115 @@
+package pebblestore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+)
+
+// keys counts the keys of the database but for the meta records.
+func keys(t *testing.T, s *Store) (n int) {
+	it, err := s.db.NewIter(nil)
+	require.NoError(t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		if it.Key()[0] != keyMeta {
+			n++
+		}
+	}
+	require.NoError(t, it.Close())
+	return n
+}
+
+// sweepAll does one whole pass and tells the steps that it took.
+func sweepAll(t *testing.T, s *Store) (steps int) {
+	for from := []byte{keyLog}; from != nil; steps++ {
+		var err error
+		from, err = s.sweepStep(context.Background(), from)
+		require.NoError(t, err)
+	}
+	return steps
+}
+
+// TestSweep empties an idle store, in bounded steps, and leaves alone what can
+// still matter; also after a restart, before any call.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour}
+	s := reopen(t, config)
+	users := make([]capping.UserID, sweepKeys*5/2)
+	for i := range users {
+		users[i] = capping.UserID(i * 27)
+	}
+	const week = 7 * 24 * time.Hour
+	_, err := filterAll(s, "old", users...)
+	require.NoError(t, err)
+	clock.Advance(time.Hour)
+	_, err = filterAll(s, "young", users[:1000]...)
+	require.NoError(t, err)
+	require.Equal(t, len(users)+2, keys(t, s))
+	clock.Advance(week - time.Hour - time.Millisecond)
+	require.Equal(t, 3, sweepAll(t, s))
+	require.Equal(t, len(users)+2, keys(t, s), "a millisecond before the first is forgotten")
+	require.NoError(t, s.Close())
+
+	s = reopen(t, config)
+	clock.Advance(time.Millisecond)
+	sweepAll(t, s)
+	require.Equal(t, 1000+1, keys(t, s))
+	verdicts, err := filterAll(s, "old", users[999], users[1000])
+	require.NoError(t, err)
+	require.Equal(t, capping.Allowed, verdicts[0].Outcome, "the old send is forgotten")
+	require.Equal(t, capping.Allowed, verdicts[1].Outcome)
+	log, err := s.Log(context.Background(), users[999])
+	require.NoError(t, err)
+	require.Equal(t, 2, log.Len(), "the young one is not")
+	clock.Advance(week)
+	sweepAll(t, s)
+	require.Zero(t, keys(t, s))
+	require.NoError(t, s.Close())
+}
+
+// TestSweepRunsByItself lets the background do it.
+func TestSweepRunsByItself(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Millisecond})
+	_, err := filterAll(s, "m", 1, 2, 3)
+	require.NoError(t, err)
+	clock.Advance(8 * 24 * time.Hour)
+	waitFor(t, func() bool { return keys(t, s) == 0 })
+	require.NoError(t, s.Close())
+}
+
+// TestSweepBesideCalls sweeps dead logs while calls write them anew.
+func TestSweepBesideCalls(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour})
+	users := make([]capping.UserID, 3000)
+	for i := range users {
+		users[i] = capping.UserID(i)
+	}
+	for round := range uint64(20) {
+		swept := make(chan struct{})
+		go func() {
+			defer close(swept)
+			sweepAll(t, s)
+		}()
+		_, err := filterAll(s, crashMessage(round), users...)
+		require.NoError(t, err)
+		<-swept
+		for _, user := range users {
+			log, err := s.Log(context.Background(), user)
+			require.NoError(t, err)
+			require.Equal(t, 1, log.Len())
+		}
+		clock.Advance(8 * 24 * time.Hour)
+	}
+	require.NoError(t, s.Close())
+}
