@@ -1,0 +1,47 @@
+package capping_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"capper/internal/capping"
+)
+
+func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		users := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 50), rapid.Uint32())).Draw(t, "users")
+		var want []capping.UserID
+		for _, user := range users {
+			if !slices.Contains(want, user) {
+				want = append(want, user)
+			}
+		}
+		got, duplicates := capping.Distinct(slices.Clone(users))
+		require.Equal(t, want, append([]capping.UserID(nil), got...))
+		require.Equal(t, len(users)-len(want), duplicates)
+	})
+}
+
+// Ids that all meet in one slot under a fixed multiplicative hash, here the
+// golden ratio's: with it this takes seconds.
+func TestDistinctIsLinearForChosenIDs(t *testing.T) {
+	t.Parallel()
+	const ratio = 2654435769
+	inverse := uint32(ratio)
+	for range 5 {
+		inverse *= 2 - ratio*inverse
+	}
+	users := make([]capping.UserID, 100_000)
+	for i := range users {
+		users[i] = uint32(len(users)-i) * inverse
+	}
+	start := time.Now()
+	distinct, _ := capping.Distinct(users)
+	require.Len(t, distinct, len(users))
+	require.Less(t, time.Since(start), time.Second)
+}
