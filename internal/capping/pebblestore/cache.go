@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"encoding/binary"
 	"math/bits"
+	"math/rand/v2"
 
 	"capper/internal/capping"
 )
@@ -18,6 +19,7 @@ type logCache struct {
 	// slots is a hash table with linear probing of 1 + the position of a
 	// record, segment × segmentSize + offset; 0: free.
 	slots    []uint32
+	seed     uint32 // of the hash, so that no choice of ids meets in one slot
 	users    int
 	segments [][]byte
 	most     int // segments
@@ -38,7 +40,9 @@ func segmentsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/segmentSize, 1<<32/segmentSize-1)))
 }
 
-func newLogCache(segments int) logCache { return logCache{most: segments, slots: make([]uint32, 16)} }
+func newLogCache(segments int) logCache {
+	return logCache{most: segments, slots: make([]uint32, 16), seed: rand.Uint32()}
+}
 
 // log is the user's log and whether it is cached. It is valid until the next put.
 func (c *logCache) log(user capping.UserID) (capping.Log, bool) {
@@ -122,7 +126,10 @@ func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 }
 
 func (c *logCache) home(user capping.UserID) int {
-	return int(user * 2654435769 >> (33 - bits.Len(uint(len(c.slots)))))
+	mixed := user ^ c.seed
+	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
+	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
+	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
 }
 
 // point makes the user's slot point to a record.

@@ -91,11 +91,11 @@ func TestSweepBesideCalls(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
 	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour})
-	users := make([]capping.UserID, 3000)
+	users := make([]capping.UserID, 2000)
 	for i := range users {
 		users[i] = capping.UserID(i)
 	}
-	for round := range uint64(20) {
+	for round := range uint64(8) {
 		swept := make(chan struct{})
 		go func() {
 			defer close(swept)
