@@ -281,7 +281,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 // caller's rule is the same for one user and for all.
 func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{CallTimeout: 50 * time.Millisecond})
+	s, held := newHeldService(t, server.Bounds{CallTimeout: time.Second})
 	answer := s.filter(`{"message_id": "m", "user_ids": [9, 7, 300]}`)
 	require.Equal(t, []uint32{9, 7, 300}, answer.Unavailable)
 	require.Empty(t, answer.Allowed)
