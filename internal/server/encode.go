@@ -170,17 +170,31 @@ func (a *answer) denialText(texts [][]string, i int) string {
 
 // deniedBitmaps writes the denied users by the name of their limit.
 func (a *answer) deniedBitmaps() {
+	lists := map[string]*[]capping.UserID{}
+	for _, limit := range a.t.byLimit() {
+		users := make([]capping.UserID, 0, limit.users)
+		lists[limit.name] = &users
+	}
+	byRule := make([][]*[]capping.UserID, len(a.t.denials)) // the list of each segment code and rule
+	for code, rows := range a.t.denials {
+		byRule[code] = make([]*[]capping.UserID, len(rows))
+		for rule, row := range rows {
+			if row.limit != nil {
+				byRule[code][rule] = lists[row.limit.Name]
+			}
+		}
+	}
+	for i, v := range a.d.Verdicts {
+		if v.Outcome == capping.Denied {
+			users := byRule[a.d.Codes[i]][v.Rule]
+			*users = append(*users, a.d.Users[i])
+		}
+	}
 	for i, limit := range a.t.byLimit() {
 		if i > 0 {
 			a.raw(`,`)
 		}
-		a.users = a.users[:0]
-		for i, v := range a.d.Verdicts {
-			if v.Outcome == capping.Denied && a.d.Limit(i).Name == limit.name {
-				a.users = append(a.users, a.d.Users[i])
-			}
-		}
-		a.text(limit.name).raw(`:`).bitmap(a.users)
+		a.text(limit.name).raw(`:`).bitmap(*lists[limit.name])
 	}
 }
 

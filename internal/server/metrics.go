@@ -57,9 +57,11 @@ func (m *metrics) decisions(t *tally, names []string) {
 		m.add("allowed", name(code), "", s.allowed-s.replayed)
 		m.add("replayed", name(code), "", s.replayed)
 		m.add("unavailable", name(code), "", s.unavailable)
-	}
-	for _, d := range t.denials {
-		m.add("denied", name(int(d.code)), d.limit.Name, d.users)
+		for _, row := range t.denials[code] {
+			if row.limit != nil {
+				m.add("denied", name(code), row.limit.Name, row.users)
+			}
+		}
 	}
 }
 

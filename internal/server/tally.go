@@ -22,8 +22,7 @@ func segmentName(segment string) string {
 
 // denialTally counts the denials of one limit in one segment.
 type denialTally struct {
-	code  uint8
-	limit *capping.Limit
+	limit *capping.Limit // nil: it denied nobody
 	users int
 }
 
@@ -36,12 +35,11 @@ type segmentTally struct {
 type tally struct {
 	segmentTally                // of all
 	byCode       []segmentTally // by segment code
-	denials      []denialTally  // those that happened, by segment and limit
+	denials      [][]denialTally // by segment code and rule
 }
 
 func tallyOf(d *capping.Decisions) *tally {
-	t := &tally{byCode: make([]segmentTally, len(d.Names)+1)}
-	rows := make([][]denialTally, len(d.Names)+1)
+	t := &tally{byCode: make([]segmentTally, len(d.Names)+1), denials: make([][]denialTally, len(d.Names)+1)}
 	for i, v := range d.Verdicts {
 		code := d.Codes[i]
 		s := &t.byCode[code]
@@ -54,35 +52,31 @@ func tallyOf(d *capping.Decisions) *tally {
 			s.replayed++
 		case capping.Denied:
 			s.denied++
-			for int(v.Rule) >= len(rows[code]) {
-				rows[code] = append(rows[code], denialTally{code: code})
-			}
-			row := &rows[code][v.Rule]
-			if row.users == 0 {
-				row.limit = d.Limit(i)
-			}
-			row.users++
+			t.deny(d, i)
 		default:
 			s.unavailable++
 		}
 	}
-	t.sum(rows)
-	return t
-}
-
-func (t *tally) sum(rows [][]denialTally) {
-	for i, s := range t.byCode {
+	for _, s := range t.byCode {
 		t.requested += s.requested
 		t.allowed += s.allowed
 		t.replayed += s.replayed
 		t.denied += s.denied
 		t.unavailable += s.unavailable
-		for _, row := range rows[i] {
-			if row.users > 0 {
-				t.denials = append(t.denials, row)
-			}
-		}
 	}
+	return t
+}
+
+func (t *tally) deny(d *capping.Decisions, i int) {
+	rows, rule := &t.denials[d.Codes[i]], int(d.Verdicts[i].Rule)
+	for rule >= len(*rows) {
+		*rows = append(*rows, denialTally{})
+	}
+	row := &(*rows)[rule]
+	if row.limit == nil {
+		row.limit = d.Limit(i)
+	}
+	row.users++
 }
 
 // count is a name and how many users it stands for.
@@ -94,14 +88,17 @@ type count struct {
 // byLimit is the denials by the name of the limit, over all segments, sorted
 // by name.
 func (t *tally) byLimit() []count {
-	var counts []count
-	for _, d := range t.denials {
-		i := slices.IndexFunc(counts, func(c count) bool { return c.name == d.limit.Name })
-		if i < 0 {
-			i = len(counts)
-			counts = append(counts, count{name: d.limit.Name})
+	users := map[string]int{}
+	for _, rows := range t.denials {
+		for _, row := range rows {
+			if row.limit != nil {
+				users[row.limit.Name] += row.users
+			}
 		}
-		counts[i].users += d.users
+	}
+	counts := make([]count, 0, len(users))
+	for name, n := range users {
+		counts = append(counts, count{name, n})
 	}
 	slices.SortFunc(counts, func(a, b count) int { return cmp.Compare(a.name, b.name) })
 	return counts

@@ -1,0 +1,79 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping/redisstore"
+	"capper/internal/server"
+	"capper/internal/testcluster"
+)
+
+// One dead node costs its own users, for as long as it is dead, and nothing
+// else: what the others were answered stays, and retrying settles the rest.
+func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
+	t.Parallel()
+	cluster := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
+	clock := &testClock{now: startOfTest}
+	store, err := redisstore.Open(t.Context(), redisstore.Config{
+		Addrs: cluster.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 200 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	s := newServiceOver(t, store, clock, func(cfg *server.Config) { cfg.Bounds.CallTimeout = 3 * time.Second })
+
+	users := make([]uint32, 3000) // of all nodes
+	for i := range users {
+		users[i] = 1000 + uint32(i)*997
+	}
+	audience := fields{"message_id": "m", "user_ids": users}
+	require.NoError(t, cluster.Pause(cluster.Addrs[0]))
+	answer := s.filter(audience)
+	require.NoError(t, cluster.Resume(cluster.Addrs[0]))
+	require.NotEmpty(t, answer.Allowed)
+	require.NotEmpty(t, answer.Unavailable)
+	require.Empty(t, answer.Denied)
+	requirePartition(t, users, answer)
+	require.Equal(t, map[string]segmentCounts{"default": {3000, len(answer.Allowed)}}, answer.Summary.Segments)
+
+	var settled *filtered
+	require.Eventually(t, func() bool {
+		settled = s.filter(fields{"message_id": "m", "user_ids": answer.Unavailable})
+		return len(settled.Unavailable) == 0
+	}, 20*time.Second, 100*time.Millisecond)
+	require.Equal(t, answer.Unavailable, settled.Allowed)
+	again := s.filter(audience)
+	require.Equal(t, users, again.Replayed, "every send is recorded once")
+	require.Empty(t, s.filter(fields{"message_id": "other", "user_ids": users}).Allowed)
+}
+
+// A store that is away as a whole answers nobody, and says so to probes.
+func TestADeadStoreIsNotReady(t *testing.T) {
+	t.Parallel()
+	single := testcluster.Single(t, testcluster.Options{})
+	clock := &testClock{now: startOfTest}
+	store, err := redisstore.Open(t.Context(), redisstore.Config{
+		Addrs: single.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 100 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	s := newServiceOver(t, store, clock, func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
+	require.Equal(t, http.StatusOK, s.get("/readyz").status)
+	require.NoError(t, single.Kill(single.Addrs[0]))
+
+	require.Equal(t, span(0, 10), s.filter(fields{"message_id": "m", "user_ids": span(0, 10)}).Unavailable)
+	for _, call := range []reply{s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", "")} {
+		require.Equal(t, http.StatusServiceUnavailable, call.status)
+		require.Equal(t, "unavailable", call.failure(t).Error.Code)
+		require.Equal(t, "1", call.header.Get("Retry-After"))
+		require.NotContains(t, string(call.body), "127.0.0.1", "the store's errors are for operators")
+	}
+	released := decodeAs[released](t, s.post("/v1/release", `{"message_id": "m", "user_ids": [7]}`).body)
+	require.Equal(t, []uint32{7}, released.Unavailable)
+	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable }, 10*time.Second, 50*time.Millisecond)
+	require.Contains(t, string(s.get("/v1/status").body), `"state":"down"`)
+	require.Equal(t, http.StatusOK, s.get("/healthz").status)
+}
