@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
+
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore"
 	"capper/internal/config"
 	"capper/internal/server"
 )
@@ -20,11 +24,20 @@ func (s *service) newServer(cfg *config.Config, store capping.Store) (err error)
 	return named("build the API", err)
 }
 
-// limiter is the store's own when it has one, so that every instance over the
-// same Redis shares the clients' budgets. Nil: one of this process.
+// limiter is the shared one over Redis, so that all instances of the service
+// share the clients' budgets. Nil: the server keeps them in this process.
 func limiter(store capping.Store) server.Limiter {
-	shared, _ := store.(server.Limiter)
-	return shared
+	if redis, ok := store.(*redisstore.Store); ok {
+		return sharedLimiter{redis}
+	}
+	return nil
+}
+
+type sharedLimiter struct{ store *redisstore.Store }
+
+func (l sharedLimiter) Allow(ctx context.Context, client string, rate server.Rate, users int) (server.RateResult, error) {
+	budget, err := l.store.Take(ctx, client, rate.UsersPerSecond, cmp.Or(rate.Burst, rate.UsersPerSecond), users)
+	return server.RateResult(budget), err
 }
 
 // access is who may call, as the server takes it.
