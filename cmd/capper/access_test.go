@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the configuration says of callers is in force: keys with scopes, rates,
+// a listener of their own for operators. Secrets are in no log.
+func TestKeysRatesAndAdminListener(t *testing.T) {
+	t.Parallel()
+	file := configure(t, "{default: {daily: 1}}")
+	config, err := os.ReadFile(file)
+	require.NoError(t, err)
+	const key = "crm-1.a-secret"
+	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0"}`, fmt.Sprintf(`server:
+  listen: 127.0.0.1:0
+  admin_listen: 127.0.0.1:0
+  api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}]
+  rate_limits: {clients: {crm: {users_per_second: 1, burst: 2}}}`, sha256.Sum256([]byte(key))), 1))
+	p := serve(t, file)
+	call := func(base, method, path, key, body string) *http.Response {
+		request, err := http.NewRequest(method, base+path, strings.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		if key != "" {
+			request.Header.Set("Authorization", "Bearer "+key)
+		}
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response
+	}
+	filter := `{"message_id": "m", "user_ids": [1, 2]}`
+	require.Equal(t, 401, call(p.url, "POST", "/v1/filter", "", filter).StatusCode)
+	require.Equal(t, 401, call(p.url, "POST", "/v1/filter", key+"x", filter).StatusCode)
+	require.Equal(t, 200, call(p.url, "POST", "/v1/filter", key, filter).StatusCode)
+	limited := call(p.url, "POST", "/v1/filter", key, filter)
+	require.Equal(t, 429, limited.StatusCode)
+	require.NotEmpty(t, limited.Header.Get("Retry-After"))
+	require.Equal(t, 403, call(p.url, "GET", "/v1/users/1", key, "").StatusCode)
+	require.Equal(t, 404, call(p.url, "GET", "/metrics", key, "").StatusCode, "metrics are on the admin listener")
+	require.Equal(t, 200, call(p.url, "GET", "/readyz", "", "").StatusCode)
+
+	admin := regexp.MustCompile(`what=admin address=(\S+)`).FindStringSubmatch(p.log.String())
+	require.NotNil(t, admin)
+	require.Equal(t, 200, call("http://"+admin[1], "GET", "/metrics", "", "").StatusCode)
+	require.Equal(t, 200, call("http://"+admin[1], "GET", "/debug/pprof/cmdline", "", "").StatusCode)
+	require.Equal(t, 401, call("http://"+admin[1], "DELETE", "/v1/users/1", "", "").StatusCode)
+	require.NotContains(t, p.log.String(), "a-secret")
+
+	file2 := filepath.Join(t.TempDir(), "open.yaml")
+	write(t, file2, strings.Replace(string(config), "127.0.0.1:0", "0.0.0.0:0", 1))
+	open := launch(t, file2)
+	<-open.exited
+	require.Equal(t, exitInput, open.cmd.ProcessState.ExitCode())
+	require.Contains(t, open.log.String(), "api_keys: is required when listen is not a loopback address")
+}
