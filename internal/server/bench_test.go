@@ -21,13 +21,20 @@ import (
 	"capper/internal/server"
 )
 
-// nothing is a store that grants at once: what a call costs over it is what
+// nothing is a store that answers at once: what a call costs over it is what
 // the service costs above the store.
-type nothing struct{ capping.Store }
+type nothing struct {
+	capping.Store
+	outcome capping.Outcome // of every user; Denied: at different times of a day
+}
 
-func (nothing) Filter(_ context.Context, _ *capping.Batch, verdicts []capping.Verdict) error {
+func (n nothing) Filter(_ context.Context, batch *capping.Batch, verdicts []capping.Verdict) error {
 	for i := range verdicts {
-		verdicts[i].Outcome = capping.Allowed
+		if len(batch.Rules[batch.Groups[i]]) == 0 {
+			verdicts[i].Outcome = capping.Allowed
+			continue
+		}
+		verdicts[i] = capping.Verdict{Outcome: n.outcome, FreesAt: capping.Instant(91_200_000_000 + i*977%86_400_000)}
 	}
 	return nil
 }
@@ -96,14 +103,16 @@ var batches = []struct {
 // socket to the store and back, over a store that costs nothing.
 func BenchmarkAboveStore(b *testing.B) {
 	for _, batch := range batches {
-		b.Run(batch.name, func(b *testing.B) {
-			s := newBenchService(b, nothing{openStore(b, time.Now)})
-			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
-			result, used := send(b, l)
-			users := float64(b.N * batch.users)
-			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
-			b.ReportMetric(users/result.Seconds, "users/s")
-		})
+		for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
+			b.Run(batch.name+"/"+name, func(b *testing.B) {
+				s := newBenchService(b, nothing{openStore(b, time.Now), outcome})
+				l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+				result, used := send(b, l)
+				users := float64(b.N * batch.users)
+				b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
+				b.ReportMetric(users/result.Seconds, "users/s")
+			})
+		}
 	}
 }
 
@@ -149,7 +158,7 @@ func BenchmarkLatency(b *testing.B) {
 			b.Run(fmt.Sprintf("users-%d/%s", users, kind), func(b *testing.B) {
 				store := openStore(b, time.Now)
 				if kind != "embedded" {
-					store = nothing{store}
+					store = nothing{store, capping.Allowed}
 				}
 				s := newBenchService(b, store)
 				handler := s.server.Public()

@@ -33,8 +33,8 @@ type segmentTally struct {
 
 // tally counts a call's decisions, in one pass.
 type tally struct {
-	segmentTally                // of all
-	byCode       []segmentTally // by segment code
+	segmentTally                 // of all
+	byCode       []segmentTally  // by segment code
 	denials      [][]denialTally // by segment code and rule
 }
 
