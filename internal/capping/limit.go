@@ -60,14 +60,15 @@ type Limit struct {
 // AppliesTo reports whether a send on the channel is judged by the limit.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
-// longest is a bound of how long an entry can count: 25 and 169 hours for
-// calendar windows, as a day on which clocks go back has 25 hours.
+// longest is a bound of how long an entry can count. For calendar windows it
+// is two hours more than a day and a week: clocks go back by one hour nearly
+// everywhere, and by two at Antarctica/Troll.
 func (l *Limit) longest() time.Duration {
 	switch l.Calendar {
 	case CalendarDay:
-		return 25 * time.Hour
+		return 26 * time.Hour
 	case CalendarWeek:
-		return 7*24*time.Hour + time.Hour
+		return 7*24*time.Hour + 2*time.Hour
 	}
 	return l.Window
 }
