@@ -1,7 +1,6 @@
 package capping
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -111,18 +110,13 @@ func (l Log) Check() error {
 // find is the index of the newest entry with the token that is later than
 // horizon, or -1.
 func (l Log) find(token Token, horizon Instant) int {
-	for end := len(l); end > 0; {
-		at := bytes.LastIndex(l[:end], token[:])
-		if at < 0 {
-			return -1
-		}
-		if at%EntrySize == 6 {
-			if i := at / EntrySize; l.At(i) > horizon {
+	for i := l.Len() - 1; i >= 0; i-- {
+		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token {
+			if l.At(i) > horizon {
 				return i
 			}
 			return -1
 		}
-		end = at + len(token) - 1
 	}
 	return -1
 }
