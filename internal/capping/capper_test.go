@@ -1,0 +1,198 @@
+package capping_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/storetest"
+)
+
+// halves is a generation with users below 100 in "new" and below 200 in "vip".
+type halves struct{ generation string }
+
+func (h halves) Generation() string { return h.generation }
+func (halves) Names() []string      { return []string{"new", "vip"} }
+func (halves) Lookup(users []capping.UserID, codes []uint8) {
+	for i, user := range users {
+		switch codes[i] = 0; {
+		case user < 100:
+			codes[i] = 1
+		case user < 200:
+			codes[i] = 2
+		}
+	}
+}
+
+type bench struct {
+	*capping.Capper
+	t     *testing.T
+	clock *storetest.Clock
+}
+
+func newCapper(t *testing.T, policy *capping.Policy) *bench {
+	clock := storetest.NewClock()
+	store, err := pebblestore.Open(pebblestore.Config{Path: t.TempDir(), Clock: clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	segments := func() capping.Segments { return halves{"g1"} }
+	return &bench{capping.New(store, segments, policy, clock.Now), t, clock}
+}
+
+func (b *bench) filter(send *capping.Send) *capping.Decisions {
+	b.t.Helper()
+	d := b.Filter(context.Background(), send)
+	require.NoError(b.t, d.Err)
+	return d
+}
+
+func (b *bench) outcomes(send *capping.Send) (outcomes []capping.Outcome) {
+	b.t.Helper()
+	for _, v := range b.filter(send).Verdicts {
+		outcomes = append(outcomes, v.Outcome)
+	}
+	return outcomes
+}
+
+func rolling(name string, most int, window time.Duration, channels ...capping.Channel) capping.Limit {
+	return capping.Limit{Name: name, Max: most, Window: window, Channels: capping.ChannelSetOf(channels...)}
+}
+
+func TestEachSegmentHasItsLimits(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{
+		Default:  []capping.Limit{rolling("daily", 1, day), rolling("weekly", 2, 7*day)},
+		Segments: map[string][]capping.Limit{"new": {rolling("closed", 0, day)}, "vip": {}},
+	})
+	users := []capping.UserID{5, 150, 250, 4294967295}
+	require.Equal(t, []capping.Outcome{capping.Denied, capping.Allowed, capping.Allowed, capping.Allowed},
+		b.outcomes(&capping.Send{MessageID: "m1", Users: users}))
+	d := b.filter(&capping.Send{MessageID: "m2", Users: users})
+	require.Equal(t, []string{"new", "vip", "", ""}, []string{d.Segment(0), d.Segment(1), d.Segment(2), d.Segment(3)})
+	require.Equal(t, "g1", d.Generation)
+	require.Equal(t, "closed", d.Limit(0).Name)
+	require.Equal(t, capping.Never, d.Verdicts[0].FreesAt)
+	require.Equal(t, capping.Allowed, d.Verdicts[1].Outcome)
+	require.Equal(t, "daily", d.Limit(2).Name)
+	require.Equal(t, b.clock.Now().Add(day).UnixMilli(), d.Verdicts[2].FreesAt.Time().UnixMilli())
+	b.clock.Advance(day)
+	b.outcomes(&capping.Send{MessageID: "m3", Users: users})
+	b.clock.Advance(day)
+	d = b.filter(&capping.Send{MessageID: "m4", Users: users})
+	require.Equal(t, "weekly", d.Limit(3).Name)
+}
+
+// A change of limits applies to what is recorded already.
+func TestNewPolicyKeepsTheLogs(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 3, 7*day)}})
+	one := []capping.UserID{7}
+	for i := range 3 {
+		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{MessageID: fmt.Sprint(i), Users: one}))
+	}
+	for most, want := range map[int]capping.Outcome{2: capping.Denied, 3: capping.Denied, 4: capping.Allowed} {
+		b.SetPolicy(&capping.Policy{Version: fmt.Sprint(most), Default: []capping.Limit{rolling("weekly", most, 7*day)}})
+		d := b.filter(&capping.Send{MessageID: "preview", Users: one, Preview: true})
+		require.Equal(t, want, d.Verdicts[0].Outcome)
+		require.Equal(t, fmt.Sprint(most), d.Policy.Version)
+	}
+}
+
+func TestExemptPreviewAndForecast(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("daily", 1, day)}})
+	one := []capping.UserID{7}
+	for i := range 3 {
+		require.Equal(t, []capping.Outcome{capping.Allowed},
+			b.outcomes(&capping.Send{MessageID: fmt.Sprint("exempt", i), Users: one, Exempt: true}))
+	}
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{MessageID: "m", Users: one}))
+	tomorrow := capping.InstantOf(b.clock.Now().Add(day))
+	for at, want := range map[capping.Instant]capping.Outcome{0: capping.Denied, tomorrow - 1: capping.Denied, tomorrow: capping.Allowed} {
+		require.Equal(t, []capping.Outcome{want}, b.outcomes(&capping.Send{Users: one, Preview: true, At: at}))
+	}
+	e, err := b.Explain(context.Background(), 7)
+	require.NoError(t, err)
+	require.Equal(t, 3, e.Log.Len(), "neither the denial nor the previews were recorded")
+}
+
+// A forecast resolves calendar limits as of its instant, not of today.
+func TestForecastOfCalendarLimits(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay}}})
+	one := []capping.UserID{7}
+	d := b.filter(&capping.Send{MessageID: "m", Users: one})
+	require.Equal(t, capping.Allowed, d.Verdicts[0].Outcome)
+	d = b.filter(&capping.Send{Users: one, Preview: true})
+	midnight := d.Verdicts[0].FreesAt
+	require.Zero(t, midnight.Time().Sub(midnight.Time().Truncate(day)))
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Users: one, Preview: true, At: midnight - 1}))
+	require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Users: one, Preview: true, At: midnight}))
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	const push, email = 1, 2
+	b := newCapper(t, &capping.Policy{Segments: map[string][]capping.Limit{"vip": {
+		rolling("daily", 3, day), rolling("push-gap", 1, time.Hour, push), rolling("none", 0, day, email),
+	}}})
+	start := b.clock.Instant()
+	users := make([]capping.UserID, capping.BulkUsers)
+	for i := range users {
+		users[i] = capping.UserID(100 + i)
+	}
+	b.filter(&capping.Send{MessageID: "first", Channel: push, Users: users})
+	b.clock.Advance(time.Minute)
+	b.filter(&capping.Send{MessageID: "second", Users: users})
+	e, err := b.Explain(context.Background(), 150)
+	require.NoError(t, err)
+	require.Equal(t, "vip", e.Segment)
+	require.Equal(t, "g1", e.Generation)
+	limits := b.Policy().Limits("vip")
+	require.Equal(t, []capping.Standing{
+		{Limit: &limits[0], Used: 2}, {Limit: &limits[1], Used: 1, FreesAt: start + 3_600_000},
+		{Limit: &limits[2], FreesAt: capping.Never},
+	}, e.Standings)
+	require.Equal(t, []capping.Entry{
+		{At: start, Channel: push, Token: capping.TokenOf("first")}, {At: start + 60_000, Token: capping.TokenOf("second")},
+	}, e.Log.Entries())
+	require.Equal(t, map[capping.Token]string{capping.TokenOf("first"): "first", capping.TokenOf("second"): "second"}, e.Messages)
+
+	b.clock.Advance(day - time.Minute) // the first send has left every window
+	e, err = b.Explain(context.Background(), 150)
+	require.NoError(t, err)
+	require.Equal(t, 1, e.Log.Len())
+	require.Equal(t, 1, e.Standings[0].Used)
+}
+
+func TestReleaseAndErase(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("daily", 1, day)}})
+	users := []capping.UserID{1000, 2000}
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{MessageID: "m", Users: users}))
+	for _, want := range []capping.Released{capping.ReleaseDone, capping.ReleaseAbsent} {
+		released, err := b.Release(context.Background(), "m", users[:1])
+		require.NoError(t, err)
+		require.Equal(t, []capping.Released{want}, released)
+	}
+	require.NoError(t, b.Erase(context.Background(), 2000))
+	require.NoError(t, b.Erase(context.Background(), 2000))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{MessageID: "m", Users: users}))
+}
+
+func TestPassedDeadline(t *testing.T) {
+	t.Parallel()
+	b := newCapper(t, &capping.Policy{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	d := b.Filter(ctx, &capping.Send{MessageID: "m", Users: []capping.UserID{1, 2}})
+	require.ErrorIs(t, d.Err, context.Canceled)
+	require.Equal(t, make([]capping.Verdict, 2), d.Verdicts)
+	_, err := b.Explain(ctx, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}
