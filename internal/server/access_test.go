@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,18 +207,27 @@ func TestRateLimitUnderConcurrency(t *testing.T) {
 }
 
 // brokenLimiter is what a limiter on a Redis that is away looks like.
-type brokenLimiter struct{}
+type brokenLimiter struct{ asked atomic.Int64 }
 
-func (brokenLimiter) Allow(context.Context, string, server.Rate, int) (server.RateResult, error) {
-	return server.RateResult{}, errors.New("connection refused")
+func (l *brokenLimiter) Allow(ctx context.Context, _ string, _ server.Rate, _ int) (server.RateResult, error) {
+	l.asked.Add(1)
+	<-ctx.Done()
+	return server.RateResult{}, ctx.Err()
 }
 
-func TestABrokenLimiterIsReplaced(t *testing.T) {
+func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 	t.Parallel()
-	s := newService(t, withRate(10, 50), func(cfg *server.Config) { cfg.Limiter = brokenLimiter{} })
+	broken := &brokenLimiter{}
+	s := newService(t, withRate(10, 50), func(cfg *server.Config) { cfg.Limiter = broken })
 	s.key = "f1.secret-of-the-engine"
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 50)}).status)
-	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
+	for range 20 {
+		require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
+	}
+	require.EqualValues(t, 1, broken.asked.Load(), "calls do not wait for it one by one")
+	s.clock.Add(time.Second)
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
+	require.EqualValues(t, 2, broken.asked.Load())
 }
 
 // heldStore is a store whose filter calls wait until they are let go.

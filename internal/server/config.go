@@ -29,7 +29,8 @@ type Config struct {
 	// Access says who may call and how fast. Zero: everybody, at any rate,
 	// which is for loopback listeners only. SetAccess changes it later.
 	Access Access
-	// Limiter keeps the callers' rates. Nil: NewLimiter(Clock), of this process.
+	// Limiter keeps the callers' rates, for all instances; while it fails, and
+	// when it is nil, each process keeps its own.
 	Limiter Limiter
 	// AdminSeparate: /metrics and the calls of the admin scope are served by
 	// Admin only. False: Public serves them too.
@@ -88,11 +89,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Limiter == nil {
-		c.Limiter = NewLimiter(c.Clock)
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Limiter == nil {
+		c.Limiter = NewLimiter(c.Clock)
+	} else {
+		c.Limiter = &steadyLimiter{shared: c.Limiter, own: NewLimiter(c.Clock), clock: c.Clock, log: c.Logger}
 	}
 	if c.Segments == nil {
 		c.Segments = func() SegmentsStatus { return SegmentsStatus{} }

@@ -3,9 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -88,9 +91,40 @@ func (l *localLimiter) Allow(_ context.Context, client string, rate Rate, users 
 	return result, nil
 }
 
+// steadyLimiter asks a shared limiter, and one of this process while the shared
+// one fails: a Redis that is away neither stops calls nor slows each of them.
+type steadyLimiter struct {
+	shared, own Limiter
+	clock       func() time.Time
+	log         *slog.Logger
+	broken      atomic.Int64 // until when the shared one is not asked, in Unix nanoseconds
+}
+
+var _ Limiter = (*steadyLimiter)(nil)
+
+// The time that a shared limiter has, and for how long it is left alone when
+// it has failed.
+const (
+	sharedTimeout = 250 * time.Millisecond
+	sharedPause   = time.Second
+)
+
+func (l *steadyLimiter) Allow(ctx context.Context, client string, rate Rate, users int) (RateResult, error) {
+	if l.clock().UnixNano() >= l.broken.Load() {
+		bounded, cancel := context.WithTimeout(ctx, sharedTimeout)
+		defer cancel()
+		result, err := l.shared.Allow(bounded, client, rate, users)
+		if err == nil {
+			return result, nil
+		}
+		l.broken.Store(l.clock().Add(sharedPause).UnixNano())
+		l.log.Warn("shared rate limiter failed, using this process' own", "error", err)
+	}
+	return l.own.Allow(ctx, client, rate, users)
+}
+
 // admit takes the users from the client's budget, and says in headers what is
-// left of it. A failing limiter does not stop the calls: the process' own
-// takes over until it works again.
+// left of it.
 func (s *Server) admit(c *call, field string, users int) error {
 	a := s.access.Load()
 	rate, ok := a.Rates[c.client]
@@ -104,14 +138,9 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return fieldFailure(CodeTooLarge, field, "%d users, more than the burst of this client, %d: split the batch",
 			users, rate.burst())
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), time.Second)
-	defer cancel()
-	result, err := s.limiter.Allow(ctx, c.client, rate, users)
+	result, err := s.limiter.Allow(c.r.Context(), c.client, rate, users)
 	if err != nil {
-		s.log.Warn("rate limiter failed, using this process' own", "error", err)
-		if result, err = s.fallback.Allow(ctx, c.client, rate, users); err != nil {
-			return err
-		}
+		return fmt.Errorf("rate of client %q: %w", c.client, err)
 	}
 	writeRate(c.w.Header(), rate, result)
 	if !result.Allowed {

@@ -22,7 +22,6 @@ type Server struct {
 	metrics      *metrics
 	bounds       Bounds
 	limiter      Limiter
-	fallback     Limiter
 	clock        func() time.Time
 
 	access        atomic.Pointer[access]
@@ -42,7 +41,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		capper: cfg.Capper, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
-		limiter: cfg.Limiter, fallback: NewLimiter(cfg.Clock), clock: cfg.Clock,
+		limiter: cfg.Limiter, clock: cfg.Clock,
 		users:         &flight{bound: int64(cfg.Bounds.InFlightUsers)},
 		bytes:         &flight{bound: cfg.Bounds.InFlightBytes},
 		adminSeparate: cfg.AdminSeparate,
