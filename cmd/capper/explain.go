@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"capper/client"
 )
+
+// milliseconds is RFC 3339 to the millisecond, which is what decides.
+const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // explainCommand is `capper explain USER`.
 type explainCommand struct {
@@ -49,7 +51,7 @@ func printExplanation(on *console, e *client.Explanation) error {
 	}
 	rows := [][]any{{"SENT AT", "CHANNEL", "MESSAGE"}}
 	for _, send := range e.Sends {
-		rows = append(rows, []any{send.At.Format(time.RFC3339), or(send.Channel, "-"), or(send.MessageID, "(not remembered)")})
+		rows = append(rows, []any{send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.MessageID, "(not remembered)")})
 	}
 	return table(on.stdout, rows...)
 }
@@ -58,7 +60,7 @@ func standingRow(s *client.Standing) []any {
 	state := "a slot is free"
 	switch {
 	case s.RetryAt != nil:
-		state = "capped until " + s.RetryAt.Format(time.RFC3339)
+		state = "capped until " + s.RetryAt.UTC().Format(milliseconds)
 	case s.Max == 0:
 		state = "always capped"
 	}

@@ -98,8 +98,11 @@ func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring
 // report prints a blast's decisions and compares them with the limits: the
 // n-th message within a day goes to the segments that allow n or more.
 func report(out io.Writer, s *client.Summary, limits *client.Limits, blast int, took time.Duration) error {
-	fmt.Fprintf(out, "  %.2f s, %.0f users/s; allowed %d, denied %v, unavailable %d\n", took.Seconds(),
-		float64(s.Requested)/took.Seconds(), s.Allowed, s.Denied, s.Unavailable)
+	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(), s.Allowed)
+	for _, limit := range slices.Sorted(maps.Keys(s.Denied)) {
+		fmt.Fprintf(out, ", %d denied by %s", s.Denied[limit], limit)
+	}
+	fmt.Fprintf(out, ", %d unavailable\n", s.Unavailable)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "segment\trequested\tallowed\tdenied\tthe limits imply\t")
 	denied, wrong := 0, 0
