@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Every figure of the README, both sides in one run. FACTOR=10 takes a tenth of the sizes.
+# Arguments choose parts: redis, embedded, http, segments, domain; none is all of them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export FACTOR=${FACTOR:-1}
+[ $# -gt 0 ] || set -- redis embedded http segments domain
+
+for part in "$@"; do
+  printf '\n== %s\n' "$part"
+  case $part in
+    redis) scripts/bench-redis.sh ;;
+    embedded) go test -run '^$' -bench . -benchtime 5s ./internal/capping/pebblestore ;;
+    http) scripts/bench-http.sh ;;
+    segments) scripts/bench-segments.sh ;;
+    domain) go test -run '^$' -bench . -benchmem ./internal/capping ;;
+    *) echo "bench.sh: error: no part $part: redis, embedded, http, segments, domain" >&2; exit 2 ;;
+  esac
+done
