@@ -123,14 +123,10 @@ func (s *Snapshot) fillSparse(out []byte, found []coded) {
 	var taken words
 	var codes [chunkIDs]uint8
 	for _, f := range found {
-		var w words
-		f.data.addTo(&w)
-		for i, x := range w {
-			x &^= taken[i]
-			taken[i] |= x
-			for ; x != 0; x &= x - 1 {
-				codes[i<<6+bits.TrailingZeros64(x)] = f.code
-			}
+		if f.data.kind == arrayKind {
+			takeArray(f.data.data, f.code, &taken, &codes)
+		} else {
+			takeWords(f.data, f.code, &taken, &codes)
 		}
 	}
 	n := 0
@@ -145,4 +141,28 @@ func (s *Snapshot) fillSparse(out []byte, found []coded) {
 		}
 	}
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
+}
+
+// takeArray gives the code to the ids of an array that nobody has taken yet. It
+// goes without the bitset that takeWords makes: arrays are what sparse chunks are made of.
+func takeArray(data []byte, code uint8, taken *words, codes *[chunkIDs]uint8) {
+	for i := 0; i+1 < len(data); i += 2 {
+		id := binary.LittleEndian.Uint16(data[i:])
+		if w := &taken[id>>6]; *w>>(id&63)&1 == 0 {
+			*w |= 1 << (id & 63)
+			codes[id] = code
+		}
+	}
+}
+
+func takeWords(c *container, code uint8, taken *words, codes *[chunkIDs]uint8) {
+	var w words
+	c.addTo(&w)
+	for i, x := range w {
+		x &^= taken[i]
+		taken[i] |= x
+		for ; x != 0; x &= x - 1 {
+			codes[i<<6+bits.TrailingZeros64(x)] = code
+		}
+	}
 }

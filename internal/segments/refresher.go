@@ -24,6 +24,10 @@ const (
 	DefaultTimeout  = 2 * time.Minute
 )
 
+// lookTimeout bounds the reading of current.json and of a manifest, two small
+// objects: a source that hangs must not hold up a start from the cache.
+const lookTimeout = 10 * time.Second
+
 // RefresherConfig configures a Refresher. Only Source is required.
 type RefresherConfig struct {
 	Source Source
@@ -168,16 +172,9 @@ func (r *Refresher) refresh(ctx context.Context) error {
 // fetch reads the live generation if it is not the one in use. It reads
 // bitmaps from the cache where that has them.
 func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
-	name, tag, err := readLive(ctx, r.cfg.Source, r.tag)
-	if err != nil {
-		return nil, "", err
-	}
-	if now := r.Current(); now != nil && now.Generation() == name {
-		return nil, tag, nil
-	}
-	m, err := ReadManifest(ctx, r.cfg.Source, name)
-	if err != nil {
-		return nil, "", err
+	m, tag, err := r.look(ctx)
+	if err != nil || m == nil {
+		return nil, tag, err
 	}
 	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
 		if b, ok := r.cache.open(ctx, s); ok {
@@ -186,6 +183,27 @@ func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 		return readBitmap(ctx, r.cfg.Source, s)
 	})
 	return g, tag, err
+}
+
+// look reads the manifest of the live generation, nil if it is the one in use.
+func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
+	defer cancel()
+	name, tag, err := readLive(ctx, r.cfg.Source, r.tag)
+	if err == nil {
+		if now := r.Current(); now != nil && now.Generation() == name {
+			return nil, tag, nil
+		}
+		m, readErr := ReadManifest(ctx, r.cfg.Source, name)
+		if readErr == nil {
+			return m, tag, nil
+		}
+		err = readErr
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
+	return nil, "", err
 }
 
 func (r *Refresher) swap(s *Snapshot, origin string) {

@@ -35,7 +35,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, location string, store S
 }
 
 // newBucket makes a bucket for one test.
-func newBucket(t *testing.T) string { return s3test.Bucket(t) }
+func newBucket(t testing.TB) string { return s3test.Bucket(t) }
 
 func openStore(t *testing.T, location string) Store {
 	t.Helper()

@@ -1,0 +1,42 @@
+package segments
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What this package writes is read by another implementation of the format as
+// the same set, and what that one writes of it is the same bytes.
+func TestCRoaringReadsOurBitmaps(t *testing.T) {
+	t.Parallel()
+	build := exec.CommandContext(t.Context(), "../../scripts/croaring.sh")
+	build.Stderr = os.Stderr
+	program, err := build.Output()
+	require.NoError(t, err, "CRoaring is needed; see the output of scripts/croaring.sh above")
+	for seed := range uint64(30) {
+		ids := sample(seed)
+		b := bitmapOf(ids...)
+		var stdout, stderr bytes.Buffer
+		check := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)))
+		check.Stdin, check.Stdout, check.Stderr = bytes.NewReader(b.Bytes()), &stdout, &stderr
+		require.NoError(t, check.Run(), "seed %d", seed)
+
+		sum := uint64(14695981039346656037)
+		for id := range b.All() {
+			sum = (sum ^ uint64(id)) * 1099511628211
+		}
+		lowest, highest, _ := b.Bounds()
+		require.Equal(t, fmt.Sprintf("%d %d %d %d\n", b.Cardinality(), lowest, highest, sum), stderr.String(), "seed %d", seed)
+
+		theirs, err := ReadBitmap(stdout.Bytes())
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, b.Cardinality(), theirs.Cardinality())
+		require.True(t, bytes.Equal(b.Bytes(), theirs.Bytes()), "seed %d: CRoaring writes other bytes", seed)
+	}
+}
