@@ -111,56 +111,69 @@ func (s *Store) run(ctx context.Context, c *call) error {
 // work does chunks until none is left, the deadline has passed or the store is
 // broken. run reports the latter two.
 func (s *Store) work(ctx context.Context, c *call) {
-	var scratch []byte
+	w := s.workers.Get().(*worker)
 	err := rescued(func() error {
 		for i := c.take(); i < len(c.chunks) && ctx.Err() == nil && s.broken() == nil; i = c.take() {
-			scratch = s.decide(c, c.chunks[i], scratch)
+			s.decide(c, c.chunks[i], w)
 		}
 		return nil
 	})
 	if err != nil {
 		c.failed(err)
+		return
 	}
+	s.workers.Put(w)
 }
 
 func (c *call) take() int { return int(c.next.Add(1)) - 1 }
 
+// worker is the buffers of a goroutine, which it uses again and again.
+type worker struct {
+	reader  reader
+	scratch []byte // the log that is being written
+}
+
 // decide does one chunk under its locks. The writes are visible to later
 // calls, and durable not yet, when the locks are given back.
-func (s *Store) decide(c *call, k chunk, scratch []byte) []byte {
+func (s *Store) decide(c *call, k chunk, w *worker) {
 	s.lockStripes(c, k)
 	defer s.unlockStripes(c, k)
 	now, err := s.now()
 	if err != nil {
 		c.failed(err)
-		return scratch
+		return
 	}
-	r := reader{db: s.db}
-	defer r.close()
+	users := c.order.users[c.order.starts[k.first]:c.order.starts[k.last]]
+	defer w.reader.end()
+	w.reader.load(s, users)
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	for i := k.first; i < k.last; i++ {
-		cache := &s.stripes[i].cache
-		for _, packed := range c.order.users[c.order.starts[i]:c.order.starts[i+1]] {
-			user, index := capping.UserID(packed>>32), int(uint32(packed))
-			log, err := r.log(cache, user)
-			if err != nil {
-				s.unreadable(c, user, err)
-				continue
-			}
-			next, changed := c.step(now, index, log, scratch[:0])
-			if !changed {
-				continue
-			}
-			scratch = next
-			cache.put(user, next)
-			putLog(batch, user, next)
-		}
+	for i, packed := range users {
+		s.decideUser(c, w, batch, now, i, packed)
 	}
 	if !batch.Empty() {
 		s.commit(batch)
 	}
-	return scratch
+}
+
+// decideUser does the chunk's user i.
+func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.Instant, i int, packed uint64) {
+	user, index := capping.UserID(packed>>32), int(uint32(packed))
+	cache := s.cacheOf(user)
+	log, cached, err := w.reader.log(cache, i, user)
+	if err != nil {
+		s.unreadable(c, user, err)
+		return
+	}
+	next, changed := c.step(now, index, log, w.scratch[:0])
+	switch {
+	case changed:
+		w.scratch = next
+		cache.put(user, next)
+		putLog(batch, user, next)
+	case !cached:
+		cache.put(user, log)
+	}
 }
 
 func (s *Store) lockStripes(c *call, k chunk) {

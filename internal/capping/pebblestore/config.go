@@ -15,8 +15,9 @@ type Config struct {
 	Logger *slog.Logger     // nil: slog.Default()
 	// Registerer gets the store's metrics; nil: none.
 	Registerer prometheus.Registerer
-	// CacheBytes bounds what is kept in memory of the logs and of the database's
-	// blocks, about; 0: 256 MiB. It is taken as it is needed.
+	// CacheBytes bounds what is kept in memory of logs, three quarters of it, and
+	// of the database's blocks; 0: 256 MiB. It is taken as it is needed. Buffers
+	// of writes that are on their way into files come to it, 192 MiB at most.
 	CacheBytes int64
 	// SweepInterval is how often the background sweep does one small step of
 	// removing dead logs; 0: one second.

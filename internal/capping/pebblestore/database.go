@@ -39,9 +39,9 @@ func (s *Store) options(config Config) *pebble.Options {
 	options := &pebble.Options{
 		FS: config.fs, Lock: s.lock, Logger: logger,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
-		CacheSize:                   config.CacheBytes / 4,
-		MemTableSize:                64 << 20,
-		MemTableStopWritesThreshold: 4,
+		CacheSize:                   config.CacheBytes/4 + memTables*memTableSize, // it holds the write buffers, too
+		MemTableSize:                memTableSize,
+		MemTableStopWritesThreshold: memTables,
 		L0StopWritesThreshold:       40,
 		LBaseMaxBytes:               256 << 20,
 		EventListener: &pebble.EventListener{
@@ -66,6 +66,12 @@ func (s *Store) options(config Config) *pebble.Options {
 	options.Levels[bottom].FilterPolicy = pebble.NoFilterPolicy
 	return options
 }
+
+// Writes wait for their way into files in up to memTables buffers.
+const (
+	memTables    = 3
+	memTableSize = 64 << 20
+)
 
 // databaseLogger is Pebble's voice in the log.
 type databaseLogger struct{ store *Store }

@@ -26,6 +26,7 @@ type Store struct {
 	stripes [stripeCount]stripe
 	slots   chan struct{} // one for each call under way
 	calls   sync.Pool     // of *call
+	workers sync.Pool     // of *worker
 	written atomic.Int64  // commits so far
 	synced  atomic.Int64  // commits that are known to be durable
 	damaged damage
@@ -59,6 +60,7 @@ func open(config Config) (*Store, error) {
 		slots: make(chan struct{}, maxCalls),
 	}
 	s.calls.New = func() any { return new(call) }
+	s.workers.New = func() any { return &worker{reader: reader{db: s.db}} }
 	var err error
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ const (
 
 func stripeOf(user capping.UserID) int { return int(user / stripeRun % stripeCount) }
 
+// cacheOf is the cache that the user's log may be in. The stripe is locked.
+func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
+
 // order is the users of a call, sorted by stripe and then by id:
 // user<<32 | index in the call.
 type order struct {
