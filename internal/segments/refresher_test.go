@@ -5,9 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -382,6 +388,53 @@ func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 		require.EqualValues(t, 5, src.looks.Load())
 		require.Zero(t, src.reads.Load())
 	})
+}
+
+func TestARefreshFromS3IsOneConditionalGET(t *testing.T) {
+	t.Parallel()
+	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
+	require.NoError(t, err)
+	var mu sync.Mutex
+	var seen []string
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(upstream)
+			r.Out.Host = r.In.Host // it is part of what is signed
+		},
+		ModifyResponse: func(r *http.Response) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprintf("%s %s If-None-Match=%v %d", r.Request.Method, path.Base(r.Request.URL.Path),
+				r.Request.Header.Get("If-None-Match") != "", r.StatusCode))
+			return nil
+		},
+	})
+	defer proxy.Close()
+	store, err := OpenStore(t.Context(), "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: proxy.URL})
+	require.NoError(t, err)
+	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1, 2))
+	r := NewRefresher(RefresherConfig{Source: store})
+	require.NoError(t, r.Load(t.Context()))
+	seen = nil
+	require.NoError(t, r.refresh(t.Context()))
+	require.Equal(t, []string{"GET current.json If-None-Match=true 304"}, seen)
+}
+
+func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, never answers
+	require.NoError(t, err)
+	defer listener.Close()
+	location := "s3://segments/prod"
+	src, err := OpenSource(t.Context(), location, S3Config{Endpoint: "http://" + listener.Addr().String()})
+	require.NoError(t, err)
+	cacheDir := t.TempDir()
+	g := generationOf([]string{"vip"}, bitmapOf(1))
+	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
+	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: time.Second})
+	require.NoError(t, r.Load(t.Context()))
+	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Contains(t, r.Status().Error, "deadline exceeded")
 }
 
 // Every generation puts each user into the segment whose code says which

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -270,15 +271,21 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// S3Files reads input files from s3://bucket/key names. The zero S3Config is AWS.
+// S3Files reads input files from s3://bucket/key names, all with one client.
 type S3Files struct {
-	Config S3Config
+	cfg  S3Config
+	once sync.Once
+	api  *s3.Client
+	err  error
 }
 
-var _ Files = S3Files{}
+var _ Files = (*S3Files)(nil)
+
+// NewS3Files returns files that are reached by cfg. It connects with the first use.
+func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg} }
 
 // Glob implements Files; '*' and '?' do not match '/'.
-func (f S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
+func (f *S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if !hasWildcard(pattern) {
 		return []string{pattern}, nil
 	}
@@ -286,7 +293,7 @@ func (f S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := b.List(ctx, key[:strings.IndexAny(key+"*", "*?[")])
+	objects, err := b.List(ctx, key[:strings.IndexAny(key, "*?[")])
 	if err != nil {
 		return nil, err
 	}
@@ -303,18 +310,17 @@ func (f S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	return names, nil
 }
 
-func (f S3Files) open(ctx context.Context, name string) (*bucket, string, error) {
-	rest := strings.TrimPrefix(name, s3Scheme)
-	bucketName, key, _ := strings.Cut(rest, "/")
-	if bucketName == "" || key == "" {
+func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error) {
+	bucketName, key, _ := strings.Cut(strings.TrimPrefix(name, s3Scheme), "/")
+	if bucketName == "" || key == "" || hasWildcard(bucketName) {
 		return nil, "", fmt.Errorf("%q: want s3://bucket/key", name)
 	}
-	b, err := openS3(ctx, name, bucketName, "", f.Config)
-	return b, key, err
+	f.once.Do(func() { f.api, f.err = newS3Client(ctx, f.cfg) })
+	return &bucket{location: name, name: bucketName, api: f.api}, key, f.err
 }
 
 // Open implements Files.
-func (f S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	b, key, err := f.open(ctx, name)
 	if err != nil {
 		return nil, 0, err

@@ -248,7 +248,7 @@ func TestReadsBitmaps(t *testing.T) {
 
 func TestReadsLargeFilesInParallel(t *testing.T) {
 	t.Parallel()
-	const n = 700_000 // several blocks
+	const n = 250_000 // several blocks
 	var text, csv, quoted bytes.Buffer
 	quoted.WriteString("name,user_id\n")
 	for i := range n {

@@ -108,7 +108,7 @@ func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 
 func (r *Reader) files(name string) segments.Files {
 	if strings.HasPrefix(name, "s3://") {
-		return segments.S3Files{Config: r.cfg.S3}
+		return r.s3
 	}
 	return segments.LocalFiles{}
 }

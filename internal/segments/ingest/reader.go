@@ -30,6 +30,7 @@ type Config struct {
 // other; each uses all workers.
 type Reader struct {
 	cfg      Config
+	s3       *segments.S3Files
 	bad      tally
 	fileSeen int
 	reports  []FileReport
@@ -52,7 +53,7 @@ func NewReader(cfg Config) *Reader {
 	if cfg.Stdin == nil {
 		cfg.Stdin = bytes.NewReader(nil)
 	}
-	return &Reader{cfg: cfg}
+	return &Reader{cfg: cfg, s3: segments.NewS3Files(cfg.S3)}
 }
 
 // Reports lists the files read so far, in order.
