@@ -219,9 +219,15 @@ func TestForeignFormat(t *testing.T) {
 	foreign := strings.Replace(format(), "bucket size 1", "bucket size 64", 1)
 	require.NoError(t, s.db.Set(formatKey, []byte(foreign), pebble.Sync))
 	require.NoError(t, s.Close())
-	_, err = Open(Config{Path: dir, Logger: quiet})
-	require.ErrorContains(t, err, dir)
-	require.ErrorContains(t, err, "bucket size 64")
+	registry := prometheus.NewRegistry()
+	for range 2 { // the first gives back what it took
+		_, err = Open(Config{Path: dir, Logger: quiet, Registerer: registry})
+		require.ErrorContains(t, err, dir)
+		require.ErrorContains(t, err, "bucket size 64")
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		require.Empty(t, families)
+	}
 
 	other := t.TempDir()
 	db, err := pebble.Open(other, &pebble.Options{Logger: databaseLogger{&Store{logger: quiet}}})

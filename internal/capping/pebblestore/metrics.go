@@ -14,9 +14,9 @@ type metrics struct {
 	seconds *prometheus.HistogramVec // by op
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+func newMetrics() *metrics {
 	store := prometheus.Labels{"store": "embedded"}
-	m := &metrics{
+	return &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_store_calls_total", Help: "Calls to the store.", ConstLabels: store,
 		}, []string{"op", "result"}),
@@ -28,15 +28,23 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 		}, []string{"op"}),
 	}
+}
+
+// register makes the metrics known, or none of them.
+func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
-		return m, nil
+		return nil
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.errors, m.seconds} {
+	collectors := []prometheus.Collector{m.calls, m.errors, m.seconds}
+	for i, c := range collectors {
 		if err := registerer.Register(c); err != nil {
-			return nil, err
+			for _, registered := range collectors[:i] {
+				registerer.Unregister(registered)
+			}
+			return err
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // observe counts a call that began at a time and ends now.

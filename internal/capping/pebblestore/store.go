@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
 )
@@ -57,21 +58,18 @@ func Open(config Config) (*Store, error) {
 func open(config Config) (*Store, error) {
 	s := &Store{
 		clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(),
-		slots: make(chan struct{}, maxCalls),
+		metrics: newMetrics(), slots: make(chan struct{}, maxCalls),
 	}
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: reader{db: s.db}} }
 	var err error
-	if s.metrics, err = newMetrics(config.Registerer); err != nil {
-		return nil, err
-	}
 	if s.lock, err = lockDirectory(config); err != nil {
 		return nil, err
 	}
 	if s.db, err = pebble.Open(config.Path, s.options(config)); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
-	if err := s.load(); err != nil {
+	if err := s.load(config.Registerer); err != nil {
 		return nil, errors.Join(err, s.db.Close(), s.lock.Close())
 	}
 	segments := segmentsFor(config.CacheBytes / 4 * 3 / stripeCount)
@@ -84,8 +82,9 @@ func open(config Config) (*Store, error) {
 	return s, nil
 }
 
-// load checks the format and reads what is remembered across restarts.
-func (s *Store) load() error {
+// load checks the format, reads what is remembered across restarts, and then
+// makes the metrics known.
+func (s *Store) load(registerer prometheus.Registerer) error {
 	if err := checkFormat(s.db); err != nil {
 		return err
 	}
@@ -94,8 +93,11 @@ func (s *Store) load() error {
 		return err
 	}
 	retention, err := decodeRetention(value)
+	if err != nil {
+		return err
+	}
 	s.retention.Store(retention)
-	return err
+	return s.metrics.register(registerer)
 }
 
 // Close ends the sweep, waits for calls that nobody waits for any more, and
