@@ -34,12 +34,14 @@ vulncheck: ## known vulnerabilities; needs the network's vulnerability database
 
 cluster-up: ## a 3+3 Redis Cluster in build/cluster
 	scripts/cluster.sh up build/cluster
+	@echo "a cluster is up: . build/cluster/env names its nodes"
 
 cluster-down:
 	scripts/cluster.sh down build/cluster
 
 s3-up: ## an S3 server in build/s3
 	scripts/s3.sh up build/s3
+	@echo "an S3 server is up: . build/s3/env sets what clients need"
 
 s3-down:
 	scripts/s3.sh down build/s3

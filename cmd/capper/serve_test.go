@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,6 +206,65 @@ func TestSegmentsAreRefreshedAndABadGenerationIsRefused(t *testing.T) {
 	got, err = p.filter("m3", 6)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{6}, got.Allowed)
+}
+
+// Generations are published, rolled back and damaged while calls run: no call
+// fails, and each is decided by the one generation that it names. Segment new
+// has limit 0; it is either the users below 1000 or those from 1000.
+func TestNoCallSeesAMixOfGenerations(t *testing.T) {
+	t.Parallel()
+	file := configure(t, "{default: {}, segments: {new: {daily: 0}}}")
+	place := filepath.Join(filepath.Dir(file), "segments")
+	publish(t, place, "new=1-999")
+	low := live(t, place)
+	p := serve(t, file)
+
+	var mixed, failed atomic.Value
+	var calls atomic.Int64
+	var stop atomic.Bool
+	var load sync.WaitGroup
+	for caller := range 3 {
+		load.Go(func() {
+			for !stop.Load() {
+				got, err := p.filter(fmt.Sprintf("m-%d-%d", caller, calls.Add(1)), 5, 6, 1005, 1006)
+				if err != nil {
+					failed.Store(err)
+					return
+				}
+				want := []uint32{5, 6}
+				if got.Generation == low {
+					want = []uint32{1005, 1006}
+				}
+				if !slices.Equal(want, got.Allowed) {
+					mixed.Store(fmt.Sprint(got))
+				}
+			}
+		})
+	}
+	inUse := func(generation string) func() bool {
+		return func() bool { return p.get("/v1/status")["generation"] == generation }
+	}
+	for range 3 {
+		publish(t, place, "new=1000-1999")
+		require.Eventually(t, inUse(live(t, place)), 10*time.Second, 5*time.Millisecond)
+		out, err := exec.Command(segmentbuild(t), "rollback", low, "--at", place).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Eventually(t, inUse(low), 10*time.Second, 5*time.Millisecond)
+	}
+	before := calls.Load()
+	require.Eventually(t, func() bool { return calls.Load() > before+10 }, 10*time.Second, time.Millisecond)
+	stop.Store(true)
+	load.Wait()
+	require.Nil(t, failed.Load())
+	require.Nil(t, mixed.Load())
+}
+
+// live is the generation that current.json names.
+func live(t *testing.T, place string) string {
+	t.Helper()
+	m := regexp.MustCompile(`"generation": "([^"]+)"`).FindStringSubmatch(readFile(t, filepath.Join(place, "current.json")))
+	require.NotNil(t, m)
+	return m[1]
 }
 
 func TestStartRefuses(t *testing.T) {
