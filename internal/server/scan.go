@@ -203,7 +203,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// unit is the UTF-16 code unit of an escape \uXXXX.
+// unit is the UTF-16 code unit of an escape \u and four hex digits.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
