@@ -202,7 +202,7 @@ var breakages = []breakage{
 	}},
 	{"slots moved under load", true, func(f *field, s shard) {
 		to := f.other(s)
-		for p := range 256 {
+		for p := range f.stores[0].top.routes {
 			if f.stores[0].top.route(p).addr == s.master && p%4 == 0 {
 				f.moveSlot(f.stores[0].layout.slot(p), s, to, nil)
 			}
@@ -210,7 +210,7 @@ var breakages = []breakage{
 	}},
 	{"a slot held half-moved", true, func(f *field, s shard) {
 		to := f.other(s)
-		for p := range 256 {
+		for p := range f.stores[0].top.routes {
 			if f.stores[0].top.route(p).addr == s.master && p%16 == 1 {
 				f.moveSlot(f.stores[0].layout.slot(p), s, to, func() { linger(150 * time.Millisecond) })
 			}

@@ -130,7 +130,7 @@ func (n *node) checkEviction(f *findings, info facts, config *redis.MapStringStr
 const listpackValue = 256
 
 func (n *node) checkEncoding(f *findings, config *redis.MapStringStringCmd) {
-	n.checkSetting(f, config, "entries", 1<<n.top.layout.bucketBits+1)
+	n.checkSetting(f, config, "entries", int(n.top.layout.bucketSize)+1)
 	n.checkSetting(f, config, "value", listpackValue)
 }
 

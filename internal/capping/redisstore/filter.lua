@@ -6,7 +6,7 @@
 --          skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), has channels (1), if so their bits (32)
--- ARGV[3]  users, key by key: count (1), a field each (1), then a group each (1)
+-- ARGV[3]  users, key by key: count (1), a field each (1: its number), then a group each (1)
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC,
 -- durations (retention, keep, life, hold, skew) are milliseconds.
@@ -26,14 +26,12 @@
 --
 -- Cost: an HMGET per key, an HSET per key with allowed users, a PEXPIRE where
 -- the TTL has to grow; linear in the users and in the bytes of their logs.
-local byte, char, sub, find, concat = string.byte, string.char, string.sub, string.find, table.concat
+local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
-local ENTRY, BOUND = 12, 1000
-local WORK = 200000  -- bytes of logs after which a call ends early
+local ENTRY, BOUND = 12, 1000 -- bytes; entries of one channel
+local WORK = 200000 -- bytes of logs after which a call ends early
 local SWEEP_AGE, SWEEPS = 32, 1
 local NEVER = '\255\255\255\255\255'
-local NAMES = 'c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1'
-
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
 if #ARGV ~= 3 or #header ~= 41 then
   return redis.error_reply('BADARG header of ' .. #(header or '') .. ' bytes in ' .. #ARGV .. ' arguments')
@@ -58,6 +56,32 @@ if skew > 0 then
   if not (off <= skew and off >= -skew) then
     return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
   end
+end
+
+-- names of fields by number: constants cost no string per user. A call of few
+-- users does better without the table.
+local names
+if #users > 100 then
+  names = {[0] =
+    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12', '13', '14', '15',
+    '16', '17', '18', '19', '20', '21', '22', '23', '24', '25', '26', '27', '28', '29', '30', '31',
+    '32', '33', '34', '35', '36', '37', '38', '39', '40', '41', '42', '43', '44', '45', '46', '47',
+    '48', '49', '50', '51', '52', '53', '54', '55', '56', '57', '58', '59', '60', '61', '62', '63',
+    '64', '65', '66', '67', '68', '69', '70', '71', '72', '73', '74', '75', '76', '77', '78', '79',
+    '80', '81', '82', '83', '84', '85', '86', '87', '88', '89', '90', '91', '92', '93', '94', '95',
+    '96', '97', '98', '99', '100', '101', '102', '103', '104', '105', '106', '107', '108', '109', '110', '111',
+    '112', '113', '114', '115', '116', '117', '118', '119', '120', '121', '122', '123', '124', '125', '126', '127',
+    '128', '129', '130', '131', '132', '133', '134', '135', '136', '137', '138', '139', '140', '141', '142', '143',
+    '144', '145', '146', '147', '148', '149', '150', '151', '152', '153', '154', '155', '156', '157', '158', '159',
+    '160', '161', '162', '163', '164', '165', '166', '167', '168', '169', '170', '171', '172', '173', '174', '175',
+    '176', '177', '178', '179', '180', '181', '182', '183', '184', '185', '186', '187', '188', '189', '190', '191',
+    '192', '193', '194', '195', '196', '197', '198', '199', '200', '201', '202', '203', '204', '205', '206', '207',
+    '208', '209', '210', '211', '212', '213', '214', '215', '216', '217', '218', '219', '220', '221', '222', '223',
+    '224', '225', '226', '227', '228', '229', '230', '231', '232', '233', '234', '235', '236', '237', '238', '239',
+    '240', '241', '242', '243', '244', '245', '246', '247', '248', '249', '250', '251', '252', '253', '254', '255',
+  }
+else
+  names = setmetatable({}, {__index = function(_, number) return string.format('%d', number) end})
 end
 
 local horizon = now - retention
@@ -86,28 +110,39 @@ local function members(bits)
   return set
 end
 
--- parse reads the rules of every group. A rule counts entries later than
--- after; low is the least after of a group, none the rule that denies always.
+-- coarse is an instant in units of 65.536 s, the upper three bytes of what is
+-- stored: comparing those settles most questions, and costs half.
+local function coarse(at) return math.floor(at / 65536) end
+local now_coarse, horizon_coarse = coarse(now), coarse(horizon)
+
+-- parse reads the rules. A group is an array: the reply of a rule that denies
+-- always, or false; the least coarse after of its rules; how many they are; the
+-- channels of those that have any, by rule; then FIVE places for each rule: it
+-- denies at more than span bytes of entries later than after; after again,
+-- coarse; hold; until.
+local FIVE = 5
 local parsed = {}
 local function parse()
   local p = 1
   for g = 0, last_group do
-    local group = {low = now, count = byte(rules, p)}
+    local count = byte(rules, p)
+    local group = {false, now_coarse + 1, count, false}
     p = p + 1
-    for r = 1, group.count do
+    for r = 1, count do
       local max, hold, start, untl, limited
       max, hold, start, untl, limited, p = scan('>I2I6I5I5B', rules, p)
-      local after = start - 1
+      local after, at = start - 1, FIVE * r
       if hold > 0 then after = now - hold end
       if after < horizon then after = horizon end
-      local rule = {max = max, after = after, hold = hold, untl = untl, id = char(r - 1)}
+      local rough = coarse(after)
+      if rough < group[2] then group[2] = rough end
+      group[at], group[at + 1], group[at + 2], group[at + 3], group[at + 4] = max * ENTRY - 1, after, rough, hold, untl
       if limited == 1 then
-        rule.channels = members(sub(rules, p, p + 31))
+        group[4] = group[4] or {}
+        group[4][r] = members(sub(rules, p, p + 31))
         p = p + 32
       end
-      if after < group.low then group.low = after end
-      if max == 0 and not group.none then group.none = 'D' .. rule.id .. NEVER end
-      group[r] = rule
+      if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. NEVER end
     end
     parsed[g] = group
   end
@@ -138,33 +173,37 @@ local function nth(log, n, channels)
   return 0
 end
 
--- denial is the reply for a user whom a rule denies, or nil.
+-- denial is the reply for a user whom a rule denies, or nil. newest is coarse.
 local function denial(log, size, newest, group)
-  if group.none then return group.none end
-  local latest, reply = 0, nil
-  for r = 1, group.count do
-    local rule = group[r]
-    if newest > rule.after then
-      local offset
-      if rule.channels then
-        offset = nth(log, rule.max, rule.channels)
-      else
-        offset = size - rule.max * ENTRY + 1
-      end
-      if offset > 0 then
-        local at = instant(log, offset)
-        if at > rule.after then
-          local frees = at + rule.hold
-          if frees < rule.untl then frees = rule.untl end
-          if frees > latest then
-            latest = frees
-            reply = 'D' .. rule.id .. sub(log, offset, offset + 4)
-          end
+  if group[1] then return group[1] end
+  local channels, latest, reply = group[4], 0, nil
+  for r = 1, group[3] do
+    local at = FIVE * r
+    local offset = size - group[at]
+    if offset > 0 and newest >= group[at + 2] then
+      if channels and channels[r] then offset = nth(log, (group[at] + 1) / ENTRY, channels[r]) end
+      local stamped = offset > 0 and instant(log, offset)
+      if stamped and stamped > group[at + 1] then
+        local frees = stamped + group[at + 3]
+        if frees < group[at + 4] then frees = group[at + 4] end
+        if frees > latest then
+          latest = frees
+          reply = 'D' .. char(r - 1) .. sub(log, offset, offset + 4)
         end
       end
     end
   end
   return reply
+end
+
+-- first is the offset of the first entry later than the horizon, from offset on.
+local function first(log, size, offset)
+  for offset = offset, size, ENTRY do
+    local a, b, c = byte(log, offset, offset + 2)
+    local rough = (a * 256 + b) * 256 + c
+    if rough > horizon_coarse or rough == horizon_coarse and instant(log, offset) > horizon then return offset end
+  end
+  return size + 1
 end
 
 -- bounded is the log without its channel's oldest entry, when it has BOUND of them.
@@ -192,13 +231,17 @@ local function sweep(key)
   if #dead > 0 then call('HDEL', key, unpack(dead)) end
 end
 
+-- stamps are values of the field "" by age, for keys whose newest entry is of now.
+local stamps, ttl = {}, string.format('%d', life)
 local sweeps = SWEEPS
--- store writes the fields of w, whose first two places are kept for the field
--- "", and sees to it that the key outlives the instant newest by keep.
+-- store writes the m values of w, whose first two are kept for the field "",
+-- and sees to it that the key outlives the instant newest by keep.
 local function store(key, meta, w, m, newest)
-  local untl, age = 0, 0
+  local age = 0
   if meta then
-    untl, age = instant(meta, 1), byte(meta, 6)
+    local a, b, c, d, e
+    a, b, c, d, e, age = byte(meta, 1, 6)
+    local untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
     if untl >= newest + keep then
       call('HSET', key, unpack(w, 3, m))
       return
@@ -211,68 +254,102 @@ local function store(key, meta, w, m, newest)
     age = 0
     sweeps = sweeps - 1
   end
-  w[1], w[2] = '', pack('>I5B', math.min(newest + life, 1099511627774), age)
+  local stamp, expire = stamps[age], ttl
+  if newest > now then
+    stamp = pack('>I5B', math.min(newest + life, 1099511627774), age)
+    expire = string.format('%d', newest + life - now)
+  elseif not stamp then
+    stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
+    stamps[age] = stamp
+  end
+  w[2] = stamp
   call('HSET', key, unpack(w, 1, m))
-  call('PEXPIRE', key, string.format('%d', newest + life - now))
+  call('PEXPIRE', key, expire)
   if swept then sweep(key) end
 end
 
-local out, o, p, work = {}, 0, 1, 0
+local out, o, allowed, p, work = {}, 0, 0, 1, 0
+local w = {'', '', '', '', '', '', '', '', '', '', '', '', '', '', '', ''}
+-- What the loop needs of the latest user's group: most users are settled by
+-- comparing with its first two rules, without a call.
+local code, group, none, low, span1, from1, span2, from2, more
 for k = 1, #KEYS do
   local key, count = KEYS[k], byte(users, p)
-  local fields = {scan(sub(NAMES, 1, 2 * count), users, p + 1)}
+  local fields = {byte(users, p + 1, p + count)}
+  local codes = {byte(users, p + 1 + count, p + 2 * count)}
+  for i = 1, count do fields[i] = names[fields[i]] end
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
-  if logs.err then
-    for i = 1, count do out[o + i] = 'T' end
-    o = o + count
-  else
-    local codes = {byte(users, p + 1 + count, p + 2 * count)}
-    local w, m, last = {'', ''}, 2, now
-    for i = 1, count do
-      local log, group, verdict = logs[i + 1], parsed[codes[i]], 'A'
-      local write = entry
-      if not log or log == '' then
-        if group.none then verdict = group.none end
+  local m, last, wrong = 2, now, logs.err and 'T'
+  for i = 1, count do
+    if codes[i] ~= code then
+      code = codes[i]
+      group = parsed[code]
+      none, low, more = group[1], group[2], group[3] > 2 or group[4]
+      span1, from1, span2, from2 = group[5] or 1e9, group[7], group[10] or 1e9, group[12]
+    end
+    local log, verdict, write = logs[i + 1], wrong, nil
+    if not log or log == '' then
+      verdict, write = wrong or none, entry
+    else
+      local size = #log
+      work = work + size
+      local hit = find(log, token, 1, true)
+      local own = hit and not no_token and recorded(log, hit)
+      if size % 12 ~= 0 then
+        verdict = 'C'
+      elseif own then
+        if own < since then verdict = 'R' end
       else
-        local size = #log
-        work = work + size
-        if size % ENTRY ~= 0 then
-          verdict = 'C'
-        else
-          local hit = not no_token and find(log, token, 1, true)
-          local own = hit and recorded(log, hit)
-          if own then
-            if own < since then verdict = 'R' end
-            write = nil
-          else
-            local newest = instant(log, size - 11)
-            if newest > group.low or group.none then
-              verdict = denial(log, size, newest, group) or 'A'
-            end
-            if verdict == 'A' then
-              if newest > now then
-                if newest > last then last = newest end
-                write = sub(log, size - 11, size - 7) .. tail
-              end
-              local first = 1
-              while first < size and instant(log, first) <= horizon do first = first + ENTRY end
-              if first > 1 then log = sub(log, first) end
-              if #log >= BOUND * ENTRY then log = bounded(log) end
-              write = log .. write
-            end
+        local a, b, c = byte(log, size - 11, size - 9)
+        local newest, doubt = (a * 256 + b) * 256 + c, none
+        if newest >= low then
+          doubt = doubt or more
+          if size > span1 and newest >= from1 then
+            a, b, c = byte(log, size - span1, size - span1 + 2)
+            doubt = doubt or (a * 256 + b) * 256 + c >= from1
+          end
+          if size > span2 and newest >= from2 then
+            a, b, c = byte(log, size - span2, size - span2 + 2)
+            doubt = doubt or (a * 256 + b) * 256 + c >= from2
           end
         end
+        if doubt then verdict = denial(log, size, newest, group) end
+        if not verdict and record == 1 then
+          write = entry
+          if newest >= now_coarse then
+            local at = instant(log, size - 11)
+            if at > now then
+              write = sub(log, size - 11, size - 7) .. tail
+              if at > last then last = at end
+            end
+          end
+          a, b, c = byte(log, 1, 3)
+          a = (a * 256 + b) * 256 + c
+          if a <= horizon_coarse then log = sub(log, first(log, size, a < horizon_coarse and 13 or 1)) end
+          if size >= 12000 then log = bounded(log) end
+          write = log .. write
+        end
+      end
+    end
+    if verdict then
+      if allowed > 0 then
+        o = o + 1
+        out[o] = rep('A', allowed)
+        allowed = 0
       end
       o = o + 1
       out[o] = verdict
-      if verdict == 'A' and write then
+    else
+      allowed = allowed + 1
+      if write then
         w[m + 1], w[m + 2] = fields[i], write
         m = m + 2
       end
     end
-    if m > 2 and record == 1 then store(key, logs[1], w, m, last) end
   end
+  if m > 2 and record == 1 then store(key, logs[1], w, m, last) end
   p = p + 1 + 2 * count
   if work > WORK then break end
 end
+out[o + 1] = rep('A', allowed)
 return concat(out)

@@ -6,21 +6,31 @@ import (
 
 // layout is how users are laid out over keys. It is part of the stored format.
 type layout struct {
-	bucketBits uint // a bucket holds 1<<bucketBits neighbouring ids, at most 8 bits
-	partitions int  // a power of two
+	bucketSize uint32 // so many neighbouring ids share a hash, at most 256
+	partitions int    // a power of two
 }
 
-var standardLayout = layout{bucketBits: 7, partitions: 256}
+// standardLayout is the one in use. 252 logs of equal length, with what else a
+// bucket's listpack holds, are just below a size of the allocator's; 256 would
+// be just above and take up to a quarter more.
+var standardLayout = layout{bucketSize: 252, partitions: 128}
 
 const slots = 16384
 
-func (l layout) bucket(user uint32) uint32 { return user >> l.bucketBits }
+func (l layout) bucket(user uint32) uint32 { return user / l.bucketSize }
 
-// field is the name of the user's field in the bucket's hash: one byte.
-func (l layout) field(user uint32) byte { return byte(user & (1<<l.bucketBits - 1)) }
+// field is the number of the user's field in the bucket's hash; its name is
+// that number in decimal.
+func (l layout) field(user uint32) byte { return byte(user % l.bucketSize) }
 
 func (l layout) partition(user uint32) int {
 	return int(l.bucket(user) & uint32(l.partitions-1))
+}
+
+// appendKey appends the key of a bucket to its partition's prefix: the number
+// is in base 36, so that most keys fit 16 bytes.
+func appendKey(dst []byte, prefix string, bucket uint32) []byte {
+	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
 // tags are the hash tags of the partitions: for partition p the shortest
@@ -49,8 +59,17 @@ func (l layout) prefixes(namespace string) []string {
 	return prefixes
 }
 
+// record is the partition of the format record: one beyond those of the logs,
+// so that every layout finds it under the same key.
+func (l layout) record() int { return l.partitions }
+
+const recordTag = "format"
+
 // slot is the cluster slot of a partition.
 func (l layout) slot(partition int) int {
+	if partition == l.record() {
+		return int(crc16(recordTag)) % slots
+	}
 	share := slots / l.partitions
 	return partition*share + share/2
 }

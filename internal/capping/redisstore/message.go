@@ -21,10 +21,10 @@ const formatVersion = 1
 // epoch names the instant 0 of entries.
 const epoch = "2024-01-01"
 
-func newRecord(l layout, prefix string) record {
+func newRecord(l layout, namespace string) record {
 	return record{
-		key: prefix + "format",
-		text: "capper log " + strconv.Itoa(formatVersion) + " bucket " + strconv.Itoa(1<<l.bucketBits) +
+		key: namespace + ":{" + recordTag + "}",
+		text: "capper log " + strconv.Itoa(formatVersion) + " bucket " + strconv.Itoa(int(l.bucketSize)) +
 			" partitions " + strconv.Itoa(l.partitions) + " epoch " + epoch,
 	}
 }
@@ -39,7 +39,7 @@ func (e *formatError) Error() string {
 
 // checkFormat refuses a keyspace of another format.
 func (s *Store) checkFormat(ctx context.Context) error {
-	c, j := s.command(0, "get", s.record.key)
+	c, j := s.command(s.layout.record(), "get", s.record.key)
 	r := s.newRun(j, false)
 	r.add(c)
 	s.do(ctx, r)
@@ -60,7 +60,7 @@ func (s *Store) accompany(r *run, b *capping.Batch) {
 	needed := now + lifeOf(keep)
 	if until := s.record.until.Load(); until < needed {
 		life := lifeOf(keep) + keep/32
-		c := &call{partition: 0, side: true}
+		c := &call{partition: s.layout.record(), side: true}
 		c.job = &formatJob{store: s, life: life, until: now + life}
 		c.job.encode(c)
 		r.add(c)

@@ -242,10 +242,7 @@ func TestSlowAnswersOfOneNodeHoldUpNoOther(t *testing.T) {
 	s := openShared(t, func(c *Config) { c.dial = between.dial })
 	slow := s.top.route(0)
 	between.to(slow.addr).delay.Store(int64(5 * time.Second))
-	users := make([]capping.UserID, 2000)
-	for i := range users {
-		users[i] = capping.UserID(i * 128)
-	}
+	users := spread(2000)
 	verdicts := make([]capping.Verdict, len(users))
 	began := time.Now()
 	err := s.Filter(background(t, 600*time.Millisecond), batchOf("a", users, rolling(1, time.Hour)), verdicts)

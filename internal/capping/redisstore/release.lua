@@ -3,7 +3,7 @@
 --
 -- KEYS     buckets; one may come several times
 -- ARGV[1]  token (6 bytes)
--- ARGV[2]  users, key by key: count (1), then a field each (1)
+-- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
 --          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
@@ -11,10 +11,9 @@
 -- Errors   BADARG …: nothing was written.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
-local scan, unpack, call, try = struct.unpack, unpack, redis.call, redis.pcall
+local unpack, call, try = unpack, redis.call, redis.pcall
 local ENTRY = 12
 local WORK = 200000 -- bytes of logs after which a call ends early
-local NAMES = string.rep('c1', 32)
 
 local token, users = ARGV[1], ARGV[2]
 if #ARGV ~= 2 or #token ~= 6 or #KEYS == 0 then return redis.error_reply('BADARG token or arguments') end
@@ -41,7 +40,8 @@ end
 local out, o, p, work = {}, 0, 1, 0
 for k = 1, #KEYS do
   local key, count = KEYS[k], byte(users, p)
-  local fields = {scan(sub(NAMES, 1, 2 * count), users, p + 1)}
+  local fields = {byte(users, p + 1, p + count)}
+  for i = 1, count do fields[i] = tostring(fields[i]) end
   local logs = try('HMGET', key, unpack(fields, 1, count))
   if logs.err then
     for i = 1, count do out[o + i] = 'T' end

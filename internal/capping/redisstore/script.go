@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"capper/internal/capping"
@@ -214,8 +213,7 @@ func (c *call) encodeUsers(l layout, prefix string, s *script, groups []uint8, f
 		for n < len(rest) && n < keyUsers && l.bucket(userOf(rest[n])) == bucket {
 			n++
 		}
-		c.buf = append(c.buf, prefix...)
-		c.buf = strconv.AppendUint(c.buf, uint64(bucket), 10)
+		c.buf = appendKey(c.buf, prefix, bucket)
 		c.endArg()
 		c.users = append(c.users, byte(n))
 		for _, item := range rest[:n] {

@@ -3,7 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +46,7 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
-	s.record = newRecord(l, s.prefixes[0])
+	s.record = newRecord(l, config.Namespace)
 	s.top = newTopology(&s.config, l, newScripts())
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
@@ -135,8 +135,8 @@ func (s *Store) command(partition int, args ...string) (*call, *commandJob) {
 
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.layout.partition(user)
-	key = fmt.Sprintf("%s%d", s.prefixes[partition], s.layout.bucket(user))
-	return partition, key, string([]byte{s.layout.field(user)})
+	key = string(appendKey(nil, s.prefixes[partition], s.layout.bucket(user)))
+	return partition, key, strconv.Itoa(int(s.layout.field(user)))
 }
 
 // Erase removes the user's log.

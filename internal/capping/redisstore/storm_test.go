@@ -243,15 +243,15 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 		scan := client.Scan(t.Context(), 0, store.config.Namespace+":*", 1000).Iterator()
 		for scan.Next(t.Context()) {
 			name := scan.Val()[strings.LastIndexByte(scan.Val(), ':')+1:]
-			bucket, err := strconv.ParseUint(name, 10, 32)
+			bucket, err := strconv.ParseUint(name, 36, 32)
 			if err != nil || strings.Contains(scan.Val(), ":m:") {
 				continue
 			}
 			fields, err := client.HGetAll(t.Context(), scan.Val()).Result()
 			require.NoError(t, err)
 			for field, log := range fields {
-				if field != "" {
-					logs[capping.UserID(bucket<<store.layout.bucketBits)+capping.UserID(field[0])] = capping.Log(log)
+				if n, err := strconv.Atoi(field); err == nil {
+					logs[capping.UserID(bucket)*store.layout.bucketSize+capping.UserID(n)] = capping.Log(log)
 				}
 			}
 		}

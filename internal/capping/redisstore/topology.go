@@ -29,7 +29,7 @@ type topology struct {
 	scripts scripts
 	cluster bool // else one node holds every slot
 
-	routes []atomic.Pointer[node] // by partition; nil: no node holds the slot
+	routes []atomic.Pointer[node] // by partition, then of the format record; nil: no node holds the slot
 	kick   chan struct{}
 	stop   context.CancelFunc
 	wait   sync.WaitGroup // refresher and lanes
@@ -44,7 +44,7 @@ type topology struct {
 func newTopology(config *Config, l layout, s scripts) *topology {
 	return &topology{
 		config: config, layout: l, scripts: s,
-		routes: make([]atomic.Pointer[node], l.partitions),
+		routes: make([]atomic.Pointer[node], l.partitions+1),
 		kick:   make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*node{}, absent: map[string]int{},
 	}

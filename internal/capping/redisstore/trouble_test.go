@@ -18,7 +18,7 @@ import (
 func spread(n int) []capping.UserID {
 	users := make([]capping.UserID, n)
 	for i := range users {
-		users[i] = capping.UserID(i * 128)
+		users[i] = capping.UserID(i) * standardLayout.bucketSize
 	}
 	return users
 }
@@ -49,12 +49,12 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	users := []capping.UserID{0, 1, 2, 128, 129, 1 << 15, 1<<15 + 1} // buckets 0, 1 and 256; 0 and 256 share a partition
+	users := []capping.UserID{0, 1, 2, 252, 253, 128 * 252, 128*252 + 1} // buckets 0, 1 and 128; 0 and 128 share a partition
 	_, key, _ := s.key(1)
 	client := owner(t, s, 1)
 	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
-	_, corrupt, field := s.key(129)
-	require.NoError(t, owner(t, s, 129).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
+	_, corrupt, field := s.key(253)
+	require.NoError(t, owner(t, s, 253).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
 
 	verdicts := make([]capping.Verdict, len(users))
 	err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
@@ -64,7 +64,7 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	for i, want := range []capping.Outcome{U, U, U, A, U, A, A} {
 		require.Equal(t, want, verdicts[i].Outcome, "user %d", users[i])
 	}
-	_, err = s.Log(t.Context(), 129)
+	_, err = s.Log(t.Context(), 253)
 	require.ErrorContains(t, err, "corrupt")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(t.Context(), capping.TokenOf("a"), users, released))
@@ -72,7 +72,7 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 
 	require.ErrorContains(t, s.Erase(t.Context(), 1), "wrong_type")
 	require.NoError(t, client.Del(t.Context(), key).Err())
-	require.NoError(t, s.Erase(t.Context(), 129))
+	require.NoError(t, s.Erase(t.Context(), 253))
 	require.Equal(t, len(users), count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), A))
 }
 
@@ -158,7 +158,7 @@ func TestDeadlinesAndConnectionsWhileNodesAreSilent(t *testing.T) {
 func userOn(s *Store, addr string) capping.UserID {
 	for p := range s.top.routes {
 		if s.top.route(p).addr == addr {
-			return capping.UserID(p << s.layout.bucketBits)
+			return capping.UserID(p) * s.layout.bucketSize
 		}
 	}
 	panic("no partition on " + addr)
