@@ -76,7 +76,9 @@ func skipBOM(src *source) error {
 
 // parseID reads a decimal user id. Spaces around it are allowed, nothing else is.
 func parseID(field []byte) (uint32, bool) {
-	field = bytes.Trim(field, " \t\r")
+	if n := len(field); n > 0 && (field[0] <= ' ' || field[n-1] <= ' ') {
+		field = bytes.Trim(field, " \t\r")
+	}
 	if len(field) == 0 {
 		return 0, false
 	}

@@ -80,26 +80,61 @@ func unquote(field []byte) (value []byte, ok bool) {
 	if len(field) < 2 || field[0] != '"' || quoteEnd(field, 0) != len(field) {
 		return field, false
 	}
-	return bytes.ReplaceAll(field[1:len(field)-1], []byte(`""`), []byte(`"`)), true
+	value = field[1 : len(field)-1]
+	if bytes.IndexByte(value, '"') >= 0 {
+		value = bytes.ReplaceAll(value, []byte(`""`), []byte(`"`))
+	}
+	return value, true
 }
 
 // parse parses a block of whole records.
 func (s *layout) parse(w *worker, block []byte, line int64) {
-	quotes := bytes.IndexByte(block, '"') >= 0
+	if bytes.IndexByte(block, '"') < 0 {
+		s.parsePlain(w, block, line)
+		return
+	}
 	for len(block) > 0 {
-		end := bytes.IndexByte(block, '\n') + 1
-		lines := int64(1)
-		if quotes {
-			if end = recordEnd(block, 0, s.delimiter); end > 0 {
-				lines = int64(bytes.Count(block[:end], []byte{'\n'}))
-			}
-		}
-		if end <= 0 {
+		end := recordEnd(block, 0, s.delimiter)
+		if end < 0 {
 			end = len(block)
 		}
 		s.parseRecord(w, trimBreak(block[:end]), line)
+		line += int64(bytes.Count(block[:end], []byte{'\n'}))
 		block = block[end:]
-		line += lines
+	}
+}
+
+// parsePlain parses a block without quotes in one pass over its bytes. Rows
+// that are not plainly right go to parseRecord, which knows what to say.
+func (s *layout) parsePlain(w *worker, block []byte, line int64) {
+	for at := 0; at < len(block); line++ {
+		var id, segment []byte
+		column, field, i := 0, at, at
+		for ; i < len(block) && block[i] != '\n'; i++ {
+			if block[i] != s.delimiter {
+				continue
+			}
+			switch column {
+			case s.id:
+				id = block[field:i]
+			case s.segment:
+				segment = block[field:i]
+			}
+			column, field = column+1, i+1
+		}
+		last := trimBreak(block[field:i])
+		switch column {
+		case s.id:
+			id = last
+		case s.segment:
+			segment = last
+		}
+		if column+1 == s.columns && i > at {
+			w.row(line, id, segment, s.segment >= 0)
+		} else {
+			s.parseRecord(w, trimBreak(block[at:i]), line)
+		}
+		at = i + 1
 	}
 }
 
@@ -148,7 +183,10 @@ func (w *worker) row(line int64, id, segment []byte, table bool) {
 		return
 	}
 	if table {
-		code, err := w.sink.code(bytes.TrimSpace(segment))
+		if n := len(segment); n > 0 && (segment[0] <= ' ' || segment[n-1] <= ' ') {
+			segment = bytes.TrimSpace(segment)
+		}
+		code, err := w.sink.code(segment)
 		if err != nil {
 			w.reject(line, segment, err.Error())
 			return

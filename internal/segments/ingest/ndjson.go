@@ -95,11 +95,15 @@ func plainID(value []byte) []byte {
 }
 
 func jsonString(value []byte) ([]byte, bool) {
-	var s string
-	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
+	if len(value) == 0 || value[0] != '"' {
 		return nil, false
 	}
-	return []byte(s), true
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1], true
+	}
+	var s string
+	err := json.Unmarshal(value, &s)
+	return []byte(s), err == nil
 }
 
 // sameString compares a JSON string, quotes included, with a Go string.
