@@ -17,6 +17,9 @@ const (
 	maxWindow   = 366 * 24 * time.Hour
 )
 
+// reserved is how answers and metrics name the users in no segment.
+const reserved = "default"
+
 func (c *Config) readLimits(v value) {
 	given := v.object(map[string]field{
 		"default": func(v value) { c.Policy.Default = c.limits(v) },
@@ -24,6 +27,9 @@ func (c *Config) readLimits(v value) {
 			v.pairs(func(key string, at, val value) {
 				if !name.MatchString(key) {
 					at.fault(nameRule, key)
+				}
+				if key == reserved {
+					at.fault("is the name of users in no segment: their limits are limits.default")
 				}
 				if val.isNull() {
 					at.fault("must have limits; {} is uncapped")

@@ -109,9 +109,11 @@ func syntaxFault(err error) *Fault {
 	return fault
 }
 
-var name = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,63}$`)
+// name is the rule of segments, limits, channels and clients; that of segments
+// is also the rule of those who publish them.
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-const nameRule = "must be 1 to 64 of a-z, 0-9, '_', '.' and '-', starting with a letter or digit, got %q"
+const nameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got %q"
 
 func (c *Config) read(root value) {
 	given := root.object(map[string]field{

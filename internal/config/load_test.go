@@ -53,6 +53,7 @@ limits:
   default: &usual {daily: 1, weekly: 3}
   segments:
     new: *usual
+    Gold-1: {daily: 9}
     free: {}
     none: {daily: 0}
     vip:
@@ -157,6 +158,8 @@ func TestFaults(t *testing.T) {
 		"unknown channel":   {limits("      - {name: a, max: 1, window: 1h, channels: [fax]}\n"), `channels[0]: must be one of the configured channels, got "fax"`},
 		"no channel":        {limits("      - {name: a, max: 1, window: 1h, channels: []}\n"), "must name a channel"},
 		"short form word":   {limits("      {hourly: 3}\n"), `vip.hourly: is not a known key`},
+		"segment name":      {minimal + "  segments: {'a b': {daily: 1}}\n", "limits.segments.a b: must be 1 to 64 letters"},
+		"reserved segment":  {minimal + "  segments: {default: {daily: 1}}\n", "limits.segments.default: is the name of users in no segment"},
 		"channel number":    {minimal + "channels: {push: 0}\n", "channels.push: must be 1 to 255, got 0"},
 		"same number":       {minimal + "channels: {push: 1, sms: 1}\n", `channels.sms: must be a number of its own: 1 is that of "push"`},
 		"open, no keys":     {"server: {listen: 0.0.0.0:80}\n" + minimal, "api_keys: is required when listen is not a loopback address"},
