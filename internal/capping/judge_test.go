@@ -152,6 +152,7 @@ func TestJudge(t *testing.T) {
 		{"the retried send", logOf(980, 990), letter(0), []capping.Rule{hold(1, 50)}, 1000, replayed},
 		{"the retried send, max 0", logOf(980), letter(0), []capping.Rule{hold(0, 50)}, 1000, replayed},
 		{"no message is no retry", logOf(980), capping.Token{}, []capping.Rule{hold(1, 50)}, 1000, denied(0, 1030)},
+		{"no message is no retry of no message", capping.Log(nil).Record(nil, capping.Entry{At: 980}, 0), capping.Token{}, []capping.Rule{hold(1, 50)}, 1000, denied(0, 1030)},
 		{"at the horizon: forgotten", logOf(100), letter(0), []capping.Rule{hold(1, 5000)}, 1000, allowed},
 		{"after the horizon: remembered", logOf(101), letter(0), []capping.Rule{hold(1, 5000)}, 1000, replayed},
 		{"after the horizon: counted", logOf(100, 101), letter(9), []capping.Rule{hold(2, 5000)}, 1000, allowed},

@@ -62,6 +62,34 @@ func TestCacheIsBounded(t *testing.T) {
 	require.False(t, ok, "the oldest log")
 }
 
+// TestCacheTooSmallForACall has logs leave the cache in the very call that
+// found them there: they are read again, not taken for none.
+func TestCacheTooSmallForACall(t *testing.T) {
+	t.Parallel()
+	s := reopen(t, Config{Path: t.TempDir(), CacheBytes: 1})
+	var stripe []capping.UserID // all in one
+	for run := range capping.UserID(16) {
+		for user := range capping.UserID(stripeRun) {
+			stripe = append(stripe, run*stripeRun*stripeCount+user)
+		}
+	}
+	last := stripe[len(stripe)-200:]
+	_, err := filterAll(s, "first", last...)
+	require.NoError(t, err)
+	_, cached := s.cacheOf(last[0]).log(last[0])
+	require.True(t, cached)
+	verdicts, err := filterAll(s, "first", stripe...)
+	require.NoError(t, err)
+	for i, v := range verdicts {
+		want := capping.Allowed
+		if i >= len(stripe)-200 {
+			want = capping.Replayed
+		}
+		require.Equal(t, want, v.Outcome, "user %d", stripe[i])
+	}
+	require.NoError(t, s.Close())
+}
+
 func TestCacheReadsDoNotAllocate(t *testing.T) {
 	cache := newLogCache(4)
 	log := make(capping.Log, 3*capping.EntrySize)
