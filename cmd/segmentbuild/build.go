@@ -23,7 +23,7 @@ type buildCommand struct {
 	IDColumn      string        `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 	SegmentColumn string        `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
 	Delimiter     string        `placeholder:"C" help:"Delimiter of the columns, one byte."`
-	Header        ingest.Header `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when its id column's name ends in \"id\" or a column is asked for by name."`
+	Header        ingest.Header `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
 	MaxBadRows    int64         `name:"max-bad-rows" placeholder:"N" help:"Leave out up to N bad rows, and count them."`
 
 	MaxChange percentage `name:"max-change" default:"20%" help:"Refuse when more of a segment's users come and go than this."`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -117,12 +118,14 @@ func hasHeader(in Input, first []string, table bool) bool {
 	if n, err := strconv.Atoi(in.IDColumn); err == nil {
 		return n >= 1 && n <= len(first) && namesID(first[n-1])
 	}
+	named := false
 	for _, field := range first {
-		if namesID(field) {
-			return true
+		if _, err := strconv.ParseFloat(field, 64); err == nil {
+			return false // a row of data: no column is called by a number
 		}
+		named = named || namesID(field)
 	}
-	return false
+	return named
 }
 
 // isName: a column given by name, not by number and not left open.
@@ -131,11 +134,12 @@ func isName(column string) bool {
 	return column != "" && err != nil
 }
 
+// idName are names of an id's column: user_id, customer-id, memberId, uid. Words
+// that merely end like one, such as paid, are none.
+var idName = regexp.MustCompile(`^(?i:u?id|user|(user|member|customer|account)[ _.-]?id)$|[ _.-](?i:id)$|[a-z](Id|ID)$`)
+
 // namesID reports whether a field of a first record is the name of an id's column.
-func namesID(field string) bool {
-	name := strings.ToLower(field)
-	return name == "user" || strings.HasSuffix(name, "id") && !strings.ContainsAny(name, "0123456789")
-}
+func namesID(field string) bool { return idName.MatchString(field) }
 
 // findColumn returns the index of a column that is asked for by name or number,
 // or of the usual one when nothing is asked for.
@@ -156,8 +160,10 @@ func findColumn(asked, usual string, position int, first []string, header bool) 
 		if i, err := byName(usual, first); err == nil {
 			return i, nil
 		}
-		if i, ok := onlyID(first); ok && position == 0 {
-			return i, nil
+		if position == 0 {
+			if i, err := onlyID(first); i >= 0 || err != nil {
+				return i, err
+			}
 		}
 	}
 	if position >= len(first) {
@@ -183,14 +189,17 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// onlyID is the single column that looks like an id's.
-func onlyID(first []string) (int, bool) {
-	found, n := 0, 0
+// onlyID is the column that looks like an id's, -1 when none does.
+func onlyID(first []string) (int, error) {
+	found := -1
 	for i, field := range first {
-		if namesID(field) {
-			found = i
-			n++
+		if !namesID(field) {
+			continue
 		}
+		if found >= 0 {
+			return 0, fmt.Errorf("columns %q and %q may both be the id's: say which", first[found], field)
+		}
+		found = i
 	}
-	return found, n == 1
+	return found, nil
 }

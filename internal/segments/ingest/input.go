@@ -33,7 +33,8 @@ func (f Format) Known() bool { return slices.Contains(Formats, f) }
 type Header string
 
 // HeaderAuto takes the first record for a header when a column is asked for by
-// name, or when its id field is a name that ends in "id", or is "user".
+// name, or when it holds no number and a name such as user_id, customerId or uid
+// (in the id's column, if that is asked for by number).
 const (
 	HeaderAuto Header = ""
 	HeaderYes  Header = "yes"
@@ -47,8 +48,8 @@ type Input struct {
 	Format Format
 	Header Header
 	// IDColumn is a column's name, or its number counted from 1. Empty: the
-	// column user_id if there is a header with one, else the only one that ends
-	// in "id", else the first. For NDJSON and Parquet the name, user_id if empty.
+	// column user_id if there is a header with one, else the only one whose name
+	// is that of an id, else the first. For NDJSON and Parquet the name, user_id if empty.
 	IDColumn string
 	// SegmentColumn of a table, likewise. Empty: the column segment, else the second.
 	SegmentColumn string

@@ -16,7 +16,8 @@ import (
 
 // readParquet reads the id's column, and for tables the segment's, of all row
 // groups, several row groups at once. Other columns are not touched.
-func (j *job) readParquet(ctx context.Context, src *source) error {
+func (j *job) readParquet(ctx context.Context, src *source) (err error) {
+	defer damaged(&err)
 	from, size, err := src.seekable()
 	if err != nil {
 		return err
@@ -142,14 +143,16 @@ const (
 	badSegment = -2 // rejected already
 )
 
-// readGroup reads one row group, whose first row has the given number. What
-// the library does not expect of a damaged file is an error, not a crash.
+// damaged makes an error of what the library does not expect of a damaged file.
+func damaged(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("parquet: damaged: %v", fault)
+	}
+}
+
+// readGroup reads one row group, whose first row has the given number.
 func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, group parquet.RowGroup, row int64) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("parquet: damaged row group from row %d: %v", row, fault)
-		}
-	}()
+	defer damaged(&err)
 	w.begin()
 	var codes []int16
 	if c.segment != nil {
