@@ -46,7 +46,7 @@ func (p *progress) filtered(s *client.Summary) {
 	for _, n := range s.Denied {
 		denied += n
 	}
-	p.reached(uint64(s.Requested-s.Unavailable), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, denied, s.Unavailable))
+	p.reached(uint64(s.Allowed+denied), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, denied, s.Unavailable))
 }
 
 func (p *progress) reached(done uint64, state string) {

@@ -27,6 +27,7 @@ type results struct {
 	waves                          map[time.Time]*roaring.Bitmap
 	summary                        client.Summary
 	generation, configVersion      string
+	again                          bool // what is added was requested before
 }
 
 func newResults() *results {
@@ -47,18 +48,22 @@ func (r *results) add(batch *client.FilterResult) {
 	for _, wave := range batch.Waves {
 		merge(r.waves, wave.From, wave.Bitmap)
 	}
+	if r.again {
+		batch.Summary.Requested = 0
+		for name, segment := range batch.Summary.Segments {
+			segment.Requested = 0
+			batch.Summary.Segments[name] = segment
+		}
+	}
 	r.summary.Add(&batch.Summary)
 	r.generation, r.configVersion = batch.Generation, batch.ConfigVersion
 }
 
-// retry takes out the unavailable users, to be asked for again: they count as
-// requested no more.
+// retry takes out the unavailable users, to be asked for again.
 func (r *results) retry() *roaring.Bitmap {
-	again := r.unavailable
-	r.unavailable = roaring.New()
-	r.summary.Requested -= r.summary.Unavailable
-	r.summary.Unavailable = 0
-	return again
+	users := r.unavailable
+	r.unavailable, r.summary.Unavailable, r.again = roaring.New(), 0, true
+	return users
 }
 
 func merge[K comparable](into map[K]*roaring.Bitmap, key K, users *roaring.Bitmap) {
