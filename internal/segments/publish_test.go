@@ -156,7 +156,7 @@ func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
 const (
 	doomedLocation = "SEGMENTS_TEST_DOOMED_LOCATION"
 	doomedStep     = "SEGMENTS_TEST_DOOMED_STEP" // 2n: before the n-th call to the store, 2n+1: after it; -1: never
-	doomedUsers    = "SEGMENTS_TEST_DOOMED_USERS"
+	doomedChunks   = "SEGMENTS_TEST_DOOMED_CHUNKS"
 )
 
 // doomed kills its own process at one of its steps.
@@ -202,7 +202,7 @@ func playDoomedPublisher() int {
 		if err != nil {
 			return err
 		}
-		users, err := strconv.Atoi(os.Getenv(doomedUsers))
+		chunks, err := strconv.Atoi(os.Getenv(doomedChunks))
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func playDoomedPublisher() int {
 			return err
 		}
 		p := Publisher{Store: &doomed{Store: store, step: step}, ToolVersion: "doomed"}
-		_, err = p.Publish(ctx, doomedCandidate(users), base, "")
+		_, err = p.Publish(ctx, doomedCandidate(chunks), base, "")
 		return err
 	}()
 	if err != nil {
@@ -221,20 +221,24 @@ func playDoomedPublisher() int {
 	return 0
 }
 
-func doomedCandidate(users int) *Candidate {
+// doomedCandidate has a segment with so many chunks, 8 KiB each.
+func doomedCandidate(chunks int) *Candidate {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s Set
-	for range users {
-		s.Add(r.Uint32N(300_000_000))
+	for key := range chunks {
+		w := s.chunk(uint16(key))
+		for i := range w {
+			w[i] = r.Uint64()
+		}
 	}
 	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(3, 4), s.Bitmap()}}
 }
 
 // runDoomed runs the publisher; killed reports whether a signal ended it.
-func runDoomed(t *testing.T, location string, step, users int, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
+func runDoomed(t *testing.T, location string, step, chunks int, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), doomedLocation+"="+location, fmt.Sprintf("%s=%d", doomedStep, step), fmt.Sprintf("%s=%d", doomedUsers, users))
+	cmd.Env = append(os.Environ(), doomedLocation+"="+location, fmt.Sprintf("%s=%d", doomedStep, step), fmt.Sprintf("%s=%d", doomedChunks, chunks))
 	cmd.Env = append(cmd.Env, env...)
 	output = &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = output, output
@@ -252,11 +256,11 @@ func TestKilledAtEveryStep(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, location string, store Store) {
 		clock := stepping()
 		first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
-		target := doomedCandidate(1000)
+		target := doomedCandidate(2)
 		steps, wentLive := 0, 0
 		for ; ; steps++ {
 			require.Less(t, steps, 100)
-			cmd, output := runDoomed(t, location, steps, 1000)
+			cmd, output := runDoomed(t, location, steps, 2)
 			err := cmd.Wait()
 			g := live(t, store) // reads and checks everything
 			isNew := sameSegments(g.Manifest.Segments, target.Describe())
@@ -272,9 +276,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 			require.True(t, wasKilled(err), "step %d: %v\n%s", steps, err, output)
 
 			// The next run succeeds.
-			next, output := runDoomed(t, location, -1, 1000)
-			require.NoError(t, next.Wait(), "after step %d:\n%s", steps, output)
-			require.Equal(t, target.Describe(), live(t, store).Manifest.Segments)
+			next := publish(t, store, clock, target.Names, target.Bitmaps...)
+			require.Equal(t, next.Segments, live(t, store).Manifest.Segments, "after step %d", steps)
 			garbage, err := FindGarbage(t.Context(), store, 1, 0, time.Now().Add(time.Hour))
 			require.NoError(t, err)
 			require.NoError(t, garbage.Remove(t.Context(), store))
@@ -336,7 +339,7 @@ func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 	location := "s3://" + newBucket(t) + "/prod"
 	store := openStore(t, location)
 	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
-	const users = 12_000_000 // about 24 MB: several parts
+	const chunks = 3000 // 24 MB: several parts
 	for _, limit := range []int64{100 << 10, 9 << 20, 20 << 20} {
 		var cmd atomic.Pointer[exec.Cmd]
 		killed := make(chan struct{})
@@ -344,13 +347,13 @@ func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 			_ = cmd.Load().Process.Kill()
 			close(killed)
 		})
-		started, output := runDoomed(t, location, -1, users, "AWS_ENDPOINT_URL_S3="+endpoint)
+		started, output := runDoomed(t, location, -1, chunks, "AWS_ENDPOINT_URL_S3="+endpoint)
 		cmd.Store(started)
 		require.True(t, wasKilled(started.Wait()), "limit %d: %s", limit, output)
 		<-killed
 		require.Equal(t, first, live(t, store).Manifest)
 	}
-	done, output := runDoomed(t, location, -1, users)
+	done, output := runDoomed(t, location, -1, chunks)
 	require.NoError(t, done.Wait(), output.String())
-	require.Equal(t, doomedCandidate(users).Describe(), live(t, store).Manifest.Segments)
+	require.Equal(t, doomedCandidate(chunks).Describe(), live(t, store).Manifest.Segments)
 }

@@ -110,8 +110,9 @@ func TestReadsEveryTextFormat(t *testing.T) {
 		} {
 			t.Run(c.name+suffix, func(t *testing.T) {
 				t.Parallel()
-				c.in.Path = write(t, c.file+suffix, pack(t, []byte(c.content)))
-				got, err := read(t, c.in)
+				in := c.in
+				in.Path = write(t, c.file+suffix, pack(t, []byte(c.content)))
+				got, err := read(t, in)
 				require.NoError(t, err)
 				require.Equal(t, c.want, got)
 			})
