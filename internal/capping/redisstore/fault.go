@@ -129,6 +129,9 @@ func (f *faults) attempt(k kind, err error) {
 }
 
 func (f *faults) undecided(k kind, users int, err error) {
+	if users == 0 {
+		return
+	}
 	f.note(k, err)
 	f.users[k] += users
 }

@@ -113,3 +113,34 @@ func count(verdicts []capping.Verdict, o capping.Outcome) (n int) {
 	}
 	return n
 }
+
+// punctual is by how much an answer may be late: 50 ms, and what this machine
+// was late itself while it did nothing but wait.
+type punctual struct {
+	late atomic.Int64
+	stop chan struct{}
+}
+
+func newPunctual(t testing.TB) *punctual {
+	p := &punctual{stop: make(chan struct{})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			began := time.Now()
+			select {
+			case <-p.stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				p.late.Store(max(p.late.Load(), int64(time.Since(began)-5*time.Millisecond)))
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(p.stop)
+		<-done
+	})
+	return p
+}
+
+func (p *punctual) bound() time.Duration { return 50*time.Millisecond + time.Duration(p.late.Load()) }

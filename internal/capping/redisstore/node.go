@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 const (
 	// lanes is how many pipelines a node is sent at once.
-	lanes = 4
+	lanes = 2
 	// pipelineCalls and pipelineUsers bound one pipeline, so that its replies
 	// come well within an attempt and other clients get their turn.
 	pipelineCalls = 64
@@ -57,6 +58,7 @@ func (n *node) submit(calls []*call) {
 // work sends pipelines until the queue is empty.
 func (n *node) work() {
 	defer n.top.wait.Done()
+	runtime.Gosched() // callers that are about to submit share the pipeline
 	for {
 		calls := n.take()
 		if calls == nil {

@@ -1,13 +1,20 @@
 package redisstore
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // order is the users of a batch by partition and, within one, ascending: an
 // item is the user id above the index into the batch.
 type order struct {
 	items []uint64
-	ends  []int // by partition: the end of its part of items
+	parts []part
+	ends  []int // scratch: by partition
 }
+
+// part is the items of one partition that are in no call yet.
+type part struct{ partition, start, end int }
 
 func item(user uint32, index int) uint64 { return uint64(user)<<32 | uint64(uint32(index)) }
 
@@ -15,10 +22,41 @@ func userOf(item uint64) uint32 { return uint32(item >> 32) }
 
 func indexOf(item uint64) int { return int(uint32(item)) }
 
-// arrange orders users by a counting sort; only parts of batches that were not
-// ascending are sorted again.
+// arrange orders users.
 func (o *order) arrange(l layout, users []uint32) {
 	o.items = slices.Grow(o.items[:0], len(users))[:len(users)]
+	o.parts = o.parts[:0]
+	if len(users) < l.partitions {
+		o.sort(l, users)
+		return
+	}
+	o.count(l, users)
+}
+
+// sort orders few users by comparing them.
+func (o *order) sort(l layout, users []uint32) {
+	for i, user := range users {
+		o.items[i] = item(user, i)
+	}
+	slices.SortFunc(o.items, func(a, b uint64) int {
+		if p, q := l.partition(userOf(a)), l.partition(userOf(b)); p != q {
+			return cmp.Compare(p, q)
+		}
+		return cmp.Compare(a, b)
+	})
+	for i, item := range o.items {
+		p, n := l.partition(userOf(item)), len(o.parts)
+		if n > 0 && o.parts[n-1].partition == p {
+			o.parts[n-1].end++
+			continue
+		}
+		o.parts = append(o.parts, part{p, i, i + 1})
+	}
+}
+
+// count orders many users by a counting sort; only parts of batches that were
+// not ascending are sorted again.
+func (o *order) count(l layout, users []uint32) {
 	o.ends = slices.Grow(o.ends[:0], l.partitions)[:l.partitions]
 	clear(o.ends)
 	ascending, last := true, uint32(0)
@@ -30,6 +68,9 @@ func (o *order) arrange(l layout, users []uint32) {
 	start := 0
 	for p, n := range o.ends {
 		o.ends[p] = start
+		if n > 0 {
+			o.parts = append(o.parts, part{p, start, start + n})
+		}
 		start += n
 	}
 	for i, user := range users {
@@ -38,17 +79,8 @@ func (o *order) arrange(l layout, users []uint32) {
 		o.ends[p]++
 	}
 	if !ascending {
-		for p := range o.ends {
-			slices.Sort(o.part(p))
+		for _, part := range o.parts {
+			slices.Sort(o.items[part.start:part.end])
 		}
 	}
-}
-
-// part is the items of one partition.
-func (o *order) part(p int) []uint64 {
-	start := 0
-	if p > 0 {
-		start = o.ends[p-1]
-	}
-	return o.items[start:o.ends[p]]
 }

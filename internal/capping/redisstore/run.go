@@ -31,7 +31,6 @@ type run struct {
 	inbox   inbox
 
 	order   order
-	starts  []int // by partition: items before it are in calls
 	fronts  []*front
 	waiting []*call // for their time to be tried again
 	flying  int
@@ -39,15 +38,35 @@ type run struct {
 	faults  faults
 	arrived []*call
 	ready   []*call
+	free    []*call // settled: their buffers serve again
 }
 
 // front is what is left to send to one node.
 type front struct {
-	node       *node // nil: no node serves the slots
-	partitions []int // with items that are in no call
-	ready      []*call
-	flying     int // calls that the node has
-	held       int // calls that are not settled
+	node   *node  // nil: no node serves the slots
+	parts  []part // with items that are in no call
+	ready  []*call
+	flying int // calls that the node has
+	held   int // calls that are not settled
+}
+
+// reset readies the run for another job. Settled calls keep their buffers.
+func (r *run) reset() {
+	r.job, r.open, r.faults = nil, 0, faults{}
+	for _, f := range r.fronts {
+		f.parts, f.ready = f.parts[:0], f.ready[:0]
+	}
+	if len(r.fronts) > 64 { // nodes come and go
+		r.fronts = nil
+	}
+	for _, c := range r.free {
+		c.job, c.items, c.node = nil, nil, nil
+	}
+	r.free = r.free[:min(len(r.free), 64)]
+	select {
+	case <-r.inbox.signal:
+	default:
+	}
 }
 
 func (r *run) front(n *node) *front {
@@ -63,18 +82,11 @@ func (r *run) front(n *node) *front {
 
 // users lays the users of a batch out for the run.
 func (r *run) users(users []capping.UserID) {
-	l := r.store.layout
-	r.order.arrange(l, users)
+	r.order.arrange(r.store.layout, users)
 	r.open += len(users)
-	r.starts = append(r.starts[:0], make([]int, l.partitions)...)
-	start := 0
-	for p, end := range r.order.ends {
-		r.starts[p] = start
-		if start < end {
-			f := r.front(r.store.top.route(p))
-			f.partitions = append(f.partitions, p)
-		}
-		start = end
+	for _, part := range r.order.parts {
+		f := r.front(r.store.top.route(part.partition))
+		f.parts = append(f.parts, part)
 	}
 }
 
@@ -88,9 +100,7 @@ func (r *run) add(c *call) {
 
 // loop runs until everything is settled or ctx ends.
 func (r *run) loop(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	var grace <-chan time.Time
+	var due, grace <-chan time.Time
 	for {
 		r.fill()
 		if r.flying == 0 && len(r.waiting) == 0 {
@@ -100,7 +110,7 @@ func (r *run) loop(ctx context.Context) {
 			grace = time.After(sideGrace)
 		}
 		if next, ok := r.nextDue(); ok {
-			timer.Reset(time.Until(next))
+			due = time.After(time.Until(next))
 		}
 		select {
 		case <-ctx.Done():
@@ -108,7 +118,7 @@ func (r *run) loop(ctx context.Context) {
 			return
 		case <-grace:
 			return
-		case <-timer.C:
+		case <-due:
 			r.wake()
 		case <-r.inbox.signal:
 			r.arrived = r.inbox.drain(r.arrived[:0])
@@ -168,25 +178,34 @@ func (r *run) next(f *front) *call {
 		f.ready = f.ready[1:]
 		return c
 	}
-	for len(f.partitions) > 0 && f.held < heldCalls {
-		p := f.partitions[0]
-		f.partitions = f.partitions[1:]
-		if now := r.store.top.route(p); now != f.node {
+	for len(f.parts) > 0 && f.held < heldCalls {
+		part := f.parts[0]
+		f.parts = f.parts[1:]
+		if now := r.store.top.route(part.partition); now != f.node {
 			other := r.front(now)
-			other.partitions = append(other.partitions, p)
+			other.parts = append(other.parts, part)
 			continue
 		}
-		start, end := r.starts[p], r.order.ends[p]
-		stop := min(start+callUsers, end)
-		r.starts[p] = stop
-		if stop < end {
-			f.partitions = append(f.partitions, p)
+		c := r.call(part.partition, r.order.items[part.start:min(part.start+callUsers, part.end)])
+		if part.start += len(c.items); part.start < part.end {
+			f.parts = append(f.parts, part)
 		}
-		c := &call{run: r, job: r.job, partition: p, items: r.order.items[start:stop], durable: r.durable, since: capping.Never}
-		r.job.encode(c)
 		return c
 	}
 	return nil
+}
+
+// call is a call of the run's job for items of a partition.
+func (r *run) call(partition int, items []uint64) *call {
+	c := &call{}
+	if n := len(r.free); n > 0 {
+		c = r.free[n-1]
+		r.free = r.free[:n-1]
+		c.tries, c.asking = 0, false
+	}
+	c.run, c.job, c.partition, c.items, c.durable, c.since = r, r.job, partition, items, r.durable, capping.Never
+	c.job.encode(c)
+	return c
 }
 
 func (r *run) nextDue() (due time.Time, ok bool) {
@@ -296,8 +315,8 @@ func (r *run) split(c *call) bool {
 		for n < len(rest) && l.bucket(userOf(rest[n])) == l.bucket(userOf(rest[0])) {
 			n++
 		}
-		part := &call{run: r, job: c.job, partition: c.partition, items: rest[:n], durable: c.durable, since: c.since, tries: c.tries}
-		c.job.encode(part)
+		part := r.call(c.partition, rest[:n])
+		part.since, part.tries = c.since, c.tries
 		r.again(part)
 		rest = rest[n:]
 	}
@@ -323,6 +342,9 @@ func (r *run) apply(c *call) {
 	}
 	c.release()
 	r.open -= c.weight()
+	if c.items != nil {
+		r.free = append(r.free, c)
+	}
 }
 
 // leave gives the call's users up.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Store struct {
 	warnings []string
 	record   record
 	mismatch atomic.Pointer[formatError]
+	runs     sync.Pool
 }
 
 var _ capping.Store = (*Store)(nil)
@@ -76,8 +78,24 @@ func (s *Store) start(ctx context.Context) error {
 func (s *Store) Close() error { return s.top.close() }
 
 func (s *Store) newRun(j job, durable bool) *run {
-	return &run{store: s, job: j, durable: durable && !s.config.ReplicaAcks.none(), inbox: inbox{signal: make(chan struct{}, 1)}}
+	r, _ := s.runs.Get().(*run)
+	if r == nil {
+		r = &run{store: s, inbox: inbox{signal: make(chan struct{}, 1)}}
+	}
+	r.job, r.durable = j, durable && !s.config.ReplicaAcks.none()
+	return r
 }
+
+// recycle keeps the buffers of a run of which no lane holds a call any more.
+func (s *Store) recycle(r *run) {
+	if r.flying == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.order.items) <= recycledUsers {
+		r.reset()
+		s.runs.Put(r)
+	}
+}
+
+// recycledUsers bounds what a recycled run keeps.
+const recycledUsers = 1 << 17
 
 // do runs r until it is settled or time is up.
 func (s *Store) do(ctx context.Context, r *run) {
@@ -108,6 +126,7 @@ func (s *Store) timed(op string, users int, work func() (*run, error)) error {
 	s.metrics.faults(&r.faults)
 	err = r.faults.err()
 	s.metrics.call(op, r.faults.result(max(users, 1)), time.Since(began))
+	s.recycle(r)
 	return err
 }
 

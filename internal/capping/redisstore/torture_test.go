@@ -31,7 +31,7 @@ func TestTorture(t *testing.T) {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
 	}
-	between := newProxies(t)
+	between, late := newProxies(t), newPunctual(t)
 	r := &torture{
 		field: newField(t, func(c *Config) { c.dial = between.dial }), between: between,
 		rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, kinds: breakages,
@@ -43,7 +43,7 @@ func TestTorture(t *testing.T) {
 	}
 	t.Logf("torture of %.2g minutes, seed %d\n%s", minutes, seed, r.report())
 	require.Zero(t, r.found)
-	require.Less(t, r.tally.overdue, 50*time.Millisecond)
+	require.Less(t, r.tally.overdue, late.bound())
 }
 
 type torture struct {
