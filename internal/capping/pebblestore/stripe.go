@@ -21,7 +21,9 @@ const (
 	stripeRun   = 256
 )
 
-func stripeOf(user capping.UserID) int { return int(user / stripeRun % stripeCount) }
+// stripeOf spreads the runs by the golden ratio, so that ids with a large
+// common step do not all meet in one stripe.
+func stripeOf(user capping.UserID) int { return int(user / stripeRun * 2654435769 >> 24) }
 
 // cacheOf is the cache that the user's log may be in. The stripe is locked.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
