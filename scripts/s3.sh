@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An S3 server for tests and demos: versitygw over a directory, on a free loopback port, with random keys.
 #
-#   scripts/s3.sh up DIR     start one; DIR/env holds what a client needs (source it), DIR/pid its process
+#   scripts/s3.sh up DIR     start one with a bucket "segments"; DIR/env holds what a client needs (source it), DIR/pid its process
 #   scripts/s3.sh down DIR   end it and remove what it stored
 #
 # VERSITYGW names an existing binary; otherwise build/tools/versitygw is used, installed there when missing.
@@ -41,7 +41,7 @@ up() {
   local dir=$1 bin port pid access secret
   [ ! -e "$dir/pid" ] || ! kill -0 "$(cat "$dir/pid")" 2>/dev/null || die "already up in $dir (scripts/s3.sh down $dir)"
   bin=$(binary)
-  mkdir -p "$dir/data"
+  mkdir -p "$dir/data/segments" # a directory is a bucket
   access="capper$(random_hex 6)"
   secret=$(random_hex 20)
   for _ in 1 2 3 4 5 6 7 8; do

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Objects above one part are read and written in parallel parts.
@@ -58,7 +59,8 @@ func openS3(ctx context.Context, location, name, prefix string, cfg S3Config) (*
 }
 
 func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient()))
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient()),
+		config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("load the S3 configuration: %w", err)
 	}
@@ -86,21 +88,34 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 
 func (b *bucket) Location() string { return b.location }
 
-// failed names the object in the error and translates the SDK's errors into this package's.
+// failed names the object in the error, translates the SDK's errors into this
+// package's, and leaves out what only the SDK's authors want to know.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
-	if errors.As(err, &response) {
-		switch response.HTTPStatusCode() {
-		case http.StatusNotFound:
-			var api smithy.APIError
-			if err = ErrNotFound; errors.As(response, &api) && api.ErrorCode() == "NoSuchBucket" {
-				err = fmt.Errorf("%w: there is no such bucket", ErrNotFound)
-			}
-		case http.StatusNotModified:
-			return ErrNotModified
-		}
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotModified:
+		return ErrNotModified
+	case errors.As(err, &api) && api.ErrorCode() == "NoSuchBucket":
+		err = fmt.Errorf("%w: there is no such bucket", ErrNotFound)
+	case response != nil && response.HTTPStatusCode() == http.StatusNotFound:
+		err = ErrNotFound
+	case response != nil && api != nil:
+		err = &refusal{status: response.HTTPStatusCode(), api: api}
+	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for it
+		err = fmt.Errorf("no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a shared profile or an instance's role (%w)", err)
 	}
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
+}
+
+// refusal is an answer of the server other than success.
+type refusal struct {
+	status int
+	api    smithy.APIError
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("status %d, %s: %s", r.status, r.api.ErrorCode(), r.api.ErrorMessage())
 }
 
 // ReadCurrent implements Source; the tag is the object's ETag.
@@ -237,12 +252,8 @@ func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""
 	}
-	var response *awshttp.ResponseError
-	if !errors.As(err, &response) {
-		return false
-	}
-	status := response.HTTPStatusCode()
-	return status == http.StatusConflict || status == http.StatusPreconditionFailed
+	var r *refusal
+	return errors.As(err, &r) && (r.status == http.StatusConflict || r.status == http.StatusPreconditionFailed)
 }
 
 func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
