@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -49,28 +50,18 @@ func (f *objectFields) parseRow(w *worker, row []byte, line int64) error {
 	if len(row) == 0 {
 		return fmt.Errorf("empty line, want a JSON object")
 	}
-	if row[0] != '{' || !json.Valid(row) {
-		return fmt.Errorf("not a JSON object")
+	if row[0] != '{' {
+		return errNoObject
 	}
-	var id, segment []byte
-	for at := skipSpace(row, 1); row[at] != '}'; {
-		key, value, next := nextMember(row, at)
-		at = next
-		switch {
-		case sameString(key, f.id):
-			if id != nil {
-				return fmt.Errorf("field %q is there twice", f.id)
-			}
-			id = value
-		case f.segment != "" && sameString(key, f.segment):
-			if segment != nil {
-				return fmt.Errorf("field %q is there twice", f.segment)
-			}
-			segment = value
+	id, segment, ok := f.flatObject(row)
+	if !ok {
+		if !json.Valid(row) {
+			return errNoObject
 		}
-	}
-	if id == nil {
-		return fmt.Errorf("no field %q", f.id)
+		var err error
+		if id, segment, err = f.members(row); err != nil {
+			return err
+		}
 	}
 	if f.segment == "" {
 		w.row(line, plainID(id), nil, false)
@@ -82,6 +73,32 @@ func (f *objectFields) parseRow(w *worker, row []byte, line int64) error {
 	}
 	w.row(line, plainID(id), name, true)
 	return nil
+}
+
+var errNoObject = errors.New("not a JSON object")
+
+// members finds the wanted fields of a valid object, whatever else is in it.
+func (f *objectFields) members(row []byte) (id, segment []byte, err error) {
+	for at := skipSpace(row, 1); row[at] != '}'; {
+		key, value, next := nextMember(row, at)
+		at = next
+		switch {
+		case sameString(key, f.id):
+			if id != nil {
+				return nil, nil, fmt.Errorf("field %q is there twice", f.id)
+			}
+			id = value
+		case f.segment != "" && sameString(key, f.segment):
+			if segment != nil {
+				return nil, nil, fmt.Errorf("field %q is there twice", f.segment)
+			}
+			segment = value
+		}
+	}
+	if id == nil {
+		return nil, nil, fmt.Errorf("no field %q", f.id)
+	}
+	return id, segment, nil
 }
 
 // plainID drops the quotes of an id that is a string without escapes.
