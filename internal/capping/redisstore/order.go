@@ -10,7 +10,9 @@ import (
 type order struct {
 	items []uint64
 	parts []part
-	ends  []int // scratch: by partition
+
+	ends    []int // scratch: by partition
+	scratch []uint64
 }
 
 // part is the items of one partition that are in no call yet.
@@ -54,8 +56,8 @@ func (o *order) sort(l layout, users []uint32) {
 	}
 }
 
-// count orders many users by a counting sort; only parts of batches that were
-// not ascending are sorted again.
+// count orders many users by a counting sort over partitions, after a radix
+// sort over ids when they were not ascending.
 func (o *order) count(l layout, users []uint32) {
 	o.ends = slices.Grow(o.ends[:0], l.partitions)[:l.partitions]
 	clear(o.ends)
@@ -73,14 +75,53 @@ func (o *order) count(l layout, users []uint32) {
 		}
 		start += n
 	}
-	for i, user := range users {
-		p := l.partition(user)
-		o.items[o.ends[p]] = item(user, i)
-		o.ends[p]++
+	if ascending {
+		for i, user := range users {
+			o.place(l, item(user, i))
+		}
+		return
 	}
-	if !ascending {
-		for _, part := range o.parts {
-			slices.Sort(o.items[part.start:part.end])
+	for _, item := range o.radix(users) {
+		o.place(l, item)
+	}
+}
+
+func (o *order) place(l layout, item uint64) {
+	p := l.partition(userOf(item))
+	o.items[o.ends[p]] = item
+	o.ends[p]++
+}
+
+const digitBits = 11
+
+// radix is the items of the users in ascending order, in scratch memory: three
+// passes of 11, 11 and 10 bits, from scratch over items and back.
+func (o *order) radix(users []uint32) []uint64 {
+	o.scratch = slices.Grow(o.scratch[:0], len(users))[:len(users)]
+	var places [3][1 << digitBits]uint32
+	for i, user := range users {
+		o.scratch[i] = item(user, i)
+		for pass := range places {
+			places[pass][user>>(digitBits*pass)&(1<<digitBits-1)]++
 		}
 	}
+	for pass := range places {
+		start := uint32(0)
+		for digit, n := range places[pass] {
+			places[pass][digit] = start
+			start += n
+		}
+	}
+	from, to := o.scratch, o.items
+	for pass := range places {
+		for _, item := range from {
+			place := &places[pass][userOf(item)>>(digitBits*pass)&(1<<digitBits-1)]
+			to[*place] = item
+			*place++
+		}
+		from, to = to, from
+	}
+	// After an odd number of passes the sorted items are in o.items.
+	o.items, o.scratch = o.scratch, o.items
+	return o.scratch
 }
