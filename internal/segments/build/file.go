@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"capper/internal/segments/ingest"
 )
@@ -20,8 +22,9 @@ type document struct {
 	Sets     []recipe `yaml:"sets"`
 	Tables   []input  `yaml:"tables"`
 	// Overlaps: "error" (default) or "precedence": users in several segments stay in the first.
-	Overlaps   string  `yaml:"overlaps"`
-	MaxBadRows int64   `yaml:"max_bad_rows"`
+	Overlaps string `yaml:"overlaps"`
+	// MaxBadRows and Header are checked by hand: the library would make 3 of 3.7.
+	MaxBadRows any     `yaml:"max_bad_rows"`
 	Defaults   Columns `yaml:"defaults"` // of all inputs
 }
 
@@ -37,7 +40,7 @@ type recipe struct {
 // exported because the YAML library sets no embedded field otherwise.
 type Columns struct {
 	Format        string `yaml:"format"`
-	Header        *bool  `yaml:"header"`
+	Header        any    `yaml:"header"`
 	IDColumn      string `yaml:"id_column"`
 	SegmentColumn string `yaml:"segment_column"`
 	Delimiter     string `yaml:"delimiter"`
@@ -51,14 +54,12 @@ type input struct {
 
 // UnmarshalYAML accepts a string or a mapping. Strictness is not inherited by
 // custom decoders, so it is asked for again.
-func (in *input) UnmarshalYAML(raw []byte) error {
-	var path string
-	if yaml.Unmarshal(raw, &path) == nil {
-		in.Path = path
-		return nil
+func (in *input) UnmarshalYAML(node ast.Node) error {
+	if node.Type() != ast.MappingType && node.Type() != ast.MappingValueType {
+		return yaml.NodeToValue(node, &in.Path)
 	}
 	type mapping input
-	return yaml.UnmarshalWithOptions(raw, (*mapping)(in), yaml.Strict())
+	return yaml.NodeToValue(node, (*mapping)(in), yaml.Strict())
 }
 
 // Load reads a build file into a plan. base holds the defaults of all inputs,
@@ -99,10 +100,13 @@ func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, err
 	default:
 		c.fault("overlaps: %q is neither error nor precedence", d.Overlaps)
 	}
-	if d.MaxBadRows < 0 {
-		c.fault("max_bad_rows: must be at least 0, got %d", d.MaxBadRows)
+	if d.MaxBadRows != nil {
+		rows, ok := d.MaxBadRows.(uint64)
+		if !ok || rows > math.MaxInt64 {
+			c.fault("max_bad_rows: must be a whole number from 0, got %v", d.MaxBadRows)
+		}
+		into.MaxBadRows = max(into.MaxBadRows, int64(rows))
 	}
-	into.MaxBadRows = max(into.MaxBadRows, d.MaxBadRows)
 	return into, errors.Join(c.faults...)
 }
 
@@ -152,11 +156,14 @@ func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.I
 			c.fault("%s.format: %q is none of %v", where, own.Format, ingest.Formats)
 		}
 	}
-	if own.Header != nil {
+	switch own.Header {
+	case nil:
+	case true:
+		base.Header = ingest.HeaderYes
+	case false:
 		base.Header = ingest.HeaderNo
-		if *own.Header {
-			base.Header = ingest.HeaderYes
-		}
+	default:
+		c.fault("%s.header: must be true or false, got %v", where, own.Header)
 	}
 	if own.IDColumn != "" {
 		base.IDColumn = own.IDColumn
