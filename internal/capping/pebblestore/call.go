@@ -136,6 +136,7 @@ type worker struct {
 // decide does one chunk under its locks. The writes are visible to later
 // calls, and durable not yet, when the locks are given back.
 func (s *Store) decide(c *call, k chunk, w *worker) {
+	users := c.order.in(k)
 	s.lockStripes(c, k)
 	defer s.unlockStripes(c, k)
 	now, err := s.now()
@@ -143,24 +144,22 @@ func (s *Store) decide(c *call, k chunk, w *worker) {
 		c.failed(err)
 		return
 	}
-	users := c.order.users[c.order.starts[k.first]:c.order.starts[k.last]]
 	defer w.reader.end()
-	w.reader.load(s, users)
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	for i, packed := range users {
-		s.decideUser(c, w, batch, now, i, packed)
+	for _, packed := range users {
+		s.decideUser(c, w, batch, now, packed)
 	}
 	if !batch.Empty() {
 		s.commit(batch)
 	}
 }
 
-// decideUser does the chunk's user i.
-func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.Instant, i int, packed uint64) {
+// decideUser does one user, packed as in order.
+func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.Instant, packed uint64) {
 	user, index := capping.UserID(packed>>32), int(uint32(packed))
 	cache := s.cacheOf(user)
-	log, cached, err := w.reader.log(cache, i, user)
+	log, cached, err := w.reader.log(cache, user)
 	if err != nil {
 		s.unreadable(c, user, err)
 		return

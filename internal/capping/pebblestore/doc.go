@@ -33,11 +33,10 @@
 //
 // # Reading and writing
 //
-// A call copies its users, sorted by stripe and id, and does them in chunks,
-// as many at once as there are processors. A log comes from the stripe's
-// cache, which is written through; what is not there is read beforehand, in
-// the order of the database, by seeks with the whole key as prefix. Bloom
-// filters spare the upper levels; the bottom level has none, as those of 270
+// A call copies its users, sorted by stripe, and does them in chunks of some
+// stripes, as many at once as there are processors and each in the order of
+// the database. A log comes from the stripe's cache, which is written through,
+// or else by a seek with the whole key as prefix. Bloom filters spare the upper levels; the bottom level has none, as those of 270
 // million users would need a third of a gigabyte of block cache to help.
 // Changed logs of a chunk are committed together, without a sync, before its
 // locks are given back; one sync of an empty record at the end makes all of

@@ -28,8 +28,7 @@ func stripeOf(user capping.UserID) int { return int(user / stripeRun * 265443576
 // cacheOf is the cache that the user's log may be in. The stripe is locked.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
 
-// order is the users of a call, sorted by stripe and then by id:
-// user<<32 | index in the call.
+// order is the users of a call, sorted by stripe: user<<32 | index in the call.
 type order struct {
 	users  []uint64
 	starts [stripeCount + 1]int32 // users of stripe s are users[starts[s]:starts[s+1]]
@@ -50,11 +49,6 @@ func (o *order) sort(users []capping.UserID) {
 		o.users[next[s]] = uint64(user)<<32 | uint64(i)
 		next[s]++
 	}
-	for s := range stripeCount {
-		if part := o.users[o.starts[s]:o.starts[s+1]]; !slices.IsSorted(part) {
-			slices.Sort(part)
-		}
-	}
 }
 
 // chunk is the users of the stripes from first up to but not including last.
@@ -63,6 +57,13 @@ type chunk struct{ first, last int }
 // chunkUsers is how many users are decided before the locks are given back,
 // about. It bounds how long a call for one user waits for a large one.
 const chunkUsers = 1024
+
+// in is the users of a chunk, sorted by id, which is the order of the database.
+func (o *order) in(k chunk) []uint64 {
+	users := o.users[o.starts[k.first]:o.starts[k.last]]
+	slices.Sort(users)
+	return users
+}
 
 // chunks appends to dst the chunks of the order, each of at least one user.
 func (o *order) chunks(dst []chunk) []chunk {
