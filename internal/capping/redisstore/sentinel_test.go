@@ -1,0 +1,74 @@
+package redisstore
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// sentinel watches a master and returns its address.
+func sentinel(t *testing.T, master string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master)
+	require.NoError(t, err)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	_, own, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "sentinel.conf")
+	require.NoError(t, os.WriteFile(file, []byte("port "+own+"\nbind 127.0.0.1\n"+
+		"sentinel monitor logs "+host+" "+port+" 1\nsentinel down-after-milliseconds logs 600\n"+
+		"sentinel failover-timeout logs 3000\n"), 0o600))
+	server := exec.Command("redis-server", file, "--sentinel")
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	client := admin(t, addr)
+	require.Eventually(t, func() bool {
+		text, err := client.Do(t.Context(), "sentinel", "replicas", "logs").Slice()
+		return err == nil && len(text) > 0
+	}, 30*time.Second, 50*time.Millisecond, "the sentinel has to find the replicas of port "+strconv.Quote(port))
+	return addr
+}
+
+func TestStoreBehindSentinelsFollowsTheMaster(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
+	s := openTest(t, Config{
+		Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs", AttemptTimeout: 500 * time.Millisecond,
+		ReplicaAcks: FixedAcks(1),
+	})
+	users := spread(300)
+	daily := rolling(1, time.Hour)
+	require.Equal(t, 300, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
+	require.NoError(t, c.Kill(c.Addrs[0]))
+	verdicts := make([]capping.Verdict, len(users))
+	require.Eventually(t, func() bool {
+		clear(verdicts)
+		return s.Filter(background(t, time.Second), batchOf("b", users, daily), verdicts) == nil
+	}, 30*time.Second, 50*time.Millisecond, "the promoted replica has to be found")
+	require.Equal(t, 300, count(verdicts, capping.Denied), "what was allowed outlived its master")
+	require.Equal(t, 300, count(filter(t, s, batchOf("a", users, daily)), capping.Replayed))
+}
+
+// Several addresses of servers that are no cluster: the master among them is used.
+func TestStoreFindsTheMasterAmongServers(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: []string{c.Addrs[1], c.Addrs[0]}})
+	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed))
+	require.Equal(t, c.Addrs[0], s.top.route(0).addr)
+}
