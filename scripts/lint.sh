@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# gofmt, go vet and staticcheck, the last pinned and installed into build/tools when missing.
+# gofmt, go vet and staticcheck, the last pinned (v0.8.2 is 2026.2.2) and installed into build/tools when missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-STATICCHECK=2026.2.2
+STATICCHECK=v0.8.2
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "gofmt would change:" >&2; echo "$unformatted" >&2; exit 1; }
 go vet ./...
