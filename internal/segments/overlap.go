@@ -81,17 +81,3 @@ func (c *Candidate) Resolve() {
 		c.Bitmaps[i] = s.Bitmap()
 	}
 }
-
-// Subtract removes every id of b.
-func (s *Set) Subtract(b *Bitmap) {
-	for i := range b.containers {
-		c := &b.containers[i]
-		if w := s.chunks[c.key]; w != nil {
-			var v words
-			c.addTo(&v)
-			for k := range w {
-				w[k] &^= v[k]
-			}
-		}
-	}
-}

@@ -226,10 +226,11 @@ func doomedCandidate(chunks int) *Candidate {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s Set
 	for key := range chunks {
-		w := s.chunk(uint16(key))
+		var w words
 		for i := range w {
 			w[i] = r.Uint64()
 		}
+		s.chunks[key].set(&w)
 	}
 	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(3, 4), s.Bitmap()}}
 }

@@ -1,22 +1,83 @@
 package segments
 
 import (
+	"encoding/binary"
 	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// Set collects user ids. The zero value is an empty set. It holds a bitset of
-// 8 KiB per chunk of 65,536 ids that has any id, at most 512 MiB for ids over
-// the whole space: memory is bounded by the id space, not by the input.
+// Set collects user ids. The zero value is an empty set. It takes 2 MiB, and
+// per chunk of 65,536 ids a list of 2 bytes per id, or 8 KiB once that is
+// shorter: at most 514 MiB for ids over the whole space. Memory is bounded by the
+// id space, not by the input.
 //
 // Writers and AddBitmap may be used by several goroutines at once; everything
 // else needs exclusive use.
 type Set struct {
-	chunks [maxContainers]*words
+	chunks [maxContainers]setChunk
 	// Chunk k is guarded by shards[k % shardCount]: writers that sort their ids
 	// into shards first touch little memory at a time and rarely wait.
 	shards [shardCount]sync.Mutex
+}
+
+// setChunk is the ids of one chunk: a bitset, or while there are few a list, in
+// any order and with repetitions.
+type setChunk struct {
+	bits *words
+	list []uint16
+}
+
+// listMax is how many ids a list may hold.
+const listMax = 2048
+
+func (c *setChunk) add(low uint16) {
+	if c.bits == nil {
+		if len(c.list) < listMax {
+			c.list = append(c.list, low)
+			return
+		}
+		c.widen()
+	}
+	c.bits[low>>6] |= 1 << (low & 63)
+}
+
+// widen makes a bitset of the list.
+func (c *setChunk) widen() {
+	if c.bits == nil {
+		c.bits = new(words)
+		c.addTo(c.bits)
+		c.list = nil
+	}
+}
+
+// addTo sets the bits of the chunk's ids in w.
+func (c *setChunk) addTo(w *words) {
+	for _, low := range c.list {
+		w[low>>6] |= 1 << (low & 63)
+	}
+	if c.bits != nil && c.bits != w {
+		for i, x := range c.bits {
+			w[i] |= x
+		}
+	}
+}
+
+// set makes w, which it copies, the chunk's ids.
+func (c *setChunk) set(w *words) {
+	*c = setChunk{}
+	if n := w.count(); n > listMax/2 {
+		c.bits = new(words)
+		*c.bits = *w
+	} else if n > 0 {
+		for at := w.next(0, 0); at < chunkIDs; at = w.next(at+1, 0) {
+			c.list = append(c.list, uint16(at))
+		}
+	}
+}
+
+func (c *setChunk) empty() bool {
+	return len(c.list) == 0 && (c.bits == nil || *c.bits == words{})
 }
 
 const shardCount = 64
@@ -25,23 +86,14 @@ const shardCount = 64
 func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 
 // Add puts one id into the set.
-func (s *Set) Add(id uint32) { s.add(id) }
-
-func (s *Set) add(id uint32) {
-	w := s.chunks[id>>16]
-	if w == nil {
-		w = new(words)
-		s.chunks[id>>16] = w
-	}
-	w[id>>6&(chunkWords-1)] |= 1 << (id & 63)
-}
+func (s *Set) Add(id uint32) { s.chunks[id>>16].add(uint16(id)) }
 
 // addShard adds ids that all belong to one shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
 	for _, id := range ids {
-		s.add(id)
+		s.Add(id)
 	}
 }
 
@@ -92,49 +144,79 @@ func (s *Set) AddBitmap(b *Bitmap) {
 		c := &b.containers[i]
 		shard := int(c.key) % shardCount
 		s.shards[shard].Lock()
-		c.addTo(s.chunk(c.key))
+		s.chunks[c.key].addContainer(c)
 		s.shards[shard].Unlock()
 	}
 }
 
-func (s *Set) chunk(key uint16) *words {
-	if s.chunks[key] == nil {
-		s.chunks[key] = new(words)
+func (c *setChunk) addContainer(from *container) {
+	if from.kind == arrayKind && c.bits == nil && len(c.list)+from.card <= listMax {
+		for i := 0; i+1 < len(from.data); i += 2 {
+			c.list = append(c.list, binary.LittleEndian.Uint16(from.data[i:]))
+		}
+		return
 	}
-	return s.chunks[key]
+	c.widen()
+	from.addTo(c.bits)
 }
 
 // Union adds every id of other.
 func (s *Set) Union(other *Set) {
-	for key, o := range other.chunks {
-		if o == nil {
-			continue
-		}
-		w := s.chunk(uint16(key))
-		for i := range w {
-			w[i] |= o[i]
+	for key := range other.chunks {
+		c, o := &s.chunks[key], &other.chunks[key]
+		switch {
+		case o.bits == nil:
+			for _, low := range o.list {
+				c.add(low)
+			}
+		default:
+			c.widen()
+			o.addTo(c.bits)
 		}
 	}
 }
 
-// Intersect removes every id that is not in other.
-func (s *Set) Intersect(other *Set) {
-	for key, w := range s.chunks {
-		o := other.chunks[key]
-		if w == nil || o == nil {
-			s.chunks[key] = nil
+// Intersect removes every id that is not in b.
+func (s *Set) Intersect(b *Bitmap) {
+	for key := range s.chunks {
+		c := &s.chunks[key]
+		from := b.container(uint16(key))
+		if from == nil || c.empty() {
+			*c = setChunk{}
 			continue
 		}
-		for i := range w {
-			w[i] &= o[i]
+		var mine, theirs words
+		c.addTo(&mine)
+		from.addTo(&theirs)
+		for i := range mine {
+			mine[i] &= theirs[i]
 		}
+		c.set(&mine)
+	}
+}
+
+// Subtract removes every id of b.
+func (s *Set) Subtract(b *Bitmap) {
+	for i := range b.containers {
+		from := &b.containers[i]
+		c := &s.chunks[from.key]
+		if c.empty() {
+			continue
+		}
+		var mine, theirs words
+		c.addTo(&mine)
+		from.addTo(&theirs)
+		for i := range mine {
+			mine[i] &^= theirs[i]
+		}
+		c.set(&mine)
 	}
 }
 
 // Empty reports whether the set has no id.
 func (s *Set) Empty() bool {
-	for _, w := range s.chunks {
-		if w != nil && w.count() > 0 {
+	for key := range s.chunks {
+		if !s.chunks[key].empty() {
 			return false
 		}
 	}
@@ -146,8 +228,14 @@ func (s *Set) Empty() bool {
 func (s *Set) Bitmap() *Bitmap {
 	encoded := make([]container, maxContainers)
 	inParallel(maxContainers, func(key int) {
-		if w := s.chunks[key]; w != nil {
-			encoded[key] = encodeChunk(uint16(key), w)
+		c := &s.chunks[key]
+		switch {
+		case c.bits != nil:
+			encoded[key] = encodeChunk(uint16(key), c.bits)
+		case len(c.list) > 0:
+			var w words
+			c.addTo(&w)
+			encoded[key] = encodeChunk(uint16(key), &w)
 		}
 	})
 	list := encoded[:0]

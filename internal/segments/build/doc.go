@@ -5,7 +5,7 @@
 // A set operation refers to other segments and sets as they are before overlaps
 // are resolved, so "everyone minus active" does not depend on precedence.
 //
-// Segments are made one after the other, each with all cores: at most one bitset
-// is in memory beside the bitmaps that are done, the operand of an intersection
-// and the rows of tables aside, which hold one bitset for each segment.
+// Segments are made one after the other, each with all cores: one set at a time
+// is in memory beside the bitmaps that are done, and the rows of tables, which are
+// one set for each segment.
 package build

@@ -181,9 +181,7 @@ func (k *kitchen) combine(set *segments.Set, r *Recipe) {
 		set.AddBitmap(k.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
 	}
 	for _, name := range r.Intersect {
-		var other segments.Set
-		other.AddBitmap(k.made[name])
-		set.Intersect(&other)
+		set.Intersect(k.made[name])
 	}
 	for _, name := range r.Minus {
 		set.Subtract(k.made[name])

@@ -10,8 +10,8 @@
 // record; a pool of workers, one per core and shared by all files, parses them
 // into ids and hands these to a Writer of the set, which sorts them by shards so
 // that little memory is touched at a time. Parquet goes by row groups instead of
-// blocks. Memory is bounded by the id space: 512 MiB for a set with ids in every
-// chunk of 65,536, plus some MiB per worker.
+// blocks. Memory is bounded by the id space: 514 MiB for a set with ids everywhere,
+// plus some MiB per worker.
 //
 // # What is an id, and what is a bad row
 //
