@@ -8,10 +8,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -357,4 +361,42 @@ func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 	done, output := runDoomed(t, location, -1, chunks)
 	require.NoError(t, done.Wait(), output.String())
 	require.Equal(t, doomedCandidate(chunks).Describe(), live(t, store).Manifest.Segments)
+}
+
+// A bit that flips on the way is found by the server, for small objects and for
+// the parts of large ones: the publish fails and what is live stays.
+func TestTheServerChecksWhatItReceives(t *testing.T) {
+	t.Parallel()
+	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
+	require.NoError(t, err)
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(upstream)
+		r.Out.Host = r.In.Host // it is part of what is signed
+		if r.In.Method != http.MethodPut || !strings.Contains(r.In.URL.Path, bitmapsPrefix) {
+			return
+		}
+		body, err := io.ReadAll(r.In.Body)
+		if err == nil && len(body) > 0 {
+			body[len(body)/2] ^= 1
+		}
+		r.Out.Body = io.NopCloser(bytes.NewReader(body))
+	}})
+	defer proxy.Close()
+	location := "s3://" + newBucket(t) + "/prod"
+	store := openStore(t, location)
+	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	noisy, err := OpenStore(t.Context(), location, S3Config{Endpoint: proxy.URL})
+	require.NoError(t, err)
+	for _, chunks := range []int{1, 3000} {
+		base, err := ReadLiveState(t.Context(), store)
+		require.NoError(t, err)
+		p := Publisher{Store: noisy, ToolVersion: "test"}
+		_, err = p.Publish(t.Context(), doomedCandidate(chunks), base, "")
+		require.Error(t, err)
+		require.NotErrorIs(t, err, ErrLostRace)
+		require.Equal(t, first, live(t, store).Manifest)
+	}
+	list, err := store.List(t.Context(), bitmapsPrefix)
+	require.NoError(t, err)
+	require.Len(t, list, 2, "nothing damaged was stored")
 }
