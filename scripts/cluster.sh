@@ -73,7 +73,7 @@ repl-diskless-sync-delay 0
 repl-ping-replica-period 1
 repl-timeout 10
 hash-max-listpack-entries 512
-hash-max-listpack-value 16384
+hash-max-listpack-value 1024
 enable-debug-command local
 CONF
     [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \

@@ -220,15 +220,23 @@ local function bounded(log)
 end
 
 -- sweep drops the logs of a bucket that hold nothing later than the horizon.
+-- Where logs are so long that they are too many bytes, it drops what it saw.
 local function sweep(key)
-  local all, dead = call('HGETALL', key), {}
-  for i = 1, #all, 2 do
-    local size = #all[i + 1]
-    if all[i] ~= '' and size % ENTRY == 0 and (size == 0 or instant(all[i + 1], size - 11) <= horizon) then
-      dead[#dead + 1] = all[i]
+  local cursor, seen = '0', 0
+  repeat
+    local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
+    cursor = page[1]
+    local all = page[2]
+    for i = 1, #all, 2 do
+      local name, log = all[i], all[i + 1]
+      local size = #log
+      seen = seen + size
+      if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= horizon) then
+        dead[#dead + 1] = name
+      end
     end
-  end
-  if #dead > 0 then call('HDEL', key, unpack(dead)) end
+    if #dead > 0 then call('HDEL', key, unpack(dead)) end
+  until cursor == '0' or seen > WORK
 end
 
 -- stamps are values of the field "" by age, for keys whose newest entry is of now.

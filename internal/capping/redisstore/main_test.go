@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	status := testcluster.Run(m)
-	if err := goleak.Find(goleak.IgnoreTopFunction("internal/poll.runtime_pollWait")); err != nil && status == 0 {
+	if err := goleak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,18 @@ type node struct {
 }
 
 const unknownAcks = -1
+
+// beside is addr as the node means it: without a host, it is the node's own.
+func (n *node) beside(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "" {
+		return addr
+	}
+	if host, _, err = net.SplitHostPort(n.addr); err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, port)
+}
 
 // submit queues calls, which lanes send soon. It does not keep the slice.
 func (n *node) submit(calls []*call) {

@@ -54,10 +54,10 @@ func (r *run) retry(c *call, fix *remedy) {
 	case fix.kind == kindScript:
 		c.node.scripts.Store(false)
 	case fix.kind == kindMoved && fix.addr != "":
-		r.store.top.moved(c.partition, fix.addr)
+		r.store.top.moved(c.partition, c.node.beside(fix.addr))
 	case fix.kind == kindAsk && fix.addr != "":
 		c.asking = true
-		f := r.front(r.store.top.node(fix.addr))
+		f := r.front(r.store.top.node(c.node.beside(fix.addr)))
 		f.ready = append(f.ready, c)
 		return
 	case fix.kind == kindTryAgain && r.split(c):

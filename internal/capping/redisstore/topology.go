@@ -136,6 +136,7 @@ func (t *topology) node(addr string) *node {
 
 // view is what one node says about the cluster.
 type view struct {
+	from  *node
 	slots []redis.ClusterSlot
 	ok    bool
 	epoch int64
@@ -173,8 +174,9 @@ func (t *topology) refreshCluster(ctx context.Context) error {
 	listed := map[string]bool{}
 	for _, part := range best.slots {
 		for i, described := range part.Nodes {
-			listed[described.Addr] = true
-			n := t.node(described.Addr)
+			addr := best.from.beside(described.Addr)
+			listed[addr] = true
+			n := t.node(addr)
 			if i > 0 {
 				continue
 			}
@@ -237,7 +239,7 @@ func (n *node) view(ctx context.Context) (*view, error) {
 		return nil, fmt.Errorf("node %s: %w", n.addr, err)
 	}
 	facts := parseInfo(info.Val())
-	return &view{slots: slots.Val(), ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch")}, nil
+	return &view{from: n, slots: slots.Val(), ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch")}, nil
 }
 
 // refreshSingle finds the master among the servers.
