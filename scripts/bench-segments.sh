@@ -22,26 +22,26 @@ trap cleanup EXIT
 
 go build -o "$work/segmentbuild" ./cmd/segmentbuild
 
-# measure WHAT COUNT COMMAND…: runs it, prints seconds, millions of ids per second and peak memory.
+# measure WHAT COUNT COMMAND…: runs it, prints wall and CPU seconds, millions of ids per second of wall time, and
+# peak memory, of the command and its children.
 measure() {
-  local what=$1 count=$2 began ended peak
+  local what=$1 count=$2 pid child now high=0
   shift 2
-  began=$(date +%s.%N)
-  peak=$( { "$@" >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }; } & pid=$!; high=0
-    while kill -0 "$pid" 2>/dev/null; do
-      now=$(awk '/^VmHWM/ {print $2}' "/proc/$pid/status" 2>/dev/null || true)
+  (
+    TIMEFORMAT='%R %U %S'
+    { time "$@" >"$work/out" 2>"$work/err"; } 2>"$work/time" || { cat "$work/err" >&2; exit 1; }
+  ) &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    for child in $(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true); do
+      now=$(awk '/^VmHWM/ {print $2}' "/proc/$child/status" 2>/dev/null || true)
       [ "${now:-0}" -le "$high" ] || high=$now
-      for child in $(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true); do
-        now=$(awk '/^VmHWM/ {print $2}' "/proc/$child/status" 2>/dev/null || true)
-        [ "${now:-0}" -le "$high" ] || high=$now
-      done
-      sleep 0.02
     done
-    wait "$pid" || exit 1
-    echo "$high")
-  ended=$(date +%s.%N)
-  awk -v what="$what" -v n="$count" -v a="$began" -v b="$ended" -v kb="$peak" 'BEGIN {
-    printf "%-52s %9.2f s %9.1f million ids/s %8.0f MB peak\n", what, b - a, n / (b - a) / 1e6, kb / 1024 }'
+    sleep 0.02
+  done
+  wait "$pid"
+  awk -v what="$what" -v n="$count" -v kb="$high" '{
+    printf "%-46s %8.2f s %8.2f s CPU %8.1f million ids/s %7.0f MB peak\n", what, $1, $2 + $3, n / ($1 + 0.001) / 1e6, kb / 1024 }' "$work/time"
 }
 
 build() { "$work/segmentbuild" build --to "$work/published" --max-change 1000000% --force --reason bench --segment "all=$1"; }

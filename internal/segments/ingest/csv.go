@@ -107,34 +107,36 @@ func (s *layout) parse(w *worker, block []byte, line int64) {
 // parsePlain parses a block without quotes in one pass over its bytes. Rows
 // that are not plainly right go to parseRecord, which knows what to say.
 func (s *layout) parsePlain(w *worker, block []byte, line int64) {
-	for at := 0; at < len(block); line++ {
+	delimiter, idColumn, segmentColumn := s.delimiter, s.id, s.segment
+	for ; len(block) > 0; line++ {
 		var id, segment []byte
-		column, field, i := 0, at, at
-		for ; i < len(block) && block[i] != '\n'; i++ {
-			if block[i] != s.delimiter {
+		column, field, end := 0, 0, len(block)
+		for i, c := range block {
+			if c != delimiter && c != '\n' {
 				continue
 			}
-			switch column {
-			case s.id:
+			if column == idColumn {
 				id = block[field:i]
-			case s.segment:
+			} else if column == segmentColumn {
 				segment = block[field:i]
+			}
+			if c == '\n' {
+				end = i
+				break
 			}
 			column, field = column+1, i+1
 		}
-		last := trimBreak(block[field:i])
-		switch column {
-		case s.id:
-			id = last
-		case s.segment:
-			segment = last
+		if end == len(block) { // the last row, without a line break
+			end = field + len(trimBreak(block[field:]))
+			s.parseRecord(w, block[:end], line)
+			return
 		}
-		if column+1 == s.columns && i > at {
-			w.row(line, id, segment, s.segment >= 0)
+		if column+1 == s.columns && end > 0 {
+			w.row(line, id, segment, segmentColumn >= 0)
 		} else {
-			s.parseRecord(w, trimBreak(block[at:i]), line)
+			s.parseRecord(w, trimBreak(block[:end]), line)
 		}
-		at = i + 1
+		block = block[end+1:]
 	}
 }
 
