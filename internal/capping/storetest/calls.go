@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +75,60 @@ func concurrentSameMessage(f *fixture) {
 			require.Equal(f, 1, f.log(user).Len())
 		}
 	}
+}
+
+// slotIsALock: with a limit of one, whoever is allowed is the only one until
+// the send is released. Calls for many users at once take and give back slots
+// of all of them, in any order.
+func slotIsALock(f *fixture) {
+	const calls, rounds = 6, 25
+	users := f.users(40)
+	holders := make([]atomic.Int32, len(users))
+	var taken atomic.Int32
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			for range rounds {
+				message := f.message()
+				held, err := f.take(message, users, holders)
+				if err == nil && len(held) > 0 {
+					taken.Add(int32(len(held)))
+					err = f.store.Release(context.Background(), capping.TokenOf(message), held, make([]capping.Released, len(held)))
+				}
+				if err != nil {
+					f.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.GreaterOrEqual(f, int(taken.Load()), len(users))
+	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
+}
+
+// take filters the message, demands that nobody else holds the slots that it
+// got, and lists their users.
+func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID, err error) {
+	verdicts := make([]capping.Verdict, len(users))
+	if err := f.store.Filter(context.Background(), f.batch(message, users, daily(1)), verdicts); err != nil {
+		return nil, err
+	}
+	for i, v := range verdicts {
+		if v.Outcome != capping.Allowed {
+			continue
+		}
+		held = append(held, users[i])
+		if n := holders[i].Add(1); n != 1 {
+			return held, fmt.Errorf("user %d: %d sends hold the one slot", users[i], n)
+		}
+	}
+	for i, v := range verdicts {
+		if v.Outcome == capping.Allowed {
+			holders[i].Add(-1)
+		}
+	}
+	return held, nil
 }
 
 func deadlinePassed(f *fixture) {

@@ -58,6 +58,7 @@ var cases = []struct {
 	{"100,000 users", largeBatch},
 	{"concurrent messages never exceed max", concurrentMessages},
 	{"concurrent calls of one message record once", concurrentSameMessage},
+	{"a slot is a lock", slotIsALock},
 	{"a passed deadline leaves all unavailable", deadlinePassed},
 	{"health", health},
 	{"random histories agree with the naive model", randomHistories},
