@@ -87,7 +87,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	}
 	for attempt := 1; ; {
 		err := c.once(ctx, method, path, encoded, out)
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !Passing(err) {
 			return err
 		}
 		limited := HasCode(err, CodeRateLimited)

@@ -63,8 +63,9 @@ func errorOf(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// passing reports whether the same call may succeed later.
-func passing(err error) bool {
+// Passing reports whether the same call may succeed later: the service could
+// not be reached, its answer was cut off, or it is overloaded or away.
+func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
 		return true // no answer, or half of one

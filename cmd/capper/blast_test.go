@@ -84,3 +84,40 @@ func readFile(t *testing.T, file string) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+// A service that is killed and comes back in the middle of a blast delays it,
+// and changes nothing of its result.
+func TestABlastOutlivesItsService(t *testing.T) {
+	t.Parallel()
+	const users = 200_000
+	file := configure(t, "{default: {daily: 1}}")
+	p := serve(t, file)
+	address := strings.TrimPrefix(p.url, "http://")
+	write(t, file, strings.Replace(readFile(t, file), "127.0.0.1:0", address, 1)) // where it comes back
+	dir := t.TempDir()
+	audience, out := filepath.Join(dir, "audience.txt"), filepath.Join(dir, "allowed.txt")
+	var ids strings.Builder
+	for id := range users {
+		fmt.Fprintln(&ids, 30_000_000+id)
+	}
+	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
+	blast := exec.Command("capper", "filter", audience, "--url", p.url, "--message-id", "promo", "--allowed", out, "--batch", "1000", "--json")
+	var stdout strings.Builder
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	require.NoError(t, err)
+	defer stderr.Close()
+	blast.Stdout, blast.Stderr = &stdout, stderr
+	require.NoError(t, blast.Start())
+	for _, says := range []string{"", "going on in"} { // back at once, and when the client has given up a call
+		require.Eventually(t, func() bool {
+			return counter(t, p, `capper_users_total{limit="",outcome="allowed",segment="default"}`) > 5_000
+		}, 30*time.Second, time.Millisecond)
+		p.signal(syscall.SIGKILL)
+		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, 30*time.Second, 5*time.Millisecond)
+		p = serve(t, file)
+	}
+	require.NoError(t, blast.Wait(), "%s", readFile(t, stderr.Name()))
+	require.Equal(t, ids.String(), readFile(t, out))
+	require.Contains(t, stdout.String(), fmt.Sprintf(`"requested": %d,`, users))
+	require.Contains(t, stdout.String(), fmt.Sprintf(`"allowed": %d,`, users))
+}

@@ -63,8 +63,9 @@ func (c *filterCommand) Run(on *console) error {
 	return err
 }
 
-// blast decides the whole audience, and asks for the unavailable again until
-// there are none or the time is up.
+// blast decides the whole audience. Until the time is up it asks again for the
+// unavailable, and goes on where it was when a service that has answered is
+// away for a while.
 func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, error) {
 	api, err := client.New(client.Config{URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel})
 	if err != nil {
@@ -75,26 +76,36 @@ func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, err
 	r := newResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		request := &client.FilterRequest{
-			MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
-			Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
-		}
-		err := api.FilterAll(on.ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
-			r.add(batch)
-			shown.filtered(&r.summary)
-			return nil
-		})
-		if err != nil {
+		err := c.round(on, api, users, r, shown)
+		late := time.Now().Add(pause).After(deadline)
+		switch {
+		case err != nil && (late || on.ctx.Err() != nil || !r.answered() || !client.Passing(err)):
 			return nil, err
-		}
-		if r.unavailable.IsEmpty() || time.Now().Add(pause).After(deadline) {
+		case err != nil:
+			fmt.Fprintf(on.stderr, "capper: going on in %s: %v\n", pause, err)
+			users = r.missing(users)
+		case late || r.unavailable.IsEmpty():
 			return r, nil
+		default:
+			users = r.retry()
 		}
 		if err := sleep(on.ctx, pause); err != nil {
 			return nil, err
 		}
-		users = r.retry()
 	}
+}
+
+// round asks for all users once and adds what is answered.
+func (c *filterCommand) round(on *console, api *client.Client, users *roaring.Bitmap, r *results, shown *progress) error {
+	request := &client.FilterRequest{
+		MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
+		Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
+	}
+	return api.FilterAll(on.ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
+		r.add(batch)
+		shown.filtered(&r.summary)
+		return nil
+	})
 }
 
 func sleep(ctx context.Context, pause time.Duration) error {

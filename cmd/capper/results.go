@@ -66,6 +66,19 @@ func (r *results) retry() *roaring.Bitmap {
 	return users
 }
 
+// answered reports whether the service has answered at all.
+func (r *results) answered() bool { return r.generation != "" }
+
+// missing is those of the users of whom nothing is known, not even that they
+// are unavailable.
+func (r *results) missing(users *roaring.Bitmap) *roaring.Bitmap {
+	known := roaring.FastOr(r.allowed, r.unavailable)
+	for _, denied := range r.denied {
+		known.Or(denied)
+	}
+	return roaring.AndNot(users, known)
+}
+
 func merge[K comparable](into map[K]*roaring.Bitmap, key K, users *roaring.Bitmap) {
 	if into[key] == nil {
 		into[key] = roaring.New()
