@@ -115,7 +115,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 	g, err := r.cache.load(ctx)
 	if err != nil {
-		return fmt.Errorf("load segments from %s: %w; from the cache: %w", r.cfg.Source.Location(), sourceErr, err)
+		return fmt.Errorf("%w; from the cache: %w", sourceErr, err)
 	}
 	r.swap(g.Snapshot(), OriginCache)
 	r.cfg.Logger.Warn("segments: the source is not readable, serving the cached generation",
