@@ -85,7 +85,7 @@ type Store struct {
 // EmbeddedStore is a Pebble database.
 type EmbeddedStore struct {
 	Path      string // path: a directory; default var/log.db
-	CacheSize int64  // cache_size: bytes of block cache; default 256MiB
+	CacheSize int64  // cache_size: bytes of cache; default 512MiB, and memory may exceed it by about 200MiB
 }
 
 // RedisStore is a Redis Cluster, or a single Redis, or one behind Sentinels.

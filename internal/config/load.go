@@ -32,7 +32,7 @@ func defaults(version string) *Config {
 		Segments: Segments{Refresh: 30 * time.Second, CacheDir: "var/cache"},
 		Store: Store{
 			Kind:     Embedded,
-			Embedded: EmbeddedStore{Path: "var/log.db", CacheSize: 256 << 20},
+			Embedded: EmbeddedStore{Path: "var/log.db", CacheSize: 512 << 20},
 			Redis:    RedisStore{ReplicaAcks: HealthyReplicas, ClockSkew: 250 * time.Millisecond},
 		},
 		Log: Log{Level: "info", Format: "text"},
