@@ -32,6 +32,10 @@ local ENTRY, BOUND = 12, 1000 -- bytes; entries of one channel
 local WORK = 200000 -- bytes of logs after which a call ends early
 local SWEEP_AGE, SWEEPS = 32, 1
 local NEVER = '\255\255\255\255\255'
+-- Rules and logs are compared in units of 65.536 s first, the upper three bytes
+-- of what is stored: that settles most questions, and costs half.
+local COARSE = 65536
+
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
 if #ARGV ~= 3 or #header ~= 41 then
   return redis.error_reply('BADARG header of ' .. #(header or '') .. ' bytes in ' .. #ARGV .. ' arguments')
@@ -61,7 +65,7 @@ end
 -- names of fields by number: constants cost no string per user. A call of few
 -- users does better without the table.
 local names
-if #users > 100 then
+if #users > 12 then
   names = {[0] =
     '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12', '13', '14', '15',
     '16', '17', '18', '19', '20', '21', '22', '23', '24', '25', '26', '27', '28', '29', '30', '31',
@@ -81,96 +85,63 @@ if #users > 100 then
     '240', '241', '242', '243', '244', '245', '246', '247', '248', '249', '250', '251', '252', '253', '254', '255',
   }
 else
-  names = setmetatable({}, {__index = function(_, number) return string.format('%d', number) end})
+  names = {}
+  for i = 1, #users do names[byte(users, i)] = string.format('%d', byte(users, i)) end
 end
 
 local horizon = now - retention
+local now_coarse, horizon_coarse = (now - now % COARSE) / COARSE, (horizon - horizon % COARSE) / COARSE
 local entry = pack('>I5B', now, channel) .. token
-local tail = sub(entry, 6)
 local no_token = token == '\0\0\0\0\0\0'
+
+-- A group of rules is an array: the reply of a rule that denies always, or
+-- false; the least coarse after of its rules; how many they are; the channels
+-- of those that have any, by rule; then FIVE places for each rule: it denies at
+-- more than span bytes of entries later than after; after again, coarse; hold;
+-- until.
+local FIVE = 5
+local parsed = {}
+local p, whole = 1, true
+for g = 0, last_group do
+  local count = byte(rules, p) or 0
+  local group = {false, now_coarse + 1, count, false}
+  p = p + 1
+  for r = 1, count do
+    if p + 18 > #rules then
+      whole = false
+      break
+    end
+    local max, hold, start, untl, limited
+    max, hold, start, untl, limited, p = scan('>I2I6I5I5B', rules, p)
+    local after, place = start - 1, FIVE * r
+    if hold > 0 then after = now - hold end
+    if after < horizon then after = horizon end
+    local rough = (after - after % COARSE) / COARSE
+    if rough < group[2] then group[2] = rough end
+    group[place], group[place + 1], group[place + 2] = max * ENTRY - 1, after, rough
+    group[place + 3], group[place + 4] = hold, untl
+    if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. NEVER end
+    if limited == 1 then
+      local channels = {}
+      for i = 0, 31 do
+        local bits = byte(rules, p + i) or 0
+        for bit = 0, 7 do
+          channels[i * 8 + bit] = bits % 2 == 1
+          bits = (bits - bits % 2) / 2
+        end
+      end
+      group[4] = group[4] or {}
+      group[4][r] = channels
+      p = p + 32
+    end
+  end
+  parsed[g] = group
+end
+if not whole or p ~= #rules + 1 then return redis.error_reply('BADARG rules of ' .. #rules .. ' bytes') end
 
 local function instant(log, offset)
   local a, b, c, d, e = byte(log, offset, offset + 4)
   return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
-end
-
--- members is the set of channels of a rule, by number.
-local function members(bits)
-  local set = {}
-  for i = 1, 32 do
-    local b, n = byte(bits, i), 7
-    while b > 0 do
-      if b >= 2 ^ n then
-        set[(i - 1) * 8 + n] = true
-        b = b - 2 ^ n
-      end
-      n = n - 1
-    end
-  end
-  return set
-end
-
--- coarse is an instant in units of 65.536 s, the upper three bytes of what is
--- stored: comparing those settles most questions, and costs half.
-local function coarse(at) return math.floor(at / 65536) end
-local now_coarse, horizon_coarse = coarse(now), coarse(horizon)
-
--- parse reads the rules. A group is an array: the reply of a rule that denies
--- always, or false; the least coarse after of its rules; how many they are; the
--- channels of those that have any, by rule; then FIVE places for each rule: it
--- denies at more than span bytes of entries later than after; after again,
--- coarse; hold; until.
-local FIVE = 5
-local parsed = {}
-local function parse()
-  local p = 1
-  for g = 0, last_group do
-    local count = byte(rules, p)
-    local group = {false, now_coarse + 1, count, false}
-    p = p + 1
-    for r = 1, count do
-      local max, hold, start, untl, limited
-      max, hold, start, untl, limited, p = scan('>I2I6I5I5B', rules, p)
-      local after, at = start - 1, FIVE * r
-      if hold > 0 then after = now - hold end
-      if after < horizon then after = horizon end
-      local rough = coarse(after)
-      if rough < group[2] then group[2] = rough end
-      group[at], group[at + 1], group[at + 2], group[at + 3], group[at + 4] = max * ENTRY - 1, after, rough, hold, untl
-      if limited == 1 then
-        group[4] = group[4] or {}
-        group[4][r] = members(sub(rules, p, p + 31))
-        p = p + 32
-      end
-      if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. NEVER end
-    end
-    parsed[g] = group
-  end
-  return p == #rules + 1
-end
-local ok, complete = pcall(parse)
-if not ok or not complete then return redis.error_reply('BADARG rules of ' .. #rules .. ' bytes') end
-
--- recorded is when the token was recorded, or nil.
-local function recorded(log, hit)
-  while hit do
-    if hit % ENTRY == 7 then
-      local at = instant(log, hit - 6)
-      if at > horizon then return at end
-    end
-    hit = find(log, token, hit + 1, true)
-  end
-end
-
--- nth is the offset of the n-th newest entry of the channels, or 0.
-local function nth(log, n, channels)
-  for offset = #log - ENTRY + 1, 1, -ENTRY do
-    if channels[byte(log, offset + 5)] then
-      n = n - 1
-      if n == 0 then return offset end
-    end
-  end
-  return 0
 end
 
 -- denial is the reply for a user whom a rule denies, or nil. newest is coarse.
@@ -178,14 +149,22 @@ local function denial(log, size, newest, group)
   if group[1] then return group[1] end
   local channels, latest, reply = group[4], 0, nil
   for r = 1, group[3] do
-    local at = FIVE * r
-    local offset = size - group[at]
-    if offset > 0 and newest >= group[at + 2] then
-      if channels and channels[r] then offset = nth(log, (group[at] + 1) / ENTRY, channels[r]) end
+    local place = FIVE * r
+    local offset = size - group[place]
+    if offset > 0 and newest >= group[place + 2] then
+      local only = channels and channels[r]
+      if only then -- the max-th newest entry of these channels
+        local left = (group[place] + 1) / ENTRY
+        offset = size + 1
+        repeat
+          offset = offset - ENTRY
+          if offset > 0 and only[byte(log, offset + 5)] then left = left - 1 end
+        until left == 0 or offset <= 0
+      end
       local stamped = offset > 0 and instant(log, offset)
-      if stamped and stamped > group[at + 1] then
-        local frees = stamped + group[at + 3]
-        if frees < group[at + 4] then frees = group[at + 4] end
+      if stamped and stamped > group[place + 1] then
+        local frees = stamped + group[place + 3]
+        if frees < group[place + 4] then frees = group[place + 4] end
         if frees > latest then
           latest = frees
           reply = 'D' .. char(r - 1) .. sub(log, offset, offset + 4)
@@ -196,32 +175,40 @@ local function denial(log, size, newest, group)
   return reply
 end
 
--- first is the offset of the first entry later than the horizon, from offset on.
-local function first(log, size, offset)
-  for offset = offset, size, ENTRY do
-    local a, b, c = byte(log, offset, offset + 2)
-    local rough = (a * 256 + b) * 256 + c
-    if rough > horizon_coarse or rough == horizon_coarse and instant(log, offset) > horizon then return offset end
-  end
-  return size + 1
-end
-
--- bounded is the log without its channel's oldest entry, when it has BOUND of them.
-local function bounded(log)
-  local oldest, n = nil, 0
-  for offset = 1, #log, ENTRY do
-    if byte(log, offset + 5) == channel then
-      oldest = oldest or offset
-      n = n + 1
+-- stamps are values of the field "" by age, for keys whose newest entry is of now.
+local stamps, ttl, sweeps = nil, nil, SWEEPS
+-- store writes the m values of w, whose first two are kept for the field "",
+-- and sees to it that the key outlives the instant newest by keep.
+local function store(key, meta, w, m, newest)
+  local age = 0
+  if meta then
+    local a, b, c, d, e
+    a, b, c, d, e, age = byte(meta, 1, 6)
+    local untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
+    if untl >= newest + keep then
+      call('HSET', key, unpack(w, 3, m))
+      return
     end
+    age = age + math.floor((newest + life - untl) / (life - keep))
+    if age > 255 then age = 255 end
   end
-  if n < BOUND then return log end
-  return sub(log, 1, oldest - 1) .. sub(log, oldest + ENTRY)
-end
-
--- sweep drops the logs of a bucket that hold nothing later than the horizon.
--- Where logs are so long that they are too many bytes, it drops what it saw.
-local function sweep(key)
+  local swept = age >= SWEEP_AGE and sweeps > 0
+  if swept then age, sweeps = 0, sweeps - 1 end
+  if not stamps then stamps, ttl = {}, string.format('%d', life) end
+  local stamp, expire = stamps[age], ttl
+  if newest > now then
+    stamp = pack('>I5B', math.min(newest + life, 1099511627774), age)
+    expire = string.format('%d', newest + life - now)
+  elseif not stamp then
+    stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
+    stamps[age] = stamp
+  end
+  w[2] = stamp
+  call('HSET', key, unpack(w, 1, m))
+  call('PEXPIRE', key, expire)
+  if not swept then return end
+  -- Drop the logs that hold nothing later than the horizon; where logs are so
+  -- long that they are too many bytes, those of them that were seen.
   local cursor, seen = '0', 0
   repeat
     local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
@@ -239,45 +226,9 @@ local function sweep(key)
   until cursor == '0' or seen > WORK
 end
 
--- stamps are values of the field "" by age, for keys whose newest entry is of now.
-local stamps, ttl = {}, string.format('%d', life)
-local sweeps = SWEEPS
--- store writes the m values of w, whose first two are kept for the field "",
--- and sees to it that the key outlives the instant newest by keep.
-local function store(key, meta, w, m, newest)
-  local age = 0
-  if meta then
-    local a, b, c, d, e
-    a, b, c, d, e, age = byte(meta, 1, 6)
-    local untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
-    if untl >= newest + keep then
-      call('HSET', key, unpack(w, 3, m))
-      return
-    end
-    age = age + math.floor((newest + life - untl) / (life - keep))
-    if age > 255 then age = 255 end
-  end
-  local swept = age >= SWEEP_AGE and sweeps > 0
-  if swept then
-    age = 0
-    sweeps = sweeps - 1
-  end
-  local stamp, expire = stamps[age], ttl
-  if newest > now then
-    stamp = pack('>I5B', math.min(newest + life, 1099511627774), age)
-    expire = string.format('%d', newest + life - now)
-  elseif not stamp then
-    stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
-    stamps[age] = stamp
-  end
-  w[2] = stamp
-  call('HSET', key, unpack(w, 1, m))
-  call('PEXPIRE', key, expire)
-  if swept then sweep(key) end
-end
-
-local out, o, allowed, p, work = {}, 0, 0, 1, 0
-local w = {'', '', '', '', '', '', '', '', '', '', '', '', '', '', '', ''}
+local out, o, allowed, work = {}, 0, 0, 0
+local w = {'', '', '', '', '', '', '', ''}
+p = 1
 -- What the loop needs of the latest user's group: most users are settled by
 -- comparing with its first two rules, without a call.
 local code, group, none, low, span1, from1, span2, from2, more
@@ -302,11 +253,13 @@ for k = 1, #KEYS do
       local size = #log
       work = work + size
       local hit = find(log, token, 1, true)
-      local own = hit and not no_token and recorded(log, hit)
+      while hit and (no_token or hit % 12 ~= 7 or instant(log, hit - 6) <= horizon) do
+        hit = not no_token and find(log, token, hit + 1, true)
+      end
       if size % 12 ~= 0 then
         verdict = 'C'
-      elseif own then
-        if own < since then verdict = 'R' end
+      elseif hit then
+        if instant(log, hit - 6) < since then verdict = 'R' end
       else
         local a, b, c = byte(log, size - 11, size - 9)
         local newest, doubt = (a * 256 + b) * 256 + c, none
@@ -326,15 +279,37 @@ for k = 1, #KEYS do
           write = entry
           if newest >= now_coarse then
             local at = instant(log, size - 11)
-            if at > now then
-              write = sub(log, size - 11, size - 7) .. tail
+            if at > now then -- never stamped before the newest
+              write = sub(log, size - 11, size - 7) .. sub(entry, 6)
               if at > last then last = at end
             end
           end
           a, b, c = byte(log, 1, 3)
           a = (a * 256 + b) * 256 + c
-          if a <= horizon_coarse then log = sub(log, first(log, size, a < horizon_coarse and 13 or 1)) end
-          if size >= 12000 then log = bounded(log) end
+          if a <= horizon_coarse then -- forget the oldest
+            local first = 1
+            while first < size and (a < horizon_coarse or a == horizon_coarse and instant(log, first) <= horizon) do
+              first = first + 12
+              if first < size then
+                a, b, c = byte(log, first, first + 2)
+                a = (a * 256 + b) * 256 + c
+              end
+            end
+            if first > 1 then
+              log = sub(log, first)
+              size = size - first + 1
+            end
+          end
+          if size >= 12 * BOUND then -- and the channel's oldest, when there are BOUND of them
+            local oldest, n = nil, 0
+            for offset = 1, size, ENTRY do
+              if byte(log, offset + 5) == channel then
+                oldest = oldest or offset
+                n = n + 1
+              end
+            end
+            if n >= BOUND then log = sub(log, 1, oldest - 1) .. sub(log, oldest + ENTRY) end
+          end
           write = log .. write
         end
       end
