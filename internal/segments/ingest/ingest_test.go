@@ -452,6 +452,8 @@ func TestParquetFaults(t *testing.T) {
 		_, err = read(t, Input{Path: path})
 		require.ErrorContains(t, err, "user ids must be 32-bit or 64-bit integers")
 	}
+	_, err = read(t, Input{Path: parquetFile(t, []uint64s{{1}}, parquet.Compression(&parquet.Lz4Raw))})
+	require.ErrorContains(t, err, `column "user_id" is compressed with LZ4_RAW, which cannot be read`)
 	_, err = read(t, Input{Path: parquetFile(t, []repeated{{[]int64{1}}})})
 	require.ErrorContains(t, err, "is not a plain column")
 	_, err = read(t, Input{Path: parquetFile(t, rows), IDColumn: "nope"})

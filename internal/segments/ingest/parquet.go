@@ -30,6 +30,9 @@ func (j *job) readParquet(ctx context.Context, src *source) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := columns.checkCodecs(opened); err != nil {
+		return err
+	}
 	groups := opened.RowGroups()
 	faults := make([]error, len(groups))
 	var pending sync.WaitGroup
@@ -132,6 +135,23 @@ func integerType(c *parquet.Column) (unsigned bool, err error) {
 		return false, nil
 	}
 	return false, refused
+}
+
+// checkCodecs refuses LZ4: the library takes wrong bytes for the page without
+// an error, https://github.com/parquet-go/parquet-go/issues/608.
+func (c *parquetColumns) checkCodecs(file *parquet.File) error {
+	for _, group := range file.Metadata().RowGroups {
+		for _, column := range []*parquet.Column{c.id, c.segment} {
+			if column == nil {
+				continue
+			}
+			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
+			case format.Lz4, format.Lz4Raw, format.LZO:
+				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, gzip, zstd or brotli, or not compressed", column.Name(), codec)
+			}
+		}
+	}
+	return nil
 }
 
 // batchRows is how many rows go to the sink at a time.
