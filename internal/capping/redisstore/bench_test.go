@@ -247,6 +247,11 @@ func (b *bench) onSingleServer() {
 		row{"Redis CPU, 10,000 random users of 1 million", u.random.redis, o.random.redis, "µs", "0.42, aim 0.25"},
 		row{"client CPU, 10,000 random users of 1 million", u.random.client, o.random.client, "µs", ""},
 		row{"memory, 5 sends, every id", u.dense, o.dense, "bytes", "0.30, aim 0.25"})
+	require.NoError(b, servers[0].FlushAll(b.Context()).Err())
+	typical, longest := b.scriptCalls(ours, servers[0])
+	b.rows = append(b.rows,
+		row{"script calls, a million users at once, 99 of 100 within", 0, typical, "ms", ""},
+		row{"script calls, a million users at once, longest", 0, longest, "ms", "5 at most"})
 }
 
 func (b *bench) blasts(d decider, servers []*redis.Client) (w workloads) {
@@ -323,8 +328,7 @@ func (b *bench) onCluster() {
 	single := b.alternately(plain, ours, func(d decider) float64 { return b.oneAtATime(d, users) })
 	b.rows = append(b.rows,
 		row{"3 masters, 10,000 random users a call, 4 callers", many[0], many[1], "users/s", "2.5, aim 4"},
-		row{"3 masters, one user a call, 64 callers", single[0], single[1], "users/s", "1, aim 1.5"},
-		row{"longest script call, a million users at once", 0, b.longest(ours, servers), "ms", "5 at most"})
+		row{"3 masters, one user a call, 64 callers", single[0], single[1], "users/s", "1, aim 1.5"})
 }
 
 // prefer asks the system to run the servers before other programs, as far as
@@ -333,7 +337,7 @@ func (b *bench) prefer(servers []*redis.Client) {
 	for _, server := range servers {
 		text, err := server.Info(b.Context(), "server").Result()
 		require.NoError(b, err)
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(parseInfo(text).number("process_id")), -10)
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(parseInfo(text).number("process_id")), -20)
 	}
 }
 
@@ -387,25 +391,26 @@ func (b *bench) concurrently(callers, calls, users int, call func(*rand.Rand)) f
 	return float64(callers*calls*users) / time.Since(began).Seconds()
 }
 
-// longest is the longest script call in milliseconds, as SLOWLOG saw it, while
-// a million users are filtered at once.
-func (b *bench) longest(d decider, servers []*redis.Client) (ms float64) {
+// scriptCalls is within which time 99 of 100 script calls end, and the longest
+// one, in milliseconds as SLOWLOG saw them, while a million users are filtered
+// at once. It is wall time: a machine that is busy otherwise shows here.
+func (b *bench) scriptCalls(d decider, server *redis.Client) (typical, longest float64) {
 	users := everyNth(b.scaled(1_000_000, 20_000), 27)
-	for _, server := range servers {
-		require.NoError(b, server.ConfigSet(b.Context(), "slowlog-log-slower-than", "200").Err())
-	}
+	b.prefer([]*redis.Client{server})
+	require.NoError(b, server.ConfigSet(b.Context(), "slowlog-log-slower-than", "0").Err())
 	for range 3 {
 		b.clock.advance(apart)
 		b.pass(d, b.message(), users, len(users), capping.Allowed)
 	}
-	for _, server := range servers {
-		logs, err := server.SlowLogGet(b.Context(), -1).Result()
-		require.NoError(b, err)
-		for _, log := range logs {
-			if strings.EqualFold(log.Args[0], "evalsha") {
-				ms = max(ms, float64(log.Duration.Microseconds())/1000)
-			}
+	logs, err := server.SlowLogGet(b.Context(), -1).Result()
+	require.NoError(b, err)
+	var took []time.Duration
+	for _, log := range logs {
+		if strings.EqualFold(log.Args[0], "evalsha") {
+			took = append(took, log.Duration)
 		}
 	}
-	return ms
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return ms(took[len(took)*99/100]), ms(took[len(took)-1])
 }

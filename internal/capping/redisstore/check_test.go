@@ -96,6 +96,19 @@ func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 	require.Contains(t, s.Health(t.Context()).Warnings[1], "hides hash-max-listpack-entries")
 }
 
+// A replica that is promoted has no scripts of its master's.
+func TestScriptsAreOnReplicasToo(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	for _, addr := range testcluster.Shared(t) {
+		client := admin(t, addr)
+		require.Eventually(t, func() bool {
+			found, err := client.ScriptExists(t.Context(), s.top.scripts.filter.sha, s.top.scripts.release.sha).Result()
+			return err == nil && found[0] && found[1]
+		}, 10*time.Second, 20*time.Millisecond, addr)
+	}
+}
+
 func TestHealthTellsWhoIsMissing(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})

@@ -22,10 +22,6 @@ func near(r *rapid.T, low, high int64, name string) int64 {
 	return rapid.Int64Range(low, high).Draw(r, name)*unit + rapid.Int64Range(-1, 1).Draw(r, name+" beside")
 }
 
-// step is so long that no key expires during a test, and so coarse that entries
-// often stand on the very edge of a window.
-const step = 100_000 // milliseconds
-
 // The judge in Go and the script are two texts of one rule.
 func TestScriptAgreesWithJudge(t *testing.T) {
 	t.Parallel()

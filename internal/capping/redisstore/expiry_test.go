@@ -26,8 +26,8 @@ func TestIdleKeyspaceEmpties(t *testing.T) {
 	require.Eventually(t, func() bool {
 		size, err := client.DBSize(t.Context()).Result()
 		return err == nil && size == 0
-	}, 5*time.Second, 10*time.Millisecond)
-	require.InDelta(t, 1.05, time.Since(began).Seconds(), 0.3)
+	}, 3*time.Second, 10*time.Millisecond)
+	require.Greater(t, time.Since(began), 700*time.Millisecond)
 }
 
 // A key's TTL outlives its newest entry by the retention, whatever the

@@ -60,6 +60,8 @@ var replies = []struct {
 	{"READONLY", remedy{kind: kindDown, refresh: true}},
 	{"LOADING", remedy{kind: kindDown, refresh: true}},
 	{"MASTERDOWN", remedy{kind: kindDown, refresh: true}},
+	{"BUSY", remedy{kind: kindDown}},
+	{"MISCONF", remedy{kind: kindDown}},
 	{"NOREPLICAS", remedy{kind: kindAcks}},
 	{"CLOCKSKEW ", remedy{kind: kindClock}},
 	{"OOM", remedy{kind: kindMemory, final: true}},

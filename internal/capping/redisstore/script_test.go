@@ -120,7 +120,8 @@ func TestRemedies(t *testing.T) {
 		"OOM command not allowed":             {kind: kindMemory, final: true},
 		"NOAUTH Authentication required.":     {kind: kindAuth, final: true},
 		"ERR something else":                  {kind: kindServer, unknown: true},
-		"MISCONF Errors writing to the AOF":   {kind: kindServer, unknown: true},
+		"MISCONF Errors writing to the AOF":   {kind: kindDown},
+		"BUSY Redis is busy":                  {kind: kindDown},
 		"NOREPLICAS Not enough good replicas": {kind: kindAcks},
 	} {
 		require.Equal(t, want, remedyOf(fmt.Errorf("node: %w", redisError(text))), text)

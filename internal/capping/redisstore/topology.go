@@ -84,14 +84,22 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // close closes every connection, which ends what is in flight, and waits for
-// all goroutines.
+// all goroutines. A refresh that was under way may have found more nodes.
 func (t *topology) close() error {
 	t.stop()
-	var faults []error
-	for _, n := range t.all() {
-		faults = append(faults, n.client.Close())
-	}
+	err := t.disconnect()
 	t.wait.Wait()
+	return errors.Join(err, t.disconnect())
+}
+
+func (t *topology) disconnect() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var faults []error
+	for addr, n := range t.nodes {
+		faults = append(faults, n.client.Close())
+		delete(t.nodes, addr)
+	}
 	return errors.Join(faults...)
 }
 
