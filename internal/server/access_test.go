@@ -184,6 +184,7 @@ func TestRateLimitIsPerClient(t *testing.T) {
 	large := ask(1001)
 	require.Equal(t, http.StatusRequestEntityTooLarge, large.status, "more than the burst would never pass")
 	require.Equal(t, "user_ids", large.failure(t).Error.Field)
+	require.Contains(t, large.failure(t).Error.Message, "split the batch into at most 1000 users")
 }
 
 // Of many calls at once exactly the burst passes.

@@ -100,7 +100,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"detail unknown", `{"message_id":"m","user_ids":[1],"detail":"full"}`, "detail", `"full" is neither`},
 		{"waves number", `{"message_id":"m","user_ids":[1],"waves":1}`, "waves", "1 is neither"},
 		{"at with record", `{"message_id":"m","user_ids":[1],"at":"2026-11-21T09:00:00Z"}`, "at", "only with record false"},
-		{"at past", `{"record":false,"user_ids":[1],"at":"2026-11-20T09:12:44.119Z"}`, "at", "in the past"},
+		{"at past", `{"record":false,"user_ids":[1],"at":"2026-11-20T09:11:44.119Z"}`, "at", "in the past by more than a minute"},
 		{"at no time", `{"record":false,"user_ids":[1],"at":"tomorrow"}`, "at", "RFC 3339"},
 		{"at without zone", `{"record":false,"user_ids":[1],"at":"2026-11-21T09:00:00"}`, "at", "RFC 3339"},
 		{"at one digit", `{"record":false,"user_ids":[1],"at":"2026-11-21T9:00:00Z"}`, "at", "RFC 3339"},
@@ -280,8 +280,12 @@ func TestMediaTypes(t *testing.T) {
 	for _, encoding := range []string{"br", "deflate", "gzip, gzip", "zstd"} {
 		requireRefused(t, call("application/json", encoding, body), http.StatusUnsupportedMediaType, "unsupported_media_type", badBody{message: "Content-Encoding"})
 	}
-	require.Equal(t, http.StatusOK, call("application/json", "gzip", gzipped(t, body)).status)
-	require.Equal(t, http.StatusOK, call("application/json", "identity", body).status)
+	for _, encoding := range []string{"gzip", "GZIP", "GZip"} {
+		require.Equal(t, http.StatusOK, call("application/json", encoding, gzipped(t, body)).status, encoding)
+	}
+	for _, encoding := range []string{"identity", "Identity"} {
+		require.Equal(t, http.StatusOK, call("application/json", encoding, body).status, encoding)
+	}
 	requireRefused(t, call("application/json", "gzip", body), http.StatusBadRequest, "invalid_request", badBody{message: "gzip"})
 	cut := gzipped(t, body)
 	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request", badBody{message: "read whole"})

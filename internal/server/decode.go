@@ -269,7 +269,12 @@ func bitmapUsers(field string, text []byte, limit int) ([]capping.UserID, error)
 // hours of one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// forecastAt is the instant of the field at; 0 when it was not given.
+// forecastGrace is how far in the past the field at may be and still mean now:
+// callers write whole seconds, take time to call, and have clocks of their own.
+const forecastGrace = time.Minute
+
+// forecastAt is the instant of the field at; 0, which is now, when it was not
+// given or is no later than now.
 func forecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
@@ -279,10 +284,12 @@ func forecastAt(at string, now time.Time) (capping.Instant, error) {
 		return 0, invalid("at", "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z", clip([]byte(at)))
 	}
 	instant, current := capping.InstantOf(t), capping.InstantOf(now)
-	if instant < current {
-		return 0, invalid("at", "%s is in the past: it is %s", at, current.Time().Format(milliseconds))
-	}
-	if instant >= capping.Never {
+	switch {
+	case instant < capping.InstantOf(now.Add(-forecastGrace)):
+		return 0, invalid("at", "%s is in the past by more than a minute: it is %s", at, current.Time().Format(milliseconds))
+	case instant <= current:
+		return 0, nil
+	case instant >= capping.Never:
 		return 0, invalid("at", "%s is too late: times before %s can be decided", at, capping.Never.Time().Format(time.RFC3339))
 	}
 	return instant, nil

@@ -300,3 +300,21 @@ func TestUsersMetric(t *testing.T) {
 		require.Contains(t, metrics, line+"\n")
 	}
 }
+
+// An alert on a counter that does not exist yet misses its first increase.
+func TestCountersExistFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	metrics := string(s.get("/metrics").body)
+	for _, line := range []string{
+		`capper_users_total{limit="",outcome="unavailable",segment="default"} 0`,
+		`capper_users_total{limit="",outcome="unavailable",segment="free"} 0`,
+		`capper_users_total{limit="push-gap",outcome="denied",segment="vip"} 0`,
+		`capper_http_requests_total{route="/v1/filter",status="429"} 0`,
+		`capper_http_requests_total{route="/v1/filter",status="500"} 0`,
+		`capper_http_requests_total{route="/v1/users/{id}",status="503"} 0`,
+		`capper_http_request_seconds_count{route="/v1/release"} 0`,
+	} {
+		require.Contains(t, metrics, line+"\n")
+	}
+}

@@ -59,7 +59,7 @@ func (s *Server) readBody(c *call) (body *[]byte, release func(), err error) {
 		return nil, nil, s.tooLarge()
 	}
 	var reader io.Reader = http.MaxBytesReader(c.w, c.r.Body, s.bounds.BodyBytes)
-	if c.r.Header.Get("Content-Encoding") == "gzip" {
+	if strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		if reader, err = gzip.NewReader(reader); err != nil {
 			return nil, nil, s.readFailure(err)
 		}
@@ -119,9 +119,15 @@ func checkMedia(r *http.Request) error {
 		return fail(CodeUnsupportedMedia, "Content-Type is %q: application/json is expected", clip([]byte(given)))
 	}
 	encodings := r.Header.Values("Content-Encoding")
-	if len(encodings) > 1 || len(encodings) == 1 && encodings[0] != "gzip" && encodings[0] != "identity" {
+	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {
 		return fail(CodeUnsupportedMedia, "Content-Encoding is %q: only gzip, once, is taken",
 			clip([]byte(strings.Join(encodings, ", "))))
 	}
 	return nil
+}
+
+// takenEncoding reports whether bodies may come in the content coding, whose
+// name has no case.
+func takenEncoding(coding string) bool {
+	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")
 }

@@ -2,11 +2,14 @@ package server
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"capper/internal/capping"
 )
 
 // metrics are what is counted of calls. All labels come from closed sets:
@@ -39,6 +42,36 @@ func newMetrics(registerer prometheus.Registerer, users *flight) (*metrics, erro
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
+}
+
+// expected are the statuses that are counted for each route from the start, as
+// 0: what alerts watch must be there before it happens the first time.
+var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+
+// expectRoute makes the counters of a route.
+func (m *metrics) expectRoute(route string) {
+	for _, status := range expected {
+		m.requests.WithLabelValues(route, strconv.Itoa(status))
+	}
+	m.seconds.WithLabelValues(route)
+}
+
+// expectUsers makes the counters of the policy's segments. Those of segments
+// without limits of their own, and of later policies, come with their users.
+func (m *metrics) expectUsers(p *capping.Policy) {
+	m.expectSegment(noSegment, p.Default)
+	for segment, limits := range p.Segments {
+		m.expectSegment(segmentName(segment), limits)
+	}
+}
+
+func (m *metrics) expectSegment(segment string, limits []capping.Limit) {
+	for _, outcome := range []string{"allowed", "replayed", "unavailable"} {
+		m.users.WithLabelValues(outcome, segment, "")
+	}
+	for i := range limits {
+		m.users.WithLabelValues("denied", segment, limits[i].Name)
+	}
 }
 
 func (m *metrics) request(route string, status int, took time.Duration) {

@@ -45,6 +45,24 @@ func TestForecast(t *testing.T) {
 	})
 }
 
+// What a caller writes as now, as date -u +%FT%TZ does, is past when it arrives.
+func TestForecastOfTheLastMinuteIsNow(t *testing.T) {
+	onBothStores(t, func(t *testing.T, s *service) {
+		s.filter(`{"message_id": "m", "user_ids": [7]}`)
+		s.clock.Add(24*time.Hour - time.Millisecond) // 09:12:44.119; a slot is free one millisecond later
+		for at, allowed := range map[string][]uint32{
+			"2026-11-21T09:12:44Z": {}, "2026-11-21T09:11:44.119Z": {}, "2026-11-21T09:12:44.119Z": {}, "2026-11-21T09:12:44.120Z": {7},
+		} {
+			require.Equal(t, allowed, s.filter(fields{"record": false, "at": at, "user_ids": []int{7}}).Allowed, at)
+		}
+		s.clock.Add(time.Millisecond)
+		now := s.filter(`{"record": false, "at": "2026-11-21T09:12:44Z", "user_ids": [7]}`)
+		require.Equal(t, []uint32{7}, now.Allowed, "decided as of now, not as of the time given")
+		old := s.post("/v1/filter", `{"record": false, "at": "2026-11-21T09:11:44.119Z", "user_ids": [7]}`)
+		require.Equal(t, "at", old.failure(t).Error.Field)
+	})
+}
+
 func TestWavesGroupByHour(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		for i, minutes := range []int{0, 20, 40, 60} { // 09:12:44.12, 09:32:44.12, 09:52:44.12, 10:12:44.12

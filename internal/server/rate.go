@@ -135,7 +135,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return nil
 	}
 	if users > rate.burst() {
-		return fieldFailure(CodeTooLarge, field, "%d users, more than the burst of this client, %d: split the batch",
+		return fieldFailure(CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): split the batch into at most %d users",
 			users, rate.burst())
 	}
 	result, err := s.limiter.Allow(c.r.Context(), c.client, rate, users)

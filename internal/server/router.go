@@ -62,6 +62,7 @@ func arrivedLocally(req *http.Request) bool {
 
 func (r *router) route(method, path string, scope func(*http.Request) Scope, h handler) {
 	route := strings.ReplaceAll(path, ":id", "{id}")
+	r.s.metrics.expectRoute(route)
 	r.echo.Add(method, path, func(c echo.Context) error {
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
 			if call.client, err = r.s.access.Load().client(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {

@@ -49,6 +49,7 @@ func New(cfg Config) (*Server, error) {
 	if s.metrics, err = newMetrics(cfg.Registerer, s.users); err != nil {
 		return nil, err
 	}
+	s.metrics.expectUsers(s.capper.Policy())
 	return s, s.SetAccess(cfg.Access)
 }
 
