@@ -21,7 +21,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	config, err := os.ReadFile(file)
 	require.NoError(t, err)
 	const key = "crm-1.a-secret"
-	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0"}`, fmt.Sprintf(`server:
+	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0", stop_delay: 0s}`, fmt.Sprintf(`server:
   listen: 127.0.0.1:0
   admin_listen: 127.0.0.1:0
   api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}]

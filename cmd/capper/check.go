@@ -29,9 +29,9 @@ func (c *checkCommand) Run(on *console) error {
 	}
 	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
 	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, loaded.Store.Kind)
-	fmt.Fprintf(on.stdout, "  default: %s\n", describe(loaded.Policy.Default))
+	fmt.Fprintf(on.stdout, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
-		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy.Segments[segment]))
+		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
 	}
 	for _, warning := range loaded.Warnings {
 		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
@@ -53,13 +53,24 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-func describe(limits []capping.Limit) string {
+func describe(policy *capping.Policy, limits []capping.Limit) string {
 	if len(limits) == 0 {
 		return "uncapped"
 	}
 	var parts []string
 	for _, l := range limits {
-		parts = append(parts, fmt.Sprintf("%s %d per %s", l.Name, l.Max, l.Span()))
+		part := fmt.Sprintf("%s %d per %s", l.Name, l.Max, l.Span())
+		if l.Calendar != "" {
+			part += " in " + l.Location.String()
+		}
+		var on []string
+		for _, channel := range l.Channels.Channels() {
+			on = append(on, config.ChannelName(policy, channel))
+		}
+		if len(on) > 0 {
+			part += " on " + strings.Join(on, " and ")
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }

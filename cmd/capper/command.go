@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -24,6 +25,8 @@ const (
 
 // commands is the command line.
 type commands struct {
+	Version kong.VersionFlag `help:"Print the version."`
+
 	Serve       serveCommand   `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
 	CheckConfig checkCommand   `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
 	Filter      filterCommand  `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
@@ -33,6 +36,8 @@ type commands struct {
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.
+
+The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.
 
 Exit statuses: 0 done, 1 failure, 2 usage, 3 a configuration or audience with faults,
 4 users were left undecided (run again with the same message id).`
@@ -48,7 +53,7 @@ type console struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&commands{}, kong.Name("capper"), kong.Description(description),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.Vars{"version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return complain(stderr, err)
@@ -64,6 +69,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return complain(stderr, command.Run(&console{ctx, stdin, stdout, stderr}))
 }
 
+// version is that of the module, or of the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
 // hinted is an error with what its reader can do about it.
 type hinted struct {
 	error
@@ -71,6 +85,11 @@ type hinted struct {
 }
 
 func (h hinted) Unwrap() error { return h.error }
+
+// misuse is a command line that contradicts itself or what it names.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
 
 func complain(stderr io.Writer, err error) int {
 	if err == nil {
@@ -83,7 +102,10 @@ func complain(stderr io.Writer, err error) int {
 	}
 	var faults *config.Faults
 	var audience badAudience
+	var wrong misuse
 	switch {
+	case errors.As(err, &wrong):
+		return exitUsage
 	case errors.As(err, &faults), errors.As(err, &audience):
 		return exitInput
 	case errors.Is(err, errUndecided):

@@ -33,12 +33,12 @@ var errUndecided = errors.New("could not be decided")
 func (c *filterCommand) Run(on *console) error {
 	switch {
 	case c.Exempt && c.Preview:
-		return errors.New("--exempt and --preview: together they would neither decide nor count anything")
+		return misuse{errors.New("--exempt and --preview: together they would neither decide nor count anything")}
 	case c.Batch < 1 || c.Parallel < 1:
-		return fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)
+		return misuse{fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)}
 	}
-	if err := c.check(); err != nil {
-		return err
+	if err := c.check(c.File); err != nil {
+		return misuse{err}
 	}
 	users, err := c.audience.read(on)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *filterCommand) Run(on *console) error {
 	start := time.Now()
 	r, err := c.blast(on, users)
 	if err != nil {
-		return hinted{c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID)}
+		return c.interrupted(on, err)
 	}
 	if err := c.outputs.write(r); err != nil {
 		return err
@@ -63,13 +63,25 @@ func (c *filterCommand) Run(on *console) error {
 	return err
 }
 
+// interrupted says what to do about a blast that ended early: the same again
+// where that helps.
+func (c *filterCommand) interrupted(on *console, err error) error {
+	switch {
+	case on.ctx.Err() != nil || client.Passing(err):
+		return hinted{c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID)}
+	case client.HasCode(err, client.CodeTooLarge):
+		return hinted{err, "--batch N asks for fewer users in a call"}
+	}
+	return c.unreachable(err)
+}
+
 // blast decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
 func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, error) {
 	api, err := client.New(client.Config{URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel})
 	if err != nil {
-		return nil, err
+		return nil, misuse{err}
 	}
 	shown := newProgress(on.stderr, "filter", users.GetCardinality())
 	defer shown.stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,7 +13,10 @@ import (
 // servers runs the tests of the package with an S3 server and a Redis Cluster.
 type servers struct{ m *testing.M }
 
-func (s servers) Run() int { return s3test.Main(func() int { return testcluster.Run(s.m) }) }
+func (s servers) Run() int {
+	defer os.RemoveAll(toolDir)
+	return s3test.Main(func() int { return testcluster.Run(s.m) })
+}
 
 // TestMain lets tests run the real program as the command `capper`.
 func TestMain(m *testing.M) {

@@ -177,12 +177,15 @@ func publish(t *testing.T, place string, ranges ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
+// toolDir holds the built segmentbuild; TestMain removes it.
+var toolDir string
+
 var builtSegmentbuild = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "segmentbuild")
-	if err != nil {
+	var err error
+	if toolDir, err = os.MkdirTemp("", "segmentbuild"); err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, "segmentbuild")
+	file := filepath.Join(toolDir, "segmentbuild")
 	out, err := exec.Command("go", "build", "-o", file, "../segmentbuild").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -209,7 +212,7 @@ func configure(t *testing.T, limits string) (file string) {
 }
 
 func embedded(dir, limits string) string {
-	return fmt.Sprintf(`server: {listen: "127.0.0.1:0"}
+	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
 segments: {source: %[1]s/segments, cache_dir: %[1]s/cache, refresh: 100ms}
 store: {embedded: {path: %[1]s/log.db}}
 channels: {push: 1}

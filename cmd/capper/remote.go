@@ -25,7 +25,11 @@ const keyVariable = "CAPPER_API_KEY"
 func key() string { return os.Getenv(keyVariable) }
 
 func (r *remote) client() (*client.Client, error) {
-	return client.New(client.Config{URL: r.URL, Key: key()})
+	api, err := client.New(client.Config{URL: r.URL, Key: key()})
+	if err != nil {
+		return nil, misuse{err}
+	}
+	return api, nil
 }
 
 // unreachable adds what to do about an error of a call.

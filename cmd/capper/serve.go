@@ -29,15 +29,13 @@ func (c *serveCommand) Run(on *console) error {
 	}
 	cfg := watcher.Current()
 	logger := newLogger(on.stderr, cfg.Log)
-	for _, warning := range cfg.Warnings {
-		logger.Warn("configuration", "warning", warning)
-	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	var stop stops
 	defer stop.run()
 	s := &service{watcher: watcher, logger: logger, registry: registry}
+	s.warn(cfg)
 	if err := s.start(on.ctx, &stop); err != nil {
 		return err
 	}
@@ -45,8 +43,7 @@ func (c *serveCommand) Run(on *console) error {
 	case err := <-s.failed:
 		return err
 	case <-on.ctx.Done():
-		logger.Info("stopping", "timeout", cfg.Server.StopTimeout.String())
-		return s.drain(cfg.Server.StopTimeout)
+		return s.drain(cfg.Server)
 	}
 }
 

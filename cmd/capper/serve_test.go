@@ -142,6 +142,28 @@ func TestSIGTERMLeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
+// A load balancer sees that the service is going before it is gone.
+func TestNotReadyBeforeConnectionsAreRefused(t *testing.T) {
+	t.Parallel()
+	file := configure(t, "{default: {daily: 1}}")
+	write(t, file, strings.Replace(readFile(t, file), "stop_delay: 0s", "stop_delay: 3s", 1))
+	p := serve(t, file)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool {
+		response, err := http.Get(p.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusServiceUnavailable
+	}, 2500*time.Millisecond, 5*time.Millisecond)
+	got, err := p.filter("still", 7)
+	require.NoError(t, err)
+	require.Equal(t, []uint32{7}, got.Allowed)
+	<-p.exited
+	require.Equal(t, 0, p.cmd.ProcessState.ExitCode())
+}
+
 func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	t.Parallel()
 	file := configure(t, "{default: {daily: 1}}")
@@ -172,7 +194,7 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 		10*time.Second, 10*time.Millisecond)
 	require.Equal(t, before, p.get("/v1/status")["config_version"])
 
-	write(t, file, embedded(dir, "{default: {daily: 2}}"))
+	write(t, file, embedded(dir, "{default: {daily: 2}, segments: {ghost: {}}}"))
 	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, 10*time.Second, 10*time.Millisecond)
 	got, err = p.filter("second", 7)
 	require.NoError(t, err)
@@ -180,6 +202,9 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	got, err = p.filter("third", 7)
 	require.NoError(t, err)
 	require.Empty(t, got.Allowed, "and that send still counts")
+	write(t, file, embedded(dir, "{}"))
+	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "are uncapped") },
+		10*time.Second, 10*time.Millisecond, "what is hardly meant is said after a reload too")
 	stop.Store(true)
 	load.Wait()
 	require.Nil(t, failed.Load())

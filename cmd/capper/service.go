@@ -40,7 +40,7 @@ func (s *service) start(ctx context.Context, stop *stops) error {
 	}
 	store, err := openStore(ctx, cfg.Store, s.logger, s.registry)
 	if err != nil {
-		return named("open the "+cfg.Store.Kind+" store", err)
+		return explainStore(named("open the "+cfg.Store.Kind+" store", err))
 	}
 	stop.add(func() {
 		if err := store.Close(); err != nil {
@@ -73,10 +73,20 @@ func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
 		Logger: s.logger, Clock: time.Now, Registerer: s.registry, OnSwap: s.warnUnmatched,
 	})
 	if err := s.segments.Load(ctx); err != nil {
-		return hinted{named("load segments from "+cfg.Source, err),
-			"segmentbuild build --to " + cfg.Source + " --segment NAME=FILE … publishes a first generation"}
+		err = named("load segments from "+cfg.Source, err)
+		if errors.Is(err, segments.ErrNotFound) {
+			return hinted{err, "segmentbuild build --to " + cfg.Source + " --segment NAME=FILE … publishes a first generation"}
+		}
+		return err
 	}
 	return nil
+}
+
+// warn logs what a configuration allows and hardly means.
+func (s *service) warn(cfg *config.Config) {
+	for _, warning := range cfg.Warnings {
+		s.logger.Warn("configuration", "warning", warning)
+	}
 }
 
 // warnUnmatched logs segments that are configured and not published, and the
@@ -96,7 +106,11 @@ func problems(policy *capping.Policy, current *segments.Snapshot) (list []string
 		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment, current.Generation()))
 	}
 	for _, segment := range published {
-		list = append(list, fmt.Sprintf("segment %s has no limits of its own: limits.default applies", segment))
+		applies := "limits.default applies"
+		if len(policy.Default) == 0 {
+			applies = "limits.default has none either, so it is uncapped"
+		}
+		list = append(list, fmt.Sprintf("segment %s has no limits of its own: %s", segment, applies))
 	}
 	return list
 }
@@ -124,6 +138,7 @@ func (s *service) startReload(stop *stops) {
 		}
 		reloads.WithLabelValues("accepted").Inc()
 		s.logger.Info("configuration in force", "version", s.watcher.Current().Version)
+		s.warn(s.watcher.Current())
 		s.warnUnmatched(s.segments.Current())
 	}
 	stop.background(func(ctx context.Context) { s.watcher.Run(ctx, reloadInterval, apply, report) })
@@ -177,10 +192,13 @@ func (s *service) serve(e endpoint, secure *tls.Config, stop *stops) {
 	s.logger.Info("listening", "what", e.what, "address", e.listener.Addr().String())
 }
 
-// drain lets requests in flight finish: not ready first, then no new
-// connections, then the wait.
-func (s *service) drain(timeout time.Duration) error {
+// drain lets requests in flight finish: not ready first, for as long as a load
+// balancer takes to see it, then no new connections, then the wait.
+func (s *service) drain(cfg config.Server) error {
+	timeout := cfg.StopTimeout
+	s.logger.Info("stopping", "delay", cfg.StopDelay.String(), "timeout", timeout.String())
 	s.api.SetReady(false)
+	time.Sleep(cfg.StopDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var errs []error

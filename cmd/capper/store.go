@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,4 +64,14 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 		return nil, errors.New("store.redis.tls.ca_file " + cfg.CAFile + ": holds no PEM certificate")
 	}
 	return secure, nil
+}
+
+// explainStore adds what an operator can do about an error of a password.
+func explainStore(err error) error {
+	for _, code := range []string{"NOAUTH", "WRONGPASS", "NOPERM"} {
+		if strings.Contains(err.Error(), code) {
+			return hinted{err, "the password comes from $" + redisPassword + ", the user from store.redis.username"}
+		}
+	}
+	return err
 }

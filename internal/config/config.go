@@ -24,6 +24,7 @@ type Server struct {
 	AdminListen  string               // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
 	TLS          TLS                  // tls: of both listeners; read again when the files change
 	CallTimeout  time.Duration        // call_timeout: what is not decided by then is unavailable; default 5s, 10ms to 5m
+	StopDelay    time.Duration        // stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
 	StopTimeout  time.Duration        // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
 	MaxJSONUsers int                  // max_json_users: ids of a call in JSON; default 100000
 	MaxBitmap    int                  // max_bitmap_users: ids of a call as a bitmap; default 1000000

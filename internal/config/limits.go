@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"capper/internal/capping"
 )
 
@@ -143,7 +145,7 @@ func (c *Config) channelSet(v value) capping.ChannelSet {
 			channels = append(channels, channel)
 		}
 	})
-	if len(channels) == 0 && v.isSequence() {
+	if n, ok := v.node.(*ast.SequenceNode); ok && len(n.Values) == 0 {
 		v.fault("must name a channel; leave it out for all")
 	}
 	return capping.ChannelSetOf(channels...)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -25,7 +26,7 @@ func defaults(version string) *Config {
 	return &Config{
 		Version: version,
 		Server: Server{
-			Listen: "127.0.0.1:8080", CallTimeout: 5 * time.Second, StopTimeout: 20 * time.Second,
+			Listen: "127.0.0.1:8080", CallTimeout: 5 * time.Second, StopDelay: time.Second, StopTimeout: 20 * time.Second,
 			MaxJSONUsers: 100_000, MaxBitmap: 1_000_000, MaxBody: 16 << 20, MaxInFlight: 4_000_000,
 			ClientLimits: map[string]RateLimit{},
 		},
@@ -54,7 +55,7 @@ func Load(file string) (*Config, error) {
 
 // Parse checks the bytes of a file; file is only its name in errors.
 func Parse(file string, data []byte) (*Config, error) {
-	root, fault := tree(data)
+	root, fault := tree(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if fault != nil {
 		return nil, &Faults{file, []Fault{*fault}}
 	}

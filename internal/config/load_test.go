@@ -22,6 +22,7 @@ server:
   admin_listen: 127.0.0.1:9090
   tls: {cert_file: cert.pem, key_file: key.pem}
   call_timeout: 2s
+  stop_delay: 3s
   stop_timeout: 1m
   max_json_users: 10
   max_bitmap_users: 20
@@ -87,6 +88,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	c, err := Parse("capper.yaml", []byte(full))
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
+	require.Equal(t, 3*time.Second, c.Server.StopDelay)
 	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
 	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
 	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
@@ -120,6 +122,12 @@ func TestAddressesInEveryStyleOfList(t *testing.T) {
 	}
 }
 
+func TestAByteOrderMarkAndWindowsLineEndsAreNoFaults(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("f", []byte("\ufeff"+strings.ReplaceAll(minimal, "\n", "\r\n")))
+	require.NoError(t, err)
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	limits := func(l string) string {
@@ -140,8 +148,8 @@ func TestFaults(t *testing.T) {
 		"no source":         {"segments: {refresh: 1s}\nlimits: {default: {}}\n", "segments: source: is required"},
 		"bad source":        {"segments: {source: 'gs://b'}\nlimits: {default: {}}\n", "segments.source: must be a directory or s3://bucket/prefix"},
 		"not utf-8":         {"a: \xff\n", "must be UTF-8"},
-		"fraction":          {limits("      - {name: a, max: 3.7, window: 1h}\n"), "f:7:24: limits.segments.vip[0].max: must be a whole number, got 3.7"},
-		"string number":     {limits("      - {name: a, max: '3', window: 1h}\n"), `must be a whole number, got "3"`},
+		"fraction":          {limits("      - {name: a, max: 3.7, window: 1h}\n"), "f:7:24: limits.segments.vip[0].max: must be a whole number in plain digits, got 3.7"},
+		"string number":     {limits("      - {name: a, max: '3', window: 1h}\n"), `must be a whole number in plain digits, got "3"`},
 		"negative max":      {limits("      - {name: a, max: -1, window: 1h}\n"), "must be 0 to 1000, got -1"},
 		"huge max":          {limits("      - {name: a, max: 99999999999999999999, window: 1h}\n"), "max: must be"},
 		"window zero":       {limits("      - {name: a, max: 1, window: 0s}\n"), "limits.segments.vip[0].window: must be at least 1s, got 0s"},
@@ -160,6 +168,14 @@ func TestFaults(t *testing.T) {
 		"short form word":   {limits("      {hourly: 3}\n"), `vip.hourly: is not a known key`},
 		"segment name":      {minimal + "  segments: {'a b': {daily: 1}}\n", "limits.segments.a b: must be 1 to 64 letters"},
 		"reserved segment":  {minimal + "  segments: {default: {daily: 1}}\n", "limits.segments.default: is the name of users in no segment"},
+		"octal":             {limits("      - {name: a, max: 010, window: 1h}\n"), "must be a whole number in plain digits, got 010"},
+		"separators":        {limits("      - {name: a, max: 1_0, window: 1h}\n"), "must be a whole number in plain digits, got 1_0"},
+		"no kind":           {minimal + "store: {redis: {addrs: ['a:1']}}\n", "store: kind: is required when redis is given"},
+		"redis host":        {minimal + "store: {kind: redis, redis: {addrs: [':6379']}}\n", "must have a host and a port"},
+		"s3 slash":          {"segments: {source: 's3:/b'}\nlimits: {default: {}}\n", "must be a directory or s3://bucket/prefix"},
+		"same address":      {"server: {listen: '127.0.0.1:80', admin_listen: '127.0.0.1:80'}\n" + minimal, "admin_listen: must be another address than listen"},
+		"no scope":          {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: []}]}\n" + minimal, "must name a scope"},
+		"control character": {minimal + "channels: {\"a\\nb\": 1}\n", `channels."a\nb": must be 1 to 64 letters`},
 		"channel number":    {minimal + "channels: {push: 0}\n", "channels.push: must be 1 to 255, got 0"},
 		"same number":       {minimal + "channels: {push: 1, sms: 1}\n", `channels.sms: must be a number of its own: 1 is that of "push"`},
 		"open, no keys":     {"server: {listen: 0.0.0.0:80}\n" + minimal, "api_keys: is required when listen is not a loopback address"},
@@ -213,7 +229,7 @@ func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
 		`capper.yaml:8:37: limits.segments.vip[0].window: must be at least 1s, got 0s`,
 		`capper.yaml:9:9: limits.segments.vip[1]: must have exactly one of window and calendar`,
 		`capper.yaml:9:9: limits.segments.vip[1]: must have a name of its own in the segment: "gap" is given twice`,
-		`capper.yaml:9:26: limits.segments.vip[1].max: must be a whole number, got "x"`,
+		`capper.yaml:9:26: limits.segments.vip[1].max: must be a whole number in plain digits, got "x"`,
 	}, "\n"))
 }
 

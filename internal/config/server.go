@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ func (s *Server) read(v value) {
 		"admin_listen":        address(&s.AdminListen),
 		"tls":                 s.TLS.read,
 		"call_timeout":        duration(&s.CallTimeout, 10*time.Millisecond, 5*time.Minute),
+		"stop_delay":          duration(&s.StopDelay, 0, 5*time.Minute),
 		"stop_timeout":        duration(&s.StopTimeout, 0, 10*time.Minute),
 		"max_json_users":      within(&s.MaxJSONUsers, 1, 1_000_000),
 		"max_bitmap_users":    within(&s.MaxBitmap, 1, 10_000_000),
@@ -28,6 +30,9 @@ func (s *Server) read(v value) {
 		if !slices.ContainsFunc(s.APIKeys, func(k APIKey) bool { return k.Client == client }) {
 			at.fault("must be the client of one of server.api_keys, got %q", client)
 		}
+	}
+	if _, port, _ := net.SplitHostPort(s.Listen); s.Listen == s.AdminListen && port != "0" {
+		v.fault("admin_listen: must be another address than listen, %s", s.Listen)
 	}
 	if len(s.APIKeys) == 0 && !loopback(s.Listen) {
 		v.fault("api_keys: is required when listen is not a loopback address, and %s is not", s.Listen)
@@ -70,13 +75,19 @@ func loopback(addr string) bool {
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (s *Server) readKeys(v value) {
-	ids, perClient := map[string]bool{}, map[string]int{}
+	ids, sums, perClient := map[string]bool{}, map[string]bool{}, map[string]int{}
 	v.list(func(v value) {
 		key := readKey(v)
 		if ids[key.ID] && key.ID != "" {
 			v.fault("must have an id of its own: %q is given twice", key.ID)
 		}
 		ids[key.ID] = true
+		if sum := strings.ToLower(key.SHA256); sum != "" {
+			if sums[sum] {
+				v.fault("must have a sha256 of its own: this one is given twice")
+			}
+			sums[sum] = true
+		}
 		if perClient[key.Client]++; perClient[key.Client] == 3 && key.Client != "" {
 			v.fault("must be at most two keys of a client, for rotation; %q has more", key.Client)
 		}
@@ -102,6 +113,9 @@ func readKey(v value) (key APIKey) {
 				oneOf(&scope, "filter", "read", "admin")(v)
 				key.Scopes = append(key.Scopes, scope)
 			})
+			if len(key.Scopes) == 0 && v.isSequence() {
+				v.fault("must name a scope of filter, read, admin")
+			}
 		},
 	})
 	for _, k := range []string{"client", "id", "sha256", "scopes"} {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ func source(to *string) field {
 		text(to)(v)
 		scheme, rest, found := strings.Cut(*to, "://")
 		bucket, _, _ := strings.Cut(rest, "/")
-		if found && (scheme != "s3" || bucket == "") {
+		if found && (scheme != "s3" || bucket == "") || !found && strings.HasPrefix(*to, "s3:") {
 			v.fault("must be a directory or s3://bucket/prefix, got %q", *to)
 		}
 	}
@@ -51,7 +52,7 @@ func endpoint(to *string) field {
 }
 
 func (s *Store) read(v value) {
-	v.object(map[string]field{
+	given := v.object(map[string]field{
 		"kind": oneOf(&s.Kind, Embedded, Redis),
 		"embedded": func(v value) {
 			v.object(map[string]field{
@@ -61,6 +62,9 @@ func (s *Store) read(v value) {
 		},
 		"redis": s.Redis.read,
 	})
+	if given["redis"] && !given["kind"] {
+		v.fault("kind: is required when redis is given: redis uses it, embedded does not")
+	}
 	if s.Kind == Redis && len(s.Redis.Addrs) == 0 {
 		v.fault("redis.addrs: is required when kind is redis")
 	}
@@ -72,6 +76,9 @@ func (r *RedisStore) read(v value) {
 			v.list(func(v value) {
 				var addr string
 				address(&addr)(v)
+				if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || port == "0") {
+					v.fault("must have a host and a port, got %q", addr)
+				}
 				r.Addrs = append(r.Addrs, addr)
 			})
 			if len(r.Addrs) == 0 && v.isSequence() {

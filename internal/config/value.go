@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -77,8 +78,11 @@ func (v value) resolve() value {
 
 func (v value) child(key string, node ast.Node) value {
 	path := key
+	if strings.ContainsFunc(key, unicode.IsControl) {
+		path = strconv.Quote(key)
+	}
 	if v.path != "" {
-		path = v.path + "." + key
+		path = v.path + "." + path
 	}
 	return value{path, node, v.reader}.resolve()
 }
@@ -251,20 +255,21 @@ func oneOf(to *string, words ...string) field {
 	}
 }
 
-// integer is the node's whole number. Fractions, other bases' spellings that
-// YAML reads as strings, and numbers beyond 64 bits are faults.
+var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// integer is the node's whole number; one beyond 64 bits is the largest or
+// smallest there is. Fractions, and spellings that YAML reads in another base
+// or with separators (010 is 8), are faults.
 func (v value) integer() (int64, bool) {
-	if n, ok := v.node.(*ast.IntegerNode); ok {
-		switch i := n.Value.(type) {
-		case int64:
+	text := v.node.GetToken().Value
+	switch v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode: // the parser takes long numbers for fractions
+		if plainDigits.MatchString(text) {
+			i, _ := strconv.ParseInt(text, 10, 64)
 			return i, true
-		case uint64:
-			if i <= 1<<63-1 {
-				return int64(i), true
-			}
 		}
 	}
-	v.fault("must be a whole number, got %s", v.describe())
+	v.fault("must be a whole number in plain digits, got %s", v.describe())
 	return 0, false
 }
 
@@ -272,7 +277,7 @@ func within(to *int, low, high int64) field {
 	return func(v value) {
 		i, ok := v.integer()
 		if ok && (i < low || i > high) {
-			v.fault("must be %d to %d, got %d", low, high, i)
+			v.fault("must be %d to %d, got %s", low, high, v.describe())
 		} else if ok {
 			*to = int(i)
 		}
