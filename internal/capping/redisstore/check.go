@@ -153,6 +153,9 @@ func (n *node) checkSetting(f *findings, config *redis.MapStringStringCmd, which
 func (n *node) checkReplicas(ctx context.Context, f *findings, info facts) error {
 	acks := n.top.config.ReplicaAcks
 	if acks.none() {
+		if info["aof_enabled"] == "0" {
+			f.warn("node %s: appendonly is no: a restart forgets every send since its last snapshot", n.addr)
+		}
 		return nil
 	}
 	switch info["aof_enabled"] {

@@ -27,6 +27,7 @@ type Store struct {
 	warnings []string
 	record   record
 	mismatch atomic.Pointer[formatError]
+	trouble  trouble
 	runs     sync.Pool
 }
 
@@ -125,6 +126,7 @@ func (s *Store) timed(op string, users int, work func() (*run, error)) error {
 	}
 	s.metrics.faults(&r.faults)
 	err = r.faults.err()
+	s.trouble.note(&r.faults, err)
 	s.metrics.call(op, r.faults.result(max(users, 1)), time.Since(began))
 	s.recycle(r)
 	return err
@@ -191,16 +193,4 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 		return r, nil
 	})
 	return log, err
-}
-
-// Health is what the latest refresh of the topology found, at most some
-// seconds old.
-func (s *Store) Health(context.Context) capping.Health {
-	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
-	if m := s.mismatch.Load(); m != nil {
-		h.State, h.Error = "down", m.Error()
-		return h
-	}
-	h.State, h.Error = s.top.state()
-	return h
 }

@@ -39,6 +39,9 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 	require.ErrorContains(t, err, "(memory)")
 	require.Less(t, time.Since(began), 2*time.Second, "nothing is gained by waiting")
 	require.Zero(t, count(verdicts, capping.Allowed))
+	health := s.Health(t.Context())
+	require.Equal(t, "degraded", health.State, "no node is missing, and users are unavailable all the same")
+	require.Contains(t, health.Error, "OOM")
 
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	logs := readLogs(t, s)

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// remembered is how long users left undecided show in Health: what the
+// topology does not show, such as a full server, shows only in calls.
+const remembered = 30 * time.Second
+
+// trouble is the latest call that left users undecided.
+type trouble struct {
+	mu  sync.Mutex
+	err error
+	at  time.Time
+}
+
+// note remembers why a call left users undecided. A deadline that passed
+// without any fault was the caller's own.
+func (t *trouble) note(f *faults, err error) {
+	if err == nil || f.users[kindDeadline] > 0 && len(f.attempts) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err, t.at = err, time.Now()
+}
+
+func (t *trouble) latest() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil || time.Since(t.at) > remembered {
+		return nil
+	}
+	return fmt.Errorf("within the last %s: %w", capping.Span(remembered), t.err)
+}
+
+// Health is what the latest refresh of the topology found, at most some
+// seconds old, and why calls of the last half minute left users undecided.
+func (s *Store) Health(context.Context) capping.Health {
+	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
+	if m := s.mismatch.Load(); m != nil {
+		h.State, h.Error = "down", m.Error()
+		return h
+	}
+	h.State, h.Error = s.top.state()
+	if err := s.trouble.latest(); err != nil && h.State == "ok" {
+		h.State, h.Error = "degraded", err.Error()
+	}
+	return h
+}
