@@ -97,14 +97,11 @@ func readGeneration(ctx context.Context, store segments.Store, name string) (*se
 
 func readManifest(ctx context.Context, store segments.Store, name string) (*segments.Manifest, error) {
 	if name == "" || name == "live" {
-		live, err := segments.Live(ctx, store)
-		if errors.Is(err, segments.ErrNotFound) {
+		m, err := segments.ReadLiveManifest(ctx, store)
+		if errors.Is(err, segments.ErrNothingLive) {
 			return nil, fmt.Errorf("nothing has been published to %s: %w", store.Location(), err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		name = live
+		return m, err
 	}
 	return segments.ReadManifest(ctx, store, name)
 }

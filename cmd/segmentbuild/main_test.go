@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"status":     wantStatus,
 			"generation": setGeneration,
 			"damage":     damage,
+			"exchange":   exchange,
 		},
 	})
 }
@@ -90,6 +91,16 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// exchange FILE A B: swaps two strings in a file.
+func exchange(ts *testscript.TestScript, _ bool, args []string) {
+	before := ts.ReadFile(args[0])
+	after := strings.NewReplacer(args[1], args[2], args[2], args[1]).Replace(before)
+	if before == after {
+		ts.Fatalf("%s has neither %s nor %s", args[0], args[1], args[2])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(after), 0o644))
+}
+
 // A publisher that is slow between reading the live generation and replacing
 // it, while another one publishes: the lock of the directory holds it there.
 func TestLosesTheRaceWithoutHarm(t *testing.T) {
@@ -125,7 +136,7 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 	current := filepath.Join(root, "current.json")
 	before, err := os.ReadFile(current)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(current, append(before, ' '), 0o644)) // somebody else
+	require.NoError(t, os.WriteFile(current, append(bytes.Clone(before), ' '), 0o644)) // somebody else
 	require.NoError(t, lock.Close())
 
 	lost := <-loser

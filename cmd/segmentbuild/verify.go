@@ -34,9 +34,11 @@ func (c *verifyCommand) Run(e *env) error {
 	}
 	var report []verification
 	var faults []error
-	for _, name := range wanted {
-		v := verification{Generation: name}
-		if g, err := segments.ReadGeneration(ctx, store, name); err != nil {
+	for _, l := range wanted {
+		v := verification{Generation: l.Generation, Fault: l.Fault}
+		if l.Fault != "" {
+			faults = append(faults, errors.New(l.Fault))
+		} else if g, err := segments.ReadGeneration(ctx, store, l.Generation); err != nil {
 			v.Fault = err.Error()
 			faults = append(faults, err)
 		} else {
@@ -64,21 +66,18 @@ func printVerified(e *env, report []verification) error {
 	return nil
 }
 
-func (c *verifyCommand) generations(ctx context.Context, store segments.Store) ([]string, error) {
-	if !c.All {
-		m, err := readManifest(ctx, store, c.Generation)
-		if err != nil {
-			return nil, err
-		}
-		return []string{m.Generation}, nil
-	}
-	if c.Generation != "" {
+// generations lists what is to be verified; what is damaged in a manifest or in
+// current.json is known then.
+func (c *verifyCommand) generations(ctx context.Context, store segments.Store) ([]segments.Listing, error) {
+	if c.All && c.Generation != "" {
 		return nil, usageError{errors.New("give a generation or --all, not both")}
 	}
-	list, err := segments.List(ctx, store)
-	var names []string
-	for _, l := range list {
-		names = append(names, l.Generation)
+	if c.All {
+		return segments.List(ctx, store)
 	}
-	return names, err
+	m, err := readManifest(ctx, store, c.Generation)
+	if err != nil {
+		return nil, err
+	}
+	return []segments.Listing{{Generation: m.Generation}}, nil
 }

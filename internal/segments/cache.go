@@ -3,6 +3,7 @@ package segments
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,12 +46,28 @@ func (c *cache) open(ctx context.Context, s *Segment) (*Bitmap, bool) {
 	return b, err == nil
 }
 
+// exists reports whether a generation has ever been cached.
+func (c *cache) exists(ctx context.Context) bool {
+	if c == nil {
+		return false
+	}
+	err := c.store.hung.do(ctx, c.store.root, func() error {
+		_, err := os.Stat(c.store.root)
+		return err
+	})
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // save makes g the cached generation, in the order of a publish, and removes
 // what it no longer needs.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
 	}
+	return c.store.hung.do(ctx, c.store.root, func() error { return c.write(ctx, g) })
+}
+
+func (c *cache) write(ctx context.Context, g *Generation) error {
 	keep := map[string]bool{manifestKey(g.Manifest.Generation): true}
 	for i, b := range g.Bitmaps {
 		key := g.Manifest.Segments[i].Key
@@ -62,7 +79,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	if err := c.store.write(manifestKey(g.Manifest.Generation), g.Manifest.encode()); err != nil {
 		return err
 	}
-	if err := c.store.write(currentKey, encodePointer(g.Manifest.Generation)); err != nil {
+	if err := c.store.write(currentKey, encodePointer(g.Manifest)); err != nil {
 		return err
 	}
 	return c.prune(keep)

@@ -141,6 +141,29 @@ func TestEveryDamagedBitmapIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "1 bytes after the end")
 }
 
+// A bitmap with run containers has a bit per container, in whole bytes: the
+// bits that belong to no container must be 0.
+func TestSpareRunFlagsAreRefused(t *testing.T) {
+	t.Parallel()
+	for containers := 1; containers <= 17; containers++ {
+		var s Set
+		for key := range uint32(containers) {
+			for low := range uint32(100) {
+				s.Add(key<<16 | low)
+			}
+		}
+		whole := s.Bitmap().Bytes()
+		_, err := ReadBitmap(whole)
+		require.NoError(t, err)
+		for bit := containers; bit < (containers+7)/8*8; bit++ {
+			raw := bytes.Clone(whole)
+			raw[4+bit/8] |= 1 << (bit % 8)
+			_, err := ReadBitmap(raw)
+			require.ErrorContains(t, err, "run flags of containers that are not there", "%d containers, bit %d", containers, bit)
+		}
+	}
+}
+
 // FuzzReadBitmap: what is accepted is what the library accepts as valid, and
 // means the same set; encoding it again is the canonical form of that set.
 func FuzzReadBitmap(f *testing.F) {

@@ -18,6 +18,7 @@ import (
 // with working flock and rename.
 type directory struct {
 	root string
+	hung hung
 }
 
 var _ Store = (*directory)(nil)
@@ -46,24 +47,14 @@ func (d *directory) ReadCurrent(ctx context.Context, tag string) ([]byte, string
 }
 
 func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(d.path(key))
-	if err != nil {
-		return nil, notFound(d.path(key), err)
-	}
-	defer f.Close()
-	stat, err := f.Stat()
+	var body []byte
+	err := d.hung.do(ctx, d.path(key), func() error {
+		read, err := readRegular(d.path(key), limit)
+		body = read
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", f.Name())
-	}
-	body, err := readAll(f, stat.Size(), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	return body, nil
 }
@@ -158,6 +149,19 @@ func lockFile(ctx context.Context, f *os.File) error {
 
 func (d *directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	var list []Object
+	err := d.hung.do(ctx, d.path(prefix), func() error {
+		found, err := d.list(prefix)
+		list = found
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (d *directory) list(prefix string) ([]Object, error) {
+	var list []Object
 	folder := filepath.Dir(d.path(prefix + "x"))
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,17 +184,16 @@ func (d *directory) List(ctx context.Context, prefix string) ([]Object, error) {
 		}
 		list = append(list, Object{Key: key, SizeBytes: stat.Size(), ChangedAt: stat.ModTime()})
 	}
-	return list, ctx.Err()
+	return list, nil
 }
 
 func (d *directory) Delete(ctx context.Context, key string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := os.Remove(d.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return d.hung.do(ctx, d.path(key), func() error {
+		if err := os.Remove(d.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 }
 
 // LocalFiles reads input files from the file system.

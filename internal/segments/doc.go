@@ -16,8 +16,8 @@
 //
 // A location is a directory or an S3 prefix; Source reads it, Store writes it
 // too, and one acceptance suite holds both to the same contract. A generation's
-// name begins with its time, so names sort by time, and ends with a hash of the
-// manifest.
+// name begins with its time, so names sort by time, and ends with a hash of every
+// field of the manifest; current.json repeats the SHA-256 of the whole manifest.
 //
 // # Guarantees
 //
@@ -31,7 +31,10 @@
 // every 65,536 ids, and the bytes are those of RunOptimize in the roaring
 // libraries.
 //
-// Reading: no byte is believed. A bitmap's size, SHA-256, every container's
+// Reading: no byte is believed. A manifest must be the very bytes that were
+// published under its name: a segment's name, its place in the order, a reason or
+// a space that has changed is damage. What a later tool adds comes with another
+// format version. A bitmap's size, SHA-256, every container's
 // order, bounds and count, the absence of bytes after the end, cardinality and
 // lowest and highest id must all agree with the manifest, or the whole
 // generation is refused. A Refresher swaps whole generations with one atomic
@@ -39,7 +42,8 @@
 // keeps the generation in use, shows in Status, metrics and the log, and is tried
 // again. A checked copy is kept in a cache directory, so a service starts while
 // its source is down, and says so. An unchanged generation costs one conditional
-// GET.
+// GET. A file system that does not answer holds up neither a refresh, beyond its
+// time-out, nor the end of Run: the call is left behind, at most one per path.
 //
 // # How bitmaps are checked
 //
@@ -78,8 +82,8 @@
 // # Files
 //
 // set, container, encode and bitmap are the codec; snapshot and chunk the map for
-// lookups; manifest, load and cache the reading, refresher and metrics the
-// keeping; store, directory and s3 (alone with the AWS SDK) the places; publish,
+// lookups; manifest, document, load and cache the reading, refresher and metrics the
+// keeping; store, directory (with hung) and s3 (alone with the AWS SDK) the places; publish,
 // overlap, compare and history what segmentbuild does with them. Package ingest
 // reads raw ids, package build makes segments of them.
 //

@@ -23,10 +23,11 @@ type Listing struct {
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
 func List(ctx context.Context, store Store) ([]Listing, error) {
-	live, err := Live(ctx, store)
+	current, _, err := readLive(ctx, store, "")
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
+	live := current.Generation
 	objects, err := store.List(ctx, generationsPrefix)
 	if err != nil {
 		return nil, err
@@ -42,11 +43,16 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 		list = append(list, Listing{Generation: live, Live: true})
 	}
 	inParallel(len(list), func(i int) {
-		m, err := ReadManifest(ctx, store, list[i].Generation)
-		if err != nil {
-			list[i].Fault = err.Error()
+		l := &list[i]
+		var err error
+		if l.Live {
+			l.Manifest, err = current.manifest(ctx, store)
+		} else {
+			l.Manifest, err = ReadManifest(ctx, store, l.Generation)
 		}
-		list[i].Manifest = m
+		if err != nil {
+			l.Fault = err.Error()
+		}
 	})
 	slices.SortFunc(list, func(a, b Listing) int { return strings.Compare(b.Generation, a.Generation) })
 	return list, ctx.Err()
@@ -124,10 +130,10 @@ func (g *Garbage) collect(ctx context.Context, store Store, used map[string]bool
 // Remove removes the garbage, unless the live generation has changed since it
 // was found.
 func (g *Garbage) Remove(ctx context.Context, store Store) error {
-	if live, err := Live(ctx, store); err != nil && !(errors.Is(err, ErrNotFound) && g.Live == "") {
+	if live, _, err := readLive(ctx, store, ""); err != nil && !(errors.Is(err, ErrNotFound) && g.Live == "") {
 		return err
-	} else if live != g.Live {
-		return fmt.Errorf("%w: %s is live now, it was %s", ErrLostRace, live, g.Live)
+	} else if live.Generation != g.Live {
+		return fmt.Errorf("%w: %s is live now, it was %s", ErrLostRace, live.Generation, g.Live)
 	}
 	for _, o := range g.Objects {
 		if err := store.Delete(ctx, o.Key); err != nil {

@@ -13,14 +13,29 @@ type Generation struct {
 	Bitmaps  []*Bitmap // one per segment of the manifest, in the same order
 }
 
-// readLive reads the live generation's name; see Source.ReadCurrent for tag.
-func readLive(ctx context.Context, src Source, tag string) (name, newTag string, err error) {
+// readLive reads which generation is live; see Source.ReadCurrent for tag.
+func readLive(ctx context.Context, src Source, tag string) (live pointer, newTag string, err error) {
 	body, newTag, err := src.ReadCurrent(ctx, tag)
-	if err != nil {
-		return "", "", err
+	if errors.Is(err, ErrNotFound) {
+		return live, "", fmt.Errorf("%w: %w", err, ErrNothingLive)
 	}
-	name, err = parsePointer(body)
-	return name, newTag, err
+	if err != nil {
+		return live, "", err
+	}
+	live, err = parsePointer(body)
+	return live, newTag, err
+}
+
+// manifest reads and checks the manifest of the live generation.
+func (p pointer) manifest(ctx context.Context, src Source) (*Manifest, error) {
+	m, err := ReadManifest(ctx, src, p.Generation)
+	if err == nil {
+		err = p.check(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // ReadManifest reads and checks the manifest of a generation.
@@ -43,6 +58,11 @@ func ReadGeneration(ctx context.Context, src Source, generation string) (*Genera
 	if err != nil {
 		return nil, err
 	}
+	return readWhole(ctx, src, m)
+}
+
+// readWhole reads and checks the bitmaps of a manifest.
+func readWhole(ctx context.Context, src Source, m *Manifest) (*Generation, error) {
 	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
@@ -87,20 +107,24 @@ const parallelReads = 8
 // Snapshot lays the generation out for lookups.
 func (g *Generation) Snapshot() *Snapshot { return newSnapshot(g.Manifest, g.Bitmaps) }
 
-// ReadLiveGeneration reads the live generation, all of it, checked. ErrNotFound
-// when nothing has been published.
-func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
-	name, _, err := readLive(ctx, src, "")
+// ReadLiveManifest reads and checks current.json and the manifest of the live
+// generation. ErrNothingLive when nothing has been published.
+func ReadLiveManifest(ctx context.Context, src Source) (*Manifest, error) {
+	live, _, err := readLive(ctx, src, "")
 	if err != nil {
 		return nil, err
 	}
-	return ReadGeneration(ctx, src, name)
+	return live.manifest(ctx, src)
 }
 
-// Live names the live generation. ErrNotFound when nothing has been published.
-func Live(ctx context.Context, src Source) (string, error) {
-	name, _, err := readLive(ctx, src, "")
-	return name, err
+// ReadLiveGeneration reads the live generation, all of it, checked. ErrNothingLive
+// when nothing has been published.
+func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
+	m, err := ReadLiveManifest(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	return readWhole(ctx, src, m)
 }
 
 // ReadSegment reads and checks the bitmap of one segment of a manifest.

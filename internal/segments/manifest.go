@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -57,20 +57,20 @@ type Segment struct {
 	Max         *uint32 `json:"max,omitempty"`
 }
 
-// pointer is current.json: which generation is live.
-type pointer struct {
-	FormatVersion int    `json:"format_version"`
-	Generation    string `json:"generation"`
-}
-
 var (
 	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{8}$`)
 	segmentRule    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
+// reservedName is how answers and metrics name the users in no segment.
+const reservedName = "default"
+
 // CheckName says why name cannot be the name of a segment, nil when it can.
 func CheckName(name string) error {
+	if name == reservedName {
+		return fmt.Errorf("segment name %q: reserved, answers and metrics call the users in no segment so", name)
+	}
 	if !segmentRule.MatchString(name) {
 		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit", name)
 	}
@@ -87,13 +87,25 @@ func describe(name string, b *Bitmap) Segment {
 	return s
 }
 
-// newManifest names the generation by its time and content, so names sort by
-// time and two publishers of different content never share one.
+// newManifest describes a generation and names it.
 func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
-	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Millisecond), ToolVersion: tool, Reason: reason, Segments: list}
-	m.Generation = m.CreatedAt.Format("20060102T150405.000Z") + "-" + hash(m.encode())[:8]
+	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list,
+		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
+	m.Generation = m.name()
 	return m
 }
+
+// name is the name that the content of m has: its time, so that names sort by
+// time, and a hash of every field, so that publishers of different content never
+// share one and no field can change under its name.
+func (m *Manifest) name() string {
+	rest := *m
+	rest.Generation = ""
+	return m.CreatedAt.UTC().Format("20060102T150405.000Z") + "-" + hash(rest.encode())[:8]
+}
+
+// sum is the SHA-256 of the manifest as it is stored, which current.json repeats.
+func (m *Manifest) sum() string { return hash(m.encode()) }
 
 func (m *Manifest) encode() []byte {
 	raw, err := json.MarshalIndent(m, "", "  ")
@@ -104,10 +116,11 @@ func (m *Manifest) encode() []byte {
 }
 
 // parseManifest decodes and checks the manifest of a generation: everything
-// that can be known without the bitmaps.
+// that can be known without the bitmaps. It takes the very bytes that encode
+// wrote under this name, and nothing else.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
-	if err := decodeDocument(raw, &m, &m.FormatVersion); err != nil {
+	if err := decodeDocument(raw, &m); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
@@ -116,44 +129,13 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
+	if is := m.name(); is != generation {
+		return nil, fmt.Errorf("manifest of generation %s: damaged: what it says has the name %s", generation, is)
+	}
+	if !bytes.Equal(raw, m.encode()) {
+		return nil, fmt.Errorf("manifest of generation %s: damaged: it says the same in other bytes than were published", generation)
+	}
 	return &m, nil
-}
-
-func parsePointer(raw []byte) (string, error) {
-	var p pointer
-	if err := decodeDocument(raw, &p, &p.FormatVersion); err != nil {
-		return "", fmt.Errorf("%s: %w", currentKey, err)
-	}
-	if !generationRule.MatchString(p.Generation) {
-		return "", fmt.Errorf("%s: generation %q is not a generation's name", currentKey, p.Generation)
-	}
-	return p.Generation, nil
-}
-
-func encodePointer(generation string) []byte {
-	return fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q}\n", FormatVersion, generation)
-}
-
-// decodeDocument is strict but for fields it does not know: a later tool may
-// add some; what changes the meaning of a document changes its format version.
-func decodeDocument(raw []byte, into any, version *int) error {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return errors.New("empty")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(into); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return errTruncated
-		}
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the document")
-	}
-	if *version != FormatVersion {
-		return fmt.Errorf("format_version %d, this program reads %d", *version, FormatVersion)
-	}
-	return nil
 }
 
 func (m *Manifest) check() error {

@@ -68,8 +68,16 @@ func ReadLiveState(ctx context.Context, src Source) (*LiveState, error) {
 		return nil, err
 	}
 	state := &LiveState{tag: tag}
-	if state.Name, state.Fault = parsePointer(body); state.Fault == nil {
-		state.Generation, state.Fault = ReadGeneration(ctx, src, state.Name)
+	live, err := parsePointer(body)
+	if err != nil {
+		state.Fault = err
+		return state, ctx.Err()
+	}
+	state.Name = live.Generation
+	if m, err := live.manifest(ctx, src); err != nil {
+		state.Fault = err
+	} else {
+		state.Generation, state.Fault = readWhole(ctx, src, m)
 	}
 	return state, ctx.Err()
 }
@@ -154,7 +162,7 @@ func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Publish
 // once more that everything is there: a gc that ran beside this publish may
 // have taken what was old and, until now, unused.
 func (p *Publisher) goLive(ctx context.Context, g *Generation, base *LiveState, done *Published) error {
-	body := encodePointer(g.Manifest.Generation)
+	body := encodePointer(g.Manifest)
 	err := p.Store.ReplaceCurrent(ctx, body, base.tag)
 	if errors.Is(err, ErrLostRace) {
 		// A request whose answer was lost is sent again, and then finds its own success in its way.
@@ -183,9 +191,9 @@ func (p *Publisher) mend(ctx context.Context, g *Generation, done *Published) er
 
 // Rollback makes an earlier generation live again if base still is; earlier is
 // what ReadGeneration returned, checked as a reader would. The result is
-// Unchanged when it is live already.
+// Unchanged when it is live already, and whole.
 func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *LiveState) (*Published, error) {
-	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Name == earlier.Manifest.Generation}
+	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Fault == nil && base.Name == earlier.Manifest.Generation}
 	if done.Unchanged {
 		return done, nil
 	}

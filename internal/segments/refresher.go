@@ -107,7 +107,8 @@ func (r *Refresher) Status() Status {
 
 // Load brings the live generation into memory: from the source, or when that
 // fails from the cache, which Status and the log then say. It fails when
-// neither has one.
+// neither has one; the error is ErrNotFound exactly when nothing has ever been
+// published there and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx)
 	if sourceErr == nil {
@@ -115,12 +116,42 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 	g, err := r.cache.load(ctx)
 	if err != nil {
-		return fmt.Errorf("%w; from the cache: %w", sourceErr, err)
+		return &loadError{
+			error: fmt.Errorf("%w; from the cache: %w", sourceErr, err),
+			never: errors.Is(sourceErr, ErrNothingLive) && neverPublished(ctx, r.cfg.Source) && !r.cache.exists(ctx),
+		}
 	}
 	r.swap(g.Snapshot(), OriginCache)
 	r.cfg.Logger.Warn("segments: the source is not readable, serving the cached generation",
 		"source", r.cfg.Source.Location(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
 	return nil
+}
+
+// loadError is why nothing could be loaded. It answers for ErrNotFound itself:
+// an object that is missing from a damaged generation is something else.
+type loadError struct {
+	error
+	never bool
+}
+
+func (e *loadError) Is(target error) bool {
+	if target == ErrNotFound || target == ErrNothingLive {
+		return e.never
+	}
+	return errors.Is(e.error, target)
+}
+
+func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
+
+// neverPublished reports whether a source without current.json has no manifest
+// either, as far as it can be listed.
+func neverPublished(ctx context.Context, src Source) bool {
+	store, ok := src.(Store)
+	if !ok {
+		return true
+	}
+	list, err := store.List(ctx, generationsPrefix)
+	return err != nil || len(list) == 0
 }
 
 // Run looks at the source once per interval until ctx is done. A failure keeps
@@ -170,14 +201,17 @@ func (r *Refresher) refresh(ctx context.Context) error {
 }
 
 // fetch reads the live generation if it is not the one in use. It reads
-// bitmaps from the cache where that has them.
+// bitmaps from the cache where that has them, for a quarter of the time at most:
+// a cache that hangs must not keep it from the source.
 func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 	m, tag, err := r.look(ctx)
 	if err != nil || m == nil {
 		return nil, tag, err
 	}
+	near, cancel := context.WithTimeout(ctx, r.cfg.Timeout/4)
+	defer cancel()
 	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
-		if b, ok := r.cache.open(ctx, s); ok {
+		if b, ok := r.cache.open(near, s); ok {
 			return b, nil
 		}
 		return readBitmap(ctx, r.cfg.Source, s)
@@ -189,16 +223,17 @@ func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
 	defer cancel()
-	name, tag, err := readLive(ctx, r.cfg.Source, r.tag)
+	live, tag, err := readLive(ctx, r.cfg.Source, r.tag)
 	if err == nil {
-		if now := r.Current(); now != nil && now.Generation() == name {
-			return nil, tag, nil
+		var m *Manifest
+		if now := r.Current(); now != nil && now.Generation() == live.Generation {
+			err = live.check(&now.manifest)
+		} else {
+			m, err = live.manifest(ctx, r.cfg.Source)
 		}
-		m, readErr := ReadManifest(ctx, r.cfg.Source, name)
-		if readErr == nil {
+		if err == nil {
 			return m, tag, nil
 		}
-		err = readErr
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))

@@ -14,6 +14,8 @@ import (
 var (
 	// ErrNotFound: the object does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrNothingLive: there is no current.json. Always together with ErrNotFound.
+	ErrNothingLive = errors.New("no generation is live")
 	// ErrNotModified: current.json still has the tag that was given.
 	ErrNotModified = errors.New("not modified")
 	// ErrLostRace: current.json is not the one that was to be replaced.

@@ -1,0 +1,227 @@
+package segments
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tampering changes what a manifest says and leaves it plausible: every field
+// still agrees with the bitmaps.
+var tampering = []struct{ name, old, new string }{
+	{"another segment's name", `"name": "new"`, `"name": "old"`},
+	{"another reason", `"reason": "because"`, `"reason": "why not"`},
+	{"no reason", "  \"reason\": \"because\",\n", ""},
+	{"another tool", `"tool_version": "test"`, `"tool_version": "best"`},
+	{"another time", `"created_at": "2026`, `"created_at": "2025`},
+	{"another zone", `:15:01Z"`, `:15:01+00:00"`},
+	{"another key", `"reason"`, `"comment": "", "reason"`},
+	{"another key in a segment", `"name": "new"`, `"name": "new", "weight": 1`},
+	{"a key twice", `"name": "new"`, `"name": "vip", "name": "new"`},
+	{"a key in capitals", `"segments"`, `"Segments"`},
+	{"another layout", `"name": "new"`, `"name":  "new"`},
+	{"an escape", `"name": "new"`, `"name": "n\u0065w"`},
+	{"another line at the end", "}\n", "}\n\n"},
+}
+
+// published returns a directory with one generation that was forced, and its manifest's path.
+func published(t *testing.T) (store *directory, m *Manifest, path string) {
+	t.Helper()
+	store = &directory{root: t.TempDir()}
+	p := Publisher{Store: store, ToolVersion: "test", Clock: stepping()}
+	done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(3, 4)}}, &LiveState{}, "because")
+	require.NoError(t, err)
+	return store, done.Manifest, store.path(manifestKey(done.Manifest.Generation))
+}
+
+// exchange swaps two strings in a document.
+func exchange(raw []byte, a, b string) []byte {
+	return []byte(strings.NewReplacer(a, b, b, a).Replace(string(raw)))
+}
+
+func TestAManifestCannotChangeUnderItsName(t *testing.T) {
+	t.Parallel()
+	store, m, path := published(t)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	check := func(t *testing.T, raw []byte) {
+		require.NotEqual(t, string(whole), string(raw))
+		require.NoError(t, os.WriteFile(path, raw, 0o644))
+		requireRefused(t, store, m.Generation)
+	}
+	t.Run("names exchanged", func(t *testing.T) { check(t, exchange(whole, `"vip"`, `"new"`)) })
+	t.Run("order exchanged", func(t *testing.T) {
+		reversed := *m
+		reversed.Segments = []Segment{m.Segments[1], m.Segments[0]}
+		check(t, reversed.encode())
+	})
+	for _, change := range tampering {
+		t.Run(change.name, func(t *testing.T) {
+			check(t, []byte(strings.ReplaceAll(string(whole), change.old, change.new)))
+		})
+	}
+	require.NoError(t, os.WriteFile(path, whole, 0o644))
+	_, err = ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, err)
+}
+
+// requireRefused requires that no way of reading takes the live generation.
+func requireRefused(t *testing.T, store *directory, generation string) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := ReadManifest(ctx, store, generation)
+	require.Error(t, err)
+	_, err = ReadGeneration(ctx, store, generation)
+	require.Error(t, err, "what a roll-back reads")
+	_, err = ReadLiveGeneration(ctx, store)
+	require.Error(t, err)
+	_, err = (&cache{store: store}).load(ctx)
+	require.Error(t, err)
+	state, err := ReadLiveState(ctx, store)
+	require.NoError(t, err)
+	require.Error(t, state.Fault, "what a publish compares with")
+	list, err := List(ctx, store)
+	require.NoError(t, err)
+	require.NotEmpty(t, list[0].Fault)
+	require.Nil(t, list[0].Manifest)
+	_, err = FindGarbage(ctx, store, 1, 0, epoch)
+	require.Error(t, err)
+	r := NewRefresher(RefresherConfig{Source: store})
+	require.Error(t, r.Load(ctx))
+	require.Nil(t, r.Current())
+}
+
+func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
+	t.Parallel()
+	store, m, path := published(t)
+	for _, path := range []string{path, store.path(currentKey)} {
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for i := range whole {
+			for bit := range 8 {
+				raw := bytes.Clone(whole)
+				raw[i] ^= 1 << bit
+				require.NoError(t, os.WriteFile(path, raw, 0o644))
+				_, err := ReadLiveManifest(t.Context(), store)
+				require.Error(t, err, "%s, byte %d, bit %d: %s", filepath.Base(path), i, bit, raw)
+			}
+		}
+		require.NoError(t, os.WriteFile(path, whole, 0o644))
+	}
+	live, err := ReadLiveManifest(t.Context(), store)
+	require.NoError(t, err)
+	require.Equal(t, m, live)
+}
+
+// current.json says which bytes the live manifest has: another manifest whose
+// name has the same hash is not taken for it.
+func TestCurrentVouchesForTheManifest(t *testing.T) {
+	t.Parallel()
+	store, m, _ := published(t)
+	other := publish(t, store, stepping(), []string{"vip"}, bitmapOf(9))
+	current := string(encodePointer(other))
+	require.NoError(t, os.WriteFile(store.path(currentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
+	_, err := ReadLiveGeneration(t.Context(), store)
+	require.ErrorContains(t, err, "current.json: sha256 "+other.sum()+", the manifest of generation "+m.Generation+" has "+m.sum())
+	list, err := List(t.Context(), store)
+	require.NoError(t, err)
+	for _, l := range list {
+		require.Equal(t, l.Live, l.Fault != "", l.Generation)
+	}
+
+	state, err := ReadLiveState(t.Context(), store)
+	require.NoError(t, err)
+	require.Error(t, state.Fault)
+	g, err := ReadGeneration(t.Context(), store, m.Generation)
+	require.NoError(t, err)
+	done, err := (&Publisher{Store: store}).Rollback(t.Context(), g, state)
+	require.NoError(t, err)
+	require.False(t, done.Unchanged, "a roll-back to what is damaged there mends it")
+	_, err = ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(store.path(currentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
+	_, err = ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, err, "one without the sum, in any layout, is fine")
+}
+
+func TestADamagedManifestInTheCacheIsRefused(t *testing.T) {
+	t.Parallel()
+	store, _, _ := published(t)
+	src := &failing{Source: store}
+	cacheDir := t.TempDir()
+	config := RefresherConfig{Source: src, CacheDir: cacheDir}
+	require.NoError(t, NewRefresher(config).Load(t.Context()))
+	manifests, err := filepath.Glob(filepath.Join(cacheDir, "*", "generations", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, manifests, 1)
+	raw, err := os.ReadFile(manifests[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(manifests[0], exchange(raw, `"vip"`, `"new"`), 0o644))
+
+	src.broken.Store(true)
+	r := NewRefresher(config)
+	require.ErrorContains(t, r.Load(t.Context()), "damaged")
+	require.Nil(t, r.Current())
+	src.broken.Store(false)
+	require.NoError(t, r.Load(t.Context()))
+	src.broken.Store(true)
+	require.NoError(t, NewRefresher(config).Load(t.Context()), "the cache is whole again")
+}
+
+func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
+	t.Parallel()
+	fresh := func(t *testing.T) (RefresherConfig, *directory) {
+		store, _, _ := published(t)
+		config := RefresherConfig{Source: store, CacheDir: t.TempDir()}
+		require.NoError(t, NewRefresher(config).Load(t.Context()))
+		return config, store
+	}
+	load := func(t *testing.T, config RefresherConfig) error {
+		err := NewRefresher(config).Load(t.Context())
+		require.Error(t, err)
+		return err
+	}
+	remove := func(t *testing.T, pattern ...string) {
+		list, err := filepath.Glob(filepath.Join(pattern...))
+		require.NoError(t, err)
+		require.NotEmpty(t, list)
+		for _, path := range list {
+			require.NoError(t, os.RemoveAll(path))
+		}
+	}
+	t.Run("nothing", func(t *testing.T) {
+		onEveryStore(t, func(t *testing.T, _ string, store Store) {
+			require.ErrorIs(t, load(t, RefresherConfig{Source: store, CacheDir: t.TempDir()}), ErrNotFound)
+			require.ErrorIs(t, load(t, RefresherConfig{Source: store}), ErrNotFound)
+		})
+	})
+	t.Run("source down, no cache", func(t *testing.T) {
+		config, store := fresh(t)
+		down := &failing{Source: store}
+		down.broken.Store(true)
+		err := load(t, RefresherConfig{Source: down, CacheDir: config.CacheDir + "/new"})
+		require.NotErrorIs(t, err, ErrNotFound)
+		require.ErrorIs(t, err, errDown)
+	})
+	t.Run("source gone, cache damaged", func(t *testing.T) {
+		for _, part := range []string{"current.json", "generations/*", "bitmaps/*"} {
+			config, store := fresh(t)
+			remove(t, store.root)
+			remove(t, config.CacheDir, "*", part)
+			require.NotErrorIs(t, load(t, config), ErrNotFound, part)
+		}
+	})
+	t.Run("source damaged, no cache", func(t *testing.T) {
+		for _, part := range []string{"current.json", "generations/*", "bitmaps/*"} {
+			config, store := fresh(t)
+			remove(t, store.root, part)
+			config.CacheDir = ""
+			require.NotErrorIs(t, load(t, config), ErrNotFound, part)
+		}
+	})
+}

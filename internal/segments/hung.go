@@ -1,0 +1,95 @@
+package segments
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// hung runs file operations that a file system may never end, such as a network
+// mount whose server is gone, and whose callers must not wait for it. The zero
+// value is ready.
+type hung struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // by path; closed when the operation ends
+}
+
+// do runs work, and returns without it when ctx is done. While work goes on,
+// another one of the same path waits: at most one is left behind per path. What
+// work writes may be read only when the error is not that of ctx.
+func (h *hung) do(ctx context.Context, path string, work func() error) error {
+	ended := make(chan struct{})
+	if err := h.enter(ctx, path, ended); err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	go func() {
+		result <- work()
+		h.mu.Lock()
+		delete(h.busy, path)
+		h.mu.Unlock()
+		close(ended)
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%s: no answer from the file system: %w", path, ctx.Err())
+	}
+}
+
+// enter waits until nothing is at work on the path.
+func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		before := h.busy[path]
+		if before == nil {
+			if h.busy == nil {
+				h.busy = map[string]chan struct{}{}
+			}
+			h.busy[path] = ended
+		}
+		h.mu.Unlock()
+		if before == nil {
+			return nil
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: the file system still owes the answer to an earlier call: %w", path, ctx.Err())
+		}
+	}
+}
+
+// readRegular reads a file of up to limit bytes. What is no file, such as a
+// pipe, which would block, is refused before it is opened, and again after.
+func readRegular(path string, limit int64) ([]byte, error) {
+	stat, err := os.Stat(path)
+	if err == nil && !stat.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	if err != nil {
+		return nil, notFound(path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, notFound(path, err)
+	}
+	defer f.Close()
+	if stat, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	body, err := readAll(f, stat.Size(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return body, nil
+}
