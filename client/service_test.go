@@ -36,7 +36,7 @@ func (halves) Lookup(users []capping.UserID, codes []uint8) {
 // newCapper serves the API over an embedded store; wrap may stand between.
 func newCapper(t testing.TB, wrap func(http.Handler) http.Handler, change ...func(*server.Config)) (url string) {
 	t.Helper()
-	store, err := pebblestore.Open(pebblestore.Config{Path: t.TempDir(), CacheBytes: 32 << 20})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), CacheBytes: 32 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	day := 24 * time.Hour

@@ -24,7 +24,7 @@ const redisPassword = "CAPPER_REDIS_PASSWORD"
 // openStore opens the configured store.
 func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
 	if cfg.Kind == config.Embedded {
-		return pebblestore.Open(pebblestore.Config{
+		return pebblestore.Open(ctx, pebblestore.Config{
 			Path: cfg.Embedded.Path, CacheBytes: cfg.Embedded.CacheSize, Clock: time.Now, Logger: logger, Registerer: registry,
 		})
 	}

@@ -37,7 +37,7 @@ type bench struct {
 
 func newCapper(t *testing.T, policy *capping.Policy) *bench {
 	clock := storetest.NewClock()
-	store, err := pebblestore.Open(pebblestore.Config{Path: t.TempDir(), Clock: clock.Now})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	segments := func() capping.Segments { return halves{"g1"} }

@@ -26,7 +26,7 @@ const (
 // first, first+stride, …, all on the disk and compacted, nothing cached.
 func filled(b *testing.B, users, stride int) *Store {
 	b.Helper()
-	s, err := Open(Config{Path: b.TempDir(), CacheBytes: 512 << 20})
+	s, err := Open(context.Background(), Config{Path: b.TempDir(), CacheBytes: 512 << 20})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	now := capping.InstantOf(time.Now())

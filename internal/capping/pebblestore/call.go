@@ -55,42 +55,50 @@ func (c *call) failed(err error) {
 	}
 }
 
-// within runs work and waits for it until the deadline of ctx. Work that has
-// begun ends on its own, soon after it sees that the deadline has passed.
-func (s *Store) within(ctx context.Context, work func() error) error {
+// writing runs work that writes and waits for it until the deadline of ctx or
+// the store's outage.
+func (s *Store) writing(ctx context.Context, work func() error) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	return s.within(ctx, s.writes, s.down, work)
+}
+
+// reading is writing for work that does not write: it still runs when the disk
+// has refused a write.
+func (s *Store) reading(ctx context.Context, work func() error) error {
+	if s.ruined.Load() {
+		return s.broken()
+	}
+	return s.within(ctx, s.reads, s.wrecked, work)
+}
+
+// within runs work when there is a slot. Work that has begun and that nobody
+// waits for any more ends on its own, soon after it sees why.
+func (s *Store) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case s.slots <- struct{}{}:
+	case slots <- struct{}{}:
+	case <-outage:
+		return s.broken()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	result := make(chan error, 1)
 	s.running.Go(func() {
-		defer func() { <-s.slots }()
-		result <- rescued(work)
+		defer func() { <-slots }()
+		result <- s.rescued(work)
 	})
 	select {
 	case err := <-result:
 		return err
+	case <-outage:
+		return s.broken()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// rescued is work with a fatal error of the database as its error.
-func rescued(work func() error) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case fatal:
-			err = r.error
-		default:
-			panic(r)
-		}
-	}()
-	return work()
 }
 
 // run does all chunks of the call, in parallel when there are several. Its
@@ -112,7 +120,7 @@ func (s *Store) run(ctx context.Context, c *call) error {
 // broken. run reports the latter two.
 func (s *Store) work(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
-	err := rescued(func() error {
+	err := s.rescued(func() error {
 		for i := c.take(); i < len(c.chunks) && ctx.Err() == nil && s.broken() == nil; i = c.take() {
 			s.decide(c, c.chunks[i], w)
 		}
@@ -226,7 +234,7 @@ func (s *Store) now() (capping.Instant, error) {
 func (s *Store) unreadable(c *call, user capping.UserID, err error) {
 	s.metrics.errors.WithLabelValues("log").Inc()
 	if s.damaged.add(user, err) {
-		s.logger.Error("a log cannot be read; erasing the user makes it new", "user", user, "error", err)
+		s.logger.Error("a log cannot be read; erasing the user makes it new", "user", user, "error", err.Error())
 	}
 	c.failed(fmt.Errorf("log of user %d: %w", user, err))
 }

@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"syscall"
 
@@ -13,14 +14,14 @@ import (
 
 // lockDirectory makes the directory and takes its lock, which the operating
 // system gives back when the process ends, however it ends.
-func lockDirectory(config Config) (*pebble.Lock, error) {
+func lockDirectory(config Config) (io.Closer, error) {
 	if config.Path == "" {
 		return nil, errors.New("path: must not be empty")
 	}
 	if err := config.fs.MkdirAll(config.Path, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := pebble.LockDirectory(config.Path, config.fs)
+	lock, err := config.fs.Lock(config.fs.PathJoin(config.Path, "LOCK"))
 	if err == nil {
 		return lock, nil
 	}
@@ -37,7 +38,7 @@ func lockDirectory(config Config) (*pebble.Lock, error) {
 func (s *Store) options(config Config) *pebble.Options {
 	logger := databaseLogger{s}
 	options := &pebble.Options{
-		FS: config.fs, Lock: s.lock, Logger: logger,
+		FS: s.disk, Logger: logger,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   config.CacheBytes/4 + memTables*memTableSize, // it holds the write buffers, too
 		MemTableSize:                memTableSize,
@@ -45,13 +46,11 @@ func (s *Store) options(config Config) *pebble.Options {
 		L0StopWritesThreshold:       40,
 		LBaseMaxBytes:               256 << 20,
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) {
-				s.metrics.errors.WithLabelValues("background").Inc()
-				s.logger.Error("the embedded store's background work met an error", "error", err)
-			},
+			BackgroundError: s.background,
+			FlushEnd:        func(info pebble.FlushInfo) { s.flushed(info.Err) },
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				s.metrics.errors.WithLabelValues("corruption").Inc()
-				s.logger.Error("the embedded store has a damaged file", "file", info.Path, "error", info.Details)
+				s.logger.Error("the embedded store has a damaged file", "file", info.Path, "error", fmt.Sprint(info.Details))
 			},
 		},
 	}
@@ -84,11 +83,10 @@ func (l databaseLogger) Errorf(format string, args ...any) {
 	l.store.logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf must not return. In a call the panic is caught and the call's users
-// are unavailable; in Pebble's own goroutines it ends the process, as there
-// only a restart can bring the database back.
+// Fatalf must not return, and its caller holds who knows which mutexes, so that
+// it must not be unwound either. It stays here, in a store that is out of
+// service; whoever waits for it is told so.
 func (l databaseLogger) Fatalf(format string, args ...any) {
-	panic(fatal{l.store.fail(fmt.Errorf(format, args...))})
+	_ = l.store.wreck(fmt.Errorf(format, args...))
+	select {}
 }
-
-type fatal struct{ error }

@@ -27,7 +27,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 func reopen(t *testing.T, config Config) *Store {
 	t.Helper()
 	config.Logger = quiet
-	s, err := Open(config)
+	s, err := Open(context.Background(), config)
 	require.NoError(t, err)
 	return s
 }
@@ -221,7 +221,7 @@ func TestForeignFormat(t *testing.T) {
 	require.NoError(t, s.Close())
 	registry := prometheus.NewRegistry()
 	for range 2 { // the first gives back what it took
-		_, err = Open(Config{Path: dir, Logger: quiet, Registerer: registry})
+		_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, Registerer: registry})
 		require.ErrorContains(t, err, dir)
 		require.ErrorContains(t, err, "bucket size 64")
 		families, err := registry.Gather()
@@ -234,14 +234,14 @@ func TestForeignFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Set([]byte("somebody's"), nil, pebble.Sync))
 	require.NoError(t, db.Close())
-	_, err = Open(Config{Path: other, Logger: quiet})
+	_, err = Open(context.Background(), Config{Path: other, Logger: quiet})
 	require.ErrorContains(t, err, "not a capper store")
 
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Open(Config{Path: file, Logger: quiet})
+	_, err = Open(context.Background(), Config{Path: file, Logger: quiet})
 	require.ErrorContains(t, err, file)
-	_, err = Open(Config{})
+	_, err = Open(context.Background(), Config{})
 	require.ErrorContains(t, err, "path: must not be empty")
 }
 

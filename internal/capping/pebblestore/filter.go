@@ -26,7 +26,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	kept.Users, kept.Groups = nil, nil
 	keep := s.keeps(b)
 	c.begin(b.Users, judging(c, &kept))
-	if err := s.within(ctx, func() error { return s.filter(ctx, c, &kept, keep) }); err != nil {
+	if err := s.writing(ctx, func() error { return s.filter(ctx, c, &kept, keep) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
 	copy(verdicts, c.verdicts)
@@ -87,7 +87,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, users []cappin
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
 	c.begin(users, releasing(c, token))
-	err = s.within(ctx, func() error {
+	err = s.writing(ctx, func() error {
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func releasing(c *call, token capping.Token) step {
 // Erase removes the user's log, also one that cannot be read.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) (err error) {
 	defer s.metrics.observe("erase", time.Now(), &err)
-	err = s.within(ctx, func() error {
+	err = s.writing(ctx, func() error {
 		if err := s.broken(); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (s *Store) erase(user capping.UserID) {
 func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, err error) {
 	defer s.metrics.observe("log", time.Now(), &err)
 	var found capping.Log
-	err = s.within(ctx, func() error {
+	err = s.reading(ctx, func() error {
 		value, err := lookup(s.db, logKey(user))
 		if err == nil && value != nil {
 			found, err = decodeLog(value)
@@ -187,7 +187,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (ids map[c
 	defer s.metrics.observe("messages", time.Now(), &err)
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]string, len(tokens))
-	err = s.within(ctx, func() error {
+	err = s.reading(ctx, func() error {
 		for _, token := range tokens {
 			id, err := s.message(token)
 			if err != nil {

@@ -2,15 +2,14 @@ package pebblestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
 )
@@ -18,20 +17,22 @@ import (
 // Store is an embedded durable store. It is safe for concurrent use.
 type Store struct {
 	db      *pebble.DB
-	lock    *pebble.Lock
+	disk    *disk     // what the database writes to
+	lock    io.Closer // of the directory
 	clock   func() time.Time
 	logger  *slog.Logger
 	metrics *metrics
 	memory  *capping.MessageMemory
 
 	stripes [stripeCount]stripe
-	slots   chan struct{} // one for each call under way
+	writes  chan struct{} // one for each call under way that writes
+	reads   chan struct{} // one for each that does not
 	calls   sync.Pool     // of *call
 	workers sync.Pool     // of *worker
 	written atomic.Int64  // commits so far
 	synced  atomic.Int64  // commits that are known to be durable
 	damaged damage
-	fault   atomic.Pointer[error] // why nothing can be written any more
+	outage
 
 	retention atomic.Int64 // milliseconds, as last written; 0: not known yet
 	memo      sync.Mutex   // over the writing of message ids
@@ -41,50 +42,13 @@ type Store struct {
 
 var _ capping.Store = (*Store)(nil)
 
-// maxCalls is how many calls may be under way. More wait for their turn: a
-// stalled disk must not gather calls without end.
+// maxCalls is how many calls that write may be under way, and as many that
+// read. More wait for their turn: a stalled disk must not gather calls without
+// end.
 const maxCalls = 256
 
-// Open opens the store in a directory, which is made when it is absent. It
-// fails when another process has it open and when its format is unknown.
-func Open(config Config) (*Store, error) {
-	s, err := open(config.withDefaults())
-	if err != nil {
-		return nil, fmt.Errorf("embedded store %q: %w", config.Path, err)
-	}
-	return s, nil
-}
-
-func open(config Config) (*Store, error) {
-	s := &Store{
-		clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(),
-		metrics: newMetrics(), slots: make(chan struct{}, maxCalls),
-	}
-	s.calls.New = func() any { return new(call) }
-	s.workers.New = func() any { return &worker{reader: reader{db: s.db}} }
-	var err error
-	if s.lock, err = lockDirectory(config); err != nil {
-		return nil, err
-	}
-	if s.db, err = pebble.Open(config.Path, s.options(config)); err != nil {
-		return nil, errors.Join(err, s.lock.Close())
-	}
-	if err := s.load(config.Registerer); err != nil {
-		return nil, errors.Join(err, s.db.Close(), s.lock.Close())
-	}
-	segments := segmentsFor(config.CacheBytes / 4 * 3 / stripeCount)
-	for i := range s.stripes {
-		s.stripes[i].cache = newLogCache(segments)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.running.Go(func() { s.keepSweeping(ctx, config.SweepInterval) })
-	return s, nil
-}
-
-// load checks the format, reads what is remembered across restarts, and then
-// makes the metrics known.
-func (s *Store) load(registerer prometheus.Registerer) error {
+// load checks the format and reads what is remembered across restarts.
+func (s *Store) load() error {
 	if err := checkFormat(s.db); err != nil {
 		return err
 	}
@@ -97,47 +61,24 @@ func (s *Store) load(registerer prometheus.Registerer) error {
 		return err
 	}
 	s.retention.Store(retention)
-	return s.metrics.register(registerer)
+	return nil
 }
 
-// Close ends the sweep, waits for calls that nobody waits for any more, and
-// closes the database.
-func (s *Store) Close() error {
-	s.stop()
-	s.running.Wait()
-	return errors.Join(s.db.Close(), s.lock.Close())
-}
-
-// Health is "down" when the disk has refused a write, "degraded" while damaged
-// logs are known of, else "ok".
+// Health is "down" when the disk has refused a write, "degraded" while no
+// files can be made of what is in the write buffers or damaged logs are known
+// of, else "ok". It asks only what is in memory.
 func (s *Store) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok"}
 	if err := s.damaged.err(); err != nil {
 		health.State, health.Error = "degraded", err.Error()
 	}
+	if flush := s.flush.Load(); flush != nil {
+		health.State, health.Error = "degraded", *flush
+	}
 	if err := s.broken(); err != nil {
 		health.State, health.Error = "down", err.Error()
 	}
 	return health
-}
-
-// broken is why nothing can be written any more, nil while all is well.
-func (s *Store) broken() error {
-	if fault := s.fault.Load(); fault != nil {
-		return *fault
-	}
-	return nil
-}
-
-// fail puts the store out of service: after a refused write nobody knows what
-// is on the disk, so nothing may be allowed on top of it before a restart.
-func (s *Store) fail(err error) error {
-	err = fmt.Errorf("out of service until restarted: %w", err)
-	if s.fault.CompareAndSwap(nil, &err) {
-		s.logger.Error("the embedded store is out of service", "error", err)
-		s.metrics.errors.WithLabelValues("write").Inc()
-	}
-	return s.broken()
 }
 
 // damage is what is known of unreadable logs. It names a few users at most.

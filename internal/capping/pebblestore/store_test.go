@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 func openDefault(t *testing.T, clock func() time.Time) capping.Store {
-	s, err := Open(Config{Path: t.TempDir(), Clock: clock})
+	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

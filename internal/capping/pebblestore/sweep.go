@@ -49,7 +49,7 @@ func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 		}
 		next, err := s.sweepStep(ctx, from)
 		if err != nil && ctx.Err() == nil {
-			s.logger.Error("the embedded store's sweep met an error", "error", err)
+			s.logger.Error("the embedded store's sweep met an error", "error", err.Error())
 		}
 		if from = next; next == nil {
 			from, pause = []byte{keyLog}, sweepPause
@@ -65,11 +65,11 @@ func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err er
 	if err != nil || retention == 0 {
 		return nil, err
 	}
-	dead, next, err := s.findDead(from, now, now-retention)
-	if err != nil {
-		return next, err
-	}
-	err = rescued(func() error {
+	err = s.rescued(func() error {
+		var dead dead
+		if dead, next, err = s.findDead(from, now, now-retention); err != nil {
+			return err
+		}
 		s.forget(dead.messages, now)
 		return s.removeLogs(ctx, dead.users, retention)
 	})

@@ -1,0 +1,106 @@
+package pebblestore
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// outage is why and how far a store is out of service.
+type outage struct {
+	fault   atomic.Pointer[error] // why nothing can be written any more
+	down    chan struct{}         // closed: there is a fault
+	wrecked chan struct{}         // closed: Pebble must not be called any more
+	ruined  atomic.Bool
+	flush   atomic.Pointer[string] // what the last attempt to empty a write buffer met
+	seldom  seldom
+}
+
+func newOutage() outage {
+	return outage{down: make(chan struct{}), wrecked: make(chan struct{})}
+}
+
+// broken is why nothing can be written any more, nil while all is well.
+func (s *Store) broken() error {
+	if fault := s.fault.Load(); fault != nil {
+		return *fault
+	}
+	return nil
+}
+
+// fail puts the store out of service: after a refused write nobody knows what
+// is on the disk, so nothing may be allowed on top of it before a restart.
+func (s *Store) fail(err error) error {
+	err = fmt.Errorf("out of service until restarted: %w", err)
+	if s.fault.CompareAndSwap(nil, &err) {
+		close(s.down)
+		s.metrics.errors.WithLabelValues("write").Inc()
+		if s.disk.serving.Load() { // else Open reports it
+			s.logger.Error("the embedded store is out of service", "error", err.Error())
+		}
+	}
+	return s.broken()
+}
+
+// wreck also keeps everybody away from Pebble, which may hold its mutexes for
+// ever.
+func (s *Store) wreck(err error) error {
+	err = s.fail(err)
+	if s.ruined.CompareAndSwap(false, true) {
+		close(s.wrecked)
+	}
+	return err
+}
+
+// rescued is work with a panic as its error. Whether the panic is Pebble's or
+// our own, what it has left undone is unknown: the store is out of service, its
+// stack is in the log, and the process serves on, as a call that ends it would
+// end it again when it is retried.
+func (s *Store) rescued(work func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.logger.Error("a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			if cause, ok := r.(error); ok {
+				err = s.wreck(cause)
+			} else {
+				err = s.wreck(fmt.Errorf("panic: %v", r))
+			}
+		}
+	}()
+	return work()
+}
+
+// background reports that work of Pebble's own failed, which it tries again.
+func (s *Store) background(err error) {
+	s.metrics.errors.WithLabelValues("background").Inc()
+	if repeats, ok := s.seldom.speak(time.Now()); ok && s.broken() == nil {
+		s.logger.Error("the embedded store's background work met an error, and is tried again",
+			"error", err.Error(), "unreported", repeats)
+	}
+}
+
+// flushed notes how the last attempt to empty a write buffer ended.
+func (s *Store) flushed(err error) {
+	if err == nil {
+		s.flush.Store(nil)
+		return
+	}
+	text := "writes are durable and gather in memory, as no file can be made of them: " + err.Error()
+	s.flush.Store(&text)
+}
+
+// seldom lets one in a minute through.
+type seldom struct {
+	last   atomic.Int64 // unix seconds
+	unsaid atomic.Int64
+}
+
+func (l *seldom) speak(now time.Time) (unsaid int64, ok bool) {
+	last := l.last.Load()
+	if now.Unix()-last < 60 || !l.last.CompareAndSwap(last, now.Unix()) {
+		l.unsaid.Add(1)
+		return 0, false
+	}
+	return l.unsaid.Swap(0), true
+}
