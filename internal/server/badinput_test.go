@@ -181,6 +181,7 @@ func TestFilterRefusesBitmaps(t *testing.T) {
 		"trailing bytes":      base64.StdEncoding.EncodeToString(append(bytes.Clone(raw), 0, 0, 0)),
 		"wrong cookie":        changed(0, 0xff, 0xff),
 		"too many containers": changed(2, 0xff, 0xff),
+		"spare run flag":      changed(4, raw[4]|8),
 		"array out of order":  base64.StdEncoding.EncodeToString(unsorted),
 		"text":                base64.StdEncoding.EncodeToString([]byte("[1, 2, 3]")),
 	}
