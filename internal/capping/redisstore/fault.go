@@ -33,8 +33,13 @@ const (
 	kindDeadline  kind = "deadline"   // time was up
 	kindCorrupt   kind = "corrupt"    // a log that is none
 	kindWrongType kind = "wrong_type" // a key of another type
-	kindFormat    kind = "format"     // the stored format is another
 )
+
+// kinds are all that metrics count.
+var kinds = []kind{
+	kindScript, kindMoved, kindAsk, kindTryAgain, kindDown, kindDial, kindLost, kindAcks, kindClock,
+	kindMemory, kindAuth, kindServer, kindRoute, kindDeadline, kindCorrupt, kindWrongType,
+}
 
 // remedy is what a run does about a fault.
 type remedy struct {

@@ -30,7 +30,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	}, []string{"store", "op"}))
-	return m, errors.Join(faults[:]...)
+	if err := errors.Join(faults[:]...); err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		m.errors.WithLabelValues("redis", string(k)) // so that alerts see the first error as a step from 0
+	}
+	return m, nil
 }
 
 // register registers c, or finds the one that another store registered.
