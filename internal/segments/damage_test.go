@@ -225,3 +225,34 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 		}
 	})
 }
+
+// A bitmap that is stored under the right name, with the right size, and is
+// damaged: who publishes the same users again gets a generation that is whole.
+func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		ctx := t.Context()
+		clock := stepping()
+		m := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		damage := func() {
+			raw, err := store.Read(ctx, m.Segments[1].Key, 1<<20)
+			require.NoError(t, err)
+			raw[len(raw)-1] ^= 1
+			require.NoError(t, store.Delete(ctx, m.Segments[1].Key))
+			_, err = store.Put(ctx, m.Segments[1].Key, raw)
+			require.NoError(t, err)
+			_, err = ReadGeneration(ctx, store, m.Generation)
+			require.ErrorContains(t, err, "checksum mismatch")
+		}
+		damage()
+		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		_, err := ReadLiveGeneration(ctx, store)
+		require.NoError(t, err, "damaged while it was live")
+
+		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(5, 6))
+		damage()
+		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		_, err = ReadLiveGeneration(ctx, store)
+		require.NoError(t, err, "damaged while it was history")
+	})
+}

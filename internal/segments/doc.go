@@ -26,7 +26,8 @@
 // publishers that began from the same live generation one wins, the other gets
 // ErrLostRace and has changed nothing. current.json is replaced by a conditional
 // PUT (If-Match, If-None-Match), in a directory under a file lock. What is live
-// already is not published again, and bitmaps that exist are not stored again.
+// already is not published again, and bitmaps that exist are not stored again; one
+// that is not the live generation's, which has been read, is compared first.
 // The same ids give the same bytes: Set.Bitmap picks the smallest container for
 // every 65,536 ids, and the bytes are those of RunOptimize in the roaring
 // libraries.

@@ -107,7 +107,7 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	}
 	done := &Published{Manifest: m}
 	g := &Generation{Manifest: m, Bitmaps: c.Bitmaps}
-	if err := p.put(ctx, g, done); err != nil {
+	if err := p.put(ctx, g, base, done); err != nil {
 		return nil, err
 	}
 	return done, p.goLive(ctx, g, base, done)
@@ -117,16 +117,48 @@ func sameSegments(a, b []Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
 }
 
-// put stores what the store does not have of a generation: bitmaps in parallel, then the manifest.
-func (p *Publisher) put(ctx context.Context, g *Generation, done *Published) error {
-	if err := p.putBitmaps(ctx, g, done); err != nil {
+// put stores what the store does not have of a generation: bitmaps in parallel,
+// then the manifest. A bitmap that is there already is believed when it belongs
+// to the live generation, which has been read; any other is compared.
+func (p *Publisher) put(ctx context.Context, g *Generation, base *LiveState, done *Published) error {
+	whole := map[string]bool{}
+	if base.Generation != nil {
+		for _, s := range base.Generation.Manifest.Segments {
+			whole[s.Key] = true
+		}
+	}
+	store := func(ctx context.Context, s *Segment, b *Bitmap) (bool, error) {
+		written, err := p.Store.Put(ctx, s.Key, b.Bytes())
+		if err != nil || written || whole[s.Key] {
+			return written, err
+		}
+		return p.putAgain(ctx, s, b)
+	}
+	if err := p.putBitmaps(ctx, g, done, store); err != nil {
 		return err
 	}
 	_, err := p.Store.Put(ctx, manifestKey(g.Manifest.Generation), g.Manifest.encode())
 	return err
 }
 
-func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Published) error {
+// putAgain stores a bitmap in the place of one that has its size and not its bytes.
+func (p *Publisher) putAgain(ctx context.Context, s *Segment, b *Bitmap) (written bool, err error) {
+	stored, err := p.Store.Read(ctx, s.Key, s.SizeBytes)
+	switch {
+	case err == nil && bytes.Equal(stored, b.Bytes()):
+		return false, nil
+	case err == nil:
+		err = p.Store.Delete(ctx, s.Key) // nobody can use it as it is
+	case errors.Is(err, ErrNotFound):
+		err = nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return p.Store.Put(ctx, s.Key, b.Bytes())
+}
+
+func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Published, store func(context.Context, *Segment, *Bitmap) (bool, error)) error {
 	var mu sync.Mutex
 	faults := make([]error, len(g.Bitmaps))
 	first := map[string]bool{}
@@ -141,7 +173,7 @@ func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Publish
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			written, err := p.Store.Put(ctx, s.Key, b.Bytes())
+			written, err := store(ctx, s, b)
 			faults[i] = err
 			if p.Uploaded != nil && err == nil {
 				p.Uploaded(s.Key, s.SizeBytes)
@@ -186,7 +218,9 @@ func (p *Publisher) mend(ctx context.Context, g *Generation, done *Published) er
 	}
 	quiet := *p
 	quiet.Uploaded = nil
-	return quiet.putBitmaps(ctx, g, done)
+	return quiet.putBitmaps(ctx, g, done, func(ctx context.Context, s *Segment, b *Bitmap) (bool, error) {
+		return p.Store.Put(ctx, s.Key, b.Bytes())
+	})
 }
 
 // Rollback makes an earlier generation live again if base still is; earlier is
