@@ -81,7 +81,7 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	require.Equal(t, "ok", h.State)
 	require.Len(t, h.Warnings, 3)
 	require.Contains(t, h.Warnings[0], "replica_acks is 0")
-	require.Contains(t, h.Warnings[1], "hash-max-listpack-entries is 64: with less than 253")
+	require.Contains(t, h.Warnings[1], "hash-max-listpack-entries is 64: with less than 191")
 	require.Contains(t, h.Warnings[2], "hash-max-listpack-value is 64: with less than 256")
 	for _, w := range h.Warnings {
 		require.Contains(t, log.String(), w)

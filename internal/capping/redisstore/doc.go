@@ -4,12 +4,12 @@
 //
 // # Layout
 //
-// A bucket is 252 neighbouring user ids; it is one hash, whose fields are the
+// A bucket is 190 neighbouring user ids; it is one hash, whose fields are the
 // ids' places in the bucket, in decimal, and whose values are logs (see
 // capping.Log). A partition is every 128th bucket; its keys share a hash tag,
 // and so a slot:
 //
-//	fc:{5n3}:2s0   partition 0, bucket 3600 (base 36): users 907,200 to 907,451
+//	fc:{5n3}:2rk   partition 0, bucket 3584 (base 36): users 680,960 to 681,149
 //	fc:{5n3}:m:…   the message id of a token that falls on the partition
 //	fc:{format}    the format record
 //
@@ -28,7 +28,7 @@
 //
 // # A filter call
 //
-// A run (run.go) orders the users by partition, cuts calls of up to 256 users,
+// A run (run.go) orders the users by partition, cuts calls of up to 512 users,
 // and keeps up to 64 of them in flight on every node; it runs on the caller's
 // goroutine and alone touches the batch. A node (node.go) takes calls of all
 // runs from one queue and sends them as pipelines: EVALSHA for each call, WAIT
@@ -82,9 +82,9 @@
 //	                               252, 256 partitions   2.13     6.69        86        66
 //
 // Redis keeps the numbers 0 to 127 in two bytes instead of three and compares
-// them without a call; and logs of equal length in 252 fields just fit a size
-// of the allocator's, where 256 would take up to a quarter more. From there, on
-// buckets of 252 and 128 partitions:
+// them without a call. The sizes are such that logs of equal length just fit a
+// size of the allocator's, where a few users more would take up to a quarter
+// more. From there, on buckets of 252 and 128 partitions:
 //
 //	                                                    blast
 //	as above                                             2.18
@@ -95,6 +95,21 @@
 //	reads and judges, writes nothing                     1.98    the interpreter is the cost, not Redis
 //	compares the upper three bytes of times first        2.14
 //	and settles two rules without a function call        1.82
+//
+// And at last, on a quieter machine, with the population in no cache:
+//
+//	                                                    blast   random   one in 27   every id
+//	calls of up to 256 users, buckets of  94             2.37     4.94       113        67
+//	                                     126             2.14     5.06       102        66
+//	                                     158             2.09     4.99        95        66
+//	                                     190             1.90     4.93        91        65
+//	                                     252             1.80     5.37        85        66
+//	calls of up to 512 users, and no look at the group
+//	where there is only one, buckets of  190             1.73     4.59        92        65    in use
+//	                                     252             1.61     5.18        85        66
+//
+// Half of what a random user costs is Redis looking for fields in a full
+// bucket, twice; half of what a user of a blast costs is the interpreter.
 //
 // One user a call, 64 callers, calls a second: four pipelines a node at once
 // 42,000, two 60,000, one 64,000; two are kept, so that one slow answer does

@@ -106,7 +106,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	client := admin(t, s.top.route(s.layout.record()).addr)
 	text, err := client.Get(t.Context(), s.record.key).Result()
 	require.NoError(t, err)
-	require.Equal(t, "capper log 1 bucket 252 partitions 128 epoch 2024-01-01", text)
+	require.Equal(t, "capper log 1 bucket 190 partitions 128 epoch 2024-01-01", text)
 	ttl, err := client.PTTL(t.Context(), s.record.key).Result()
 	require.NoError(t, err)
 	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
@@ -117,7 +117,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	require.NoError(t, again.Close())
 	require.NoError(t, client.Set(t.Context(), s.record.key, "capper log 2 bucket 64", time.Hour).Err())
 	_, err = Open(t.Context(), other)
-	require.ErrorContains(t, err, `the stored format is "capper log 2 bucket 64", this version reads and writes "capper log 1 bucket 252`)
+	require.ErrorContains(t, err, `the stored format is "capper log 2 bucket 64", this version reads and writes "capper log 1 bucket 190`)
 	_, err = open(t.Context(), other, layout{bucketSize: 64, partitions: 256})
 	require.ErrorContains(t, err, "the stored format is")
 }

@@ -232,15 +232,17 @@ p = 1
 -- What the loop needs of the latest user's group: most users are settled by
 -- comparing with its first two rules, without a call.
 local code, group, none, low, span1, from1, span2, from2, more
+-- With one group of rules there is nothing to look up.
+local alone = last_group == 0 and {0}
 for k = 1, #KEYS do
   local key, count = KEYS[k], byte(users, p)
   local fields = {byte(users, p + 1, p + count)}
-  local codes = {byte(users, p + 1 + count, p + 2 * count)}
+  local codes = alone or {byte(users, p + 1 + count, p + 2 * count)}
   for i = 1, count do fields[i] = names[fields[i]] end
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
   local m, last, wrong = 2, now, logs.err and 'T'
   for i = 1, count do
-    if codes[i] ~= code then
+    if not alone and codes[i] ~= code or not code then
       code = codes[i]
       group = parsed[code]
       none, low, more = group[1], group[2], group[3] > 2 or group[4]

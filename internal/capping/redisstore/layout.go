@@ -10,10 +10,10 @@ type layout struct {
 	partitions int    // a power of two
 }
 
-// standardLayout is the one in use. 252 logs of equal length, with what else a
-// bucket's listpack holds, are just below a size of the allocator's; 256 would
-// be just above and take up to a quarter more.
-var standardLayout = layout{bucketSize: 252, partitions: 128}
+// standardLayout is the one in use. 190 logs of equal length, with what else a
+// bucket's listpack holds, are just below a size of the allocator's; 192 would
+// be just above and take up to a sixth more.
+var standardLayout = layout{bucketSize: 190, partitions: 128}
 
 const slots = 16384
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	callUsers   = 256 // users of one call, at most
+	callUsers   = 512 // users of one call, at most
 	window      = 64  // calls of one run in flight on one node
 	heldCalls   = 256 // calls of one run for one node that are in flight or wait for another attempt
 	firstPause  = 10 * time.Millisecond

@@ -15,7 +15,7 @@ import (
 
 func TestCommandOfAFilterCall(t *testing.T) {
 	t.Parallel()
-	b := batchOf("m", []capping.UserID{300, 2, 301, 252 * 128}, rolling(2, 24*time.Hour))
+	b := batchOf("m", []capping.UserID{300, 2, 301, 190 * 128}, rolling(2, 24*time.Hour))
 	b.Rules = append(b.Rules, []capping.Rule{{Max: 1, Start: 5, Until: 9, Channels: capping.ChannelSetOf(2, 255)}})
 	b.Groups = []uint8{0, 1, 1, 0}
 	b.Channel = 7

@@ -52,12 +52,12 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	users := []capping.UserID{0, 1, 2, 252, 253, 128 * 252, 128*252 + 1} // buckets 0, 1 and 128; 0 and 128 share a partition
+	users := []capping.UserID{0, 1, 2, 190, 191, 128 * 190, 128*190 + 1} // buckets 0, 1 and 128; 0 and 128 share a partition
 	_, key, _ := s.key(1)
 	client := owner(t, s, 1)
 	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
-	_, corrupt, field := s.key(253)
-	require.NoError(t, owner(t, s, 253).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
+	_, corrupt, field := s.key(191)
+	require.NoError(t, owner(t, s, 191).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
 
 	verdicts := make([]capping.Verdict, len(users))
 	err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
@@ -67,7 +67,7 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	for i, want := range []capping.Outcome{U, U, U, A, U, A, A} {
 		require.Equal(t, want, verdicts[i].Outcome, "user %d", users[i])
 	}
-	_, err = s.Log(t.Context(), 253)
+	_, err = s.Log(t.Context(), 191)
 	require.ErrorContains(t, err, "corrupt")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(t.Context(), capping.TokenOf("a"), users, released))
@@ -75,7 +75,7 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 
 	require.ErrorContains(t, s.Erase(t.Context(), 1), "wrong_type")
 	require.NoError(t, client.Del(t.Context(), key).Err())
-	require.NoError(t, s.Erase(t.Context(), 253))
+	require.NoError(t, s.Erase(t.Context(), 191))
 	require.Equal(t, len(users), count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), A))
 }
 
