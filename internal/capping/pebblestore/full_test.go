@@ -1,0 +1,332 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// smallDisk takes so many bytes more and is full then: of a write it takes
+// what fits. Nothing is given back by removing files.
+type smallDisk struct {
+	vfs.FS
+	left atomic.Int64
+}
+
+func newSmallDisk(fs vfs.FS, size int64) *smallDisk {
+	d := &smallDisk{FS: fs}
+	d.left.Store(size)
+	return d
+}
+
+func (d *smallDisk) file(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return smallFile{f, d}, nil
+}
+
+func (d *smallDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.left.Load() <= 0 {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
+	}
+	return d.file(d.FS.Create(name, category))
+}
+
+func (d *smallDisk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.file(d.FS.ReuseForWrite(from, to, category))
+}
+
+type smallFile struct {
+	vfs.File
+	disk *smallDisk
+}
+
+func (f smallFile) Write(p []byte) (int, error) {
+	if left := f.disk.left.Add(-int64(len(p))); left < 0 {
+		n, _ := f.File.Write(p[:max(0, int64(len(p))+left)])
+		return n, syscall.ENOSPC
+	}
+	return f.File.Write(p)
+}
+
+// syncs fail, too, as with space that is taken late
+func (f smallFile) SyncData() error {
+	if f.disk.left.Load() < 0 {
+		return syscall.ENOSPC
+	}
+	return f.File.SyncData()
+}
+
+// TestFullDisk lets the disk become full after every so many bytes, under
+// calls that run together. The store is out of service then, still reads, can
+// be closed, and everything that it answered is there when there is space.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for size := int64(1000); size < 2<<20; size += size/2 + 9_997 {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			fill(t, size)
+		})
+	}
+}
+
+func fill(t *testing.T, size int64) {
+	disk := vfs.NewCrashableMem()
+	small := newSmallDisk(disk, 1<<40)
+	s := reopen(t, Config{Path: "db", fs: small})
+	small.left.Store(size)
+	var mu sync.Mutex
+	answered := make(map[uint64][]capping.UserID) // by message
+	var all sync.WaitGroup
+	for worker := range uint64(3) {
+		all.Go(func() {
+			for n := worker; s.broken() == nil; n += 3 {
+				allowed := send(t, s, n)
+				mu.Lock()
+				answered[n] = allowed
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	requireDown(t, s, "no space left on device")
+	for _, users := range answered {
+		if len(users) > 0 {
+			log, err := s.Log(context.Background(), users[0])
+			require.NoError(t, err, "what can be read still is")
+			require.Equal(t, 1, log.Len())
+		}
+	}
+	began := time.Now()
+	require.NoError(t, s.Close())
+	require.Less(t, time.Since(began), 10*time.Second)
+	if size%2 == 0 {
+		disk = disk.CrashClone(vfs.CrashCloneCfg{})
+	}
+	s = reopen(t, Config{Path: "db", fs: disk})
+	for n, users := range answered {
+		verdicts, err := filterAll(s, crashMessage(n), users...)
+		require.NoError(t, err)
+		for i, v := range verdicts {
+			if v.Outcome != capping.Replayed {
+				t.Fatalf("message %d was answered allowed to user %d and is not there", n, users[i])
+			}
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+// send sends to 20 to 5,000 new users and returns those allowed: all of them,
+// or, with an error, none.
+func send(t *testing.T, s *Store, n uint64) []capping.UserID {
+	users := make([]capping.UserID, 20+n*397%5_000)
+	for i := range users {
+		users[i] = capping.UserID(n<<16) + capping.UserID(i)
+	}
+	verdicts, err := filterAll(s, crashMessage(n), users...)
+	want := capping.Allowed
+	if err != nil {
+		want = capping.Unavailable
+	}
+	for i, v := range verdicts {
+		if v.Outcome != want {
+			t.Errorf("user %d: %v with error %v", users[i], v.Outcome, err)
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return users
+}
+
+func requireDown(t *testing.T, s *Store, why string) {
+	t.Helper()
+	health := s.Health(context.Background())
+	require.Equal(t, "down", health.State)
+	require.Contains(t, health.Error, "out of service until restarted")
+	require.Contains(t, health.Error, why)
+	verdicts, err := filterAll(s, "late", 1)
+	require.ErrorContains(t, err, why)
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	require.ErrorContains(t, s.Erase(context.Background(), 1), why)
+}
+
+// TestNoSpaceForTables has space for the log alone: the store goes on, says
+// that it is degraded, and is well when there is space again.
+func TestNoSpaceForTables(t *testing.T) {
+	t.Parallel()
+	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
+	var said syncBuffer
+	s, err := Open(context.Background(), Config{Path: "db", fs: full, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	require.NoError(t, err)
+	full.full.Store(true)
+	_, err = filterAll(s, "m", 1, 2, 3)
+	require.NoError(t, err)
+	_, err = s.db.AsyncFlush()
+	require.NoError(t, err)
+	waitFor(t, func() bool { return s.Health(context.Background()).State == "degraded" })
+	require.Contains(t, s.Health(context.Background()).Error, "no space left on device")
+	_, err = filterAll(s, "n", 1, 2, 3)
+	require.NoError(t, err)
+	waitFor(t, func() bool { return s.seldom.unsaid.Load() >= 2 })
+	full.full.Store(false)
+	waitFor(t, func() bool { return s.Health(context.Background()).State == "ok" })
+	require.NoError(t, s.Close())
+	require.Equal(t, 1, strings.Count(said.String(), "background work met an error"))
+	require.NotContains(t, said.String(), ".go:", "no stack")
+}
+
+type tablesRefused struct {
+	vfs.FS
+	full *atomic.Bool
+}
+
+func (d tablesRefused) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.full.Load() && isTable(name) {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
+	}
+	return d.FS.Create(name, category)
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// TestPanic panics in a call, as Pebble and our own code never should: the
+// call's users are unavailable, the stack is in the log, nobody calls Pebble
+// any more, and the directory is free after Close.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var said syncBuffer
+	dir := t.TempDir()
+	s, err := Open(context.Background(), Config{Path: dir, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	require.NoError(t, err)
+	_, err = filterAll(s, "m", 1)
+	require.NoError(t, err)
+	err = s.writing(context.Background(), func() error {
+		c := new(call)
+		c.begin([]capping.UserID{1, 2}, func(capping.Instant, int, capping.Log, []byte) (capping.Log, bool) {
+			panic("boom")
+		})
+		return s.run(context.Background(), c)
+	})
+	require.ErrorContains(t, err, "boom")
+	requireDown(t, s, "boom")
+	_, err = s.Log(context.Background(), 1)
+	require.ErrorContains(t, err, "boom")
+	require.Contains(t, said.String(), "full_test.go")
+	require.NoError(t, s.Close())
+	require.NoError(t, s.db.Close()) // of Pebble, which is well here, for its goroutines
+	s = reopen(t, Config{Path: dir})
+	verdicts, err := filterAll(s, "m", 1, 2)
+	require.NoError(t, err)
+	require.Equal(t, []capping.Verdict{{Outcome: capping.Replayed}, {Outcome: capping.Allowed}}, verdicts)
+	require.NoError(t, s.Close())
+}
+
+// fullDir tells the test binary to be a process that opens a store on a disk
+// that becomes full meanwhile.
+const fullDir = "CAPPER_TEST_FULL_DIR"
+
+func openFull(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := Open(ctx, Config{Path: dir, fs: newSmallDisk(vfs.Default, probeSize+100_000)})
+	return err
+}
+
+// TestOpenOnFullDisk opens a store whose log is to be made a table of, which
+// Pebble would try without end.
+func TestOpenOnFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	full := tablesRefused{FS: vfs.Default, full: new(atomic.Bool)}
+	full.full.Store(true)
+	s := reopen(t, Config{Path: dir, fs: full})
+	users := []capping.UserID{1, 2, 3}
+	_, err := filterAll(s, "m", users...)
+	require.NoError(t, err)
+	for i := range 60 { // the log grows, and is not made a table of
+		require.NoError(t, s.db.Set([]byte{keyMessage, byte(i)}, make([]byte, 1<<20), pebble.NoSync))
+	}
+	require.NoError(t, s.Close())
+
+	// Full before it begins.
+	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, probeSize/2)})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "at least 4 MiB must be free")
+
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), fullDir+"="+dir)
+	output, err := child.CombinedOutput()
+	require.Error(t, err)
+	require.NoError(t, ctx.Err())
+	require.Contains(t, string(output), "no space left on device")
+	require.Less(t, len(output), 4000)
+
+	s = reopen(t, Config{Path: dir})
+	verdicts, err := filterAll(s, "m", users...)
+	require.NoError(t, err)
+	for _, v := range verdicts {
+		require.Equal(t, capping.Replayed, v.Outcome)
+	}
+	require.NoError(t, s.Close())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, file := range left {
+		require.NotEqual(t, "space.probe", file.Name())
+	}
+}
+
+// TestOpenGivesUp ends with its context while the disk does not answer.
+func TestOpenGivesUp(t *testing.T) {
+	t.Parallel()
+	stalled := stalledDisk{FS: vfs.NewMem(), release: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := Open(ctx, Config{Path: "db", Logger: quiet, fs: stalled})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	close(stalled.release)
+}
+
+type stalledDisk struct {
+	vfs.FS
+	release chan struct{}
+}
+
+func (d stalledDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	<-d.release
+	return d.FS.Create(name, category)
+}
