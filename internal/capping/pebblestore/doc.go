@@ -12,7 +12,7 @@
 //     What a crash takes away was never answered.
 //   - When the disk refuses a write, the call's users are unavailable and the
 //     store is out of service until it is opened again: nobody knows which
-//     writes the disk holds.
+//     writes the disk holds. The process lives on and logs can still be read.
 //   - A log that cannot be read makes its user unavailable, nobody else.
 //     Erasing the user makes the log new.
 //   - A second process on the directory gets an error and changes nothing.
@@ -37,11 +37,40 @@
 // A call copies its users, sorted by stripe, and does them in chunks of some
 // stripes, as many at once as there are processors and each in the order of
 // the database. A log comes from the stripe's cache, which is written through,
-// or else by a seek with the whole key as prefix. Bloom filters spare the upper levels; the bottom level has none, as those of 270
-// million users would need a third of a gigabyte of block cache to help.
+// or else by a seek with the whole key as prefix. Bloom filters spare the upper
+// levels; the bottom level has none, as those of 270 million users would need a
+// third of a gigabyte of block cache to help.
 // Changed logs of a chunk are committed together, without a sync, before its
 // locks are given back; one sync of an empty record at the end makes all of
 // them durable, as the write-ahead log is in order.
+//
+// # When the disk is full or broken
+//
+// Pebble panics when its write-ahead log or manifest cannot be written, in part
+// with a mutex in a state that ends the process whoever recovers. So it never
+// sees such an error: between it and the file system is a layer (disk) that, on
+// the first refused write, puts the store out of service and freezes the files.
+// From then on nothing in the directory changes, as after a power cut, while
+// Pebble is told that all went well; no call believes it, as each asks after its
+// sync whether the store is still in service. What was answered was synced
+// before and is there when the store is opened with space. What was committed
+// and not answered can be seen in the logs until then.
+//
+// A table that cannot be written is no outage: its content is in the
+// write-ahead log and in memory. Pebble tries again once a second, one line a
+// minute says so, the store is "degraded", and well when there is space again.
+//
+// Any other panic in a call, Pebble's or our own, also puts the store out of
+// service, with its stack in the log: what it left half done, a mutex included,
+// is unknown. So nobody calls Pebble any more, for reading neither, and Close
+// only freezes the files and gives back the directory. A "fatal" error of
+// Pebble's is the same; its goroutine is stopped for good, not unwound. Only a
+// panic in one of Pebble's own goroutines ends the process.
+//
+// Open first writes 4 MiB and removes them, so that a full disk is told as
+// such. It ends with the first write that is refused while the database is
+// being opened, which Pebble itself would try again without end, and with its
+// context. Close is bounded, too.
 //
 // # Time
 //
