@@ -330,3 +330,28 @@ func (d stalledDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	<-d.release
 	return d.FS.Create(name, category)
 }
+
+// TestFatal lets Pebble declare something fatal in a call: the callers are
+// told, also those that read, and Close does not wait for what never ends.
+func TestFatal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, Config{Path: dir})
+	_, err := filterAll(s, "m", 1)
+	require.NoError(t, err)
+	err = s.writing(context.Background(), func() error {
+		databaseLogger{s}.Fatalf("no %s left", "luck")
+		return nil
+	})
+	require.ErrorContains(t, err, "no luck left")
+	requireDown(t, s, "no luck left")
+	_, err = s.Log(context.Background(), 1)
+	require.ErrorContains(t, err, "no luck left")
+	require.NoError(t, s.Close())
+	require.NoError(t, s.db.Close()) // of Pebble, which is well here, for its goroutines
+	s = reopen(t, Config{Path: dir})
+	verdicts, err := filterAll(s, "m", 1)
+	require.NoError(t, err)
+	require.Equal(t, capping.Replayed, verdicts[0].Outcome)
+	require.NoError(t, s.Close())
+}
