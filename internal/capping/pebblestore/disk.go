@@ -23,12 +23,14 @@ import (
 // gets the error, after a pause, as it makes none.
 type disk struct {
 	vfs.FS
-	refused func(error)   // is told, before Pebble is, what the file system refused
-	serving atomic.Bool   // not while the database is being opened: it then ends by itself
-	quit    chan struct{} // closed: pauses end
-	gate    sync.RWMutex  // held for reading by whoever changes something
-	frozen  bool
-	void    vfs.FS // has the files that are created on a frozen disk
+	refused func(error) // is told, before Pebble is, what the file system refused
+	serving atomic.Bool // not while the database is being opened: it then ends by itself
+	// hopeless: a table could not be written while the database was being opened.
+	hopeless atomic.Bool
+	quit     chan struct{} // closed: pauses end
+	gate     sync.RWMutex  // held for reading by whoever changes something
+	frozen   bool
+	void     vfs.FS // has the files that are created on a frozen disk
 }
 
 func newDisk(fs vfs.FS, refused func(error)) *disk {
@@ -71,6 +73,9 @@ func (d *disk) write(name string, op func() error) error {
 		return errFrozen
 	case frozen:
 		return nil
+	case !serving && isTable(name):
+		d.hopeless.Store(true)
+		return err // Pebble removes what it has, and reports it
 	case !serving:
 		d.refused(err)
 		return err
@@ -98,6 +103,10 @@ func (d *disk) pause() {
 
 // create is a file that is opened for writing.
 func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	if isTable(name) && d.hopeless.Load() && !d.serving.Load() {
+		d.pause() // it is Pebble's next attempt, and nobody waits for it
+		return nil, errFrozen
+	}
 	var file vfs.File
 	err := d.write(name, func() error {
 		opened, err := open()

@@ -70,7 +70,9 @@
 // Open first writes 4 MiB and removes them, so that a full disk is told as
 // such. It ends with the first write that is refused while the database is
 // being opened, which Pebble itself would try again without end, and with its
-// context. Close is bounded, too.
+// context. What the attempt wrote of a table is removed, so that a service that
+// is restarted again and again does not use up the space that is being made for
+// it. Close is bounded, too.
 //
 // # Time
 //

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -295,6 +296,9 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.NoError(t, ctx.Err())
 	require.Contains(t, string(output), "no space left on device")
 	require.Less(t, len(output), 4000)
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.Empty(t, tables, "an attempt leaves nothing that takes the next one's space")
 
 	s = reopen(t, Config{Path: dir})
 	verdicts, err := filterAll(s, "m", users...)

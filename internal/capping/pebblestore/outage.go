@@ -74,6 +74,10 @@ func (s *Store) rescued(work func() error) (err error) {
 // background reports that work of Pebble's own failed, which it tries again.
 func (s *Store) background(err error) {
 	s.metrics.errors.WithLabelValues("background").Inc()
+	if s.disk.hopeless.Load() && !s.disk.serving.Load() {
+		_ = s.fail(err) // Open ends with it; without an end, Pebble would try again
+		return
+	}
 	if repeats, ok := s.seldom.speak(time.Now()); ok && s.broken() == nil {
 		s.logger.Error("the embedded store's background work met an error, and is tried again",
 			"error", err.Error(), "unreported", repeats)
