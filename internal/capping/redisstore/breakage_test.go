@@ -118,7 +118,7 @@ func (f *field) healed() bool {
 		return false
 	}
 	for _, s := range f.stores {
-		if s.Health(ctx).State != "ok" {
+		if state, _ := s.top.state(); state != "ok" { // Health also remembers what was
 			return false
 		}
 	}
