@@ -34,19 +34,24 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			f := *f
 			f.TB = t
-			f.heal()
-			s := newStorm(capping.UserID(i+1)*100_000_000, client)
-			s.begin(uint64(i))
-			linger(300 * time.Millisecond)
-			b.inflict(&f, f.shards()[0])
-			f.heal()
-			linger(300 * time.Millisecond)
-			s.end()
-			s.settle(t)
-			found := s.judge(f.sortedSets(s))
-			t.Logf("%v: %+v", s.tally, found)
-			require.NotZero(t, found.doubled)
-			require.NotZero(t, found.total())
+			// Whether a call is under way when a node stalls is luck: a few storms have it.
+			for attempt := range 6 {
+				f.heal()
+				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+capping.UserID(attempt)*500_000_000, client)
+				s.begin(uint64(i + attempt))
+				linger(300 * time.Millisecond)
+				b.inflict(&f, f.shards()[0])
+				f.heal()
+				linger(300 * time.Millisecond)
+				s.end()
+				s.settle(t)
+				found := s.judge(f.sortedSets(s))
+				t.Logf("%v: %+v", s.tally, found)
+				if found.doubled > 0 {
+					return
+				}
+			}
+			t.Fatal("no storm doubled a send")
 		})
 	}
 }
