@@ -132,7 +132,7 @@ finish() {
   for port in "${ports[@]}"; do list="$list,127.0.0.1:$port"; done
   echo "CAPPER_TEST_REDIS=${list#,}" >"$dir/env"
   if [ -n "$owner" ]; then
-    (trap '' HUP INT; while kill -0 "$owner" 2>/dev/null && [ -e "$dir/env" ]; do sleep 1; done
+    (trap '' HUP INT TERM; while kill -0 "$owner" 2>/dev/null && [ -e "$dir/env" ]; do sleep 1; done
      [ -e "$dir/env" ] && exec bash "$self" down "$dir") >/dev/null 2>&1 </dev/null &
   fi
   cat "$dir/env"
