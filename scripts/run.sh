@@ -7,8 +7,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 LISTEN=${LISTEN:-127.0.0.1:8080}
 dir=build/run
 url=http://$LISTEN
+fail() { echo "run.sh: error: $*" >&2; exit 1; }
+
+# Nothing is deleted from under a service that is up.
+[[ $LISTEN =~ ^(\[[0-9a-fA-F:]+\]|[^:]+):[0-9]+$ ]] || fail "LISTEN must be host:port, got $LISTEN"
+running=$(cat "$dir/pid" 2>/dev/null || true)
+[ -z "$running" ] || ! kill -0 "$running" 2>/dev/null || fail "$dir is in use by another run, process $running"
+! (host=${LISTEN%:*} && exec 3<>"/dev/tcp/${host//[][]/}/${LISTEN##*:}") 2>/dev/null || fail "LISTEN: something listens on $LISTEN already"
 rm -rf "$dir"
 mkdir -p "$dir"
+echo $$ >"$dir/pid"
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -22,7 +22,7 @@ type filterCommand struct {
 	Preview   bool          `help:"Decide only, count nothing."`
 	Batch     int           `default:"100000" help:"Users of one call."`
 	Parallel  int           `default:"4" help:"Calls at one time."`
-	Timeout   time.Duration `default:"15m" help:"Go on asking for unavailable users so long."`
+	Timeout   time.Duration `default:"15m" help:"Go on asking for unavailable users so long; what is under way then is still waited for."`
 }
 
 // errUndecided says that a blast left users unavailable.

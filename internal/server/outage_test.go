@@ -75,5 +75,6 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	require.Equal(t, []uint32{7}, released.Unavailable)
 	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable }, 10*time.Second, 50*time.Millisecond)
 	require.Contains(t, string(s.get("/v1/status").body), `"state":"down"`)
+	require.Contains(t, string(s.get("/v1/status").body), `"ready":false`)
 	require.Equal(t, http.StatusOK, s.get("/healthz").status)
 }

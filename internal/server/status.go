@@ -52,13 +52,14 @@ type statusAnswer struct {
 func (s *Server) status(c *call) error {
 	now := s.clock().UTC()
 	answer := statusAnswer{
-		Ready: s.ready.Load(), Time: now.Truncate(time.Millisecond),
+		Time:          now.Truncate(time.Millisecond),
 		Generation:    s.capper.Segments().Generation(),
 		ConfigVersion: s.capper.Policy().Version,
 		Store:         s.health(c.r),
 		Segments:      s.segments(), Config: s.configStatus(),
 		InFlightUsers: s.users.now.Load(),
 	}
+	answer.Ready = s.ready.Load() && answer.Store.State != "down"
 	if created := answer.Segments.CreatedAt; !created.IsZero() {
 		age := now.Sub(created).Seconds()
 		answer.GenerationAge = &age

@@ -294,3 +294,16 @@ func TestRestart(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// Starts at which nothing has been written since the last are no trouble. Close
+// waits for what Pebble has under way.
+func TestRestartWithNothingWritten(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	for range 6 {
+		s := reopen(t, config)
+		require.NoError(t, s.Close())
+		health := s.Health(context.Background())
+		require.Equal(t, "ok", health.State, health.Error)
+	}
+}

@@ -84,9 +84,13 @@ func (s *Store) background(err error) {
 	}
 }
 
+// emptyBuffer is Pebble's error when a write buffer that held nothing came to be
+// emptied, as after a start at which nothing had been written since the last.
+const emptyBuffer = "pebble: empty table"
+
 // flushed notes how the last attempt to empty a write buffer ended.
 func (s *Store) flushed(err error) {
-	if err == nil {
+	if err == nil || err.Error() == emptyBuffer {
 		s.flush.Store(nil)
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/baseline"
-	"capper/internal/testcluster"
 )
 
 // TestComparedWithTheUsualDesign measures both designs in one run and prints a
@@ -161,22 +159,51 @@ func (b *bench) pass(d decider, message string, users []capping.UserID, size int
 	return len(users)
 }
 
+// past is what users were sent before the measurement.
+type past int
+
+const (
+	shared past = iota // five blasts to all of them: neighbours have the same log
+	own                // five sends at a time of each user's own: no two neighbours have the same log
+)
+
 // fill gives every user five sends, the usual design's directly.
-func (b *bench) fill(d decider, users []capping.UserID) {
-	client, usual := d.(usual)
+func (b *bench) fill(d decider, users []capping.UserID, p past) {
+	if client, ok := d.(usual); ok {
+		b.clock.advance(5 * apart)
+		b.fillUsual(client, users, p)
+		return
+	}
+	order := slices.Clone(users)
 	for range 5 {
-		b.clock.advance(apart)
-		if !usual {
+		if p == shared {
+			b.clock.advance(apart)
 			b.pass(d, b.message(), users, 65_536, capping.Allowed)
+			continue
+		}
+		// Within an hour, in calls of few users from all over.
+		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		const calls = 60
+		b.clock.advance(apart - calls*time.Minute)
+		for part := range slices.Chunk(order, max(1, (len(order)+calls-1)/calls)) {
+			b.clock.advance(time.Minute)
+			b.pass(d, b.message(), part, len(part), capping.Allowed)
 		}
 	}
-	for start := 0; usual && start < len(users); start += 10_000 {
+}
+
+func (b *bench) fillUsual(client usual, users []capping.UserID, p past) {
+	for part := range slices.Chunk(users, 10_000) {
 		pipe := client.redis.Pipeline()
-		for _, user := range users[start:min(start+10_000, len(users))] {
+		for _, user := range part {
 			var sends []redis.Z
 			for i := range 5 {
-				at := b.clock.instant() - capping.Instant(i)*capping.Instant(apart.Milliseconds())
-				sends = append(sends, redis.Z{Score: float64(at), Member: fmt.Sprintf("%06d%06d", user%1_000_000, i)})
+				at := b.clock.now().Add(-time.Duration(i) * apart)
+				if p == own {
+					at = at.Add(-rand.N(time.Hour))
+				}
+				score := float64(capping.InstantOf(at))
+				sends = append(sends, redis.Z{Score: score, Member: fmt.Sprintf("%06d%06d", user%1_000_000, i)})
 			}
 			pipe.ZAdd(b.Context(), baseline.Key(user), sends...)
 			pipe.PExpire(b.Context(), baseline.Key(user), 168*time.Hour)
@@ -194,7 +221,7 @@ type usual struct {
 
 func (b *bench) usual(r redis.UniversalClient) usual {
 	b.Cleanup(func() { require.NoError(b, r.Close()) })
-	client, err := baseline.New(b.Context(), r, b.clock.now)
+	client, err := baseline.New(b.Context(), r, b.clock.now, baseline.Source)
 	require.NoError(b, err)
 	return usual{client, r}
 }
@@ -220,197 +247,4 @@ func sides[T any](b *bench, servers []*redis.Client, usual, ours decider, work f
 		}
 	}
 	return u, o
-}
-
-// workloads are the costs of one side on one server.
-type workloads struct {
-	blast10k, blast65k, denied, replay, random cost
-	sparse, dense                              float64 // memory, bytes per user
-}
-
-func (b *bench) onSingleServer() {
-	b.clock = newClock()
-	c := testcluster.Single(b.T, testcluster.Options{Settings: benchSettings})
-	servers := []*redis.Client{admin(b, c.Addrs[0])}
-	ours := openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})
-	plain := b.usual(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
-	u, o := sides(b, servers, plain, ours, func(d decider) workloads { return b.blasts(d, servers) })
-	b.rows = append(b.rows,
-		row{"Redis CPU, blast, calls of 10,000", u.blast10k.redis, o.blast10k.redis, "µs", "0.20"},
-		row{"Redis CPU, blast, calls of 65,536", u.blast65k.redis, o.blast65k.redis, "µs", "0.20, aim 0.125"},
-		row{"Redis CPU, all denied", u.denied.redis, o.denied.redis, "µs", ""},
-		row{"Redis CPU, whole batch again", u.replay.redis, o.replay.redis, "µs", ""},
-		row{"client CPU, blast, calls of 65,536", u.blast65k.client, o.blast65k.client, "µs", ""},
-		row{"memory, 5 sends, one id in 27", u.sparse, o.sparse, "bytes", "0.42, aim 0.33"})
-	u, o = sides(b, servers, plain, ours, func(d decider) workloads { return b.randoms(d, servers) })
-	b.rows = append(b.rows,
-		row{fmt.Sprintf("Redis CPU, 10,000 random users of %d", b.scaled(1_000_000, 20_000)), u.random.redis, o.random.redis, "µs", "0.42, aim 0.25"},
-		row{fmt.Sprintf("client CPU, 10,000 random users of %d", b.scaled(1_000_000, 20_000)), u.random.client, o.random.client, "µs", ""},
-		row{"memory, 5 sends, every id", u.dense, o.dense, "bytes", "0.30, aim 0.25"})
-	require.NoError(b, servers[0].FlushAll(b.Context()).Err())
-	typical, longest := b.scriptCalls(ours, servers[0])
-	b.rows = append(b.rows,
-		row{"script calls, a million users at once, 99 of 100 within", 0, typical, "ms", ""},
-		row{"script calls, a million users at once, longest", 0, longest, "ms", "5 at most"})
-}
-
-func (b *bench) blasts(d decider, servers []*redis.Client) (w workloads) {
-	users := everyNth(b.scaled(400_000, 2000), 27)
-	empty := b.memory(servers[0])
-	b.fill(d, users)
-	w.sparse = (b.memory(servers[0]) - empty) / float64(len(users))
-	blast := func(size int) cost {
-		return b.measure(servers, func() int {
-			b.clock.advance(apart)
-			return b.pass(d, b.message(), users, size, capping.Allowed)
-		})
-	}
-	w.blast10k, w.blast65k = blast(10_000), blast(65_536)
-	last := fmt.Sprint("bench-", b.seq)
-	if _, ok := d.(usual); ok {
-		// Without tokens a repeated batch is a new send: here all are at the weekly limit, and it is denied.
-		return b.deny(d, servers, users, w)
-	}
-	w.replay = b.measure(servers, func() int { return b.pass(d, last, users, 65_536, capping.Replayed) })
-	return b.deny(d, servers, users, w)
-}
-
-func (b *bench) deny(d decider, servers []*redis.Client, users []capping.UserID, w workloads) workloads {
-	w.denied = b.measure(servers, func() int { return b.pass(d, b.message(), users, 65_536, capping.Denied) })
-	if w.replay == (cost{}) {
-		w.replay = w.denied
-	}
-	return w
-}
-
-func (b *bench) randoms(d decider, servers []*redis.Client) (w workloads) {
-	users := everyNth(b.scaled(1_000_000, 20_000), 1)
-	empty := b.memory(servers[0])
-	b.fill(d, users)
-	w.dense = (b.memory(servers[0]) - empty) / float64(len(users))
-	rng := rand.New(rand.NewPCG(1, 2))
-	w.random = b.measure(servers, func() int { return b.random(d, rng, users, b.scaled(20, 2)) })
-	return w
-}
-
-// random filters so many calls of 10,000 distinct users in no order.
-func (b *bench) random(d decider, rng *rand.Rand, users []capping.UserID, calls int) int {
-	b.clock.advance(apart)
-	for range calls {
-		for i := range 10_000 {
-			j := i + rng.IntN(len(users)-i)
-			users[i], users[j] = users[j], users[i]
-		}
-		verdicts := make([]capping.Verdict, 10_000)
-		require.NoError(b, d.Filter(context.Background(), b.batch(b.message(), users[:10_000]), verdicts))
-	}
-	return calls * 10_000
-}
-
-func (b *bench) onCluster() {
-	b.clock = newClock()
-	c := testcluster.Start(b.T, testcluster.Options{Settings: benchSettings, NodeTimeout: time.Minute})
-	var servers []*redis.Client
-	for _, addr := range c.Addrs {
-		servers = append(servers, admin(b, addr))
-	}
-	ours := openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})
-	plain := b.usual(redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: c.Addrs, DisableIdentity: true, ReadTimeout: time.Minute, PoolSize: 100,
-	}))
-	b.prefer(servers)
-	users := everyNth(b.scaled(1_000_000, 20_000), 1)
-	for _, d := range []decider{plain, ours} {
-		b.fill(d, users)
-	}
-	b.clock.advance(apart)
-	many := b.alternately(plain, ours, func(d decider) float64 { return b.manyRandom(d, users) })
-	single := b.alternately(plain, ours, func(d decider) float64 { return b.oneAtATime(d, users) })
-	b.rows = append(b.rows,
-		row{"3 masters, 10,000 random users a call, 4 callers", many[0], many[1], "users/s", "2.5, aim 4"},
-		row{"3 masters, one user a call, 64 callers", single[0], single[1], "users/s", "1, aim 1.5"})
-}
-
-// prefer asks the system to run the servers before other programs, as far as
-// it lets us: wall times are to be theirs.
-func (b *bench) prefer(servers []*redis.Client) {
-	for _, server := range servers {
-		text, err := server.Info(b.Context(), "server").Result()
-		require.NoError(b, err)
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(parseInfo(text).number("process_id")), -20)
-	}
-}
-
-// alternately measures both sides in turn, five times, and takes medians: what
-// else the machine does falls on both.
-func (b *bench) alternately(usual, ours decider, rate func(decider) float64) (medians [2]float64) {
-	var rates [2][]float64
-	for range 5 {
-		for i, d := range []decider{usual, ours} {
-			rates[i] = append(rates[i], rate(d))
-		}
-	}
-	for i := range rates {
-		slices.Sort(rates[i])
-		medians[i] = rates[i][len(rates[i])/2]
-	}
-	return medians
-}
-
-func (b *bench) manyRandom(d decider, users []capping.UserID) float64 {
-	return b.concurrently(4, b.scaled(15, 1), 10_000, func(rng *rand.Rand) {
-		audience := make([]capping.UserID, 10_000)
-		first := rng.IntN(len(users))
-		for i := range audience { // a stride that is prime to any population: distinct, in no order
-			audience[i] = users[(first+i*7_654_321)%len(users)]
-		}
-		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience), make([]capping.Verdict, len(audience))))
-	})
-}
-
-func (b *bench) oneAtATime(d decider, users []capping.UserID) float64 {
-	return b.concurrently(64, b.scaled(2000, 50), 1, func(rng *rand.Rand) {
-		audience := []capping.UserID{users[rng.IntN(len(users))]}
-		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience), make([]capping.Verdict, 1)))
-	})
-}
-
-// concurrently is the users per second of callers that each call several times.
-func (b *bench) concurrently(callers, calls, users int, call func(*rand.Rand)) float64 {
-	var all sync.WaitGroup
-	began := time.Now()
-	for range callers {
-		rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		all.Go(func() {
-			for range calls {
-				call(rng)
-			}
-		})
-	}
-	all.Wait()
-	return float64(callers*calls*users) / time.Since(began).Seconds()
-}
-
-// scriptCalls is within which time 99 of 100 script calls end, and the longest
-// one, in milliseconds as SLOWLOG saw them, while a million users are filtered
-// at once. It is wall time: a machine that is busy otherwise shows here.
-func (b *bench) scriptCalls(d decider, server *redis.Client) (typical, longest float64) {
-	users := everyNth(b.scaled(1_000_000, 20_000), 27)
-	b.prefer([]*redis.Client{server})
-	require.NoError(b, server.ConfigSet(b.Context(), "slowlog-log-slower-than", "0").Err())
-	for range 3 {
-		b.clock.advance(apart)
-		b.pass(d, b.message(), users, len(users), capping.Allowed)
-	}
-	logs, err := server.SlowLogGet(b.Context(), -1).Result()
-	require.NoError(b, err)
-	var took []time.Duration
-	for _, log := range logs {
-		if strings.EqualFold(log.Args[0], "evalsha") {
-			took = append(took, log.Duration)
-		}
-	}
-	slices.Sort(took)
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return ms(took[len(took)*99/100]), ms(took[len(took)-1])
 }

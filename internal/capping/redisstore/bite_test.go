@@ -14,7 +14,9 @@ import (
 )
 
 // The storms would find what they look for: against the usual design on the
-// library's own pipeline they do.
+// library's own pipeline they do. The pipeline by itself sends a whole batch
+// again when a node is slow; where a node is gone for longer than a call waits,
+// the caller's own retry, without tokens, doubles what had been recorded.
 func TestStormsBiteTheUsualDesign(t *testing.T) {
 	t.Parallel()
 	f := newField(t, nil)
@@ -22,13 +24,14 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 		Addrs: f.cluster.Addrs, ReadTimeout: 300 * time.Millisecond, ContextTimeoutEnabled: true, DisableIdentity: true,
 	})
 	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
-	client, err := baseline.New(t.Context(), cluster, time.Now)
+	client, err := baseline.New(t.Context(), cluster, time.Now, baseline.CountingSource)
 	require.NoError(t, err)
 	for _, admin := range f.admins { // replicas too, for when they are promoted
-		require.NoError(t, admin.ScriptLoad(t.Context(), baseline.Source).Err())
+		require.NoError(t, admin.ScriptLoad(t.Context(), baseline.CountingSource).Err())
 	}
 	for i, b := range breakages {
-		if b.name != "a stalled node" && b.name != "SIGSTOP longer than the node time-out" {
+		byItself := b.name == "a stalled node"
+		if !byItself && b.name != "SIGSTOP longer than the node time-out" {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
@@ -44,10 +47,11 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 				f.heal()
 				linger(300 * time.Millisecond)
 				s.end()
-				s.settle(t)
 				found := s.judge(f.sortedSets(s))
-				t.Logf("%v: %+v", s.tally, found)
-				if found.doubled > 0 {
+				s.settle(t)
+				retried := s.judge(f.sortedSets(s))
+				t.Logf("%v: %+v, and after retries %+v", s.tally, found, retried)
+				if byItself && found.doubled > 0 || !byItself && retried.doubled > 0 {
 					return
 				}
 			}

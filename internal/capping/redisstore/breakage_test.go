@@ -78,16 +78,34 @@ func (f *field) shards() (shards []shard) {
 	return nil
 }
 
-// others reports users that the master does not hold.
-func (f *field) others(master string) func(capping.UserID) bool {
-	s := f.stores[0]
-	held := map[int]bool{}
-	for p := range s.top.routes {
-		if n := s.top.route(p); n == nil || n.addr == master {
-			held[p] = true
+// partitions are those whose slots the master says that it holds: a store's
+// routes may be a second behind.
+func (f *field) partitions(master string) (held []int) {
+	f.Helper()
+	parts, err := slotsOf(f.Context(), f.admins[master])
+	require.NoError(f, err)
+	l := f.stores[0].layout
+	for p := range l.partitions {
+		if masterOf(parts, l.slot(p)) == master {
+			held = append(held, p)
 		}
 	}
-	return func(user capping.UserID) bool { return !held[s.layout.partition(user)] }
+	return held
+}
+
+// slotsOf is who serves what, as a node sees it.
+func slotsOf(ctx context.Context, node redis.Cmdable) ([]redis.ClusterSlot, error) {
+	return node.ClusterSlots(ctx).Result()
+}
+
+// masterOf is the address of the slot's master; "" when the slot has none.
+func masterOf(parts []redis.ClusterSlot, slot int) string {
+	for _, part := range parts {
+		if part.Start <= slot && slot <= part.End {
+			return part.Nodes[0].Addr
+		}
+	}
+	return ""
 }
 
 // healed reports whether every node serves, and every master feeds a replica.
@@ -150,45 +168,62 @@ func (f *field) role(addr string) string {
 // linger lets the load run on for a while.
 func linger(d time.Duration) { <-time.After(d) }
 
-// breakage is one way to break a cluster: inflict breaks and mends; it returns
-// the masters whose users may become unavailable.
+// breakage is one way to break a cluster: inflict breaks and mends.
 type breakage struct {
 	name    string
-	spares  bool // users of the other shards must be decided all the time
+	spares  spares
 	inflict func(f *field, s shard)
 }
 
+// spares tells whose users a breakage of the shard spares: they must be
+// decided all the time.
+type spares func(f *field, s shard) func(capping.UserID) bool
+
+func everybody(*field, shard) func(capping.UserID) bool {
+	return func(capping.UserID) bool { return true }
+}
+
+func nobody(*field, shard) func(capping.UserID) bool {
+	return func(capping.UserID) bool { return false }
+}
+
+func otherShards(f *field, s shard) func(capping.UserID) bool {
+	held, l := f.partitions(s.master), f.stores[0].layout
+	return func(user capping.UserID) bool { return !slices.Contains(held, l.partition(user)) }
+}
+
 var breakages = []breakage{
-	{"kill -9 of a master, failover", true, func(f *field, s shard) {
+	{"kill -9 of a master, failover", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.master))
 		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
 		linger(500 * time.Millisecond)
 		require.NoError(f, f.cluster.Restart(s.master))
 	}},
-	{"kill -9 of a replica", true, func(f *field, s shard) {
+	laggingReplica,
+	{"kill -9 of a replica", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.replica))
 		linger(2 * time.Second)
 		require.NoError(f, f.cluster.Restart(s.replica))
 	}},
-	{"kill -9 of all of one shard", true, func(f *field, s shard) {
+	{"kill -9 of all of one shard", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.replica))
 		require.NoError(f, f.cluster.Kill(s.master))
 		linger(time.Second)
 		require.NoError(f, f.cluster.Restart(s.master))
 		require.NoError(f, f.cluster.Restart(s.replica))
 	}},
-	{"restart quicker than the node time-out", true, func(f *field, s shard) {
+	{"restart quicker than the node time-out", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.master))
 		require.NoError(f, f.cluster.Restart(s.master))
 		linger(500 * time.Millisecond)
 	}},
-	{"SIGSTOP longer than the node time-out", true, func(f *field, s shard) {
+	{"SIGSTOP longer than the node time-out", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Pause(s.master))
 		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
 		linger(500 * time.Millisecond)
 		require.NoError(f, f.cluster.Resume(s.master))
 	}},
-	{"SCRIPT FLUSH on all nodes", false, func(f *field, s shard) {
+	{"SCRIPT FLUSH on all nodes", everybody, func(f *field, s shard) {
 		for range 5 {
 			for _, addr := range f.cluster.Addrs {
 				require.NoError(f, f.admins[addr].ScriptFlush(f.Context()).Err())
@@ -196,72 +231,45 @@ var breakages = []breakage{
 			linger(100 * time.Millisecond)
 		}
 	}},
-	{"CLUSTER FAILOVER", true, func(f *field, s shard) {
+	{"CLUSTER FAILOVER", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.admins[s.replica].ClusterFailover(f.Context()).Err())
 		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
 	}},
-	{"slots moved under load", true, func(f *field, s shard) {
-		to := f.other(s)
-		for p := range f.stores[0].top.routes {
-			if f.stores[0].top.route(p).addr == s.master && p%4 == 0 {
-				f.moveSlot(f.stores[0].layout.slot(p), s, to, nil)
-			}
-		}
-	}},
-	{"a slot held half-moved", true, func(f *field, s shard) {
-		to := f.other(s)
-		for p := range f.stores[0].top.routes {
-			if f.stores[0].top.route(p).addr == s.master && p%16 == 1 {
-				f.moveSlot(f.stores[0].layout.slot(p), s, to, func() { linger(150 * time.Millisecond) })
-			}
-		}
-	}},
-	{"a stalled node", true, func(f *field, s shard) {
+	{"slots moved under load", everybody, moveSlots},
+	{"slots held half-moved", everybody, holdSlotsHalfMoved},
+	{"a stalled node", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.admins[s.master].Do(f.Context(), "debug", "sleep", "1.2").Err())
 		linger(200 * time.Millisecond)
 	}},
-}
-
-func (f *field) other(s shard) shard {
-	for _, other := range f.shards() {
-		if other.master != s.master {
-			return other
-		}
-	}
-	f.Fatal("no other shard")
-	return shard{}
-}
-
-// moveSlot moves a slot as redis-cli --cluster reshard does; half runs when
-// half of the keys are there.
-func (f *field) moveSlot(slot int, from, to shard, half func()) {
-	f.Helper()
-	source, target := f.admins[from.master], f.admins[to.master]
-	ctx := f.Context()
-	sourceID, err := source.Do(ctx, "cluster", "myid").Text()
-	require.NoError(f, err)
-	targetID, err := target.Do(ctx, "cluster", "myid").Text()
-	require.NoError(f, err)
-	require.NoError(f, target.Do(ctx, "cluster", "setslot", slot, "importing", sourceID).Err())
-	require.NoError(f, source.Do(ctx, "cluster", "setslot", slot, "migrating", targetID).Err())
-	host, port, _ := strings.Cut(to.master, ":")
-	total, err := source.ClusterCountKeysInSlot(ctx, slot).Result()
-	require.NoError(f, err)
-	for moved := int64(0); ; moved++ {
-		if half != nil && moved == total/2 {
-			half()
-			half = nil
-		}
-		keys, err := source.ClusterGetKeysInSlot(ctx, slot, 1).Result()
+	{"a full Redis", otherShards, func(f *field, s shard) {
+		master := f.admins[s.master]
+		require.NoError(f, master.ConfigResetStat(f.Context()).Err())
+		require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "1mb").Err())
+		linger(800 * time.Millisecond)
+		require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "0").Err())
+		text, err := master.Info(f.Context(), "errorstats").Result()
 		require.NoError(f, err)
-		if len(keys) == 0 {
-			break
-		}
-		require.NoError(f, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
-	}
-	for _, client := range []*redis.Client{target, source} {
-		require.NoError(f, client.Do(ctx, "cluster", "setslot", slot, "node", targetID).Err())
-	}
+		require.Contains(f, text, "errorstat_OOM")
+	}},
+}
+
+// storm has load on the stores while one master after the other breaks; it
+// returns when everybody is decided.
+func (f *field) storm(i int, b breakage) *storm {
+	f.Helper()
+	f.heal()
+	victim := f.shards()[i%3]
+	s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
+	s.spared = b.spares(f, victim)
+	s.begin(uint64(i))
+	defer s.end()
+	linger(300 * time.Millisecond)
+	b.inflict(f, victim)
+	f.heal()
+	linger(300 * time.Millisecond)
+	s.end()
+	s.settle(f)
+	return s
 }
 
 func TestNeverWrongWhenNodesBreak(t *testing.T) {
@@ -271,20 +279,7 @@ func TestNeverWrongWhenNodesBreak(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			f := *f
 			f.TB = t
-			f.heal()
-			victim := f.shards()[i%3]
-			s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
-			s.spared = func(capping.UserID) bool { return !b.spares }
-			if b.spares {
-				s.spared = f.others(victim.master)
-			}
-			s.begin(uint64(i))
-			linger(300 * time.Millisecond)
-			b.inflict(&f, victim)
-			f.heal()
-			linger(300 * time.Millisecond)
-			s.end()
-			s.settle(t)
+			s := f.storm(i, b)
 			t.Log(s.tally)
 			require.Zero(t, s.judge(s.logsOf(t, f.stores[0])))
 			require.Zero(t, s.tally.spoilt, "users of healthy nodes became unavailable: %v", s.tally.lastError)

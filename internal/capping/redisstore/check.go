@@ -56,8 +56,13 @@ func (f *findings) warn(format string, args ...any) {
 	f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
 }
 
-// check examines every master for what would break a promise (an error) or
-// only costs memory or cannot be seen (warnings).
+func (f *findings) add(more findings) {
+	f.refusals = append(f.refusals, more.refusals...)
+	f.warnings = append(f.warnings, more.warnings...)
+}
+
+// check examines every master and its replicas for what would break a promise
+// (an error) or only costs memory or cannot be seen (warnings).
 func (t *topology) check(ctx context.Context) ([]string, error) {
 	var f findings
 	if t.config.ReplicaAcks.none() {
@@ -66,17 +71,20 @@ func (t *topology) check(ctx context.Context) ([]string, error) {
 	if n := t.unrouted(); n > 0 {
 		f.warn("%d of %d partitions are on slots that no node serves: their users are unavailable", n, len(t.routes))
 	}
-	reached := 0
+	var reached []*node
 	for _, n := range t.masters() {
 		if err := n.check(ctx, &f); err != nil {
 			f.warn("node %s: not checked: %v", n.addr, err)
 			continue
 		}
-		reached++
+		n.vetted.Store(true)
+		reached = append(reached, n)
 	}
-	if reached == 0 {
+	t.watchful = true
+	if len(reached) == 0 {
 		return nil, fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.warnings, "; "))
 	}
+	t.checkSuccessors(ctx, &f, reached)
 	return f.warnings, errors.Join(f.refusals...)
 }
 
@@ -92,9 +100,9 @@ func (n *node) check(ctx context.Context, f *findings) error {
 	took := n.top.config.Clock().Sub(began)
 	facts := parseInfo(info.Val())
 	n.checkClock(f, clock.Val().Sub(began), took)
-	n.checkEviction(f, facts, value)
+	n.top.checkLosses(f, "node "+n.addr, facts, value)
 	n.checkEncoding(f, entries)
-	return n.checkReplicas(ctx, f, facts)
+	return n.checkReplicas(ctx, f)
 }
 
 // checkClock compares the node's clock with ours: off is the node's less ours
@@ -108,20 +116,6 @@ func (n *node) checkClock(f *findings, off, took time.Duration) {
 	case skew == 0 && (off < -time.Second || off-took > time.Second):
 		f.warn("node %s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
 			n.addr, off.Round(time.Millisecond))
-	}
-}
-
-func (n *node) checkEviction(f *findings, info facts, config *redis.MapStringStringCmd) {
-	policy := info["maxmemory_policy"]
-	if policy == "" {
-		policy = config.Val()["maxmemory-policy"]
-	}
-	switch policy {
-	case "noeviction":
-	case "":
-		f.warn("node %s: hides its maxmemory-policy: make sure that it is noeviction", n.addr)
-	default:
-		f.refuse("node %s: maxmemory-policy is %s, which drops logs silently: set it to noeviction", n.addr, policy)
 	}
 }
 
@@ -150,20 +144,10 @@ func (n *node) checkSetting(f *findings, config *redis.MapStringStringCmd, which
 	}
 }
 
-func (n *node) checkReplicas(ctx context.Context, f *findings, info facts) error {
+func (n *node) checkReplicas(ctx context.Context, f *findings) error {
 	acks := n.top.config.ReplicaAcks
 	if acks.none() {
-		if info["aof_enabled"] == "0" {
-			f.warn("node %s: appendonly is no: a restart forgets every send since its last snapshot", n.addr)
-		}
 		return nil
-	}
-	switch info["aof_enabled"] {
-	case "1":
-	case "":
-		f.warn("node %s: hides whether its append-only file is on: without it a master that restarts empties its replicas", n.addr)
-	default:
-		f.refuse("node %s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes", n.addr)
 	}
 	alive, all, err := n.replicas(ctx)
 	if err != nil {

@@ -21,6 +21,11 @@ func newClient(c *Config, addr string) *redis.Client {
 			PoolSize: poolSize,
 		})
 	}
+	return newDirectClient(c, addr)
+}
+
+// newDirectClient is a client of the server at addr, Sentinels or not.
+func newDirectClient(c *Config, addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
 		DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,

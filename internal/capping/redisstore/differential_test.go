@@ -28,26 +28,29 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
 	next := capping.UserID(0)
-	rapid.Check(t, func(r *rapid.T) {
+	check := func(r *rapid.T) {
 		const now = capping.Instant(100_000_000_000)
 		c.set(now)
 		retention := near(r, 1, 50, "retention")
-		rules := rapid.SliceOfN(ruleGen(now), 0, 4).Draw(r, "rules")
-		logs := rapid.SliceOfN(logGen(now), 1, 40).Draw(r, "logs")
+		groups := rapid.SliceOfN(rapid.SliceOfN(ruleGen(now), 0, 4), 1, 3).Draw(r, "groups")
+		// Few different logs, so that neighbours often have the same one.
+		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r, "logs")
 		base := next
-		next += 64
-		b := batchOf("m1", nil, rules...)
+		next += standardLayout.bucketSize // no sweep of what another check left
+		b := batchOf("m1", nil)
+		b.Rules = groups
 		b.Channel = capping.Channel(rapid.IntRange(0, 3).Draw(r, "channel"))
 		b.Retention = time.Duration(retention) * time.Millisecond
 		b.Record = rapid.Bool().Draw(r, "record")
 		for i, log := range logs {
 			user := base + capping.UserID(i)
-			b.Users, b.Groups = append(b.Users, user), append(b.Groups, 0)
+			b.Users = append(b.Users, user)
+			b.Groups = append(b.Groups, uint8(rapid.IntRange(0, len(groups)-1).Draw(r, "group")))
 			put(t, s, user, log)
 		}
 		verdicts := filter(t, s, b)
 		for i, log := range logs {
-			want := capping.Judge(log, b.Token, rules, now, b.Horizon(now))
+			want := capping.Judge(log, b.Token, groups[b.Groups[i]], now, b.Horizon(now))
 			require.Equal(r, want, verdicts[i], "log %v", log.Entries())
 			after := log
 			if b.Record && want.Outcome == capping.Allowed {
@@ -55,9 +58,15 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 			}
 			stored, err := s.Log(t.Context(), b.Users[i])
 			require.NoError(r, err)
+			if len(stored) == 0 && len(after.Live(b.Horizon(now))) == 0 {
+				continue // a stamp ahead of the clock made a sweep due, which drops logs that hold nothing live
+			}
 			require.Equal(r, after.Entries(), stored.Entries())
 		}
-	})
+	}
+	for range 15 { // a slip in the script's shortcuts takes about a thousand cases to show
+		rapid.Check(t, check)
+	}
 }
 
 func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
@@ -97,7 +106,7 @@ func ruleGen(now capping.Instant) *rapid.Generator[capping.Rule] {
 			rule.Start = now - capping.Instant(near(r, 1, 60, "start"))
 			rule.Until = now + capping.Instant(near(r, 1, 60, "until"))
 		}
-		if rapid.Bool().Draw(r, "limited") {
+		if rapid.IntRange(0, 3).Draw(r, "limited") == 0 {
 			channels := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 3).Draw(r, "channels")
 			for _, channel := range channels {
 				rule.Channels[0] |= 1 << channel

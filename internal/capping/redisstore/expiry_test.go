@@ -106,7 +106,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	client := admin(t, s.top.route(s.layout.record()).addr)
 	text, err := client.Get(t.Context(), s.record.key).Result()
 	require.NoError(t, err)
-	require.Equal(t, "capper log 1 bucket 190 partitions 128 epoch 2024-01-01", text)
+	require.Equal(t, "capper log 1 bucket 190 partitions 64 epoch 2024-01-01", text)
 	ttl, err := client.PTTL(t.Context(), s.record.key).Result()
 	require.NoError(t, err)
 	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
@@ -137,4 +137,43 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	require.Equal(t, "down", s.Health(t.Context()).State)
+}
+
+// What the field "" holds is only an aid: damaged, it costs nobody anything and
+// is written anew.
+func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	_, key, _ := s.key(1)
+	client := owner(t, s, 1)
+	for i, damaged := range []string{"", "abc", "seven bytes"} {
+		require.NoError(t, client.HSet(t.Context(), key, "", damaged).Err())
+		users := []capping.UserID{1, 2, 64 * standardLayout.bucketSize} // the last in another bucket of the partition
+		require.Equal(t, len(users), count(filter(t, s, batchOf(fmt.Sprint(i), users)), capping.Allowed))
+		field, err := client.HGet(t.Context(), key, "").Result()
+		require.NoError(t, err)
+		require.Len(t, field, 6)
+		require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour)
+	}
+}
+
+// A send that is stamped later than now, as the log's newest is, makes its key
+// last longer, also where a neighbour had the same log.
+func TestTTLOutlivesStampsAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	users := []capping.UserID{1, 64*standardLayout.bucketSize + 1} // two buckets, one call
+	ahead := capping.Entry{At: c.instant() + 40*60*60*1000, Token: capping.TokenOf("ahead")}
+	for _, user := range users {
+		put(t, s, user, capping.Log(nil).Record(nil, ahead, 0))
+	}
+	b := batchOf("a", users)
+	b.Retention = 24 * time.Hour
+	require.Equal(t, len(users), count(filter(t, s, b), capping.Allowed))
+	for _, user := range users {
+		_, key, _ := s.key(user)
+		ttl := owner(t, s, user).PTTL(t.Context(), key).Val()
+		require.Greater(t, ttl, 63*time.Hour, "user %d", user)
+	}
 }

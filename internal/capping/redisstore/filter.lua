@@ -18,7 +18,7 @@
 --            A allowed, R replayed,
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
 --            C the log is corrupt, T the key is of another type (both: nothing done)
---          It ends early, at a user of a later key, when the call has used up its share of time.
+--          It ends early when the call has used up its share of time.
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
 --
 -- A bucket's field "" holds: instant until which the TTL is set (5), age (1):
@@ -29,7 +29,9 @@
 local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
 local ENTRY, BOUND = 12, 1000 -- bytes; entries of one channel
+local FULL = ENTRY * BOUND
 local WORK = 200000 -- bytes of logs after which a call ends early
+local SCAN = 4 -- so much more than reading it costs to look at each entry of a log
 local SWEEP_AGE, SWEEPS = 32, 1
 local NEVER = '\255\255\255\255\255'
 -- Rules and logs are compared in units of 65.536 s first, the upper three bytes
@@ -144,6 +146,8 @@ local function instant(log, offset)
   return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
 end
 
+local work = 0 -- bytes of logs so far
+
 -- denial is the reply for a user whom a rule denies, or nil. newest is coarse.
 local function denial(log, size, newest, group)
   if group[1] then return group[1] end
@@ -155,6 +159,7 @@ local function denial(log, size, newest, group)
       local only = channels and channels[r]
       if only then -- the max-th newest entry of these channels
         local left = (group[place] + 1) / ENTRY
+        work = work + SCAN * size
         offset = size + 1
         repeat
           offset = offset - ENTRY
@@ -181,7 +186,7 @@ local stamps, ttl, sweeps = nil, nil, SWEEPS
 -- and sees to it that the key outlives the instant newest by keep.
 local function store(key, meta, w, m, newest)
   local age = 0
-  if meta then
+  if meta and #meta == 6 then
     local a, b, c, d, e
     a, b, c, d, e, age = byte(meta, 1, 6)
     local untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
@@ -226,7 +231,7 @@ local function store(key, meta, w, m, newest)
   until cursor == '0' or seen > WORK
 end
 
-local out, o, allowed, work = {}, 0, 0, 0
+local out, o, allowed = {}, 0, 0
 local w = {'', '', '', '', '', '', '', ''}
 p = 1
 -- What the loop needs of the latest user's group: most users are settled by
@@ -234,6 +239,9 @@ p = 1
 local code, group, none, low, span1, from1, span2, from2, more
 -- With one group of rules there is nothing to look up.
 local alone = last_group == 0 and {0}
+-- The log before, and what came of it: neighbours who got the same campaigns
+-- have the same log. 0, which no log is: nothing to go by.
+local same, same_verdict, same_write = 0, nil, nil
 for k = 1, #KEYS do
   local key, count = KEYS[k], byte(users, p)
   local fields = {byte(users, p + 1, p + count)}
@@ -247,11 +255,15 @@ for k = 1, #KEYS do
       group = parsed[code]
       none, low, more = group[1], group[2], group[3] > 2 or group[4]
       span1, from1, span2, from2 = group[5] or 1e9, group[7], group[10] or 1e9, group[12]
+      same = 0
     end
     local log, verdict, write = logs[i + 1], wrong, nil
-    if not log or log == '' then
+    if log == same then
+      work, verdict, write = work + #log, same_verdict, same_write
+    elseif not log or log == '' then
       verdict, write = wrong or none, entry
     else
+      same = log
       local size = #log
       work = work + size
       local hit = find(log, token, 1, true)
@@ -263,7 +275,10 @@ for k = 1, #KEYS do
       elseif hit then
         if instant(log, hit - 6) < since then verdict = 'R' end
       else
-        local a, b, c = byte(log, size - 11, size - 9)
+        -- the coarse times of the oldest entry, of the one after it (a to f) and of the newest
+        local a, b, c, _, _, _, _, _, _, _, _, _, d, e, f = byte(log, 1, 15)
+        local oldest = (a * 256 + b) * 256 + c
+        a, b, c = byte(log, size - 11, size - 9)
         local newest, doubt = (a * 256 + b) * 256 + c, none
         if newest >= low then
           doubt = doubt or more
@@ -272,8 +287,12 @@ for k = 1, #KEYS do
             doubt = doubt or (a * 256 + b) * 256 + c >= from1
           end
           if size > span2 and newest >= from2 then
-            a, b, c = byte(log, size - span2, size - span2 + 2)
-            doubt = doubt or (a * 256 + b) * 256 + c >= from2
+            if size - span2 == 1 then
+              doubt = doubt or oldest >= from2
+            else
+              a, b, c = byte(log, size - span2, size - span2 + 2)
+              doubt = doubt or (a * 256 + b) * 256 + c >= from2
+            end
           end
         end
         if doubt then verdict = denial(log, size, newest, group) end
@@ -284,37 +303,36 @@ for k = 1, #KEYS do
             if at > now then -- never stamped before the newest
               write = sub(log, size - 11, size - 7) .. sub(entry, 6)
               if at > last then last = at end
+              same = 0
             end
           end
-          a, b, c = byte(log, 1, 3)
-          a = (a * 256 + b) * 256 + c
-          if a <= horizon_coarse then -- forget the oldest
+          if oldest <= horizon_coarse then -- forget the oldest
             local first = 1
-            while first < size and (a < horizon_coarse or a == horizon_coarse and instant(log, first) <= horizon) do
-              first = first + 12
-              if first < size then
-                a, b, c = byte(log, first, first + 2)
-                a = (a * 256 + b) * 256 + c
-              end
+            if oldest < horizon_coarse and d and (d * 256 + e) * 256 + f > horizon_coarse then
+              first = 13
+            else
+              while first < size and instant(log, first) <= horizon do first = first + 12 end
             end
             if first > 1 then
               log = sub(log, first)
               size = size - first + 1
             end
           end
-          if size >= 12 * BOUND then -- and the channel's oldest, when there are BOUND of them
-            local oldest, n = nil, 0
+          if size >= FULL then -- and the channel's oldest, when there are BOUND of them
+            local drop, n = nil, 0
+            work = work + SCAN * size
             for offset = 1, size, ENTRY do
               if byte(log, offset + 5) == channel then
-                oldest = oldest or offset
+                drop = drop or offset
                 n = n + 1
               end
             end
-            if n >= BOUND then log = sub(log, 1, oldest - 1) .. sub(log, oldest + ENTRY) end
+            if n >= BOUND then log = sub(log, 1, drop - 1) .. sub(log, drop + ENTRY) end
           end
           write = log .. write
         end
       end
+      same_verdict, same_write = verdict, write
     end
     if verdict then
       if allowed > 0 then
@@ -331,6 +349,7 @@ for k = 1, #KEYS do
         m = m + 2
       end
     end
+    if work > WORK then break end
   end
   if m > 2 and record == 1 then store(key, logs[1], w, m, last) end
   p = p + 1 + 2 * count

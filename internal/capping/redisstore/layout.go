@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"math/bits"
 	"strconv"
 )
 
@@ -13,7 +14,7 @@ type layout struct {
 // standardLayout is the one in use. 190 logs of equal length, with what else a
 // bucket's listpack holds, are just below a size of the allocator's; 192 would
 // be just above and take up to a sixth more.
-var standardLayout = layout{bucketSize: 190, partitions: 128}
+var standardLayout = layout{bucketSize: 190, partitions: 64}
 
 const slots = 16384
 
@@ -33,18 +34,20 @@ func appendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags are the hash tags of the partitions: for partition p the shortest
-// first text whose slot is the middle of the p-th equal share of all slots,
-// so that any even distribution of slots is one of partitions.
+// tags are the hash tags of the partitions: for each one the shortest first
+// text with its slot.
 func (l layout) tags() []string {
 	tags := make([]string, l.partitions)
-	share := slots / l.partitions
-	for n, left := 0, l.partitions; left > 0; n++ {
-		tag := strconv.FormatInt(int64(n), 36)
+	partitions := make(map[int]int, l.partitions)
+	for p := range l.partitions {
+		partitions[l.slot(p)] = p
+	}
+	for n := int64(0); len(partitions) > 0; n++ {
+		tag := strconv.FormatInt(n, 36)
 		slot := int(crc16(tag)) % slots
-		if p := slot / share; slot%share == share/2 && tags[p] == "" {
+		if p, wanted := partitions[slot]; wanted {
 			tags[p] = tag
-			left--
+			delete(partitions, slot)
 		}
 	}
 	return tags
@@ -65,13 +68,17 @@ func (l layout) record() int { return l.partitions }
 
 const recordTag = "format"
 
-// slot is the cluster slot of a partition.
+// slot is the cluster slot of a partition: the middle of one of as many equal
+// shares of all slots, so that any even distribution of slots is one of
+// partitions. A partition's share is its number with the bits reversed, so that
+// neighbouring buckets are on different masters.
 func (l layout) slot(partition int) int {
 	if partition == l.record() {
 		return int(crc16(recordTag)) % slots
 	}
 	share := slots / l.partitions
-	return partition*share + share/2
+	reversed := int(bits.Reverse16(uint16(partition))) >> (16 - bits.Len16(uint16(l.partitions-1)))
+	return reversed*share + share/2
 }
 
 // crc16 is the CRC of the Redis Cluster specification (XMODEM).

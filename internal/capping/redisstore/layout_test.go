@@ -21,16 +21,22 @@ func TestPartitionsAreSpreadEvenlyOverSlots(t *testing.T) {
 	for _, l := range []layout{standardLayout, {bucketSize: 64, partitions: 1024}} {
 		tags := l.tags()
 		require.Len(t, tags, l.partitions)
+		share, shares := slots/l.partitions, map[int]bool{}
 		for p, tag := range tags {
-			require.Equal(t, l.slot(p), int(crc16(tag))%slots)
-			require.Equal(t, p*slots/l.partitions, int(crc16(tag))%slots-slots/l.partitions/2)
+			slot := int(crc16(tag)) % slots
+			require.Equal(t, l.slot(p), slot)
+			require.Equal(t, share/2, slot%share)
+			shares[slot/share] = true
+			next := l.slot((p + 1) % l.partitions)
+			require.Greater(t, max(slot-next, next-slot), slots/5, "neighbours are far apart")
 		}
+		require.Len(t, shares, l.partitions)
 	}
 	// The tags are part of the stored format.
-	require.Equal(t, []string{"5n3", "d5m", "7me"}, standardLayout.tags()[:3])
+	require.Equal(t, []string{"53t", "712", "he6"}, standardLayout.tags()[:3])
 	prefixes := standardLayout.prefixes("fc")
-	require.Equal(t, "fc:{5n3}:0", string(appendKey(nil, prefixes[0], 0)))
-	require.Equal(t, "fc:{5n3}:2s0", string(appendKey(nil, prefixes[0], 3600)))
+	require.Equal(t, "fc:{53t}:0", string(appendKey(nil, prefixes[0], 0)))
+	require.Equal(t, "fc:{53t}:2s0", string(appendKey(nil, prefixes[0], 3600)))
 }
 
 func TestEveryUserHasAFieldOfItsOwn(t *testing.T) {

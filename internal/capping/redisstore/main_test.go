@@ -18,7 +18,11 @@ import (
 
 func TestMain(m *testing.M) {
 	status := testcluster.Run(m)
-	if err := goleak.Find(); err != nil && status == 0 {
+	err := goleak.Find()
+	if err != nil { // the client library's redials of a dead node end a second after their pool
+		err = goleak.Find()
+	}
+	if err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
 	}

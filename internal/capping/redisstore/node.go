@@ -31,6 +31,7 @@ type node struct {
 	client  *redis.Client
 	top     *topology
 	scripts atomic.Bool // whether the scripts were loaded, as far as we know
+	vetted  atomic.Bool // whether this master's settings were examined
 
 	// acks is how many replicas have to hold a send; unknownAcks until the
 	// node was asked.

@@ -7,7 +7,7 @@
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
 --          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
---          done). It ends early, at a user of a later key, when the call has used up its share of time.
+--          done). It ends early when the call has used up its share of time.
 -- Errors   BADARG …: nothing was written.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
@@ -27,14 +27,17 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 
 -- without is the log without the token's entries, or nil when it has none.
 local function without(log)
+  local rest, from = nil, 1
   local hit = find(log, token, 1, true)
-  while hit and hit % ENTRY ~= 7 do hit = find(log, token, hit + 1, true) end
-  if not hit then return nil end
-  local kept = {}
-  for offset = 1, #log, ENTRY do
-    if sub(log, offset + 6, offset + 11) ~= token then kept[#kept + 1] = sub(log, offset, offset + 11) end
+  while hit do
+    from = hit + 1
+    if hit % ENTRY == 7 then
+      log = sub(log, 1, hit - 7) .. sub(log, hit + 6)
+      rest, from = log, hit - 6
+    end
+    hit = find(log, token, from, true)
   end
-  return concat(kept)
+  return rest
 end
 
 local out, o, p, work = {}, 0, 1, 0
@@ -69,6 +72,7 @@ for k = 1, #KEYS do
       end
       o = o + 1
       out[o] = result
+      if work > WORK then break end
     end
     if #keep > 0 then call('HSET', key, unpack(keep)) end
     if #drop > 0 then

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,9 +45,15 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 			} else if short := n.shortage(); short != "" {
 				note("node %s: %s", n.addr, short)
 			}
+			if t.watchful && !n.vetted.Load() {
+				n.vet(ctx)
+			}
 		})
 	}
 	for _, n := range t.all() {
+		if !slices.Contains(masters, n) {
+			n.vetted.Store(false) // its settings may change until it is a master again
+		}
 		if !n.scripts.Load() {
 			asked.Go(func() { n.loadScripts(ctx) })
 		}
@@ -136,23 +143,31 @@ func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
 	return alive, all, nil
 }
 
-// countSlaves reads CLUSTER NODES: a line is id, address, flags, master's id …
+// countSlaves reads CLUSTER NODES.
 func countSlaves(text string) (alive, all int) {
+	for fields := range slaves(text) {
+		all++
+		if !slices.Contains(strings.Split(fields[2], ","), "fail") {
+			alive++
+		}
+	}
+	return alive, all
+}
+
+// slaves yields the lines of CLUSTER NODES about replicas of the node that was
+// asked, as their fields: id, address, flags, master's id …
+func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 2 && slices.Contains(strings.Split(f[2], ","), "myself") {
 			self = f[0]
 		}
 	}
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 4 || f[3] != self {
-			continue
-		}
-		all++
-		if !slices.Contains(strings.Split(f[2], ","), "fail") {
-			alive++
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(text) {
+			if f := strings.Fields(line); len(f) > 3 && f[3] == self && !yield(f) {
+				return
+			}
 		}
 	}
-	return alive, all
 }

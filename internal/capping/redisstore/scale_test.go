@@ -3,10 +3,10 @@ package redisstore
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -40,33 +40,69 @@ func TestMillionUsersAtOnce(t *testing.T) {
 // is decided.
 func TestLongLogsAreSpreadOverCalls(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
+	for channels, leastCalls := range map[int]int{1: 50, 3: 150} {
+		t.Run(fmt.Sprint(channels, " channels"), func(t *testing.T) {
+			t.Parallel()
+			longLogs(t, channels, leastCalls)
+		})
+	}
+}
+
+// longLogs judges the users of one bucket, all of whose logs are full in every
+// one of so many channels.
+func longLogs(t *testing.T, channels, leastCalls int) {
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
-	now := capping.InstantOf(time.Now())
-	users := everyNth(250, 1) // one bucket, one call
+	users := everyNth(int(standardLayout.bucketSize), 1)
+	var log capping.Log
+	var rules []capping.Rule
+	first := capping.InstantOf(time.Now()) - 2_000_000
+	for i := range channels * capping.LogBound {
+		at := first + capping.Instant(i*1_800_000/(channels*capping.LogBound))
+		log = log.Record(nil, capping.Entry{At: at, Channel: capping.Channel(i % channels), Token: capping.TokenOf(fmt.Sprint(i))}, 0)
+	}
+	for channel := range capping.Channel(channels) {
+		// Half of the sends are older: the rule has to look at each and allows.
+		rules = append(rules, capping.Rule{Max: 1000, Hold: 1_000_000, Channels: capping.ChannelSetOf(channel)})
+	}
 	for _, user := range users {
-		var log capping.Log
-		for i := range capping.LogBound {
-			log = log.Record(log[:0:0], capping.Entry{At: now - 2_000_000 + capping.Instant(i), Token: capping.TokenOf(fmt.Sprint(i))}, 0)
-		}
+		copy(log[6:], fmt.Sprintf("%06d", user)) // no two alike
 		put(t, s, user, log)
 	}
-	require.NoError(t, client.ConfigResetStat(t.Context()).Err())
-	b := batchOf("a", users, capping.Rule{Max: 900, Hold: 3_600_000, Channels: capping.ChannelSetOf(1)})
-	verdicts := filter(t, s, b)
-	require.Equal(t, len(users), count(verdicts, capping.Allowed))
-	stats, err := client.Info(t.Context(), "commandstats").Result()
-	require.NoError(t, err)
-	calls := int64(0)
-	_, evalsha, _ := strings.Cut(parseInfo(stats)["cmdstat_evalsha"], "calls=")
-	_, err = fmt.Sscanf(evalsha, "%d,", &calls)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, calls, int64(8), "3 MB of logs in calls of 200 kB and some")
+	require.NoError(t, client.SlowLogReset(t.Context()).Err())
+	b := batchOf("a", users, rules...)
+	b.Channel = 1
+	require.Equal(t, len(users), count(filter(t, s, b), capping.Allowed))
+	require.GreaterOrEqual(t, scriptCalls(t, client), leastCalls)
+	want := log.Len()
+	if channels == 1 {
+		want++ // the first of its channel
+	}
 	for user, log := range readLogs(t, s) {
 		require.NoError(t, log.Check())
-		require.Equal(t, capping.LogBound, log.Len(), "user %d", user)
+		require.Equal(t, want, log.Len(), "user %d", user)
 	}
+	require.NoError(t, client.SlowLogReset(t.Context()).Err())
+	released := make([]capping.Released, len(users))
+	require.NoError(t, s.Release(t.Context(), b.Token, users, released))
+	require.NotContains(t, released, capping.ReleaseAbsent)
+	require.GreaterOrEqual(t, scriptCalls(t, client), len(users)*len(log)/400_000)
+}
+
+// scriptCalls is how many script calls the slow log holds; it tells the longest.
+func scriptCalls(t *testing.T, client *redis.Client) (calls int) {
+	logs, err := client.SlowLogGet(t.Context(), -1).Result()
+	require.NoError(t, err)
+	longest := time.Duration(0)
+	for _, log := range logs {
+		if log.Args[0] == "evalsha" {
+			calls++
+			longest = max(longest, log.Duration)
+		}
+	}
+	t.Logf("%d script calls, the longest %v", calls, longest)
+	return calls
 }
 
 func TestChangedLimitsApplyToRecordedSends(t *testing.T) {

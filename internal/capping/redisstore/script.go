@@ -42,8 +42,9 @@ func newScripts() scripts {
 func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format} }
 
 // keyUsers is the most users of one key within a call: a bucket with more is
-// named several times, so that a script can end early between them.
-const keyUsers = 32
+// named several times. They are read at once, so that it bounds what a script
+// reads before it can tell that it has read enough.
+const keyUsers = 8
 
 // headerSize is the length of the header of filter.lua.
 const headerSize = 41

@@ -37,6 +37,7 @@ type storm struct {
 	messages atomic.Int64
 	running  sync.WaitGroup
 	stop     chan struct{}
+	ended    sync.Once
 	mu       sync.Mutex
 	answers  []answer
 	tally    tally
@@ -64,7 +65,8 @@ func newStorm(base capping.UserID, deciders ...decider) *storm {
 	}
 }
 
-// begin starts the load; end stops it and waits.
+// begin starts the load; end stops it and waits. It may be called again, so
+// that a test can defer it: load must not outlive a test that failed.
 func (s *storm) begin(seed uint64) {
 	for i := range 4 {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -86,7 +88,7 @@ func (s *storm) begin(seed uint64) {
 }
 
 func (s *storm) end() {
-	close(s.stop)
+	s.ended.Do(func() { close(s.stop) })
 	s.running.Wait()
 }
 

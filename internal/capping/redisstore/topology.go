@@ -39,6 +39,8 @@ type topology struct {
 	absent   map[string]int // by address: refreshes without the node
 	problems []string       // what the last refresh found
 	down     bool
+
+	watchful bool // the start-up checks are over: new masters are vetted
 }
 
 func newTopology(config *Config, l layout, s scripts) *topology {

@@ -31,18 +31,18 @@ func TestTorture(t *testing.T) {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
 	}
+	t.Logf("torture of %.2g minutes, seed %d", minutes, seed) // at once: also of a run that is killed
 	between, late := newProxies(t), newPunctual(t)
 	r := &torture{
 		field: newField(t, func(c *Config) { c.dial = between.dial }), between: between,
-		rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, kinds: breakages,
+		rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, wires: wireBreakages(between),
 	}
-	r.kinds = append(slices.Clone(breakages), wireBreakages(between)...)
+	r.kinds = slices.Concat(breakages, r.wires)
+	t.Cleanup(func() { t.Log(r.report()) }) // a failing round ends the test
 	end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
 	for round := 1; round == 1 || time.Now().Before(end); round++ {
 		r.round(round)
 	}
-	t.Logf("torture of %.2g minutes, seed %d\n%s", minutes, seed, r.report())
-	require.Zero(t, r.found)
 	require.Less(t, r.tally.overdue, late.bound())
 }
 
@@ -51,6 +51,8 @@ type torture struct {
 	between *proxies
 	rng     *rand.Rand
 	kinds   []breakage
+	wires   []breakage // those of kinds that are done to connections
+	latest  string     // round and its faults
 	faults  map[string]int
 	tally   tally
 	found   violations
@@ -66,46 +68,82 @@ func wireBreakages(between *proxies) []breakage {
 			linger(70 * time.Millisecond)
 		}
 	}
-	wire := []breakage{{"answers delayed", false, func(*field, shard) {
+	wire := []breakage{{"answers delayed", nobody, func(*field, shard) {
 		between.each(func(x *proxy) { x.delay.Store(int64(40 * time.Millisecond)) })
 		linger(500 * time.Millisecond)
 		between.each(func(x *proxy) { x.delay.Store(0) })
 	}}}
 	for after, name := range map[int64]string{0: "the first answer", 1: "the second answer", cutAtWait: "the last answer", cutAfterWait: "everything"} {
-		wire = append(wire, breakage{"connections cut at " + name, false, func(f *field, _ shard) { cut(f, after) }})
+		wire = append(wire, breakage{"connections cut at " + name, nobody, func(f *field, _ shard) { cut(f, after) }})
 	}
 	slices.SortFunc(wire, func(a, b breakage) int { return strings.Compare(a.name, b.name) })
 	return wire
 }
 
-// round is two faults at once, or one after the other, under load.
+// round is one storm with the faults that were drawn.
 func (r *torture) round(n int) {
 	r.heal()
+	drawn, victim := r.draw(), r.shards()[r.rng.IntN(3)]
+	r.note(n, drawn)
 	s := newStorm(capping.UserID(n%40+1)*100_000_000, r.deciders()...)
+	s.spared = r.spared(drawn, victim)
 	s.begin(r.rng.Uint64())
+	defer func() {
+		s.end()
+		r.tally.add(s.tally)
+	}()
 	linger(200 * time.Millisecond)
-	var faults sync.WaitGroup
-	wires := len(r.kinds) - len(breakages)
-	first := r.kinds[r.rng.IntN(len(r.kinds))]
-	second := r.kinds[len(breakages)+r.rng.IntN(wires)]
-	victim := r.shards()[r.rng.IntN(3)]
-	if strings.HasPrefix(second.name, "connections") && !strings.HasPrefix(first.name, "connections") && r.rng.IntN(2) == 0 {
-		r.faults[second.name]++
-		faults.Go(func() { second.inflict(r.field, victim) })
-	}
-	r.faults[first.name]++
-	first.inflict(r.field, victim)
-	faults.Wait()
+	r.inflict(drawn, victim)
 	r.heal()
 	s.end()
 	s.settle(r)
 	found := s.judge(s.logsOf(r, r.stores[0]))
-	require.Zero(r, found, "round %d: %s", n, first.name)
 	r.found.add(found)
-	r.tally.add(s.tally)
+	require.Zero(r, found, r.latest)
+	require.Zero(r, s.tally.spoilt, "%s: users that no fault touched became unavailable: %v", r.latest, s.tally.lastError)
 	for _, shard := range r.shards() {
 		require.NoError(r, r.admins[shard.master].FlushAll(r.Context()).Err())
 	}
+}
+
+// draw is one fault of any kind; connections may be cut beside it.
+func (r *torture) draw() []breakage {
+	first, second := r.kinds[r.rng.IntN(len(r.kinds))], r.wires[r.rng.IntN(len(r.wires))]
+	if cuts(second) && !cuts(first) && r.rng.IntN(2) == 0 {
+		return []breakage{first, second}
+	}
+	return []breakage{first}
+}
+
+func cuts(b breakage) bool { return strings.HasPrefix(b.name, "connections") }
+
+// note counts the faults before they are inflicted: one may end the test.
+func (r *torture) note(n int, drawn []breakage) {
+	r.latest = fmt.Sprintf("round %d", n)
+	for _, b := range drawn {
+		r.faults[b.name]++
+		r.latest += ", " + b.name
+	}
+}
+
+// spared reports users whom all of the faults spare.
+func (r *torture) spared(drawn []breakage, victim shard) func(capping.UserID) bool {
+	var each []func(capping.UserID) bool
+	for _, b := range drawn {
+		each = append(each, b.spares(r.field, victim))
+	}
+	return func(user capping.UserID) bool {
+		return !slices.ContainsFunc(each, func(spared func(capping.UserID) bool) bool { return !spared(user) })
+	}
+}
+
+func (r *torture) inflict(drawn []breakage, victim shard) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	for _, b := range drawn[1:] {
+		beside.Go(func() { b.inflict(r.field, victim) })
+	}
+	drawn[0].inflict(r.field, victim)
 }
 
 func (v *violations) add(w violations) {
@@ -121,6 +159,7 @@ func (y *tally) add(z tally) {
 	y.grants += z.grants
 	y.denials += z.denials
 	y.unavailable += z.unavailable
+	y.spoilt += z.spoilt
 	y.slowest = max(y.slowest, z.slowest)
 	y.overdue = max(y.overdue, z.overdue)
 }
@@ -139,6 +178,19 @@ func (r *torture) report() string {
 	}
 	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d)\n",
 		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded)
-	fmt.Fprintf(&b, "        %v", r.tally)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v", r.tally.spoilt, r.tally)
+	if r.Failed() {
+		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
+	}
+	return b.String()
+}
+
+// views is how each node sees the cluster, for what an error reply cannot tell.
+func (r *torture) views() string {
+	var b strings.Builder
+	for _, addr := range r.cluster.Addrs {
+		text, err := r.admins[addr].ClusterNodes(background(r, time.Second)).Result()
+		fmt.Fprintf(&b, "%s (error: %v)\n%s", addr, err, text)
+	}
 	return b.String()
 }

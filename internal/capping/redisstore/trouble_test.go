@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +51,7 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	users := []capping.UserID{0, 1, 2, 190, 191, 128 * 190, 128*190 + 1} // buckets 0, 1 and 128; 0 and 128 share a partition
+	users := []capping.UserID{0, 1, 2, 190, 191, 64 * 190, 64*190 + 1} // buckets 0, 1 and 64; 0 and 64 share a partition
 	_, key, _ := s.key(1)
 	client := owner(t, s, 1)
 	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
@@ -120,7 +119,7 @@ func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
 	require.Equal(t, len(users), count(filter(t, s, batchOf("a", users, daily)), capping.Replayed))
 }
 
-func TestDeadlinesAndConnectionsWhileNodesAreSilent(t *testing.T) {
+func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
@@ -143,20 +142,8 @@ func TestDeadlinesAndConnectionsWhileNodesAreSilent(t *testing.T) {
 	require.ErrorIs(t, s.Filter(ctx, batchOf("a", users), make([]capping.Verdict, len(users))), context.Canceled)
 	require.Less(t, time.Since(began), 30*time.Millisecond+late.bound())
 
-	for range 1000 {
-		require.Error(t, s.Filter(background(t, time.Millisecond), batchOf("a", users[:300]), make([]capping.Verdict, 300)))
-	}
-	for _, n := range s.top.all() {
-		require.LessOrEqual(t, int(n.client.PoolStats().TotalConns), poolSize, n.addr)
-	}
 	require.NoError(t, c.Resume(silent))
 	filter(t, s, batchOf("a", users))
-	for _, addr := range c.Addrs {
-		list, err := admin(t, addr).ClientList(t.Context()).Result()
-		require.NoError(t, err)
-		// Beside the pool there are this question's connection and the replica's.
-		require.LessOrEqual(t, strings.Count(list, " laddr="), poolSize+2, "connections that the server sees")
-	}
 }
 
 // userOn is a user whom the node holds.

@@ -1,0 +1,167 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dials counts the connections that a store dials, and those still open.
+type dials struct{ dialed, open atomic.Int64 }
+
+func (d *dials) count(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		d.dialed.Add(1)
+		d.open.Add(1)
+		return &counted{Conn: conn, closed: sync.OnceFunc(func() { d.open.Add(-1) })}, nil
+	}
+}
+
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// SyscallConn lets the pool look whether the server has closed a connection
+// that is idle, as it does with one that is not counted.
+func (c *counted) SyscallConn() (syscall.RawConn, error) { return c.Conn.(syscall.Conn).SyscallConn() }
+
+// labelled runs a test so that every goroutine that it starts can be told from
+// those of the tests beside it: they inherit its label.
+func labelled(t *testing.T, test func()) {
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) { test() })
+}
+
+// goroutines counts those of a labelled test.
+func goroutines(t *testing.T) (n int) {
+	t.Helper()
+	var profile bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+	for group := range strings.SplitSeq(profile.String(), "\n\n") {
+		if !strings.Contains(group, fmt.Sprintf("%q:%q", "test", t.Name())) {
+			continue
+		}
+		for line := range strings.Lines(group) {
+			var alike int
+			if got, _ := fmt.Sscanf(line, "%d @", &alike); got == 1 {
+				n += alike
+			}
+		}
+	}
+	return n
+}
+
+// clients is how many connections the server has, and has ever accepted.
+func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
+	t.Helper()
+	text, err := server.Info(t.Context(), "everything").Result()
+	require.NoError(t, err)
+	info := parseInfo(text)
+	return info.number("connected_clients"), info.number("total_connections_received")
+}
+
+// breaking is a way to break every connection on which a batch is sent.
+type breaking struct {
+	attempt    time.Duration // AttemptTimeout
+	start, end func()
+}
+
+// A connection that broke is closed here and there, however many do, and
+// nothing goes on waiting for it.
+func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
+	t.Parallel()
+	t.Run("cut", func(t *testing.T) {
+		t.Parallel()
+		labelled(t, func() {
+			c, between := testcluster.Single(t, testcluster.Options{}), newProxies(t)
+			x := between.to(c.Addrs[0])
+			breakConnections(t, c, between.dial, breaking{
+				attempt: time.Second, start: func() { x.cut.Store(0) }, end: func() { x.cut.Store(cutNever) },
+			})
+			require.Greater(t, x.cuts.Load(), int64(300))
+		})
+	})
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		labelled(t, func() {
+			c := testcluster.Single(t, testcluster.Options{})
+			breakConnections(t, c, new(net.Dialer).DialContext, breaking{
+				attempt: 20 * time.Millisecond,
+				start:   func() { require.NoError(t, c.Pause(c.Addrs[0])) },
+				end:     func() { require.NoError(t, c.Resume(c.Addrs[0])) },
+			})
+		})
+	})
+}
+
+func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how breaking) {
+	t.Helper()
+	var d dials
+	s := openPatiently(t, Config{
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: how.attempt, dial: d.count(dial),
+	})
+	server, users := admin(t, c.Addrs[0]), spread(100)
+	allowed(t, s, users)
+	connected, accepted := clients(t, server)
+	dialed, running := d.dialed.Load(), goroutines(t)
+
+	how.start()
+	for range 400 {
+		require.Error(t, s.Filter(background(t, 20*time.Millisecond), batchOf("a", users), make([]capping.Verdict, len(users))))
+	}
+	how.end()
+
+	require.Greater(t, d.dialed.Load()-dialed, int64(300), "else hardly a connection broke")
+	allowed(t, s, users)
+	// The pool may be fuller than before; a proxy has two goroutines a connection.
+	require.Eventually(t, func() bool {
+		now, _ := clients(t, server)
+		return now <= connected+poolSize && d.open.Load() <= poolSize && goroutines(t) <= running+2*poolSize
+	}, 10*time.Second, 20*time.Millisecond)
+	_, total := clients(t, server)
+	require.Greater(t, total-accepted, int64(300), "connections that the server saw")
+	t.Logf("%d dialed, %d open, %d goroutines after %d", d.dialed.Load()-dialed, d.open.Load(), goroutines(t), running)
+}
+
+// openPatiently opens a store whose attempts are so short that a busy machine
+// may not answer the first.
+func openPatiently(t *testing.T, config Config) (s *Store) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		s, err = Open(t.Context(), config)
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func allowed(t *testing.T, s *Store, users []capping.UserID) {
+	t.Helper()
+	require.Equal(t, len(users), count(filter(t, s, batchOf(namespace(), users)), capping.Allowed))
+}

@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// laggingReplica loses whatever a store answers Allowed before a replica holds
+// it. The stop alone would not: what the master has sent waits in the socket
+// for the replica, so its link has to go too.
+var laggingReplica = breakage{"kill -9 of a master whose replica lags", otherShards, func(f *field, s shard) {
+	require.NoError(f, f.cluster.Pause(s.replica))
+	require.NoError(f, f.admins[s.master].Do(f.Context(), "client", "kill", "type", "replica").Err())
+	linger(500 * time.Millisecond)
+	require.NoError(f, f.cluster.Kill(s.master))
+	require.NoError(f, f.cluster.Resume(s.replica))
+	f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
+	linger(500 * time.Millisecond)
+	require.NoError(f, f.cluster.Restart(s.master))
+}}
+
+// The storms would find a store that does not wait for replicas: the same one
+// that is told to ask none loses sends, or lets users over their limit.
+func TestStormsBiteAMissingWait(t *testing.T) {
+	t.Parallel()
+	f := newField(t, func(c *Config) { c.ReplicaAcks = FixedAcks(0) })
+	for attempt := range 4 {
+		s := f.storm(attempt, laggingReplica)
+		found := s.judge(s.logsOf(t, f.stores[0]))
+		t.Logf("%v: %+v", s.tally, found)
+		if found.missing+found.over > 0 {
+			return
+		}
+	}
+	t.Fatal("no storm lost a send")
+}

@@ -1,0 +1,131 @@
+package redisstore
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// slotMove moves a slot as redis-cli --cluster reshard does.
+type slotMove struct {
+	*field
+	slot     int
+	from, to *redis.Client
+}
+
+// movesTo are moves of some of the shard's slots to another. They are those of
+// partitions, as any others hold nothing.
+func (f *field) movesTo(to, from shard) (moves []slotMove) {
+	f.Helper()
+	held := f.partitions(from.master)
+	require.NotEmpty(f, held, "the master holds no partition: there is nothing to move")
+	for _, p := range held[:min(len(held), 4)] {
+		moves = append(moves, slotMove{f, f.stores[0].layout.slot(p), f.admins[from.master], f.admins[to.master]})
+	}
+	return moves
+}
+
+func (f *field) other(s shard) shard {
+	for _, other := range f.shards() {
+		if other.master != s.master {
+			return other
+		}
+	}
+	f.Fatal("no other shard")
+	return shard{}
+}
+
+// moveSlots moves some there and back, so that faults that follow each other
+// leave no master without slots.
+func moveSlots(f *field, s shard) {
+	moves := f.movesTo(f.other(s), s)
+	for _, m := range moves {
+		m.begin()
+		m.end()
+	}
+	linger(300 * time.Millisecond)
+	for _, m := range moves {
+		m.back()
+	}
+}
+
+// holdSlotsHalfMoved leaves each slot's keys on two nodes for longer than any
+// caller is patient, so that nobody is decided by waiting for its end.
+func holdSlotsHalfMoved(f *field, s shard) {
+	moves := f.movesTo(f.other(s), s)
+	for _, m := range moves {
+		f.until("two keys that can be parted", func() bool { return m.keys() >= 2 })
+		m.begin()
+		m.carryHalf()
+	}
+	linger(2500 * time.Millisecond)
+	for _, m := range moves {
+		m.end()
+	}
+	for _, m := range moves {
+		m.back()
+	}
+}
+
+func (m slotMove) begin() {
+	m.set(m.to, "importing", m.from)
+	m.set(m.from, "migrating", m.to)
+}
+
+func (m slotMove) end() {
+	for m.carry() {
+	}
+	m.set(m.to, "node", m.to)
+	m.set(m.from, "node", m.to)
+	m.until("every node knows where the slot is", m.known)
+}
+
+// known reports whether all nodes see the slot where it was moved: a node that
+// takes it over before might not outbid an epoch that it has not heard of.
+func (m slotMove) known() bool {
+	return !slices.ContainsFunc(m.cluster.Addrs, func(addr string) bool {
+		parts, err := slotsOf(m.Context(), m.admins[addr])
+		return err != nil || masterOf(parts, m.slot) != m.to.Options().Addr
+	})
+}
+
+func (m slotMove) back() {
+	m.from, m.to = m.to, m.from
+	m.begin()
+	m.end()
+}
+
+func (m slotMove) carryHalf() {
+	for n := m.keys() / 2; n > 0; n-- {
+		require.True(m, m.carry())
+	}
+	require.NotZero(m, m.keys(), "keys that stay")
+}
+
+// carry moves one key, if there is one.
+func (m slotMove) carry() bool {
+	keys, err := m.from.ClusterGetKeysInSlot(m.Context(), m.slot, 1).Result()
+	require.NoError(m, err)
+	if len(keys) == 0 {
+		return false
+	}
+	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
+	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, 5*time.Second).Err())
+	return true
+}
+
+func (m slotMove) keys() int64 {
+	n, err := m.from.ClusterCountKeysInSlot(m.Context(), m.slot).Result()
+	require.NoError(m, err)
+	return n
+}
+
+// set tells the node the state of the slot with regard to another node.
+func (m slotMove) set(at *redis.Client, state string, other *redis.Client) {
+	id, err := other.Do(m.Context(), "cluster", "myid").Text()
+	require.NoError(m, err)
+	require.NoError(m, at.Do(m.Context(), "cluster", "setslot", m.slot, state, id).Err())
+}

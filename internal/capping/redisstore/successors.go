@@ -1,0 +1,145 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// checkLosses examines who, a server, for settings that make it lose logs.
+func (t *topology) checkLosses(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
+	checkEviction(f, who, info, config)
+	t.checkAppendOnly(f, who, info)
+}
+
+func checkEviction(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
+	policy := info["maxmemory_policy"]
+	if policy == "" {
+		policy = config.Val()["maxmemory-policy"]
+	}
+	switch policy {
+	case "noeviction":
+	case "":
+		f.warn("%s: hides its maxmemory-policy: make sure that it is noeviction", who)
+	default:
+		f.refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction", who, policy)
+	}
+}
+
+func (t *topology) checkAppendOnly(f *findings, who string, info facts) {
+	none := t.config.ReplicaAcks.none()
+	switch on := info["aof_enabled"]; {
+	case on == "1":
+	case none && on == "0":
+		f.warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
+	case none:
+	case on == "":
+		f.warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
+	default:
+		f.refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes", who)
+	}
+}
+
+// checkSuccessors examines the replicas of masters, as a failover makes them
+// masters. One that does not answer is no reason to refuse.
+func (t *topology) checkSuccessors(ctx context.Context, f *findings, masters []*node) {
+	var addrs []string
+	for _, n := range masters {
+		more, err := n.successors(ctx)
+		if err != nil {
+			f.warn("node %s: its replicas are not checked: %v", n.addr, err)
+		}
+		addrs = append(addrs, more...)
+	}
+	found := make([]findings, len(addrs))
+	var asked sync.WaitGroup
+	for i, addr := range addrs {
+		asked.Go(func() { t.checkSuccessor(ctx, &found[i], addr) })
+	}
+	asked.Wait()
+	for _, more := range found {
+		f.add(more)
+	}
+}
+
+// checkSuccessor asks over a connection of its own: the replica of a
+// standalone server is none of the nodes, which every refresh asks.
+func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string) {
+	client := newDirectClient(t.config, addr)
+	defer func() { _ = client.Close() }()
+	who := "replica " + addr
+	if err := t.askLosses(ctx, client, f, who); err != nil {
+		f.warn("%s: not checked: %v", who, err)
+	}
+}
+
+func (t *topology) askLosses(ctx context.Context, client *redis.Client, f *findings, who string) error {
+	pipe := client.Pipeline()
+	info, policy := pipe.Info(ctx, "everything"), pipe.ConfigGet(ctx, "maxmemory-policy")
+	_, _ = pipe.Exec(ctx) // every command holds its own error
+	if info.Err() != nil {
+		return info.Err()
+	}
+	t.checkLosses(f, who, parseInfo(info.Val()), policy)
+	return nil
+}
+
+// vet examines a node that became a master while the store runs. It is too
+// late to refuse it: its users would be unavailable, so operators are told.
+func (n *node) vet(ctx context.Context) {
+	var f findings
+	if n.top.askLosses(ctx, n.client, &f, "node "+n.addr) != nil {
+		return // asked again at the next refresh
+	}
+	n.vetted.Store(true)
+	if err := errors.Join(f.refusals...); err != nil {
+		n.top.config.Logger.Error("new Redis master breaks a promise", "error", err)
+	}
+}
+
+// successors are the addresses of the node's replicas, those that do not work
+// too. CLUSTER SLOTS would leave those out, and new ones that got no write yet.
+func (n *node) successors(ctx context.Context) ([]string, error) {
+	if n.top.cluster {
+		text, err := n.client.ClusterNodes(ctx).Result()
+		return slavesOf(text, n.addr), err
+	}
+	text, err := n.client.Info(ctx, "replication").Result()
+	return slavesIn(parseInfo(text)), err
+}
+
+// slavesIn reads INFO replication: slave0:ip=…,port=…,state=….
+func slavesIn(info facts) (addrs []string) {
+	for i := range info.number("connected_slaves") {
+		fields := facts{}
+		for field := range strings.SplitSeq(info["slave"+strconv.FormatInt(i, 10)], ",") {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
+	}
+	return addrs
+}
+
+// slavesOf reads CLUSTER NODES, where an address is ip:port@bus,hostname. The
+// replicas of a master that is known by its name are known by theirs.
+func slavesOf(text, master string) (addrs []string) {
+	host, _, _ := net.SplitHostPort(master)
+	for fields := range slaves(text) {
+		addr, name, _ := strings.Cut(fields[1], ",")
+		addr, _, _ = strings.Cut(addr, "@")
+		name, _, _ = strings.Cut(name, ",") // Redis 7.2 has more behind it
+		if colon := strings.LastIndexByte(addr, ':'); colon >= 0 {
+			if net.ParseIP(host) != nil || name == "" {
+				name = addr[:colon]
+			}
+			addrs = append(addrs, net.JoinHostPort(name, addr[colon+1:]))
+		}
+	}
+	return addrs
+}

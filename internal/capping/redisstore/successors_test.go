@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
+)
+
+// A replica is the master after the next failover: its settings count too.
+func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) (Config, string){
+		"of a server": func(t *testing.T) (Config, string) {
+			c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+			return Config{Addrs: c.Addrs[:1]}, c.Addrs[1]
+		},
+		"of a master behind Sentinels": func(t *testing.T) (Config, string) {
+			c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+			return Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"}, c.Addrs[1]
+		},
+		"of a cluster": func(t *testing.T) (Config, string) {
+			c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+			return Config{Addrs: c.Addrs[:1]}, c.Addrs[4]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, replica := start(t)
+			require.Empty(t, openTest(t, config).warnings)
+			client := admin(t, replica)
+			set := func(name, value string) { require.NoError(t, client.ConfigSet(t.Context(), name, value).Err()) }
+
+			set("maxmemory-policy", "allkeys-lru")
+			_, err := Open(t.Context(), config)
+			require.EqualError(t, err, "replica "+replica+
+				": maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction")
+
+			set("maxmemory-policy", "noeviction")
+			set("appendonly", "no")
+			_, err = Open(t.Context(), config)
+			require.EqualError(t, err, "replica "+replica+
+				": appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes")
+			config.ReplicaAcks = FixedAcks(0)
+			require.Contains(t, openTest(t, config).warnings,
+				"replica "+replica+": appendonly is no: a restart forgets every send since its last snapshot")
+		})
+	}
+}
+
+func TestReplicaThatDoesNotAnswerIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	require.NoError(t, c.Pause(c.Addrs[1]))
+	s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
+	require.Len(t, s.warnings, 1)
+	require.Contains(t, s.warnings[0], "replica "+c.Addrs[1]+": not checked: ")
+}
+
+func TestReplicasAreReadFromClusterNodes(t *testing.T) {
+	t.Parallel()
+	const text = "aa 10.0.0.1:6379@16379,one.example myself,master - 0 0 1 connected 0-16383\n" +
+		"bb 10.0.0.2:6379@16379,two.example,shard-id=5 slave aa 0 0 1 connected\n" +
+		"cc fd00::3:6380@16380 slave,fail aa 0 0 1 disconnected\n" +
+		"dd 10.0.0.4:6379@16379,four.example slave ee 0 0 1 connected\n"
+	require.Equal(t, []string{"10.0.0.2:6379", "[fd00::3]:6380"}, slavesOf(text, "10.0.0.1:6379"))
+	require.Equal(t, []string{"two.example:6379", "[fd00::3]:6380"}, slavesOf(text, "one.example:6379"))
+	alive, all := countSlaves(text)
+	require.Equal(t, []int{1, 2}, []int{alive, all})
+}
+
+func TestHiddenSettingsAreNoReasonToRefuse(t *testing.T) {
+	t.Parallel()
+	var f findings
+	(&topology{config: &Config{}}).checkLosses(&f, "replica r", facts{}, redis.NewMapStringStringCmd(t.Context()))
+	require.Empty(t, f.refusals)
+	require.Len(t, f.warnings, 2)
+	require.Contains(t, f.warnings[0], "replica r: hides its maxmemory-policy")
+	require.Contains(t, f.warnings[1], "replica r: hides whether its append-only file is on")
+}
+
+func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	var log journal
+	s := openTest(t, Config{
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	replica := admin(t, c.Addrs[1])
+	require.NoError(t, replica.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+	require.NoError(t, c.Kill(c.Addrs[0]))
+	require.NoError(t, replica.ReplicaOf(t.Context(), "no", "one").Err())
+	require.Eventually(t, func() bool { return s.top.route(0).addr == c.Addrs[1] }, 15*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.text(), "node "+c.Addrs[1]+": maxmemory-policy is allkeys-lru")
+	}, 15*time.Second, 20*time.Millisecond)
+	for n := range 2 { // refreshes; the second begins when the first is over
+		master := s.top.route(0)
+		master.alive.Store(-1)
+		s.top.outdated()
+		require.Eventually(t, func() bool { return master.alive.Load() >= 0 }, 15*time.Second, 20*time.Millisecond, "refresh %d", n)
+	}
+	require.NoError(t, s.Close())
+	require.Equal(t, 1, strings.Count(log.text(), "allkeys-lru"), "said once, not at every refresh")
+}
+
+// journal is a log that may be read while it is written.
+type journal struct {
+	mu      sync.Mutex
+	written strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.written.Write(p)
+}
+
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.written.String()
+}
