@@ -160,6 +160,9 @@ func (n *node) checkReplicas(ctx context.Context, f *findings) error {
 			n.addr, all, acks, want, all)
 	case alive < want:
 		f.warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then", n.addr, alive, all, acks, want)
+	case acks != Healthy && all > want:
+		f.warn("node %s: has %d replicas, replica_acks: %s waits for %d: a send is lost when a replica that lacks it is promoted; healthy waits for all that work",
+			n.addr, all, acks, want)
 	}
 	return nil
 }

@@ -88,6 +88,19 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	}
 }
 
+func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
+	for acks, warnings := range map[Acks]int{Healthy: 0, FixedAcks(1): 1, FixedAcks(2): 0} {
+		s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks})
+		found := s.Health(t.Context()).Warnings
+		require.Len(t, found, warnings, acks)
+		if warnings > 0 {
+			require.Contains(t, found[0], "has 2 replicas, replica_acks: 1 waits for 1: a send is lost when a replica that lacks it is promoted")
+		}
+	}
+}
+
 func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Settings: []string{`rename-command CONFIG ""`}})
