@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,19 +18,26 @@ import (
 // field is a cluster that is broken on purpose, and the stores on it.
 type field struct {
 	testing.TB
-	cluster *testcluster.Cluster
-	admins  map[string]*redis.Client
-	stores  []*Store
+	cluster  *testcluster.Cluster
+	admins   map[string]*redis.Client
+	stores   []*Store
+	ahead    *atomic.Int64 // nanoseconds that the first store's clock is ahead
+	storming *storm        // the load on the stores
 }
 
 func newField(t testing.TB, change func(*Config)) *field {
-	f := &field{TB: t, admins: map[string]*redis.Client{}}
+	f := &field{TB: t, admins: map[string]*redis.Client{}, ahead: &atomic.Int64{}}
 	f.cluster = testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 1500 * time.Millisecond})
 	for _, addr := range f.cluster.Addrs {
 		f.admins[addr] = admin(t, addr)
 	}
-	for range 3 {
-		config := Config{Addrs: f.cluster.Addrs, Namespace: "fc", AttemptTimeout: 500 * time.Millisecond}
+	for i := range 3 {
+		config := Config{
+			Addrs: f.cluster.Addrs, Namespace: "fc", AttemptTimeout: 500 * time.Millisecond, ClockSkew: 250 * time.Millisecond,
+		}
+		if i == 0 {
+			config.Clock = func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
+		}
 		if change != nil {
 			change(&config)
 		}
@@ -175,21 +183,24 @@ type breakage struct {
 	inflict func(f *field, s shard)
 }
 
-// spares tells whose users a breakage of the shard spares: they must be
-// decided all the time.
-type spares func(f *field, s shard) func(capping.UserID) bool
+// spares tells whom a breakage of the shard spares.
+type spares func(f *field, s shard) spared
 
-func everybody(*field, shard) func(capping.UserID) bool {
-	return func(capping.UserID) bool { return true }
+func everybody(*field, shard) spared {
+	return func(decider, capping.UserID) bool { return true }
 }
 
-func nobody(*field, shard) func(capping.UserID) bool {
-	return func(capping.UserID) bool { return false }
+func nobody(*field, shard) spared {
+	return func(decider, capping.UserID) bool { return false }
 }
 
-func otherShards(f *field, s shard) func(capping.UserID) bool {
+func otherShards(f *field, s shard) spared {
 	held, l := f.partitions(s.master), f.stores[0].layout
-	return func(user capping.UserID) bool { return !slices.Contains(held, l.partition(user)) }
+	return func(_ decider, user capping.UserID) bool { return !slices.Contains(held, l.partition(user)) }
+}
+
+func otherStores(f *field, _ shard) spared {
+	return func(asked decider, _ capping.UserID) bool { return asked != decider(f.stores[0]) }
 }
 
 var breakages = []breakage{
@@ -241,16 +252,10 @@ var breakages = []breakage{
 		require.NoError(f, f.admins[s.master].Do(f.Context(), "debug", "sleep", "1.2").Err())
 		linger(200 * time.Millisecond)
 	}},
-	{"a full Redis", otherShards, func(f *field, s shard) {
-		master := f.admins[s.master]
-		require.NoError(f, master.ConfigResetStat(f.Context()).Err())
-		require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "1mb").Err())
-		linger(800 * time.Millisecond)
-		require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "0").Err())
-		text, err := master.Info(f.Context(), "errorstats").Result()
-		require.NoError(f, err)
-		require.Contains(f, text, "errorstat_OOM")
-	}},
+	fullServer,
+	wrongTypes,
+	skewedClock,
+	wrongPassword,
 }
 
 // storm has load on the stores while one master after the other breaks; it
@@ -261,6 +266,7 @@ func (f *field) storm(i int, b breakage) *storm {
 	victim := f.shards()[i%3]
 	s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
 	s.spared = b.spares(f, victim)
+	f.storming = s
 	s.begin(uint64(i))
 	defer s.end()
 	linger(300 * time.Millisecond)
@@ -274,7 +280,18 @@ func (f *field) storm(i int, b breakage) *storm {
 
 func TestNeverWrongWhenNodesBreak(t *testing.T) {
 	t.Parallel()
-	f, late := newField(t, nil), newPunctual(t)
+	neverWrong(t, newField(t, nil), breakages)
+}
+
+func TestNeverWrongWhenConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	between := newProxies(t)
+	neverWrong(t, newField(t, func(c *Config) { c.dial = between.dial }), wireBreakages(between))
+}
+
+func neverWrong(t *testing.T, f *field, breakages []breakage) {
+	t.Helper()
+	late := newPunctual(t)
 	for i, b := range breakages {
 		t.Run(b.name, func(t *testing.T) {
 			f := *f

@@ -89,33 +89,42 @@ func (t *topology) check(ctx context.Context) ([]string, error) {
 }
 
 func (n *node) check(ctx context.Context, f *findings) error {
-	began := n.top.config.Clock()
-	pipe := n.client.Pipeline()
+	if err := n.top.inspect(ctx, n.client, f, "node "+n.addr); err != nil {
+		return err
+	}
+	return n.checkReplicas(ctx, f)
+}
+
+// inspect examines who, a server, be it a master or one that may become it.
+func (t *topology) inspect(ctx context.Context, client *redis.Client, f *findings, who string) error {
+	began := t.config.Clock()
+	pipe := client.Pipeline()
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
 	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
 	_, _ = pipe.Exec(ctx) // every command holds its own error
 	if err := errors.Join(clock.Err(), info.Err()); err != nil {
 		return err
 	}
-	took := n.top.config.Clock().Sub(began)
+	took := t.config.Clock().Sub(began)
 	facts := parseInfo(info.Val())
-	n.checkClock(f, clock.Val().Sub(began), took)
-	n.top.checkLosses(f, "node "+n.addr, facts, value)
-	n.checkEncoding(f, entries)
-	return n.checkReplicas(ctx, f)
+	t.checkClock(f, who, clock.Val().Sub(began), took)
+	checkEviction(f, who, facts, value)
+	t.checkAppendOnly(f, who, facts)
+	t.checkEncoding(f, who, entries)
+	return nil
 }
 
-// checkClock compares the node's clock with ours: off is the node's less ours
-// of before the question, which took so long.
-func (n *node) checkClock(f *findings, off, took time.Duration) {
-	skew := n.top.config.ClockSkew
+// checkClock compares the server's clock with ours: off is the server's less
+// ours of before the question, which took so long.
+func (t *topology) checkClock(f *findings, who string, off, took time.Duration) {
+	skew := t.config.ClockSkew
 	switch {
 	case skew > 0 && (off < -skew || off-took > skew):
-		f.refuse("node %s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
-			n.addr, off.Round(time.Millisecond), skew)
+		f.refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
+			who, off.Round(time.Millisecond), skew)
 	case skew == 0 && (off < -time.Second || off-took > time.Second):
-		f.warn("node %s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
-			n.addr, off.Round(time.Millisecond))
+		f.warn("%s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
+			who, off.Round(time.Millisecond))
 	}
 }
 
@@ -123,12 +132,12 @@ func (n *node) checkClock(f *findings, off, took time.Duration) {
 // 21 sends.
 const listpackValue = 256
 
-func (n *node) checkEncoding(f *findings, config *redis.MapStringStringCmd) {
-	n.checkSetting(f, config, "entries", int(n.top.layout.bucketSize)+1)
-	n.checkSetting(f, config, "value", listpackValue)
+func (t *topology) checkEncoding(f *findings, who string, config *redis.MapStringStringCmd) {
+	checkSetting(f, who, config, "entries", int(t.layout.bucketSize)+1)
+	checkSetting(f, who, config, "value", listpackValue)
 }
 
-func (n *node) checkSetting(f *findings, config *redis.MapStringStringCmd, which string, least int) {
+func checkSetting(f *findings, who string, config *redis.MapStringStringCmd, which string, least int) {
 	name := "hash-max-listpack-" + which
 	text := config.Val()[name]
 	if text == "" {
@@ -138,9 +147,9 @@ func (n *node) checkSetting(f *findings, config *redis.MapStringStringCmd, which
 	got, err := strconv.Atoi(text)
 	switch {
 	case text == "" || err != nil:
-		f.warn("node %s: hides hash-max-listpack-%s: with less than %d logs take several times the memory", n.addr, which, least)
+		f.warn("%s: hides hash-max-listpack-%s: with less than %d logs take several times the memory", who, which, least)
 	case got < least:
-		f.warn("node %s: %s is %d: with less than %d logs take several times the memory", n.addr, name, got, least)
+		f.warn("%s: %s is %d: with less than %d logs take several times the memory", who, name, got, least)
 	}
 }
 

@@ -30,8 +30,7 @@ type storm struct {
 	patience time.Duration // deadline of every call
 	base     capping.UserID
 	hot      int // users that everybody sends to: they reach their limit
-	// spared reports users that no fault touches: they must be decided.
-	spared func(capping.UserID) bool
+	spared   spared
 
 	fresh    atomic.Uint32
 	messages atomic.Int64
@@ -42,6 +41,10 @@ type storm struct {
 	answers  []answer
 	tally    tally
 }
+
+// spared reports whether no fault touches the user when asked about by the
+// decider: those must be decided all the time.
+type spared func(d decider, user capping.UserID) bool
 
 // answer is what one call said.
 type answer struct {
@@ -61,7 +64,7 @@ func newStorm(base capping.UserID, deciders ...decider) *storm {
 	return &storm{
 		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
 		base: base, hot: 300, stop: make(chan struct{}),
-		spared: func(capping.UserID) bool { return true },
+		spared: func(decider, capping.UserID) bool { return true },
 	}
 }
 
@@ -99,11 +102,21 @@ func (s *storm) message() string {
 // audience is some users that reach their limit and some that are new.
 func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 	var users []capping.UserID
-	for _, i := range rng.Perm(s.hot)[:20] {
-		users = append(users, s.base+capping.UserID(i*37))
+	hot := s.hotUsers()
+	for _, i := range rng.Perm(len(hot))[:20] {
+		users = append(users, hot[i])
 	}
 	for range 60 {
 		users = append(users, s.base+1_000_000+capping.UserID(s.fresh.Add(1)*11))
+	}
+	return users
+}
+
+// hotUsers are those that everybody sends to.
+func (s *storm) hotUsers() []capping.UserID {
+	users := make([]capping.UserID, s.hot)
+	for i := range users {
+		users[i] = s.base + capping.UserID(i*37)
 	}
 	return users
 }
@@ -131,7 +144,7 @@ func (s *storm) ask(d decider, message string, users []capping.UserID) (open []c
 		case capping.Unavailable:
 			open = append(open, users[i])
 			s.tally.unavailable++
-			if s.spared(users[i]) {
+			if s.spared(d, users[i]) {
 				s.tally.spoilt++
 			}
 		case capping.Denied:

@@ -11,12 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// checkLosses examines who, a server, for settings that make it lose logs.
-func (t *topology) checkLosses(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
-	checkEviction(f, who, info, config)
-	t.checkAppendOnly(f, who, info)
-}
-
 func checkEviction(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
 	policy := info["maxmemory_policy"]
 	if policy == "" {
@@ -73,30 +67,22 @@ func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string)
 	client := newDirectClient(t.config, addr)
 	defer func() { _ = client.Close() }()
 	who := "replica " + addr
-	if err := t.askLosses(ctx, client, f, who); err != nil {
+	if err := t.inspect(ctx, client, f, who); err != nil {
 		f.warn("%s: not checked: %v", who, err)
 	}
-}
-
-func (t *topology) askLosses(ctx context.Context, client *redis.Client, f *findings, who string) error {
-	pipe := client.Pipeline()
-	info, policy := pipe.Info(ctx, "everything"), pipe.ConfigGet(ctx, "maxmemory-policy")
-	_, _ = pipe.Exec(ctx) // every command holds its own error
-	if info.Err() != nil {
-		return info.Err()
-	}
-	t.checkLosses(f, who, parseInfo(info.Val()), policy)
-	return nil
 }
 
 // vet examines a node that became a master while the store runs. It is too
 // late to refuse it: its users would be unavailable, so operators are told.
 func (n *node) vet(ctx context.Context) {
 	var f findings
-	if n.top.askLosses(ctx, n.client, &f, "node "+n.addr) != nil {
+	if n.top.inspect(ctx, n.client, &f, "node "+n.addr) != nil {
 		return // asked again at the next refresh
 	}
 	n.vetted.Store(true)
+	for _, warning := range f.warnings {
+		n.top.config.Logger.Warn("new Redis master", "warning", warning)
+	}
 	if err := errors.Join(f.refusals...); err != nil {
 		n.top.config.Logger.Error("new Redis master breaks a promise", "error", err)
 	}

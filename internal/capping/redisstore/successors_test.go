@@ -78,29 +78,62 @@ func TestReplicasAreReadFromClusterNodes(t *testing.T) {
 func TestHiddenSettingsAreNoReasonToRefuse(t *testing.T) {
 	t.Parallel()
 	var f findings
-	(&topology{config: &Config{}}).checkLosses(&f, "replica r", facts{}, redis.NewMapStringStringCmd(t.Context()))
+	checkEviction(&f, "replica r", facts{}, redis.NewMapStringStringCmd(t.Context()))
+	(&topology{config: &Config{}}).checkAppendOnly(&f, "replica r", facts{})
 	require.Empty(t, f.refusals)
 	require.Len(t, f.warnings, 2)
 	require.Contains(t, f.warnings[0], "replica r: hides its maxmemory-policy")
 	require.Contains(t, f.warnings[1], "replica r: hides whether its append-only file is on")
 }
 
-func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
+// What only costs memory, or every call, is seen on replicas too.
+func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
-	var log journal
-	s := openTest(t, Config{
-		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})),
+	replica := admin(t, c.Addrs[1])
+	require.NoError(t, replica.ConfigSet(t.Context(), "hash-max-listpack-entries", "64").Err())
+	s := openTest(t, Config{Addrs: c.Addrs[:1]})
+	require.Len(t, s.warnings, 1)
+	require.Contains(t, s.warnings[0], "replica "+c.Addrs[1]+": hash-max-listpack-entries is 64")
+	_, err := Open(t.Context(), Config{
+		Addrs: c.Addrs[:1], ClockSkew: 200 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(3 * time.Second) },
 	})
+	require.ErrorContains(t, err, "node "+c.Addrs[0]+": its clock differs from this machine's by -3")
+	require.ErrorContains(t, err, "replica "+c.Addrs[1]+": its clock differs from this machine's by -3")
+}
+
+func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
+	t.Parallel()
+	t.Run("by hand", func(t *testing.T) {
+		t.Parallel()
+		c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+		promotionIsLogged(t, c, Config{Addrs: c.Addrs}, "node "+c.Addrs[1])
+	})
+	t.Run("by a Sentinel", func(t *testing.T) { // the node keeps its name
+		t.Parallel()
+		c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+		promotionIsLogged(t, c, Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"}, "node sentinel:logs")
+	})
+}
+
+func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who string) {
+	t.Helper()
+	var log journal
+	config.ReplicaAcks, config.AttemptTimeout = FixedAcks(0), 400*time.Millisecond
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := openTest(t, config)
 	replica := admin(t, c.Addrs[1])
 	require.NoError(t, replica.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+	require.NoError(t, replica.ConfigSet(t.Context(), "hash-max-listpack-value", "64").Err())
 	require.NoError(t, c.Kill(c.Addrs[0]))
-	require.NoError(t, replica.ReplicaOf(t.Context(), "no", "one").Err())
-	require.Eventually(t, func() bool { return s.top.route(0).addr == c.Addrs[1] }, 15*time.Second, 20*time.Millisecond)
-	require.Eventually(t, func() bool {
-		return strings.Contains(log.text(), "node "+c.Addrs[1]+": maxmemory-policy is allkeys-lru")
-	}, 15*time.Second, 20*time.Millisecond)
+	if config.SentinelMaster == "" {
+		require.NoError(t, replica.ReplicaOf(t.Context(), "no", "one").Err())
+	}
+	for _, want := range []string{
+		who + ": maxmemory-policy is allkeys-lru", who + ": hash-max-listpack-value is 64",
+	} {
+		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, 20*time.Second, 20*time.Millisecond, want)
+	}
 	for n := range 2 { // refreshes; the second begins when the first is over
 		master := s.top.route(0)
 		master.alive.Store(-1)

@@ -40,7 +40,8 @@ type topology struct {
 	problems []string       // what the last refresh found
 	down     bool
 
-	watchful bool // the start-up checks are over: new masters are vetted
+	watchful bool   // the start-up checks are over: new masters are vetted
+	replid   string // of the master that is no cluster's, as of the last refresh
 }
 
 func newTopology(config *Config, l layout, s scripts) *topology {
@@ -266,9 +267,15 @@ func (t *topology) refreshSingle(ctx context.Context) error {
 			faults = append(faults, fmt.Errorf("node %s: %w", addr, err))
 			continue
 		}
-		if parseInfo(text)["role"] != "master" {
+		facts := parseInfo(text)
+		if facts["role"] != "master" {
 			faults = append(faults, fmt.Errorf("node %s: is no master", addr))
 			continue
+		}
+		if id := facts["master_replid"]; id != t.replid { // promoted behind the same name, or started anew
+			t.replid = id
+			n.vetted.Store(false)
+			n.scripts.Store(false)
 		}
 		for p := range t.routes {
 			t.routes[p].Store(n)

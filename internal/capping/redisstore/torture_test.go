@@ -87,6 +87,7 @@ func (r *torture) round(n int) {
 	r.note(n, drawn)
 	s := newStorm(capping.UserID(n%40+1)*100_000_000, r.deciders()...)
 	s.spared = r.spared(drawn, victim)
+	r.storming = s
 	s.begin(r.rng.Uint64())
 	defer func() {
 		s.end()
@@ -126,14 +127,14 @@ func (r *torture) note(n int, drawn []breakage) {
 	}
 }
 
-// spared reports users whom all of the faults spare.
-func (r *torture) spared(drawn []breakage, victim shard) func(capping.UserID) bool {
-	var each []func(capping.UserID) bool
+// spared is whom all of the faults spare.
+func (r *torture) spared(drawn []breakage, victim shard) spared {
+	var each []spared
 	for _, b := range drawn {
 		each = append(each, b.spares(r.field, victim))
 	}
-	return func(user capping.UserID) bool {
-		return !slices.ContainsFunc(each, func(spared func(capping.UserID) bool) bool { return !spared(user) })
+	return func(d decider, user capping.UserID) bool {
+		return !slices.ContainsFunc(each, func(spares spared) bool { return !spares(d, user) })
 	}
 }
 
