@@ -98,7 +98,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	if err != nil {
 		return err
 	}
-	if err := c.guard(result.Candidate, base, report); err != nil {
+	if err := c.guard(ctx, store, result.Candidate, base, report); err != nil {
 		return err
 	}
 	if c.DryRun {
@@ -122,14 +122,26 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 }
 
 // guard compares with what is live, and refuses what looks like an accident.
-func (c *buildCommand) guard(candidate *segments.Candidate, base *segments.LiveState, report *buildReport) error {
+func (c *buildCommand) guard(ctx context.Context, store segments.Store, candidate *segments.Candidate, base *segments.LiveState, report *buildReport) error {
 	report.Before = base.Name
+	before, what, fault := base.Generation, "live", base.Fault
+	if before == nil && fault == nil {
+		// current.json was lost, or the first publish was cut off before it, or this is the first.
+		newest, err := segments.Newest(ctx, store)
+		if err != nil {
+			return err
+		}
+		if newest != "" {
+			report.ComparedWith, what = newest, "newest"
+			before, fault = segments.ReadGeneration(ctx, store, newest)
+		}
+	}
 	var refusals []string
 	switch {
-	case base.Fault != nil:
-		refusals = []string{fmt.Sprintf("the live generation cannot be read, so nothing can be compared: %v", base.Fault)}
-	case base.Generation != nil:
-		report.Changes = candidate.Compare(base.Generation)
+	case fault != nil:
+		refusals = []string{fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault)}
+	case before != nil:
+		report.Changes = candidate.Compare(before)
 		refusals = segments.Refusals(report.Changes, float64(c.MaxChange))
 	}
 	if len(refusals) == 0 {

@@ -16,15 +16,17 @@ import (
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
 type buildReport struct {
 	// Status: published, unchanged, dry run, overlap, bad input, refused, lost the race, failed.
-	Status     string             `json:"status"`
-	Location   string             `json:"location"`
-	Generation string             `json:"generation,omitempty"`
-	Before     string             `json:"before,omitempty"` // the generation that was live
-	Segments   []builtSegment     `json:"segments,omitempty"`
-	Overlaps   []segments.Overlap `json:"overlaps,omitempty"`
-	Changes    []segments.Change  `json:"changes,omitempty"`
-	Refusals   []string           `json:"refusals,omitempty"`
-	Forced     bool               `json:"forced,omitempty"`
+	Status     string `json:"status"`
+	Location   string `json:"location"`
+	Generation string `json:"generation,omitempty"`
+	Before     string `json:"before,omitempty"` // the generation that was live
+	// ComparedWith is the newest generation, where none is live and there are some.
+	ComparedWith string             `json:"compared_with,omitempty"`
+	Segments     []builtSegment     `json:"segments,omitempty"`
+	Overlaps     []segments.Overlap `json:"overlaps,omitempty"`
+	Changes      []segments.Change  `json:"changes,omitempty"`
+	Refusals     []string           `json:"refusals,omitempty"`
+	Forced       bool               `json:"forced,omitempty"`
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
@@ -81,6 +83,11 @@ func (r *buildReport) print(w io.Writer) error {
 		}
 	}
 	err := out.Flush()
+	for _, s := range r.Segments {
+		if s.Users == 0 {
+			fmt.Fprintf(w, "warning: segment %q has no users\n", s.Name)
+		}
+	}
 	for _, o := range r.Overlaps {
 		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
 	}
@@ -91,6 +98,9 @@ func (r *buildReport) print(w io.Writer) error {
 		if f.Header != "" {
 			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)
 		}
+	}
+	if r.ComparedWith != "" {
+		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
 	return errors.Join(err, printChanges(w, r.Changes), r.printEnd(w))
 }

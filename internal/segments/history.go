@@ -58,6 +58,16 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 	return list, ctx.Err()
 }
 
+// Newest is the name of the newest generation of a location, live or not; ""
+// when there is none.
+func Newest(ctx context.Context, store Store) (string, error) {
+	list, err := List(ctx, store)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0].Generation, nil
+}
+
 // Garbage is what nobody needs any more at a location.
 type Garbage struct {
 	Live        string   `json:"live"`
