@@ -9,6 +9,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/server"
 )
 
 // checkCommand is `capper check-config FILE`.
@@ -33,10 +34,27 @@ func (c *checkCommand) Run(on *console) error {
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
 		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
 	}
-	for _, warning := range loaded.Warnings {
+	for _, warning := range slices.Concat(loaded.Warnings, missingHere(loaded)) {
 		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
 	}
 	return nil
+}
+
+// missingHere is what the service could not read if it started on this machine,
+// which need not be the one that it is meant for.
+func missingHere(cfg *config.Config) (warnings []string) {
+	note := func(err error) {
+		if err != nil {
+			warnings = append(warnings, err.Error()+": the service would not start here")
+		}
+	}
+	if files := cfg.Server.TLS; files.CertFile != "" {
+		_, err := server.TLSConfig(files.CertFile, files.KeyFile, nil)
+		note(named("load server.tls", err))
+	}
+	_, err := redisTLS(cfg.Store.Redis.TLS)
+	note(err)
+	return warnings
 }
 
 // printed keeps the exit status of faults and leaves out their text, which
