@@ -31,7 +31,11 @@ type call struct {
 	args  []blob
 	argv  []any
 	head  [headerSize]byte
-	count [8]byte
+	rules []byte
+
+	groups  int         // that the users of a filter call are in
+	numbers [256]uint16 // of those groups within the call, from 1
+	count   [8]byte
 
 	node   *node  // that it was or will be sent to; nil: none serves the slot
 	front  *front // that counts it; nil: none yet
@@ -41,6 +45,8 @@ type call struct {
 	tries  int             // attempts that failed
 	due    time.Time       // when to try again
 	began  time.Time       // of the latest attempt
+
+	serverTries int // attempts answered by an error that we have no remedy for
 
 	reply string
 	null  bool

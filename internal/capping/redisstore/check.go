@@ -1,45 +1,92 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// discover finds out what the addresses are and learns the routes.
-func (t *topology) discover(ctx context.Context) error {
+// discover finds out what the addresses are, that they belong together, and
+// learns the routes. Addresses that do not answer are warned of.
+func (t *topology) discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
-		cluster, err := t.isCluster(ctx)
-		if err != nil {
-			return err
+		if warnings, err = t.findKind(ctx); err != nil {
+			return nil, err
 		}
-		t.cluster = cluster
 	}
 	if err := t.refresh(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if len(t.masters()) == 0 {
-		return errors.New("redis: no node serves any slot: the cluster is down or was never created")
+		return nil, errors.New("redis: no node serves any slot: the cluster is down or was never created")
 	}
-	return nil
+	if t.cluster {
+		err = t.findStrangers(ctx)
+	}
+	return warnings, err
 }
 
-// isCluster asks one address after the other until one answers.
-func (t *topology) isCluster(ctx context.Context) (bool, error) {
-	var faults []error
-	for _, addr := range t.config.Addrs {
-		text, err := t.node(addr).client.Info(ctx, "cluster").Result()
-		if err == nil {
-			return parseInfo(text)["cluster_enabled"] == "1", nil
+// findKind asks every address whether it is a cluster's. All that answer have
+// to agree, and one has to answer.
+func (t *topology) findKind(ctx context.Context) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, t.config.AttemptTimeout))
+	defer cancel()
+	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
+	t.ask(func(i int, n *node) {
+		text, err := n.client.Info(ctx, "cluster").Result()
+		if err != nil {
+			faults[i] = fmt.Errorf("redis %s: %w", n.addr, err)
+			return
 		}
-		faults = append(faults, fmt.Errorf("redis %s: %w", addr, err))
+		enabled[i] = cmp.Or(parseInfo(text)["cluster_enabled"], "0")
+	})
+	first := slices.IndexFunc(enabled, func(kind string) bool { return kind != "" })
+	if first < 0 {
+		return nil, errors.Join(faults...)
 	}
-	return false, errors.Join(faults...)
+	t.cluster = enabled[first] == "1"
+	for i, kind := range enabled {
+		switch {
+		case kind == "":
+			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
+		case kind != enabled[first]:
+			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a cluster's node, the other is not",
+				t.config.Addrs[first], t.config.Addrs[i])
+		}
+	}
+	return warnings, nil
+}
+
+// findStrangers refuses addresses of another cluster: which of the two would
+// be used is chance.
+func (t *topology) findStrangers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
+	defer cancel()
+	faults := make([]error, len(t.config.Addrs))
+	t.ask(func(i int, n *node) {
+		v, err := n.view(ctx)
+		if err == nil && len(v.members) > 0 && !v.of(t.members) {
+			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters", t.masters()[0].addr, n.addr)
+		}
+	})
+	return errors.Join(faults...)
+}
+
+// ask asks all addresses of the configuration at once.
+func (t *topology) ask(question func(i int, n *node)) {
+	var asked sync.WaitGroup
+	for i, addr := range t.config.Addrs {
+		asked.Go(func() { question(i, t.node(addr)) })
+	}
+	asked.Wait()
 }
 
 // findings are what the start-up checks say.
@@ -73,11 +120,13 @@ func (t *topology) check(ctx context.Context) ([]string, error) {
 	}
 	var reached []*node
 	for _, n := range t.masters() {
-		if err := n.check(ctx, &f); err != nil {
+		var own findings
+		if err := n.check(ctx, &own); err != nil {
 			f.warn("node %s: not checked: %v", n.addr, err)
 			continue
 		}
-		n.vetted.Store(true)
+		n.found(&own)
+		f.add(own)
 		reached = append(reached, n)
 	}
 	t.watchful = true
@@ -101,6 +150,7 @@ func (t *topology) inspect(ctx context.Context, client *redis.Client, f *finding
 	pipe := client.Pipeline()
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
 	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
+	fsync := pipe.ConfigGet(ctx, "appendfsync")
 	_, _ = pipe.Exec(ctx) // every command holds its own error
 	if err := errors.Join(clock.Err(), info.Err()); err != nil {
 		return err
@@ -109,7 +159,7 @@ func (t *topology) inspect(ctx context.Context, client *redis.Client, f *finding
 	facts := parseInfo(info.Val())
 	t.checkClock(f, who, clock.Val().Sub(began), took)
 	checkEviction(f, who, facts, value)
-	t.checkAppendOnly(f, who, facts)
+	t.checkAppendOnly(f, who, facts, fsync.Val()["appendfsync"])
 	t.checkEncoding(f, who, entries)
 	return nil
 }

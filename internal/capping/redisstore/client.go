@@ -16,7 +16,8 @@ func newClient(c *Config, addr string) *redis.Client {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: c.SentinelMaster, SentinelAddrs: c.Addrs,
 			Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
-			DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
+			// A dial asks the Sentinels first: there has to be time for another one when the first is silent.
+			DialTimeout: 4 * c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 			PoolSize: poolSize,
 		})

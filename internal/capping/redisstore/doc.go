@@ -34,7 +34,8 @@
 // runs from one queue and sends them as pipelines: EVALSHA for each call, WAIT
 // last. Its filter.lua judges and records, bucket by bucket: HMGET, judge,
 // one HSET. A script stops early when it has read 200 kB of logs; the run asks
-// again for the rest, so that no call holds the server's thread for long.
+// again for the rest. A call carries the rules of its users' groups alone, and
+// fewer users where they are many. So no call holds the server's thread for long.
 //
 // What comes back is classified reply by reply (fault.go). A run tries again
 // until all users are settled or its context ends; nothing it learns then is
@@ -50,6 +51,12 @@
 //   - A command whose answer was lost is sent again. The token in the log tells
 //     that it had been recorded; when that was at or after the first attempt of
 //     this very call, the answer is Allowed and not Replayed.
+//   - A call that was held up on its way is refused like one with a wrong clock,
+//     when it comes later than the tolerance after it was stamped: a release
+//     must not remove what was sent since its repetition was answered.
+//   - Only who has the history of the master in use takes over from it (master.go),
+//     and only nodes of the cluster in use are asked for its slots (survey.go):
+//     another server would start without the recorded sends.
 //   - A script checks all its arguments before it writes. A full server (OOM)
 //     and a clock beyond the tolerance are refused before the first write. A
 //     bucket of another type and a log of a wrong length cost only their users.

@@ -2,11 +2,22 @@
 --
 -- KEYS[1]  bucket
 -- ARGV[1]  field
+-- ARGV[2]  header, 9 bytes, big endian: now (5), skew (4); see filter.lua
 --
 -- Reply    D it was there and is no more, N it was not there, T the key is of another type
--- Errors   BADARG …: nothing was written.
+-- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
-if #KEYS ~= 1 or #ARGV ~= 1 or #ARGV[1] < 1 or #ARGV[1] > 3 then return redis.error_reply('BADARG one key and one field') end
+if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= 9 then
+  return redis.error_reply('BADARG one key, one field and a header')
+end
+local now, skew = struct.unpack('>I5I4', ARGV[2])
+if skew > 0 then
+  local time = redis.call('TIME')
+  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
+  if not (off <= skew and off >= -skew) then
+    return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
+  end
+end
 local gone = redis.pcall('HDEL', KEYS[1], ARGV[1])
 if type(gone) == 'table' and gone.err then return 'T' end
 if gone == 0 then return 'N' end

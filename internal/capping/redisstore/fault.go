@@ -67,6 +67,9 @@ var replies = []struct {
 	{"MASTERDOWN", remedy{kind: kindDown, refresh: true}},
 	{"BUSY", remedy{kind: kindDown}},
 	{"MISCONF", remedy{kind: kindDown}},
+	{"UNBLOCKED", remedy{kind: kindDown, unknown: true, refresh: true}},                            // a WAIT whose master was demoted
+	{"ERR WAIT cannot be used with replica", remedy{kind: kindDown, unknown: true, refresh: true}}, // one that came later
+	{"ERR max number of clients", remedy{kind: kindDown}},
 	{"NOREPLICAS", remedy{kind: kindAcks}},
 	{"CLOCKSKEW ", remedy{kind: kindClock}},
 	{"OOM", remedy{kind: kindMemory, final: true}},

@@ -16,13 +16,14 @@ type filterJob struct {
 	batch    *capping.Batch
 	verdicts []capping.Verdict
 	header   header
-	rules    []byte
+	rules    rulebook
 	bad      badLogs
 }
 
 func (j *filterJob) encode(c *call) {
 	s := j.store
-	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.filter, j.batch.Groups, c.head[:], j.rules)
+	rules := c.chooseRules(&j.rules, j.batch.Groups)
+	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.filter, j.batch.Groups, c.head[:], rules)
 }
 
 // stamp runs on a lane: it reads only what nobody changes during the run, and
@@ -32,7 +33,7 @@ func (j *filterJob) stamp(c *call) {
 	if h.now == 0 {
 		h.now = c.now
 	}
-	h.since = c.since
+	h.since, h.groups = c.since, c.groups
 	h.append(c.head[:0])
 }
 
@@ -48,6 +49,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			return nil, err
 		}
 		r := s.newRun(job, b.Record)
+		r.most = job.rules.callUsers()
 		r.users(b.Users)
 		if b.Record {
 			s.accompany(r, b)
@@ -77,7 +79,7 @@ func (j *filterJob) prepare(skew time.Duration) error {
 		return fmt.Errorf("retention: must be %v to %v, got %v", minRetention, maxRetention, b.Retention)
 	}
 	j.header = header{
-		retention: b.Retention, skew: skew, record: b.Record, channel: b.Channel, groups: len(b.Rules), token: b.Token,
+		retention: b.Retention, skew: skew, record: b.Record, channel: b.Channel, token: b.Token,
 	}
 	if b.At != 0 {
 		if b.Record {
@@ -89,7 +91,7 @@ func (j *filterJob) prepare(skew time.Duration) error {
 		return errors.New("batch that records without a message id")
 	}
 	var err error
-	j.rules, err = appendRules(nil, b.Rules)
+	j.rules, err = newRulebook(b.Rules)
 	return err
 }
 
@@ -103,10 +105,13 @@ type releaseJob struct {
 
 func (j *releaseJob) encode(c *call) {
 	s := j.store
-	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, j.token[:])
+	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, c.head[:stampSize+len(j.token)])
 }
 
-func (j *releaseJob) stamp(*call) {}
+func (j *releaseJob) stamp(c *call) {
+	appendStamp(c.head[:0], c.now, j.store.config.ClockSkew)
+	copy(c.head[stampSize:], j.token[:])
+}
 
 func (j *releaseJob) apply(c *call) (int, error) {
 	return decodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)

@@ -124,16 +124,8 @@ for g = 0, last_group do
     group[place + 3], group[place + 4] = hold, untl
     if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. NEVER end
     if limited == 1 then
-      local channels = {}
-      for i = 0, 31 do
-        local bits = byte(rules, p + i) or 0
-        for bit = 0, 7 do
-          channels[i * 8 + bit] = bits % 2 == 1
-          bits = (bits - bits % 2) / 2
-        end
-      end
       group[4] = group[4] or {}
-      group[4][r] = channels
+      group[4][r] = {p - 1} -- where their bits begin; then what was asked, by channel
       p = p + 32
     end
   end
@@ -144,6 +136,17 @@ if not whole or p ~= #rules + 1 then return redis.error_reply('BADARG rules of '
 local function instant(log, offset)
   local a, b, c, d, e = byte(log, offset, offset + 4)
   return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
+end
+
+-- within reports whether the channels hold the one.
+local function within(channels, one)
+  local found = channels[one + 2]
+  if found == nil then
+    local bits = byte(rules, channels[1] + 1 + math.floor(one / 8))
+    found = math.floor(bits / 2 ^ (one % 8)) % 2 == 1
+    channels[one + 2] = found
+  end
+  return found
 end
 
 local work = 0 -- bytes of logs so far
@@ -163,7 +166,7 @@ local function denial(log, size, newest, group)
         offset = size + 1
         repeat
           offset = offset - ENTRY
-          if offset > 0 and only[byte(log, offset + 5)] then left = left - 1 end
+          if offset > 0 and within(only, byte(log, offset + 5)) then left = left - 1 end
         until left == 0 or offset <= 0
       end
       local stamped = offset > 0 and instant(log, offset)
@@ -212,13 +215,15 @@ local function store(key, meta, w, m, newest)
   call('HSET', key, unpack(w, 1, m))
   call('PEXPIRE', key, expire)
   if not swept then return end
-  -- Drop the logs that hold nothing later than the horizon; where logs are so
-  -- long that they are too many bytes, those of them that were seen.
-  local cursor, seen = '0', 0
+  -- Drop the logs that hold nothing later than the horizon. Where logs are too
+  -- many bytes, those that are seen: each sweep begins at another place.
+  local cursor, seen, turns, fields = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
   repeat
     local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
     cursor = page[1]
     local all = page[2]
+    if cursor == '0' then turns = turns + 1 end
+    if #all == 2 * fields then turns = 2 end
     for i = 1, #all, 2 do
       local name, log = all[i], all[i + 1]
       local size = #log
@@ -228,7 +233,7 @@ local function store(key, meta, w, m, newest)
       end
     end
     if #dead > 0 then call('HDEL', key, unpack(dead)) end
-  until cursor == '0' or seen > WORK
+  until turns == 2 or seen > WORK
 end
 
 local out, o, allowed = {}, 0, 0
@@ -311,7 +316,12 @@ for k = 1, #KEYS do
             if oldest < horizon_coarse and d and (d * 256 + e) * 256 + f > horizon_coarse then
               first = 13
             else
-              while first < size and instant(log, first) <= horizon do first = first + 12 end
+              local past, live = 0, size / 12 -- entries known to be past, and the first known not to be
+              while past < live do
+                local middle = math.floor((past + live) / 2)
+                if instant(log, middle * 12 + 1) <= horizon then past = middle + 1 else live = middle end
+              end
+              first = past * 12 + 1
             end
             if first > 1 then
               log = sub(log, first)

@@ -58,7 +58,7 @@ func TestEveryUserHasAFieldOfItsOwn(t *testing.T) {
 func TestAddressesWithoutHostAreTheNodesOwn(t *testing.T) {
 	t.Parallel()
 	n := &node{addr: "10.0.0.1:7000"}
-	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001", "[::1]:7": "[::1]:7", "x": "x"} {
+	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001", "[::1]:7": "[::1]:7", "::1:7": "[::1]:7", "x": "x"} {
 		require.Equal(t, want, n.beside(addr))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,11 @@ type node struct {
 	scripts atomic.Bool // whether the scripts were loaded, as far as we know
 	vetted  atomic.Bool // whether this master's settings were examined
 
+	// Of the refresher, and of Open before it:
+	vettedAt time.Time
+	breach   string   // which promises the settings break; "": none
+	warned   []string // what else they are known for
+
 	// acks is how many replicas have to hold a send; unknownAcks until the
 	// node was asked.
 	acks  atomic.Int32
@@ -46,13 +52,15 @@ type node struct {
 const unknownAcks = -1
 
 // beside is addr as the node means it: without a host, it is the node's own.
+// Redirections hold IPv6 addresses without brackets.
 func (n *node) beside(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host != "" {
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 {
 		return addr
 	}
-	if host, _, err = net.SplitHostPort(n.addr); err != nil {
-		return addr
+	host, port := strings.Trim(addr[:colon], "[]"), addr[colon+1:]
+	if host == "" {
+		host, _, _ = net.SplitHostPort(n.addr)
 	}
 	return net.JoinHostPort(host, port)
 }

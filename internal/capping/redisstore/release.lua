@@ -2,21 +2,23 @@
 -- The rule is that of capping.Log.Release.
 --
 -- KEYS     buckets; one may come several times
--- ARGV[1]  token (6 bytes)
+-- ARGV[1]  header, 15 bytes, big endian: now (5), skew (4), token (6); see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
 --          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
 --          done). It ends early when the call has used up its share of time.
--- Errors   BADARG …: nothing was written.
+-- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. A call that was held up must
+--          not remove what was sent after its repetition was answered.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
 local unpack, call, try = unpack, redis.call, redis.pcall
 local ENTRY = 12
 local WORK = 200000 -- bytes of logs after which a call ends early
 
-local token, users = ARGV[1], ARGV[2]
-if #ARGV ~= 2 or #token ~= 6 or #KEYS == 0 then return redis.error_reply('BADARG token or arguments') end
+local header, users = ARGV[1], ARGV[2]
+if #ARGV ~= 2 or #header ~= 15 or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
+local now, skew, token = struct.unpack('>I5I4c6', header)
 local at = 1
 for k = 1, #KEYS do
   local count = byte(users, at)
@@ -24,6 +26,14 @@ for k = 1, #KEYS do
   at = at + 1 + count
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
+
+if skew > 0 then
+  local time = redis.call('TIME')
+  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
+  if not (off <= skew and off >= -skew) then
+    return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
+  end
+end
 
 -- without is the log without the token's entries, or nil when it has none.
 local function without(log)

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 func (f facts) number(name string) int64 {
@@ -45,14 +48,15 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 			} else if short := n.shortage(); short != "" {
 				note("node %s: %s", n.addr, short)
 			}
-			if t.watchful && !n.vetted.Load() {
+			if t.watchful && (!n.vetted.Load() || time.Since(n.vettedAt) > vetEvery) {
 				n.vet(ctx)
 			}
 		})
 	}
 	for _, n := range t.all() {
 		if !slices.Contains(masters, n) {
-			n.vetted.Store(false) // its settings may change until it is a master again
+			n.vetted.Store(false) // its settings and replicas may change until it is a master again
+			n.acks.Store(unknownAcks)
 		}
 		if !n.scripts.Load() {
 			asked.Go(func() { n.loadScripts(ctx) })
@@ -60,8 +64,18 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 	}
 	asked.Wait()
 	bad := len(problems)
+	for _, n := range masters {
+		if n.breach != "" {
+			problems = append(problems, n.breach)
+		}
+	}
 	if refreshed != nil {
 		problems = append(problems, refreshed.Error())
+	}
+	for _, err := range t.strangers {
+		if refreshed == nil || !strings.Contains(refreshed.Error(), err.Error()) {
+			problems = append(problems, err.Error())
+		}
 	}
 	if n := t.unrouted(); n > 0 {
 		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
@@ -118,29 +132,39 @@ func (n *node) shortage() string {
 	return fmt.Sprintf("%d of the %d replicas that replica_acks: %s asks for", alive, want, acks)
 }
 
-// replicas counts the node's replicas: those that work, and all. In a cluster
-// a replica works unless the cluster flags it as failed.
+// replicas counts the node's replicas: those that can hold a send, and all. In
+// a cluster those can that it does not flag as failed, but for those that get
+// all data anew: they confirm nothing until they have it.
 func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
+	pipe := n.client.Pipeline()
+	info := pipe.Info(ctx, "replication")
+	nodes := redis.NewStringCmd(ctx)
 	if n.top.cluster {
-		text, err := n.client.ClusterNodes(ctx).Result()
-		if err != nil {
-			return 0, 0, err
-		}
-		alive, all = countSlaves(text)
-		return alive, all, nil
+		nodes = pipe.ClusterNodes(ctx)
 	}
-	text, err := n.client.Info(ctx, "replication").Result()
-	if err != nil {
+	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, 0, err
 	}
-	info := parseInfo(text)
+	online, syncing, all := countFed(parseInfo(info.Val()))
+	if !n.top.cluster {
+		return online, all, nil
+	}
+	alive, all = countSlaves(nodes.Val())
+	return max(alive-syncing, min(alive, online)), all, nil // one that is flagged may be fed all the same
+}
+
+// countFed reads INFO replication.
+func countFed(info facts) (online, syncing, all int) {
 	all = int(info.number("connected_slaves"))
 	for i := range all {
-		if strings.Contains(info["slave"+strconv.Itoa(i)], "state=online") {
-			alive++
+		switch slave := info["slave"+strconv.Itoa(i)]; {
+		case strings.Contains(slave, "state=online"):
+			online++
+		case strings.Contains(slave, "state=wait_bgsave"), strings.Contains(slave, "state=send_bulk"):
+			syncing++
 		}
 	}
-	return alive, all, nil
+	return online, syncing, all
 }
 
 // countSlaves reads CLUSTER NODES.

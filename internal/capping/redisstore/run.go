@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	callUsers   = 512 // users of one call, at most
-	window      = 64  // calls of one run in flight on one node
-	heldCalls   = 256 // calls of one run for one node that are in flight or wait for another attempt
-	firstPause  = 10 * time.Millisecond
-	longPause   = 250 * time.Millisecond
-	sideGrace   = 20 * time.Millisecond // for what is stored beside the logs, when all users are settled
-	serverTries = 3                     // attempts answered by an error that we have no remedy for
+	callUsers      = 512 // users of one call, at most
+	window         = 64  // calls of one run in flight on one node
+	heldCalls      = 256 // calls of one run for one node that are in flight or wait for another attempt
+	firstPause     = 10 * time.Millisecond
+	longPause      = 250 * time.Millisecond
+	sideGrace      = 20 * time.Millisecond // for what is stored beside the logs, when all users are settled
+	maxServerTries = 3                     // a call is given up then
 )
 
 // run does one job: it cuts the batch into calls, keeps a window of them in
@@ -26,6 +26,7 @@ type run struct {
 	store   *Store
 	job     job
 	durable bool
+	most    int         // users of a call
 	over    atomic.Bool // lanes drop what they have not sent yet
 	inbox   inbox
 
@@ -33,7 +34,8 @@ type run struct {
 	fronts  []*front
 	waiting []*call // for their time to be tried again
 	flying  int
-	open    int // users and single commands that are not settled
+	strayed bool // a part moved to another front
+	open    int  // users and single commands that are not settled
 	faults  faults
 	arrived []*call
 	ready   []*call
@@ -130,8 +132,16 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
-// fill submits calls where there is room.
+// fill submits calls where there is room. A part whose route changed moves to
+// a front that may have been passed already.
 func (r *run) fill() {
+	for r.strayed = true; r.strayed; {
+		r.strayed = false
+		r.fillFronts()
+	}
+}
+
+func (r *run) fillFronts() {
 	for i := 0; i < len(r.fronts); i++ { // fronts may grow meanwhile
 		f := r.fronts[i]
 		r.ready = r.ready[:0]
@@ -183,9 +193,10 @@ func (r *run) next(f *front) *call {
 		if now := r.store.top.route(part.partition); now != f.node {
 			other := r.front(now)
 			other.parts = append(other.parts, part)
+			r.strayed = true
 			continue
 		}
-		c := r.call(part.partition, r.order.items[part.start:min(part.start+callUsers, part.end)])
+		c := r.call(part.partition, r.order.items[part.start:min(part.start+r.most, part.end)])
 		if part.start += len(c.items); part.start < part.end {
 			f.parts = append(f.parts, part)
 		}
@@ -200,7 +211,7 @@ func (r *run) call(partition int, items []uint64) *call {
 	if n := len(r.free); n > 0 {
 		c = r.free[n-1]
 		r.free = r.free[:n-1]
-		c.tries, c.asking = 0, false
+		c.tries, c.serverTries, c.asking = 0, 0, false
 	}
 	c.run, c.job, c.partition, c.items, c.durable, c.since = r, r.job, partition, items, r.durable, capping.Never
 	c.job.encode(c)

@@ -90,21 +90,82 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendRules encodes the rules of every group.
-func appendRules(dst []byte, groups [][]capping.Rule) ([]byte, error) {
+// stampSize is the length of what appendStamp appends.
+const stampSize = 9
+
+// appendStamp appends the beginning of the headers of release.lua and erase.lua.
+func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
+	return appendUint(appendUint(dst, uint64(now), 5), uint64(skew.Milliseconds()), 4)
+}
+
+// rulebook is the rules of every group, encoded. A call gets those of the
+// groups that its users are in.
+type rulebook struct {
+	text []byte
+	ends []int // of each group
+	most int   // rules of a group
+}
+
+func newRulebook(groups [][]capping.Rule) (rulebook, error) {
+	var b rulebook
 	if len(groups) == 0 || len(groups) > 256 {
-		return nil, fmt.Errorf("%d groups of rules: must be 1 to 256", len(groups))
+		return b, fmt.Errorf("%d groups of rules: must be 1 to 256", len(groups))
 	}
 	for g, rules := range groups {
 		if len(rules) > 255 {
-			return nil, fmt.Errorf("group %d: %d rules: at most 255", g, len(rules))
+			return b, fmt.Errorf("group %d: %d rules: at most 255", g, len(rules))
 		}
-		dst = append(dst, byte(len(rules)))
+		b.text = append(b.text, byte(len(rules)))
 		for i := range rules {
-			dst = appendRule(dst, &rules[i])
+			b.text = appendRule(b.text, &rules[i])
+		}
+		b.ends = append(b.ends, len(b.text))
+		b.most = max(b.most, len(rules))
+	}
+	return b, nil
+}
+
+func (b *rulebook) group(g uint8) []byte {
+	start := 0
+	if g > 0 {
+		start = b.ends[g-1]
+	}
+	return b.text[start:b.ends[g]]
+}
+
+// callRules and callJudgements bound what a call reads of rules, and how often
+// it applies one, to about a millisecond each.
+const (
+	callRules      = 1024
+	callJudgements = 4096
+)
+
+// callUsers is the most users of a call under these rules.
+func (b *rulebook) callUsers() int {
+	most := min(callUsers, callJudgements/max(b.most, 1))
+	if b.most*min(len(b.ends), most) > callRules {
+		most = min(most, callRules/b.most)
+	}
+	return most
+}
+
+// chooseRules numbers the groups of the call's users anew and returns their
+// rules.
+func (c *call) chooseRules(b *rulebook, groups []uint8) []byte {
+	if len(b.ends) == 1 {
+		c.groups, c.numbers[0] = 1, 1
+		return b.text
+	}
+	c.rules, c.groups = c.rules[:0], 0
+	clear(c.numbers[:])
+	for _, item := range c.items {
+		if g := groups[indexOf(item)]; c.numbers[g] == 0 {
+			c.groups++
+			c.numbers[g] = uint16(c.groups)
+			c.rules = append(c.rules, b.group(g)...)
 		}
 	}
-	return dst, nil
+	return c.rules
 }
 
 func appendRule(dst []byte, r *capping.Rule) []byte {
@@ -204,7 +265,8 @@ func (b *badLogs) add(kind byte) bool {
 }
 
 // encodeUsers sets the command of c to the script with a key for each bucket
-// of c's items, then the fixed arguments, then the users.
+// of c's items, then the fixed arguments, then the users with their groups'
+// numbers, if they have any.
 func (c *call) encodeUsers(l layout, prefix string, s *script, groups []uint8, fixed ...[]byte) {
 	c.begin(s)
 	keys := 0
@@ -222,7 +284,7 @@ func (c *call) encodeUsers(l layout, prefix string, s *script, groups []uint8, f
 		}
 		if groups != nil {
 			for _, item := range rest[:n] {
-				c.users = append(c.users, groups[indexOf(item)])
+				c.users = append(c.users, byte(c.numbers[groups[indexOf(item)]]-1))
 			}
 		}
 		rest = rest[n:]

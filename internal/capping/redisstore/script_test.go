@@ -21,11 +21,10 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	b.Channel = 7
 	var o order
 	o.arrange(standardLayout, b.Users)
-	rules, err := appendRules(nil, b.Rules)
-	require.NoError(t, err)
 	c := &call{items: o.items[o.parts[0].start:o.parts[0].end], since: capping.Never, now: 0x0102030405}
-	job := &filterJob{batch: b, rules: rules, verdicts: make([]capping.Verdict, 4)}
+	job := &filterJob{batch: b, verdicts: make([]capping.Verdict, 4)}
 	require.NoError(t, job.prepare(time.Second))
+	rules := c.chooseRules(&job.rules, b.Groups)
 	c.encodeUsers(standardLayout, "fc:{66e}:", scriptOf("x"), b.Groups, c.head[:], rules)
 	job.stamp(c)
 
@@ -34,20 +33,20 @@ func TestCommandOfAFilterCall(t *testing.T) {
 		blob("\x01\x02\x03\x04\x05" + "\xff\xff\xff\xff\xff" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x8b\xd0" +
 			"\x00\x00\x24\x9c\xbe\x00" + "\x00\x00\x03\xe8" + "\x01\x07\x01" + string(b.Token[:])),
 		rules,
-		blob("\x01\x02\x01" + "\x01\x00\x00"),
+		blob("\x01\x02\x00" + "\x01\x00\x01"), // groups by their number in the call
 	}, c.args)
-	require.Equal(t, "\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"+
-		"\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+
-		"\x04"+string(make([]byte, 30))+"\x80", string(rules))
+	require.Equal(t, "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+
+		"\x04"+string(make([]byte, 30))+"\x80"+
+		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(rules))
 }
 
 func TestRulesThatCannotBeEncoded(t *testing.T) {
 	t.Parallel()
-	_, err := appendRules(nil, nil)
+	_, err := newRulebook(nil)
 	require.ErrorContains(t, err, "0 groups of rules: must be 1 to 256")
-	_, err = appendRules(nil, make([][]capping.Rule, 257))
+	_, err = newRulebook(make([][]capping.Rule, 257))
 	require.Error(t, err)
-	_, err = appendRules(nil, [][]capping.Rule{make([]capping.Rule, 256)})
+	_, err = newRulebook([][]capping.Rule{make([]capping.Rule, 256)})
 	require.ErrorContains(t, err, "at most 255")
 }
 

@@ -19,6 +19,9 @@ func (r *run) settle(c *call) {
 	}
 	r.faults.attempt(fix.kind, err)
 	c.tries++
+	if fix.kind == kindServer {
+		c.serverTries++
+	}
 	if fix.unknown && c.now < c.since {
 		c.since = c.now
 	}
@@ -40,7 +43,7 @@ func (r *run) settle(c *call) {
 func (r *run) hopeless(c *call, fix *remedy) bool {
 	switch fix.kind {
 	case kindServer:
-		return c.tries >= serverTries
+		return c.serverTries >= maxServerTries
 	case kindClock:
 		// The node read its clock between the attempt's beginning and now.
 		took, skew := time.Since(c.began), r.store.config.ClockSkew
@@ -85,7 +88,7 @@ func (r *run) split(c *call) bool {
 			n++
 		}
 		part := r.call(c.partition, rest[:n])
-		part.since, part.tries = c.since, c.tries
+		part.since, part.tries, part.serverTries = c.since, c.tries, c.serverTries
 		r.again(part)
 		rest = rest[n:]
 	}

@@ -60,15 +60,16 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 }
 
 func (s *Store) start(ctx context.Context) error {
-	if err := s.top.discover(ctx); err != nil {
+	silent, err := s.top.discover(ctx)
+	if err != nil {
 		return err
 	}
 	warnings, err := s.top.check(ctx)
 	if err != nil {
 		return err
 	}
-	s.warnings = warnings
-	for _, warning := range warnings {
+	s.warnings = append(silent, warnings...)
+	for _, warning := range s.warnings {
 		s.config.Logger.Warn("Redis start-up check", "warning", warning)
 	}
 	s.top.run()
@@ -83,7 +84,7 @@ func (s *Store) newRun(j job, durable bool) *run {
 	if r == nil {
 		r = &run{store: s, inbox: inbox{signal: make(chan struct{}, 1)}}
 	}
-	r.job, r.durable = j, durable && !s.config.ReplicaAcks.none()
+	r.job, r.most, r.durable = j, callUsers, durable && !s.config.ReplicaAcks.none()
 	return r
 }
 
@@ -160,11 +161,22 @@ func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	return partition, key, strconv.Itoa(int(s.layout.field(user)))
 }
 
+// eraseJob is a command whose last argument is the stamp of its attempt.
+type eraseJob struct {
+	commandJob
+	skew time.Duration
+}
+
+func (j *eraseJob) stamp(c *call) { appendStamp(c.args[len(c.args)-1][:0], c.now, j.skew) }
+
 // Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	return s.timed("erase", 1, func() (*run, error) {
 		partition, key, field := s.key(user)
-		c, j := s.command(partition, "evalsha", s.top.scripts.erase.sha, "1", key, field)
+		args := []string{"evalsha", s.top.scripts.erase.sha, "1", key, field, string(make([]byte, stampSize))}
+		j := &eraseJob{commandJob{args: args}, s.config.ClockSkew}
+		c := &call{job: j, partition: partition}
+		j.encode(c)
 		r := s.newRun(j, true)
 		c.durable = r.durable
 		r.add(c)

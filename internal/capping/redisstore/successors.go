@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -25,9 +27,11 @@ func checkEviction(f *findings, who string, info facts, config *redis.MapStringS
 	}
 }
 
-func (t *topology) checkAppendOnly(f *findings, who string, info facts) {
+func (t *topology) checkAppendOnly(f *findings, who string, info facts, fsync string) {
 	none := t.config.ReplicaAcks.none()
 	switch on := info["aof_enabled"]; {
+	case on == "1" && fsync == "no":
+		f.warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
 	case on == "1":
 	case none && on == "0":
 		f.warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
@@ -72,19 +76,36 @@ func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string)
 	}
 }
 
-// vet examines a node that became a master while the store runs. It is too
-// late to refuse it: its users would be unavailable, so operators are told.
+// vetEvery is how often the settings of masters are examined: somebody may
+// change them.
+const vetEvery = 30 * time.Second
+
+// vet examines a master while the store runs: one that is new, and all of them
+// from time to time. It is too late to refuse it, since its users would be
+// unavailable, so operators are told.
 func (n *node) vet(ctx context.Context) {
 	var f findings
 	if n.top.inspect(ctx, n.client, &f, "node "+n.addr) != nil {
 		return // asked again at the next refresh
 	}
-	n.vetted.Store(true)
+	known, broken := n.warned, n.breach
+	n.found(&f)
 	for _, warning := range f.warnings {
-		n.top.config.Logger.Warn("new Redis master", "warning", warning)
+		if !slices.Contains(known, warning) {
+			n.top.config.Logger.Warn("Redis master", "warning", warning)
+		}
 	}
+	if n.breach != "" && n.breach != broken {
+		n.top.config.Logger.Error("Redis master breaks a promise", "error", n.breach)
+	}
+}
+
+// found keeps what an inspection found.
+func (n *node) found(f *findings) {
+	n.vetted.Store(true)
+	n.vettedAt, n.warned, n.breach = time.Now(), f.warnings, ""
 	if err := errors.Join(f.refusals...); err != nil {
-		n.top.config.Logger.Error("new Redis master breaks a promise", "error", err)
+		n.breach = err.Error()
 	}
 }
 

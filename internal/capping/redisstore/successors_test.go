@@ -79,7 +79,7 @@ func TestHiddenSettingsAreNoReasonToRefuse(t *testing.T) {
 	t.Parallel()
 	var f findings
 	checkEviction(&f, "replica r", facts{}, redis.NewMapStringStringCmd(t.Context()))
-	(&topology{config: &Config{}}).checkAppendOnly(&f, "replica r", facts{})
+	(&topology{config: &Config{}}).checkAppendOnly(&f, "replica r", facts{}, "")
 	require.Empty(t, f.refusals)
 	require.Len(t, f.warnings, 2)
 	require.Contains(t, f.warnings[0], "replica r: hides its maxmemory-policy")
@@ -98,8 +98,9 @@ func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 	_, err := Open(t.Context(), Config{
 		Addrs: c.Addrs[:1], ClockSkew: 200 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(3 * time.Second) },
 	})
-	require.ErrorContains(t, err, "node "+c.Addrs[0]+": its clock differs from this machine's by -3")
-	require.ErrorContains(t, err, "replica "+c.Addrs[1]+": its clock differs from this machine's by -3")
+	for _, who := range []string{"node " + c.Addrs[0], "replica " + c.Addrs[1]} {
+		require.ErrorContains(t, err, who+": its clock differs from this machine's by -")
+	}
 }
 
 func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
@@ -134,12 +135,7 @@ func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who 
 	} {
 		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, 20*time.Second, 20*time.Millisecond, want)
 	}
-	for n := range 2 { // refreshes; the second begins when the first is over
-		master := s.top.route(0)
-		master.alive.Store(-1)
-		s.top.outdated()
-		require.Eventually(t, func() bool { return master.alive.Load() >= 0 }, 15*time.Second, 20*time.Millisecond, "refresh %d", n)
-	}
+	refreshes(t, s)
 	require.NoError(t, s.Close())
 	require.Equal(t, 1, strings.Count(log.text(), "allkeys-lru"), "said once, not at every refresh")
 }

@@ -3,21 +3,17 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
 	refreshEvery  = time.Second
 	refreshPause  = 50 * time.Millisecond // between refreshes that were asked for
 	refreshBudget = 500 * time.Millisecond
-	refreshAsks   = 5  // nodes asked for their view at once
+	logPause      = 5 * time.Second
 	forgetAfter   = 60 // refreshes after which a node that nobody lists is closed
 )
 
@@ -40,8 +36,16 @@ type topology struct {
 	problems []string       // what the last refresh found
 	down     bool
 
-	watchful bool   // the start-up checks are over: new masters are vetted
-	replid   string // of the master that is no cluster's, as of the last refresh
+	watchful bool // the start-up checks are over: masters are vetted
+
+	// Of the refresher, and of Open before it:
+	members   map[string]bool  // ids of the nodes of our cluster
+	strangers map[string]error // by address: nodes that are of another cluster
+	master    *node            // of servers that are no cluster
+	replid    string           // its history's id
+	heirs     map[*node]bool   // its replicas among the addresses
+	logged    string           // the last refresh's error in the log; "": none
+	loggedAt  time.Time
 }
 
 func newTopology(config *Config, l layout, s scripts) *topology {
@@ -50,6 +54,7 @@ func newTopology(config *Config, l layout, s scripts) *topology {
 		routes: make([]atomic.Pointer[node], l.partitions+1),
 		kick:   make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*node{}, absent: map[string]int{},
+		strangers: map[string]error{}, heirs: map[*node]bool{},
 	}
 }
 
@@ -69,12 +74,32 @@ func (t *topology) run() {
 			case <-ticker.C:
 			case <-t.kick:
 			}
-			if err := t.refresh(ctx); err != nil && ctx.Err() == nil {
-				t.config.Logger.Warn("refresh of the Redis topology", "error", err)
+			if err := t.refresh(ctx); ctx.Err() == nil {
+				t.log(err)
 			}
 			pause(ctx, refreshPause)
 		}
 	}()
+}
+
+// log says what a refresh ended with when it is something new: one that fails
+// is repeated many times a second.
+func (t *topology) log(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == t.logged:
+	case err == nil:
+		t.config.Logger.Info("the Redis topology is known again")
+	case time.Since(t.loggedAt) > logPause: // the text of time-outs changes
+		t.config.Logger.Warn("refresh of the Redis topology", "error", err)
+		t.loggedAt = time.Now()
+	default:
+		return
+	}
+	t.logged = text
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -145,144 +170,22 @@ func (t *topology) node(addr string) *node {
 	return n
 }
 
-// view is what one node says about the cluster.
-type view struct {
-	from  *node
-	slots []redis.ClusterSlot
-	ok    bool
-	epoch int64
-}
-
-// better prefers views of nodes that see a working cluster, then newer ones:
-// a node that was cut off keeps an old view.
-func (v *view) better(than *view) bool {
-	if than == nil || v.ok != than.ok {
-		return than == nil || v.ok
-	}
-	return v.epoch > than.epoch
-}
-
 // refresh learns the routes and counts replicas.
 func (t *topology) refresh(ctx context.Context) error {
+	err := t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
 	defer cancel()
-	var err error
-	if t.cluster {
-		err = t.refreshCluster(ctx)
-	} else {
-		err = t.refreshSingle(ctx)
-	}
 	t.examine(ctx, err)
 	return err
 }
 
-func (t *topology) refreshCluster(ctx context.Context) error {
-	best, err := t.survey(ctx)
-	if best == nil {
-		return fmt.Errorf("no node tells the cluster's slots: %w", err)
+func (t *topology) relearn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
+	defer cancel()
+	if t.cluster {
+		return t.refreshCluster(ctx)
 	}
-	owners := make([]*node, slots)
-	listed := map[string]bool{}
-	for _, part := range best.slots {
-		for i, described := range part.Nodes {
-			addr := best.from.beside(described.Addr)
-			listed[addr] = true
-			n := t.node(addr)
-			if i > 0 {
-				continue
-			}
-			for slot := max(part.Start, 0); slot <= min(part.End, slots-1); slot++ {
-				owners[slot] = n
-			}
-		}
-	}
-	for p := range t.routes {
-		t.routes[p].Store(owners[t.layout.slot(p)])
-	}
-	t.forget(listed)
-	return nil
-}
-
-// survey asks several nodes for their view and returns the best; it waits for
-// more than half of those asked.
-func (t *topology) survey(ctx context.Context) (*view, error) {
-	asked := t.all()
-	for _, addr := range t.config.Addrs {
-		if n := t.node(addr); len(asked) < refreshAsks {
-			asked = append(asked, n)
-		}
-	}
-	rand.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
-	asked = asked[:min(len(asked), refreshAsks)]
-	type answer struct {
-		view *view
-		err  error
-	}
-	answers := make(chan answer, len(asked))
-	for _, n := range asked {
-		t.wait.Add(1)
-		go func() {
-			defer t.wait.Done()
-			v, err := n.view(ctx)
-			answers <- answer{v, err}
-		}()
-	}
-	var best *view
-	var err error
-	for left, good := len(asked), 0; left > 0 && good <= len(asked)/2; left-- {
-		a := <-answers
-		if a.err != nil {
-			err = a.err
-			continue
-		}
-		good++
-		if a.view.better(best) {
-			best = a.view
-		}
-	}
-	return best, err
-}
-
-func (n *node) view(ctx context.Context) (*view, error) {
-	pipe := n.client.Pipeline()
-	slots, info := pipe.ClusterSlots(ctx), pipe.ClusterInfo(ctx)
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.addr, err)
-	}
-	facts := parseInfo(info.Val())
-	return &view{from: n, slots: slots.Val(), ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch")}, nil
-}
-
-// refreshSingle finds the master among the servers.
-func (t *topology) refreshSingle(ctx context.Context) error {
-	addrs := t.config.Addrs
-	if t.config.SentinelMaster != "" {
-		addrs = []string{"sentinel:" + t.config.SentinelMaster}
-	}
-	var faults []error
-	for _, addr := range addrs {
-		n := t.node(addr)
-		text, err := n.client.Info(ctx, "replication").Result()
-		if err != nil {
-			faults = append(faults, fmt.Errorf("node %s: %w", addr, err))
-			continue
-		}
-		facts := parseInfo(text)
-		if facts["role"] != "master" {
-			faults = append(faults, fmt.Errorf("node %s: is no master", addr))
-			continue
-		}
-		if id := facts["master_replid"]; id != t.replid { // promoted behind the same name, or started anew
-			t.replid = id
-			n.vetted.Store(false)
-			n.scripts.Store(false)
-		}
-		for p := range t.routes {
-			t.routes[p].Store(n)
-		}
-		return nil
-	}
-	return errors.Join(faults...)
+	return t.refreshServers(ctx)
 }
 
 // forget closes nodes that have not been listed for long.

@@ -188,8 +188,9 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		}
 		return string(h.append(nil))
 	}
-	rules, err := appendRules(nil, [][]capping.Rule{{rolling(1, time.Hour)}})
+	book, err := newRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	require.NoError(t, err)
+	rules := book.text
 	users := "\x01\x05\x00"
 	for i, args := range [][]any{
 		{},

@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// history is what a server that is no cluster's says of its data: a server and
+// its replicas share an id, and who is promoted remembers the one before.
+type history struct {
+	node       *node
+	role       string
+	id, former string
+	err        error
+}
+
+func (n *node) history(ctx context.Context) history {
+	text, err := n.client.Info(ctx, "replication").Result()
+	if err != nil {
+		return history{node: n, err: fmt.Errorf("node %s: %w", n.addr, err)}
+	}
+	facts := parseInfo(text)
+	return history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
+}
+
+// refreshServers finds the master among servers that are no cluster, or asks the
+// Sentinels' one.
+func (t *topology) refreshServers(ctx context.Context) error {
+	told := t.histories(ctx)
+	chosen, err := t.elect(told)
+	if chosen == nil {
+		return err
+	}
+	if chosen.id != t.replid { // promoted, perhaps behind the same name, or started anew
+		chosen.node.vetted.Store(false)
+		chosen.node.scripts.Store(false)
+	}
+	if chosen.node != t.master {
+		t.heirs = map[*node]bool{}
+	}
+	t.master, t.replid = chosen.node, chosen.id
+	for _, h := range told {
+		if h.role == "slave" && h.id == t.replid {
+			t.heirs[h.node] = true
+		}
+	}
+	for p := range t.routes {
+		t.routes[p].Store(chosen.node)
+	}
+	return err
+}
+
+// histories asks all servers at once.
+func (t *topology) histories(ctx context.Context) []history {
+	addrs := t.config.Addrs
+	if t.config.SentinelMaster != "" {
+		addrs = []string{"sentinel:" + t.config.SentinelMaster}
+	}
+	told := make([]history, len(addrs))
+	var asked sync.WaitGroup
+	for i, addr := range addrs {
+		asked.Go(func() { told[i] = t.node(addr).history(ctx) })
+	}
+	asked.Wait()
+	return told
+}
+
+// elect is the master to use. The one in use stays it while it says that it is
+// one; another takes over only when it has the same history, as its replicas
+// do: anything else would start without the sends that are recorded. An error
+// beside a master is about another.
+func (t *topology) elect(told []history) (*history, error) {
+	var faults, rivals []error
+	var chosen *history
+	for i := range told {
+		h := &told[i]
+		switch {
+		case h.err != nil:
+			faults = append(faults, h.err)
+		case h.role != "master":
+			faults = append(faults, fmt.Errorf("node %s: is no master", h.node.addr))
+		case h.node == t.master, chosen == nil && t.inherits(h):
+			if chosen != nil {
+				rivals = append(rivals, rival(chosen))
+			}
+			chosen = h
+		default:
+			rivals = append(rivals, rival(h))
+		}
+	}
+	if t.master == nil && len(rivals) > 0 {
+		rivals, chosen = append(rivals, rival(chosen)), nil
+	}
+	if chosen == nil {
+		return nil, errors.Join(append(faults, rivals...)...)
+	}
+	return chosen, errors.Join(rivals...)
+}
+
+// inherits reports whether the master holds what was recorded in the one in use.
+func (t *topology) inherits(h *history) bool {
+	return t.master == nil || t.heirs[h.node] || t.replid != "" && (h.id == t.replid || h.former == t.replid)
+}
+
+func rival(h *history) error {
+	return fmt.Errorf("node %s: is a master of its own, without the sends that are recorded elsewhere: "+
+		"make it a replica, or take it out of addrs and start capper again", h.node.addr)
+}

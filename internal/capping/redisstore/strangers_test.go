@@ -1,0 +1,180 @@
+package redisstore
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// promote makes the replica a master that nobody follows.
+func promote(t *testing.T, replica string) {
+	t.Helper()
+	require.NoError(t, admin(t, replica).ReplicaOf(t.Context(), "no", "one").Err())
+}
+
+// follows waits until the store sends everything to the server.
+func follows(t *testing.T, s *Store, addr string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.top.route(0).addr == addr }, 15*time.Second, 20*time.Millisecond)
+}
+
+// refreshes waits for the end of a refresh that begins now.
+func refreshes(t *testing.T, s *Store) {
+	t.Helper()
+	for range 2 { // the second begins when the first is over
+		master := s.top.masters()[0]
+		master.alive.Store(-1)
+		s.top.outdated()
+		require.Eventually(t, func() bool { return master.alive.Load() >= 0 }, 15*time.Second, 5*time.Millisecond)
+	}
+}
+
+func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
+	t.Parallel()
+	one, other := testcluster.Single(t, testcluster.Options{}), testcluster.Single(t, testcluster.Options{})
+	clusters := []*testcluster.Cluster{testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})}
+	for name, test := range map[string]struct {
+		addrs []string
+		want  string
+	}{
+		"two masters":             {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] + ": is a master of its own"},
+		"a server and a cluster":  {[]string{one.Addrs[0], clusters[0].Addrs[1]}, "do not belong together: one is a cluster's node, the other is not"},
+		"nodes of two clusters":   {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]}, "do not belong together: they are nodes of different clusters"},
+		"an address that is none": {[]string{"127.0.0.1:1"}, "redis 127.0.0.1:1: dial tcp"},
+	} {
+		for range 3 { // who answers first is chance
+			_, err := Open(t.Context(), Config{Addrs: test.addrs, ReplicaAcks: FixedAcks(0)})
+			require.ErrorContains(t, err, test.want, name)
+		}
+	}
+}
+
+func TestAddressesThatDoNotAnswerAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	addrs := []string{"127.0.0.1:1", testcluster.Shared(t)[0]}
+	s := openShared(t, func(c *Config) { c.Addrs = addrs })
+	require.Len(t, s.warnings, 1)
+	require.Contains(t, s.warnings[0], "redis 127.0.0.1:1: dial tcp")
+}
+
+// A master that was never a replica lacks what is recorded: its users would be
+// allowed again.
+func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
+	t.Parallel()
+	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1}), testcluster.Single(t, testcluster.Options{})
+	require.NoError(t, stranger.Kill(stranger.Addrs[0]))
+	master, replica := ours.Addrs[0], ours.Addrs[1]
+	s := openTest(t, Config{
+		Addrs: []string{stranger.Addrs[0], master, replica}, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond,
+	})
+	users, daily := spread(40), rolling(1, time.Hour)
+	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
+
+	require.NoError(t, stranger.Restart(stranger.Addrs[0]))
+	require.Eventually(t, func() bool {
+		h := s.Health(t.Context())
+		return h.State == "degraded" && h.Error != ""
+	}, 15*time.Second, 20*time.Millisecond)
+	require.Contains(t, s.Health(t.Context()).Error, "node "+stranger.Addrs[0]+": is a master of its own")
+	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
+
+	require.NoError(t, ours.Kill(master))
+	verdicts := make([]capping.Verdict, len(users))
+	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("c", users, daily), verdicts))
+	require.Equal(t, 40, count(verdicts, capping.Unavailable), "the stranger is not asked")
+
+	promote(t, replica)
+	follows(t, s, replica)
+	require.Equal(t, 40, count(filter(t, s, batchOf("c", users, daily)), capping.Denied))
+
+	// The old master comes back, as it was: it lacks what was recorded meanwhile.
+	require.NoError(t, ours.Restart(master))
+	more := spread(80)[40:]
+	require.Equal(t, 40, count(filter(t, s, batchOf("d", more, daily)), capping.Allowed))
+	refreshes(t, s)
+	require.Equal(t, replica, s.top.route(0).addr)
+	require.NoError(t, ours.Kill(replica))
+	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("e", more, daily), make([]capping.Verdict, len(more))))
+
+	// Made a replica, it has everything, and may take over.
+	require.NoError(t, ours.Restart(replica))
+	host, port, err := net.SplitHostPort(replica)
+	require.NoError(t, err)
+	back := admin(t, master)
+	require.NoError(t, back.ReplicaOf(t.Context(), host, port).Err())
+	require.Eventually(t, func() bool {
+		text, err := back.Info(t.Context(), "replication").Result()
+		return err == nil && parseInfo(text)["master_link_status"] == "up"
+	}, 15*time.Second, 20*time.Millisecond)
+	follows(t, s, replica)
+	refreshes(t, s)
+	require.NoError(t, ours.Kill(replica))
+	promote(t, master)
+	follows(t, s, master)
+	require.Equal(t, 40, count(filter(t, s, batchOf("e", more, daily)), capping.Denied))
+}
+
+// A server that is silent and holds its connections open must not keep the
+// store from finding the new master.
+func TestSilentServersHoldUpNoFailover(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond}
+	s := openTest(t, config)
+	require.NoError(t, c.Pause(c.Addrs[0]))
+	promote(t, c.Addrs[1])
+	follows(t, s, c.Addrs[1])
+	filter(t, s, batchOf("a", spread(20)))
+	again := openTest(t, config)
+	require.Len(t, again.warnings, 2, "the silent address, and replica_acks")
+	filter(t, again, batchOf("b", spread(20)))
+	require.NoError(t, c.Resume(c.Addrs[0]))
+}
+
+func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
+	t.Parallel()
+	ours, others := testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})
+	stranger := others.Addrs[0]
+	require.NoError(t, others.Kill(stranger))
+	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
+	require.NoError(t, others.Restart(stranger))
+	require.Eventually(t, func() bool {
+		_, problem := s.top.state()
+		return problem != ""
+	}, 15*time.Second, 10*time.Millisecond)
+	for range 20 { // whose view is taken is chance
+		refreshes(t, s)
+		for _, n := range s.top.masters() {
+			require.True(t, slices.Contains(ours.Addrs, n.addr), n.addr)
+		}
+	}
+	_, problem := s.top.state()
+	require.Contains(t, problem, "node "+stranger+": belongs to another cluster")
+	filter(t, s, batchOf("a", spread(200)))
+}
+
+// Somebody may change a master's settings while the store runs.
+func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, c.Addrs[0])
+	set := func(policy string) capping.Health {
+		require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
+		s.top.route(0).vetted.Store(false) // as if half a minute had passed
+		refreshes(t, s)
+		return s.Health(t.Context())
+	}
+	broken := set("allkeys-lru")
+	require.Equal(t, "degraded", broken.State)
+	require.Contains(t, broken.Error, "maxmemory-policy is allkeys-lru")
+	require.Equal(t, "ok", set("noeviction").State)
+	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "no").Err())
+	require.Contains(t, openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}).warnings[1], "appendfsync is no")
+}

@@ -1,0 +1,166 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// refreshAsks is how many nodes are asked for their view at once.
+const refreshAsks = 5
+
+// view is what one node says about the cluster.
+type view struct {
+	from    *node
+	slots   []redis.ClusterSlot
+	members map[string]bool // ids of the nodes that serve slots
+	ok      bool
+	epoch   int64
+}
+
+// better prefers views of nodes that see a working cluster, then newer ones:
+// a node that was cut off keeps an old view.
+func (v *view) better(than *view) bool {
+	if than == nil || v.ok != than.ok {
+		return than == nil || v.ok
+	}
+	return v.epoch > than.epoch
+}
+
+// of reports whether the view is of the cluster that has had those members.
+// Nodes come and go, but not all of them from one view to the next.
+func (v *view) of(members map[string]bool) bool {
+	for id := range v.members {
+		if members[id] {
+			return true
+		}
+	}
+	return len(members) == 0
+}
+
+// stranger is why the view is not of our cluster.
+func (v *view) stranger() error {
+	if len(v.members) == 0 {
+		return fmt.Errorf("node %s: knows of no node that serves slots", v.from.addr)
+	}
+	return fmt.Errorf("node %s: belongs to another cluster than the one in use: take it out of addrs, "+
+		"or start capper again if the cluster was created anew", v.from.addr)
+}
+
+// view asks the node.
+func (n *node) view(ctx context.Context) (*view, error) {
+	pipe := n.client.Pipeline()
+	slots, info := pipe.ClusterSlots(ctx), pipe.ClusterInfo(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.addr, err)
+	}
+	facts := parseInfo(info.Val())
+	v := &view{
+		from: n, slots: slots.Val(), members: map[string]bool{},
+		ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch"),
+	}
+	for _, part := range v.slots {
+		for _, described := range part.Nodes {
+			if described.ID != "" {
+				v.members[described.ID] = true
+			}
+		}
+	}
+	return v, nil
+}
+
+func (t *topology) refreshCluster(ctx context.Context) error {
+	best, err := t.survey(ctx)
+	if best == nil {
+		return fmt.Errorf("no node tells the cluster's slots: %w", err)
+	}
+	t.adopt(best)
+	return nil
+}
+
+// adopt takes the routes from the view.
+func (t *topology) adopt(best *view) {
+	owners := make([]*node, slots)
+	listed := map[string]bool{}
+	for _, part := range best.slots {
+		for i, described := range part.Nodes {
+			addr := best.from.beside(described.Addr)
+			listed[addr] = true
+			n := t.node(addr)
+			if i > 0 {
+				continue
+			}
+			for slot := max(part.Start, 0); slot <= min(part.End, slots-1); slot++ {
+				owners[slot] = n
+			}
+		}
+	}
+	for p := range t.routes {
+		t.routes[p].Store(owners[t.layout.slot(p)])
+	}
+	if len(best.members) > 0 {
+		t.members = best.members
+	}
+	t.forget(listed)
+}
+
+// survey asks several nodes for their view and returns the best one of our
+// cluster; it waits for more than half of those asked.
+func (t *topology) survey(ctx context.Context) (*view, error) {
+	asked := t.panel()
+	type answer struct {
+		view *view
+		err  error
+	}
+	answers := make(chan answer, len(asked))
+	for _, n := range asked {
+		t.wait.Add(1)
+		go func() {
+			defer t.wait.Done()
+			v, err := n.view(ctx)
+			answers <- answer{v, err}
+		}()
+	}
+	var best *view
+	var err error
+	for left, good := len(asked), 0; left > 0 && good <= len(asked)/2; left-- {
+		a := <-answers
+		if a.err == nil {
+			a.err = t.recognise(a.view)
+		}
+		if a.err != nil {
+			err = a.err
+			continue
+		}
+		good++
+		if a.view.better(best) {
+			best = a.view
+		}
+	}
+	return best, err
+}
+
+// recognise notes whether the view is of our cluster.
+func (t *topology) recognise(v *view) error {
+	if v.of(t.members) {
+		delete(t.strangers, v.from.addr)
+		return nil
+	}
+	t.strangers[v.from.addr] = v.stranger()
+	return t.strangers[v.from.addr]
+}
+
+// panel is some nodes, drawn by lot.
+func (t *topology) panel() []*node {
+	asked := t.all()
+	for _, addr := range t.config.Addrs {
+		if n := t.node(addr); len(asked) < refreshAsks && !slices.Contains(asked, n) {
+			asked = append(asked, n)
+		}
+	}
+	rand.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
+	return asked[:min(len(asked), refreshAsks)]
+}
