@@ -20,6 +20,9 @@ type Config struct {
 	Key  string       // API key, id.secret; "": none
 	HTTP *http.Client // nil: one with a connection per parallel call and no time-out but the context's
 
+	// LeaveUnavailable: Filter asks once, and leaves asking again for the unavailable to the caller.
+	LeaveUnavailable bool
+
 	Attempts   int           // of one call; 5. Waiting for a rate limit (429) does not count
 	MinBackoff time.Duration // before the second attempt, doubled for each one more, half of it random; 100 ms
 	MaxBackoff time.Duration // 5 s

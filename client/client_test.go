@@ -261,10 +261,13 @@ func TestUnavailableUsersAreAskedAgain(t *testing.T) {
 	require.Empty(t, r.Unavailable)
 	require.Equal(t, client.Summary{Requested: 3, Allowed: 3, Denied: map[string]int{}, Segments: map[string]client.SegmentSummary{"new": {Requested: 3, Allowed: 3}}}, r.Summary)
 
-	c = newClient(t, client.Config{URL: newCapper(t, half(100)), Attempts: 1})
-	r, err = c.Filter(t.Context(), &client.FilterRequest{MessageID: "m", Users: []uint32{1, 2, 3}})
-	require.NoError(t, err)
-	require.Equal(t, []uint32{2, 3}, r.Unavailable, "given up on, and told so")
+	for _, config := range []client.Config{
+		{URL: newCapper(t, half(100)), Attempts: 1}, {URL: newCapper(t, half(1)), LeaveUnavailable: true},
+	} {
+		r, err = newClient(t, config).Filter(t.Context(), &client.FilterRequest{MessageID: "m", Users: []uint32{1, 2, 3}})
+		require.NoError(t, err)
+		require.Equal(t, []uint32{2, 3}, r.Unavailable, "given up on, and told so")
+	}
 }
 
 func TestSplitBitmap(t *testing.T) {

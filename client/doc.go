@@ -19,5 +19,5 @@
 //
 // FilterAll and ReleaseAll split an audience of any size into batches that are
 // called in parallel. Interrupted and started again with the same message id
-// they end with the same result: whom an earlier run had granted is in Replayed.
+// they end with the same result: whom an earlier call or run had granted is in Replayed.
 package client

@@ -109,14 +109,14 @@ type wireResult struct {
 }
 
 // Filter asks in one call, and asks again for users who are unavailable, up to
-// Config.Attempts. The result holds every user exactly once. With more users
+// Config.Attempts and unless Config.LeaveUnavailable. The result holds every user exactly once. With more users
 // than the service takes in a call it is refused: see FilterAll.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	for attempt := 1; result.Summary.Unavailable > 0 && attempt < c.cfg.Attempts; attempt++ {
+	for attempt := 1; !c.cfg.LeaveUnavailable && result.Summary.Unavailable > 0 && attempt < c.cfg.Attempts; attempt++ {
 		if c.wait(ctx, attempt, nil) != nil {
 			return result, nil // what is left stays unavailable
 		}

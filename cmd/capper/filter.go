@@ -22,7 +22,7 @@ type filterCommand struct {
 	Preview   bool          `help:"Decide only, count nothing."`
 	Batch     int           `default:"100000" help:"Users of one call."`
 	Parallel  int           `default:"4" help:"Calls at one time."`
-	Timeout   time.Duration `default:"15m" help:"Go on asking for unavailable users so long; what is under way then is still waited for."`
+	Timeout   time.Duration `default:"15m" help:"Everybody is asked once; go on asking for the unavailable until so long after the start."`
 }
 
 // errUndecided says that a blast left users unavailable.
@@ -79,7 +79,9 @@ func (c *filterCommand) interrupted(on *console, err error) error {
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
 func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, error) {
-	api, err := client.New(client.Config{URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel})
+	api, err := client.New(client.Config{
+		URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
+	})
 	if err != nil {
 		return nil, misuse{err}
 	}
@@ -171,5 +173,5 @@ func replays(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of them recorded by an earlier run", n)
+	return fmt.Sprintf("%d of them recorded by an earlier call or run", n)
 }

@@ -33,6 +33,9 @@ func (c *listCommand) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(list)
 	}
+	if len(list) == 0 {
+		fmt.Fprintf(e.stderr, "segmentbuild: no generations at %s\n", c.At)
+	}
 	out := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "\tGENERATION\tCREATED\tSEGMENTS\tUSERS\tBYTES\tTOOL\tREASON")
 	for _, l := range list {

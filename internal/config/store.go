@@ -76,8 +76,8 @@ func (r *RedisStore) read(v value) {
 			v.list(func(v value) {
 				var addr string
 				address(&addr)(v)
-				if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || port == "0") {
-					v.fault("must have a host and a port, got %q", addr)
+				if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || port == "0" || strings.ContainsAny(host, " \t")) {
+					v.fault("must be host:port with a host and a port from 1 to 65535, got %q", addr)
 				}
 				r.Addrs = append(r.Addrs, addr)
 			})

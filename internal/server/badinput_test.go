@@ -28,8 +28,8 @@ func TestFilterRefusesBodies(t *testing.T) {
 	cases := []badBody{
 		{"empty", ``, "", "empty"},
 		{"spaces", " \n\t", "", "empty"},
-		{"null", `null`, "", "a JSON object"},
-		{"array", `[]`, "", "a JSON object"},
+		{"null", `null`, "", "is not a JSON object: it begins with \"n\""},
+		{"array", `[]`, "", "is not a JSON object: it begins with \"[\""},
 		{"byte order mark", "\ufeff{}", "", "a JSON object"},
 		{"cut off", `{"message_id":"m","user_ids":[1,2`, "", "ends at byte 33"},
 		{"cut off in a string", `{"message_id":"m`, "", "ends at byte"},

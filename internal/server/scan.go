@@ -59,7 +59,7 @@ func (s *scanner) document(field func(name string) error) error {
 		return fail(CodeInvalidRequest, "the body is empty: a JSON object is expected")
 	}
 	if !s.accept('{') {
-		return s.syntax("a JSON object")
+		return fail(CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
 	}
 	if !s.accept('}') {
 		if err := s.members(field); err != nil {

@@ -215,8 +215,11 @@ func (n *node) checkReplicas(ctx context.Context, f *findings) error {
 	want := max(1, acks.fixed())
 	switch {
 	case all < want:
-		f.refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d and accept that sends are lost with a master",
-			n.addr, all, acks, want, all)
+		loss := ""
+		if all == 0 {
+			loss = " and accept that sends are lost with a master"
+		}
+		f.refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s", n.addr, all, acks, want, all, loss)
 	case alive < want:
 		f.warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then", n.addr, alive, all, acks, want)
 	case acks != Healthy && all > want:
