@@ -154,6 +154,10 @@
 // log 0.42, writing 0.42. A third of a random user's is Redis looking for fields
 // in a full bucket, twice, and waiting for memory while it does.
 //
+// A call of one user takes 15 % less of Redis since the writing stands where it
+// is used and is no function with its dozen of upvalues, a group's table has room
+// for two rules from the start, and only the names that are needed are made.
+//
 // One user a call, 64 callers, calls a second: four pipelines a node at once
 // 42,000, two 60,000, one 64,000; two are kept, so that one slow answer does
 // not hold up all. Ordering a random batch: sorting each partition 212 ns a

@@ -86,9 +86,6 @@ if #users > 12 then
     '224', '225', '226', '227', '228', '229', '230', '231', '232', '233', '234', '235', '236', '237', '238', '239',
     '240', '241', '242', '243', '244', '245', '246', '247', '248', '249', '250', '251', '252', '253', '254', '255',
   }
-else
-  names = {}
-  for i = 1, #users do names[byte(users, i)] = string.format('%d', byte(users, i)) end
 end
 
 local horizon = now - retention
@@ -106,7 +103,7 @@ local parsed = {}
 local p, whole = 1, true
 for g = 0, last_group do
   local count = byte(rules, p) or 0
-  local group = {false, now_coarse + 1, count, false}
+  local group = {false, now_coarse + 1, count, false, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil} -- room for two rules
   p = p + 1
   for r = 1, count do
     if p + 18 > #rules then
@@ -185,56 +182,6 @@ end
 
 -- stamps are values of the field "" by age, for keys whose newest entry is of now.
 local stamps, ttl, sweeps = nil, nil, SWEEPS
--- store writes the m values of w, whose first two are kept for the field "",
--- and sees to it that the key outlives the instant newest by keep.
-local function store(key, meta, w, m, newest)
-  local age = 0
-  if meta and #meta == 6 then
-    local a, b, c, d, e
-    a, b, c, d, e, age = byte(meta, 1, 6)
-    local untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
-    if untl >= newest + keep then
-      call('HSET', key, unpack(w, 3, m))
-      return
-    end
-    age = age + math.floor((newest + life - untl) / (life - keep))
-    if age > 255 then age = 255 end
-  end
-  local swept = age >= SWEEP_AGE and sweeps > 0
-  if swept then age, sweeps = 0, sweeps - 1 end
-  if not stamps then stamps, ttl = {}, string.format('%d', life) end
-  local stamp, expire = stamps[age], ttl
-  if newest > now then
-    stamp = pack('>I5B', math.min(newest + life, 1099511627774), age)
-    expire = string.format('%d', newest + life - now)
-  elseif not stamp then
-    stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
-    stamps[age] = stamp
-  end
-  w[2] = stamp
-  call('HSET', key, unpack(w, 1, m))
-  call('PEXPIRE', key, expire)
-  if not swept then return end
-  -- Drop the logs that hold nothing later than the horizon. Where logs are too
-  -- many bytes, those that are seen: each sweep begins at another place.
-  local cursor, seen, turns, fields = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
-  repeat
-    local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
-    cursor = page[1]
-    local all = page[2]
-    if cursor == '0' then turns = turns + 1 end
-    if #all == 2 * fields then turns = 2 end
-    for i = 1, #all, 2 do
-      local name, log = all[i], all[i + 1]
-      local size = #log
-      seen = seen + size
-      if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= horizon) then
-        dead[#dead + 1] = name
-      end
-    end
-    if #dead > 0 then call('HDEL', key, unpack(dead)) end
-  until turns == 2 or seen > WORK
-end
 
 local out, o, allowed = {}, 0, 0
 local w = {'', '', '', '', '', '', '', ''}
@@ -251,7 +198,7 @@ for k = 1, #KEYS do
   local key, count = KEYS[k], byte(users, p)
   local fields = {byte(users, p + 1, p + count)}
   local codes = alone or {byte(users, p + 1 + count, p + 2 * count)}
-  for i = 1, count do fields[i] = names[fields[i]] end
+  for i = 1, count do fields[i] = names and names[fields[i]] or tostring(fields[i]) end
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
   local m, last, wrong = 2, now, logs.err and 'T'
   for i = 1, count do
@@ -361,7 +308,57 @@ for k = 1, #KEYS do
     end
     if work > WORK then break end
   end
-  if m > 2 and record == 1 then store(key, logs[1], w, m, last) end
+  -- Write what w holds from 3 to m, and see to it that the key outlives the
+  -- instant last by keep. As a function of its own this would cost a call of one
+  -- user a tenth.
+  if m > 2 and record == 1 then
+    local meta, age, untl = logs[1], 0, -1
+    if meta and #meta == 6 then
+      local a, b, c, d, e
+      a, b, c, d, e, age = byte(meta, 1, 6)
+      untl = (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
+    end
+    if untl >= last + keep then
+      call('HSET', key, unpack(w, 3, m))
+    else
+      if untl >= 0 then age = math.min(age + math.floor((last + life - untl) / (life - keep)), 255) end
+      local swept = age >= SWEEP_AGE and sweeps > 0
+      if swept then age, sweeps = 0, sweeps - 1 end
+      if not stamps then stamps, ttl = {}, string.format('%d', life) end
+      local stamp, expire = stamps[age], ttl
+      if last > now then
+        stamp = pack('>I5B', math.min(last + life, 1099511627774), age)
+        expire = string.format('%d', last + life - now)
+      elseif not stamp then
+        stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
+        stamps[age] = stamp
+      end
+      w[2] = stamp
+      call('HSET', key, unpack(w, 1, m))
+      call('PEXPIRE', key, expire)
+      if swept then
+        -- Drop the logs that hold nothing later than the horizon. Where logs are too
+        -- many bytes, those that are seen: each sweep begins at another place.
+        local cursor, seen, turns, held = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
+        repeat
+          local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
+          cursor = page[1]
+          local all = page[2]
+          if cursor == '0' then turns = turns + 1 end
+          if #all == 2 * held then turns = 2 end
+          for i = 1, #all, 2 do
+            local name, log = all[i], all[i + 1]
+            local size = #log
+            seen = seen + size
+            if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= horizon) then
+              dead[#dead + 1] = name
+            end
+          end
+          if #dead > 0 then call('HDEL', key, unpack(dead)) end
+        until turns == 2 or seen > WORK
+      end
+    end
+  end
   p = p + 1 + 2 * count
   if work > WORK then break end
 end
