@@ -50,11 +50,11 @@ func (b *bench) prefer(servers []*redis.Client) {
 	}
 }
 
-// alternately measures both sides in turn, five times, and takes medians: what
+// alternately measures both sides in many short turns and takes medians: what
 // else the machine does falls on both.
 func (b *bench) alternately(usual, ours decider, rate func(decider) float64) (medians [2]float64) {
 	var rates [2][]float64
-	for range 5 {
+	for range 15 {
 		for i, d := range []decider{usual, ours} {
 			rates[i] = append(rates[i], rate(d))
 		}
@@ -67,7 +67,7 @@ func (b *bench) alternately(usual, ours decider, rate func(decider) float64) (me
 }
 
 func (b *bench) manyRandom(d decider, users []capping.UserID) float64 {
-	return b.concurrently(4, b.scaled(15, 1), 10_000, func(rng *rand.Rand) {
+	return b.concurrently(4, b.scaled(5, 1), 10_000, func(rng *rand.Rand) {
 		audience := make([]capping.UserID, 10_000)
 		first := rng.IntN(len(users))
 		for i := range audience { // a stride that is prime to any population: distinct, in no order
@@ -78,7 +78,7 @@ func (b *bench) manyRandom(d decider, users []capping.UserID) float64 {
 }
 
 func (b *bench) oneAtATime(d decider, users []capping.UserID) float64 {
-	return b.concurrently(64, b.scaled(2000, 50), 1, func(rng *rand.Rand) {
+	return b.concurrently(64, b.scaled(700, 50), 1, func(rng *rand.Rand) {
 		audience := []capping.UserID{users[rng.IntN(len(users))]}
 		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience), make([]capping.Verdict, 1)))
 	})
