@@ -15,92 +15,117 @@ import (
 	"capper/internal/testcluster"
 )
 
-// workloads are the costs of one side on one server.
-type workloads struct {
-	blast10k, blast65k, own10k, denied, replay, random, ownRandom cost
-
-	sparse, dense float64 // memory, bytes per user
+// side is one design on a server of its own. Its clock is its own too: sends
+// have to be a fixed time apart, whoever's turn it is.
+type side struct {
+	decider
+	server *redis.Client
+	clock  *clock
 }
 
 func (b *bench) onSingleServer() {
-	b.clock = newClock()
-	c := testcluster.Single(b.T, testcluster.Options{Settings: benchSettings})
-	servers := []*redis.Client{admin(b, c.Addrs[0])}
-	ours := openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})
-	plain := b.usual(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
-	u, o := sides(b, servers, plain, ours, func(d decider) workloads { return b.blasts(d, servers) })
+	var sides [2]side
+	for i := range sides {
+		c := testcluster.Single(b.T, testcluster.Options{Settings: benchSettings})
+		b.clock = newClock()
+		sides[i] = side{server: admin(b, c.Addrs[0]), clock: b.clock}
+		if i == 0 {
+			sides[i].decider = b.usual(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
+		} else {
+			sides[i].decider = openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})
+		}
+	}
+	ownBlast := b.blasts(sides)
+	ownRandom := b.randoms(sides)
 	b.rows = append(b.rows,
-		row{"Redis CPU, blast, calls of 10,000", u.blast10k.redis, o.blast10k.redis, "µs", "0.20, aim 0.125"},
-		row{"Redis CPU, blast, calls of 65,536", u.blast65k.redis, o.blast65k.redis, "µs", "0.20, aim 0.125"},
-		row{"Redis CPU, all denied", u.denied.redis, o.denied.redis, "µs", ""},
-		row{"Redis CPU, whole batch again", u.replay.redis, o.replay.redis, "µs", ""},
-		row{"client CPU, blast, calls of 65,536", u.blast65k.client, o.blast65k.client, "µs", ""},
-		row{"memory, 5 sends, one id in 27", u.sparse, o.sparse, "bytes", "0.42, aim 0.33"})
-	v, p := sides(b, servers, plain, ours, func(d decider) workloads { return b.randoms(d, servers) })
-	many := fmt.Sprintf("10,000 random users of %d", b.scaled(1_000_000, 20_000))
-	b.rows = append(b.rows,
-		row{"Redis CPU, " + many, v.random.redis, p.random.redis, "µs", "0.42, aim 0.25"},
-		row{"client CPU, " + many, v.random.client, p.random.client, "µs", ""},
-		row{"memory, 5 sends, every id", v.dense, p.dense, "bytes", "0.30, aim 0.25"},
-		row{"Redis CPU, blast of 10,000, no two pasts alike", u.own10k.redis, o.own10k.redis, "µs", ""},
-		row{"Redis CPU, 10,000 random, no two pasts alike", v.ownRandom.redis, p.ownRandom.redis, "µs", ""})
-	require.NoError(b, servers[0].FlushAll(b.Context()).Err())
-	typical, longest := b.scriptCalls(ours, servers[0])
+		ownBlast.row("Redis CPU, blast of 10,000, no two pasts alike", ""),
+		ownRandom.row("Redis CPU, 10,000 random, no two pasts alike", ""))
+	typical, longest := b.scriptCalls(sides[1])
 	b.rows = append(b.rows,
 		row{"script calls, a million users at once, 99 of 100 within", 0, typical, "ms", ""},
 		row{"script calls, a million users at once, longest", 0, longest, "ms", "5 at most"})
 }
 
-func (b *bench) blasts(d decider, servers []*redis.Client) (w workloads) {
+// costs are those of both sides.
+type costs [2]cost
+
+func (c costs) row(what, least string) row { return row{what, c[0].redis, c[1].redis, "µs", least} }
+
+func (c costs) clientRow(what string) row { return row{what, c[0].client, c[1].client, "µs", ""} }
+
+// compare measures both sides in turns: what else the machine does falls on
+// both.
+func (b *bench) compare(sides [2]side, work func(d decider) int) (medians costs) {
+	var rounds [2][]cost
+	for range b.rounds {
+		for i, s := range sides {
+			b.clock = s.clock
+			rounds[i] = append(rounds[i], b.round(s.server, func() int { return work(s.decider) }))
+		}
+	}
+	return costs{median(rounds[0]), median(rounds[1])}
+}
+
+// blasts are the rows of a sorted audience; the result is about pasts of their own.
+func (b *bench) blasts(sides [2]side) (ownPasts costs) {
 	users := everyNth(b.scaled(400_000, 2000), 27)
-	blast := func(size int) cost {
-		return b.measure(servers, func() int {
+	blast := func(size int) costs {
+		return b.compare(sides, func(d decider) int {
 			b.clock.advance(apart)
 			return b.pass(d, b.message(), users, size, capping.Allowed)
 		})
 	}
-	b.fill(d, users, own)
-	w.own10k = blast(10_000)
-	w.sparse = b.filled(d, servers[0], users, shared)
-	w.blast10k, w.blast65k = blast(10_000), blast(65_536)
+	b.filled(sides, users, own)
+	ownPasts = blast(10_000)
+	memory := b.filled(sides, users, shared)
+	small, large := blast(10_000), blast(65_536)
 	last := fmt.Sprint("bench-", b.seq)
-	if _, ok := d.(usual); ok {
-		// Without tokens a repeated batch is a new send: here all are at the weekly limit, and it is denied.
-		return b.deny(d, servers, users, w)
-	}
-	w.replay = b.measure(servers, func() int { return b.pass(d, last, users, 65_536, capping.Replayed) })
-	return b.deny(d, servers, users, w)
+	deny := func(d decider) int { return b.pass(d, b.message(), users, 65_536, capping.Denied) }
+	again := b.compare(sides, func(d decider) int {
+		if _, ok := d.(usual); ok {
+			return deny(d) // without tokens it is a new send; all are at the weekly limit
+		}
+		return b.pass(d, last, users, 65_536, capping.Replayed)
+	})
+	b.rows = append(b.rows,
+		small.row("Redis CPU, blast, calls of 10,000", "0.20, aim 0.125"),
+		large.row("Redis CPU, blast, calls of 65,536", "0.20, aim 0.125"),
+		b.compare(sides, deny).row("Redis CPU, all denied", ""),
+		again.row("Redis CPU, whole batch again", ""),
+		large.clientRow("client CPU, blast, calls of 65,536"),
+		row{"memory, 5 sends, one id in 27", memory[0], memory[1], "bytes", "0.42, aim 0.33"})
+	return ownPasts
 }
 
-// filled fills an emptied server and is the memory that it took, in bytes per
+// filled fills emptied servers and is the memory that it took, in bytes per
 // user.
-func (b *bench) filled(d decider, server *redis.Client, users []capping.UserID, p past) float64 {
-	require.NoError(b, server.FlushAll(b.Context()).Err())
-	empty := b.memory(server)
-	b.fill(d, users, p)
-	return (b.memory(server) - empty) / float64(len(users))
-}
-
-func (b *bench) deny(d decider, servers []*redis.Client, users []capping.UserID, w workloads) workloads {
-	w.denied = b.measure(servers, func() int { return b.pass(d, b.message(), users, 65_536, capping.Denied) })
-	if w.replay == (cost{}) {
-		w.replay = w.denied
+func (b *bench) filled(sides [2]side, users []capping.UserID, p past) (bytes [2]float64) {
+	for i, s := range sides {
+		b.clock = s.clock
+		require.NoError(b, s.server.FlushAll(b.Context()).Err())
+		empty := b.memory(s.server)
+		b.fill(s.decider, users, p)
+		bytes[i] = (b.memory(s.server) - empty) / float64(len(users))
 	}
-	return w
+	return bytes
 }
 
-func (b *bench) randoms(d decider, servers []*redis.Client) (w workloads) {
+// randoms are the rows of an audience in no order.
+func (b *bench) randoms(sides [2]side) (ownPasts costs) {
 	users := everyNth(b.scaled(1_000_000, 20_000), 1)
 	rng := rand.New(rand.NewPCG(1, 2))
-	random := func() cost {
-		return b.measure(servers, func() int { return b.random(d, rng, users, b.scaled(20, 2)) })
+	random := func() costs {
+		return b.compare(sides, func(d decider) int { return b.random(d, rng, users, b.scaled(12, 2)) })
 	}
-	b.filled(d, servers[0], users, own)
-	w.ownRandom = random()
+	b.filled(sides, users, own)
+	ownPasts = random()
 	slices.Sort(users)
-	w.dense = b.filled(d, servers[0], users, shared)
-	w.random = random()
-	return w
+	memory := b.filled(sides, users, shared)
+	many, measured := fmt.Sprintf("10,000 random users of %d", len(users)), random()
+	b.rows = append(b.rows,
+		measured.row("Redis CPU, "+many, "0.42, aim 0.25"), measured.clientRow("client CPU, "+many),
+		row{"memory, 5 sends, every id", memory[0], memory[1], "bytes", "0.30, aim 0.25"})
+	return ownPasts
 }
 
 // random filters so many calls of 10,000 distinct users in no order.
@@ -120,13 +145,16 @@ func (b *bench) random(d decider, rng *rand.Rand, users []capping.UserID, calls 
 // scriptCalls is within which time 99 of 100 script calls end, and the longest
 // one, in milliseconds as SLOWLOG saw them, while a million users are filtered
 // at once. It is wall time: a machine that is busy otherwise shows here.
-func (b *bench) scriptCalls(d decider, server *redis.Client) (typical, longest float64) {
+func (b *bench) scriptCalls(s side) (typical, longest float64) {
+	b.clock = s.clock
+	server := s.server
+	require.NoError(b, server.FlushAll(b.Context()).Err())
 	users := everyNth(b.scaled(1_000_000, 20_000), 27)
 	b.prefer([]*redis.Client{server})
 	require.NoError(b, server.ConfigSet(b.Context(), "slowlog-log-slower-than", "0").Err())
 	for range 3 {
 		b.clock.advance(apart)
-		b.pass(d, b.message(), users, len(users), capping.Allowed)
+		b.pass(s.decider, b.message(), users, len(users), capping.Allowed)
 	}
 	logs, err := server.SlowLogGet(b.Context(), -1).Result()
 	require.NoError(b, err)

@@ -29,7 +29,7 @@ func TestComparedWithTheUsualDesign(t *testing.T) {
 		factor, err = strconv.ParseFloat(text, 64)
 		require.NoError(t, err)
 	}
-	b := &bench{T: t, factor: factor, rounds: 3, only: os.Getenv("CAPPER_BENCH_ONLY")}
+	b := &bench{T: t, factor: factor, rounds: 5, only: os.Getenv("CAPPER_BENCH_ONLY")}
 	if b.wanted("single") {
 		b.onSingleServer()
 	}
@@ -94,42 +94,35 @@ func (b *bench) message() string {
 }
 
 // cost is what one decision took.
-type cost struct{ redis, client, wall float64 } // µs
+type cost struct{ redis, client float64 } // µs of CPU
 
-// measure runs work for each round and takes medians over the rounds. work
-// returns how many users it decided.
-func (b *bench) measure(servers []*redis.Client, work func() int) cost {
-	var rounds []cost
-	for range b.rounds {
-		r0, c0, t0 := b.redisCPU(servers), clientCPU(), time.Now()
-		n := float64(work())
-		wall, client, server := time.Since(t0).Seconds(), clientCPU()-c0, b.redisCPU(servers)-r0
-		rounds = append(rounds, cost{server / n * 1e6, client / n * 1e6, wall / n * 1e6})
-	}
-	median := func(of func(cost) float64) float64 {
+// round runs work, which returns how many users it decided.
+func (b *bench) round(server *redis.Client, work func() int) cost {
+	r0, c0 := b.redisCPU(server), clientCPU()
+	n := float64(work())
+	return cost{(b.redisCPU(server) - r0) / n * 1e6, (clientCPU() - c0) / n * 1e6}
+}
+
+// median is the median of each cost.
+func median(rounds []cost) cost {
+	of := func(one func(cost) float64) float64 {
 		values := make([]float64, len(rounds))
 		for i, c := range rounds {
-			values[i] = of(c)
+			values[i] = one(c)
 		}
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
-	return cost{
-		median(func(c cost) float64 { return c.redis }),
-		median(func(c cost) float64 { return c.client }),
-		median(func(c cost) float64 { return c.wall }),
-	}
+	return cost{of(func(c cost) float64 { return c.redis }), of(func(c cost) float64 { return c.client })}
 }
 
-func (b *bench) redisCPU(servers []*redis.Client) (seconds float64) {
-	for _, server := range servers {
-		text, err := server.Info(b.Context(), "cpu").Result()
+func (b *bench) redisCPU(server *redis.Client) (seconds float64) {
+	text, err := server.Info(b.Context(), "cpu").Result()
+	require.NoError(b, err)
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		x, err := strconv.ParseFloat(parseInfo(text)[name], 64)
 		require.NoError(b, err)
-		for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
-			x, err := strconv.ParseFloat(parseInfo(text)[name], 64)
-			require.NoError(b, err)
-			seconds += x
-		}
+		seconds += x
 	}
 	return seconds
 }
@@ -232,19 +225,4 @@ func everyNth(n, nth int) []capping.UserID {
 		users[i] = capping.UserID(i * nth)
 	}
 	return users
-}
-
-// sides runs work for both designs on an emptied server, the usual one first.
-func sides[T any](b *bench, servers []*redis.Client, usual, ours decider, work func(decider) T) (u, o T) {
-	for i, d := range []decider{usual, ours} {
-		for _, server := range servers {
-			require.NoError(b, server.FlushAll(b.Context()).Err())
-		}
-		if i == 0 {
-			u = work(d)
-		} else {
-			o = work(d)
-		}
-	}
-	return u, o
 }
