@@ -11,13 +11,8 @@ if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= 9 the
   return redis.error_reply('BADARG one key, one field and a header')
 end
 local now, skew = struct.unpack('>I5I4', ARGV[2])
-if skew > 0 then
-  local time = redis.call('TIME')
-  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
-  if not (off <= skew and off >= -skew) then
-    return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
-  end
-end
+local refusal = clockskew(now, skew)
+if refusal then return refusal end
 local gone = redis.pcall('HDEL', KEYS[1], ARGV[1])
 if type(gone) == 'table' and gone.err then return 'T' end
 if gone == 0 then return 'N' end

@@ -56,13 +56,8 @@ for k = 1, #KEYS do
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
 
-if skew > 0 then
-  local time = call('TIME')
-  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
-  if not (off <= skew and off >= -skew) then
-    return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
-  end
-end
+local refusal = clockskew(now, skew)
+if refusal then return refusal end
 
 -- names of fields by number: constants cost no string per user. A call of few
 -- users does better without the table.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -34,7 +35,7 @@ func (t *topology) refreshServers(ctx context.Context) error {
 		return err
 	}
 	if chosen.id != t.replid { // promoted, perhaps behind the same name, or started anew
-		chosen.node.vetted.Store(false)
+		chosen.node.vetted.Store(0)
 		chosen.node.scripts.Store(false)
 	}
 	if chosen.node != t.master {
@@ -42,8 +43,11 @@ func (t *topology) refreshServers(ctx context.Context) error {
 	}
 	t.master, t.replid = chosen.node, chosen.id
 	for _, h := range told {
-		if h.role == "slave" && h.id == t.replid {
+		switch {
+		case h.role == "slave" && h.id == t.replid:
 			t.heirs[h.node] = true
+		case h.role == "master" && h.node != t.master: // it went its own way: what is recorded from now on, it lacks
+			t.heirs[h.node] = false
 		}
 	}
 	for p := range t.routes {
@@ -81,7 +85,7 @@ func (t *topology) elect(told []history) (*history, error) {
 			faults = append(faults, h.err)
 		case h.role != "master":
 			faults = append(faults, fmt.Errorf("node %s: is no master", h.node.addr))
-		case h.node == t.master, chosen == nil && t.inherits(h):
+		case h.node == t.master, chosen == nil && t.inherits(h, told):
 			if chosen != nil {
 				rivals = append(rivals, rival(chosen))
 			}
@@ -99,9 +103,19 @@ func (t *topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the master holds what was recorded in the one in use.
-func (t *topology) inherits(h *history) bool {
-	return t.master == nil || t.heirs[h.node] || t.replid != "" && (h.id == t.replid || h.former == t.replid)
+// inherits reports whether the master holds what was recorded in the one in
+// use: it was its replica until it took over, or is followed by it now.
+func (t *topology) inherits(h *history, told []history) bool {
+	if t.master == nil {
+		return true
+	}
+	heir, known := t.heirs[h.node]
+	if !known {
+		heir = t.replid != "" && (h.id == t.replid || h.former == t.replid)
+	}
+	return heir || slices.ContainsFunc(told, func(old history) bool {
+		return old.node == t.master && old.role == "slave" && old.id == h.id
+	})
 }
 
 func rival(h *history) error {

@@ -31,13 +31,12 @@ type node struct {
 	addr    string
 	client  *redis.Client
 	top     *topology
-	scripts atomic.Bool // whether the scripts were loaded, as far as we know
-	vetted  atomic.Bool // whether this master's settings were examined
+	scripts atomic.Bool  // whether the scripts were loaded, as far as we know
+	vetted  atomic.Int64 // when this master's settings were examined, in ms; 0: not since it is one
 
 	// Of the refresher, and of Open before it:
-	vettedAt time.Time
-	breach   string   // which promises the settings break; "": none
-	warned   []string // what else they are known for
+	breach string   // which promises the settings break; "": none
+	warned []string // what else they are known for
 
 	// acks is how many replicas have to hold a send; unknownAcks until the
 	// node was asked.

@@ -27,13 +27,8 @@ for k = 1, #KEYS do
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
 
-if skew > 0 then
-  local time = redis.call('TIME')
-  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
-  if not (off <= skew and off >= -skew) then
-    return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
-  end
-end
+local refusal = clockskew(now, skew)
+if refusal then return refusal end
 
 -- without is the log without the token's entries, or nil when it has none.
 local function without(log)

@@ -48,14 +48,14 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 			} else if short := n.shortage(); short != "" {
 				note("node %s: %s", n.addr, short)
 			}
-			if t.watchful && (!n.vetted.Load() || time.Since(n.vettedAt) > vetEvery) {
+			if t.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > vetEvery {
 				n.vet(ctx)
 			}
 		})
 	}
 	for _, n := range t.all() {
 		if !slices.Contains(masters, n) {
-			n.vetted.Store(false) // its settings and replicas may change until it is a master again
+			n.vetted.Store(0) // its settings and replicas may change until it is a master again
 			n.acks.Store(unknownAcks)
 		}
 		if !n.scripts.Load() {

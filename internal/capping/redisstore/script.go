@@ -14,6 +14,9 @@ import (
 // This file alone knows the order of the scripts' arguments; the scripts'
 // own headers say what each one means.
 
+//go:embed clock.lua
+var clockSource string
+
 //go:embed filter.lua
 var filterSource string
 
@@ -36,7 +39,10 @@ func scriptOf(source string) *script {
 type scripts struct{ filter, release, erase, format *script }
 
 func newScripts() scripts {
-	return scripts{scriptOf(filterSource), scriptOf(releaseSource), scriptOf(eraseSource), scriptOf(formatSource)}
+	return scripts{
+		filter: scriptOf(clockSource + filterSource), release: scriptOf(clockSource + releaseSource),
+		erase: scriptOf(clockSource + eraseSource), format: scriptOf(formatSource),
+	}
 }
 
 func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format} }

@@ -120,6 +120,33 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.Equal(t, 40, count(filter(t, s, batchOf("e", more, daily)), capping.Denied))
 }
 
+// A replica that is detached while its master goes on lacks what is recorded
+// from then on, until the master follows it.
+func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	master, replica := c.Addrs[0], c.Addrs[1]
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
+	users, daily := spread(40), rolling(1, time.Hour)
+	promote(t, replica)
+	refreshes(t, s)
+	require.Equal(t, master, s.top.route(0).addr)
+	require.Contains(t, s.Health(t.Context()).Error, "node "+replica+": is a master of its own")
+	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
+	require.NoError(t, c.Kill(master))
+	verdicts := make([]capping.Verdict, len(users))
+	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("b", users, daily), verdicts))
+	require.Equal(t, 40, count(verdicts, capping.Unavailable))
+
+	require.NoError(t, c.Restart(master))
+	follows(t, s, master)
+	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
+	host, port, err := net.SplitHostPort(replica)
+	require.NoError(t, err)
+	require.NoError(t, admin(t, master).ReplicaOf(t.Context(), host, port).Err(), "somebody wants it so")
+	follows(t, s, replica)
+}
+
 // A server that is silent and holds its connections open must not keep the
 // store from finding the new master.
 func TestSilentServersHoldUpNoFailover(t *testing.T) {
@@ -167,7 +194,7 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	client := admin(t, c.Addrs[0])
 	set := func(policy string) capping.Health {
 		require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
-		s.top.route(0).vetted.Store(false) // as if half a minute had passed
+		s.top.route(0).vetted.Store(0) // as if half a minute had passed
 		refreshes(t, s)
 		return s.Health(t.Context())
 	}

@@ -102,8 +102,8 @@ func (n *node) vet(ctx context.Context) {
 
 // found keeps what an inspection found.
 func (n *node) found(f *findings) {
-	n.vetted.Store(true)
-	n.vettedAt, n.warned, n.breach = time.Now(), f.warnings, ""
+	n.vetted.Store(time.Now().UnixMilli())
+	n.warned, n.breach = f.warnings, ""
 	if err := errors.Join(f.refusals...); err != nil {
 		n.breach = err.Error()
 	}

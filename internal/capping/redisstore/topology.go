@@ -43,7 +43,7 @@ type topology struct {
 	strangers map[string]error // by address: nodes that are of another cluster
 	master    *node            // of servers that are no cluster
 	replid    string           // its history's id
-	heirs     map[*node]bool   // its replicas among the addresses
+	heirs     map[*node]bool   // its replicas among the addresses; false: who is a master beside it
 	logged    string           // the last refresh's error in the log; "": none
 	loggedAt  time.Time
 }
