@@ -208,10 +208,16 @@ func TestRateLimitUnderConcurrency(t *testing.T) {
 }
 
 // brokenLimiter is what a limiter on a Redis that is away looks like.
-type brokenLimiter struct{ asked atomic.Int64 }
+type brokenLimiter struct {
+	asked atomic.Int64
+	well  atomic.Bool
+}
 
 func (l *brokenLimiter) Allow(ctx context.Context, _ string, _ server.Rate, _ int) (server.RateResult, error) {
 	l.asked.Add(1)
+	if l.well.Load() {
+		return server.RateResult{Allowed: true}, nil
+	}
 	<-ctx.Done()
 	return server.RateResult{}, ctx.Err()
 }
@@ -226,9 +232,18 @@ func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
 	}
 	require.EqualValues(t, 1, broken.asked.Load(), "calls do not wait for it one by one")
+	s.key = "r1.secret-of-support"
+	require.Regexp(t, `"state":"degraded","error":"rates of clients are kept by each instance for itself.*deadline exceeded"`, string(s.get("/v1/status").body))
+	require.Contains(t, string(s.get("/metrics").body), "\ncapper_rate_fallbacks_total 21\n")
+	s.key = "f1.secret-of-the-engine"
 	s.clock.Add(time.Second)
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
 	require.EqualValues(t, 2, broken.asked.Load())
+	broken.well.Store(true)
+	s.clock.Add(time.Second)
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
+	s.key = "r1.secret-of-support"
+	require.Contains(t, string(s.get("/v1/status").body), `"state":"ok"`)
 }
 
 // heldStore is a store whose filter calls wait until they are let go.

@@ -92,11 +92,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Limiter == nil {
-		c.Limiter = NewLimiter(c.Clock)
-	} else {
-		c.Limiter = &steadyLimiter{shared: c.Limiter, own: NewLimiter(c.Clock), clock: c.Clock, log: c.Logger}
-	}
 	if c.Segments == nil {
 		c.Segments = func() SegmentsStatus { return SegmentsStatus{} }
 	}
@@ -104,5 +99,11 @@ func (c Config) withDefaults() (Config, error) {
 		c.ConfigStatus = func() ConfigStatus { return ConfigStatus{} }
 	}
 	c.Bounds = c.Bounds.withDefaults()
-	return c, nil
+	if c.Limiter == nil {
+		c.Limiter = NewLimiter(c.Clock)
+		return c, nil
+	}
+	var err error
+	c.Limiter, err = newSteadyLimiter(c.Limiter, c.Clock, c.Logger, c.Registerer)
+	return c, err
 }

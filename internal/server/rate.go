@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Rate is how many users a client may have decided.
@@ -97,30 +99,57 @@ type steadyLimiter struct {
 	shared, own Limiter
 	clock       func() time.Time
 	log         *slog.Logger
-	broken      atomic.Int64 // until when the shared one is not asked, in Unix nanoseconds
+	fallbacks   prometheus.Counter
+	failed      atomic.Pointer[rateFailure] // nil: the shared one answered last
+}
+
+// rateFailure is that the shared limiter failed.
+type rateFailure struct {
+	err error
+	at  time.Time
 }
 
 var _ Limiter = (*steadyLimiter)(nil)
 
-// The time that a shared limiter has, and for how long it is left alone when
-// it has failed.
+// The time that a shared limiter has, for how long it is left alone when it
+// has failed, and for how long that shows when nobody asks it again.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
+	sharedShown   = 30 * time.Second
 )
 
+func newSteadyLimiter(shared Limiter, clock func() time.Time, log *slog.Logger, registerer prometheus.Registerer) (*steadyLimiter, error) {
+	l := &steadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log, fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, as the shared budgets could not be reached.",
+	})}
+	return l, registerer.Register(l.fallbacks)
+}
+
 func (l *steadyLimiter) Allow(ctx context.Context, client string, rate Rate, users int) (RateResult, error) {
-	if l.clock().UnixNano() >= l.broken.Load() {
+	if f := l.failed.Load(); f == nil || l.clock().Sub(f.at) >= sharedPause {
 		bounded, cancel := context.WithTimeout(ctx, sharedTimeout)
 		defer cancel()
 		result, err := l.shared.Allow(bounded, client, rate, users)
 		if err == nil {
+			l.failed.Store(nil)
 			return result, nil
 		}
-		l.broken.Store(l.clock().Add(sharedPause).UnixNano())
+		l.failed.Store(&rateFailure{err, l.clock()})
 		l.log.Warn("shared rate limiter failed, using this process' own", "error", err)
 	}
+	l.fallbacks.Inc()
 	return l.own.Allow(ctx, client, rate, users)
+}
+
+// trouble is why rates are kept by each process for itself; "" while they are
+// shared.
+func (l *steadyLimiter) trouble() string {
+	f := l.failed.Load()
+	if f == nil || l.clock().Sub(f.at) > sharedShown {
+		return ""
+	}
+	return fmt.Sprintf("rates of clients are kept by each instance for itself, so that a client may have as much from each: the shared budgets failed: %v", f.err)
 }
 
 // admit takes the users from the client's budget, and says in headers what is

@@ -73,7 +73,13 @@ const healthTimeout = time.Second
 func (s *Server) health(r *http.Request) capping.Health {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
-	return s.capper.Store().Health(ctx)
+	h := s.capper.Store().Health(ctx)
+	if shared, ok := s.limiter.(*steadyLimiter); ok && h.State == "ok" {
+		if trouble := shared.trouble(); trouble != "" {
+			h.State, h.Error = "degraded", trouble
+		}
+	}
+	return h
 }
 
 type probe struct {

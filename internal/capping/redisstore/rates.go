@@ -2,9 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 )
 
 // Budget is what a caller may ask for after a call. RetryAfter and ResetAfter
@@ -26,15 +27,29 @@ func (s *Store) Take(ctx context.Context, caller string, perSecond, burst, users
 	if n == nil {
 		return Budget{}, errNoRoute
 	}
-	limit := redis_rate.Limit{Rate: perSecond, Burst: burst, Period: time.Second}
-	// The library's prefix goes before the key; the partition's tag keeps it on the partition's node.
-	result, err := redis_rate.NewLimiter(n.client).AllowN(ctx, s.prefixes[partition]+"rate:"+caller, limit, users)
+	reply, err := runScript(ctx, n.client, s.top.scripts.rate, []string{s.rateKey(partition, caller)}, perSecond, burst, users).Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = errReply
+	}
 	if err != nil {
 		s.top.outdated()
-		return Budget{}, err
+		return Budget{}, fmt.Errorf("node %s: %w", n.addr, err)
 	}
-	return Budget{
-		Allowed: result.Allowed > 0, Remaining: result.Remaining,
-		RetryAfter: max(result.RetryAfter, 0), ResetAfter: result.ResetAfter,
-	}, nil
+	millis := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return Budget{Allowed: reply[0] == 1, Remaining: int(reply[1]), RetryAfter: millis(reply[2]), ResetAfter: millis(reply[3])}, nil
+}
+
+// rateKey is the key of a caller's budget: the colon tells it from a bucket's.
+func (s *Store) rateKey(partition int, caller string) string {
+	return s.prefixes[partition] + "rate:" + caller
+}
+
+// runScript runs a script that is no call of a run, and brings it along where
+// the node lacks it.
+func runScript(ctx context.Context, client redis.Scripter, s *script, keys []string, args ...any) *redis.Cmd {
+	cmd := client.EvalSha(ctx, s.sha, keys, args...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return client.Eval(ctx, s.source, keys, args...)
+	}
+	return cmd
 }

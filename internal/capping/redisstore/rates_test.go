@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,4 +49,60 @@ func TestBudgetIsShared(t *testing.T) {
 		require.InDelta(t, 1000*time.Second, budget.ResetAfter, float64(60*time.Second))
 		require.Less(t, budget.Remaining, 100)
 	}
+}
+
+// acl is the least that capper needs: no key beyond its namespace, no command
+// beyond these.
+const acl = "resetchannels ~fc:* -@all +evalsha +eval +script|load +wait +time +info +cluster|slots +cluster|info +cluster|nodes " +
+	"+asking +hget +hmget +hset +hdel +hlen +hscan +hexists +get +set +pexpire +pttl +del"
+
+// Budgets live in the store's namespace: who may use that needs no other right.
+func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	server := admin(t, c.Addrs[0])
+	args := []any{"acl", "setuser", "capper", "on", ">secret"}
+	for _, rule := range strings.Fields(acl) {
+		args = append(args, rule)
+	}
+	require.NoError(t, server.Do(t.Context(), args...).Err())
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: "capper", Password: "secret"})
+	for range 2 { // with the script, and where the node has lost it
+		budget, err := s.Take(t.Context(), "crm", 1, 100, 10)
+		require.NoError(t, err)
+		require.True(t, budget.Allowed)
+		require.NoError(t, server.ScriptFlush(t.Context()).Err())
+	}
+	keys, err := server.Keys(t.Context(), "*rate*").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.Regexp(t, `^fc:\{\w+\}:rate:crm$`, keys[0])
+	ttl, err := server.PTTL(t.Context(), keys[0]).Result()
+	require.NoError(t, err)
+	require.InDelta(t, 20*time.Second, ttl, float64(10*time.Second), "it lasts until the budget is full")
+}
+
+func TestBudgetRefills(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	take := func(users int) Budget {
+		budget, err := s.Take(t.Context(), "crm", 1000, 500, users)
+		require.NoError(t, err)
+		return budget
+	}
+	require.Equal(t, Budget{Allowed: true, Remaining: 500}, take(0), "asked without taking")
+	budget := take(500)
+	require.True(t, budget.Allowed)
+	require.LessOrEqual(t, budget.Remaining, 100)
+	require.Eventually(t, func() bool { return take(300).Allowed }, 5*time.Second, 20*time.Millisecond)
+	// A smaller burst, or a clock that went back, locks nobody out.
+	partition := int(crc16("crm")) % s.layout.partitions
+	ahead := fmt.Sprint(time.Now().Add(time.Hour).UnixMicro())
+	client := s.top.route(partition).client
+	require.NoError(t, client.Set(t.Context(), s.rateKey(partition, "crm"), ahead, time.Hour).Err())
+	budget = take(500)
+	require.False(t, budget.Allowed)
+	require.LessOrEqual(t, budget.RetryAfter, 500*time.Millisecond)
+	_, err := s.Take(t.Context(), "crm", 0, 500, 1)
+	require.ErrorContains(t, err, "BADARG")
 }

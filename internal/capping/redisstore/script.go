@@ -29,6 +29,9 @@ var eraseSource string
 //go:embed format.lua
 var formatSource string
 
+//go:embed rate.lua
+var rateSource string
+
 type script struct{ source, sha string }
 
 func scriptOf(source string) *script {
@@ -36,16 +39,16 @@ func scriptOf(source string) *script {
 	return &script{source, hex.EncodeToString(sum[:])}
 }
 
-type scripts struct{ filter, release, erase, format *script }
+type scripts struct{ filter, release, erase, format, rate *script }
 
 func newScripts() scripts {
 	return scripts{
 		filter: scriptOf(clockSource + filterSource), release: scriptOf(clockSource + releaseSource),
-		erase: scriptOf(clockSource + eraseSource), format: scriptOf(formatSource),
+		erase: scriptOf(clockSource + eraseSource), format: scriptOf(formatSource), rate: scriptOf(rateSource),
 	}
 }
 
-func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format} }
+func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format, s.rate} }
 
 // keyUsers is the most users of one key within a call: a bucket with more is
 // named several times. They are read at once, so that it bounds what a script

@@ -1,0 +1,33 @@
+-- Takes users from the budget of a caller, all or nothing: the generic cell
+-- rate algorithm, by the node's clock.
+--
+-- KEYS[1]  the budget: the microsecond, since 1970, at which it is full again; absent: it is full
+-- ARGV[1]  users a second
+-- ARGV[2]  users at once after a pause
+-- ARGV[3]  users to take
+--
+-- Reply    taken (1 or 0), users that would be given at once now, milliseconds until the same
+--          call would be given what it asks (0 when it was), milliseconds until the budget is full
+-- Errors   BADARG …: nothing was written.
+-- Cost     constant.
+local rate, burst, users = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+if #KEYS ~= 1 or #ARGV ~= 3 or not (rate and rate >= 1) or not (burst and burst >= 1) or not (users and users >= 0) then
+  return redis.error_reply('BADARG a rate, a burst and users')
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local apart = 1000000 / rate -- microseconds from one user to the next
+local whole = burst * apart
+local full = tonumber(redis.call('GET', KEYS[1]) or now) or now
+if full < now then full = now end
+if full > now + whole then full = now + whole end -- the clock went back, or the burst became smaller
+local after = full + users * apart
+local taken, wait = 1, 0
+if after - now > whole + 1 then -- a microsecond, for what is rounded
+  taken, wait = 0, after - now - whole
+elseif users > 0 then
+  full = after
+  redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', string.format('%d', math.ceil((full - now) / 1000) + 1))
+end
+local left = math.floor((whole - (full - now)) / apart + 1e-6)
+return {taken, math.max(left, 0), math.ceil(wait / 1000), math.ceil((full - now) / 1000)}
