@@ -77,6 +77,6 @@ func (s *service) configStatus() server.ConfigStatus {
 	status := s.watcher.Status()
 	return server.ConfigStatus{
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
-		Problems: append(slices.Clone(s.watcher.Current().Warnings), problems(s.capper.Policy(), s.segments.Current())...),
+		Problems: append(slices.Clone(s.watcher.Current().Warnings), s.problems(s.segments.Current())...),
 	}
 }

@@ -29,6 +29,8 @@ type service struct {
 	api      *server.Server
 	servers  []*http.Server
 	failed   chan error // a listener ended by itself
+
+	shortened shortened
 }
 
 // start brings the service up step by step; what has been started is undone by
@@ -95,12 +97,18 @@ func (s *service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return
 	}
-	for _, problem := range problems(s.capper.Policy(), current) {
+	for _, problem := range s.problems(current) {
 		s.logger.Warn("segments and limits", "problem", problem)
 	}
 }
 
-func problems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
+// problems is what is odd and tolerated of the limits in force.
+func (s *service) problems(current *segments.Snapshot) []string {
+	policy := s.capper.Policy()
+	return append(unmatched(policy, current), s.shortened.problems(policy, time.Now())...)
+}
+
+func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	configured, published := policy.Unmatched(current.Names())
 	for _, segment := range configured {
 		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment, current.Generation()))
@@ -127,6 +135,7 @@ func (s *service) startReload(stop *stops) {
 		if err := s.api.SetAccess(access(cfg.Server)); err != nil {
 			return err
 		}
+		s.shortened.note(s.capper.Policy(), cfg.Policy, time.Now())
 		s.capper.SetPolicy(cfg.Policy)
 		return nil
 	}

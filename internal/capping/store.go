@@ -21,7 +21,8 @@ type Batch struct {
 	// clock of the store, read as late as possible.
 	At Instant
 	// Retention is how long an entry is kept: the longest window of the
-	// policy, widened. Keys may expire when their newest entry is older.
+	// policy, widened. A store forgets by the longest that was in force within
+	// itself, so that a limit that is gone for a moment erases nothing.
 	Retention time.Duration
 }
 

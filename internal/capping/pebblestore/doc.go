@@ -21,6 +21,7 @@
 //
 //	00 "format"      what everything else looks like; an unknown one is refused
 //	00 "retention"   milliseconds for which logs were kept by the last policy
+//	00 "retentions"  those and the longer ones before, each with until when it was in force
 //	01 user (4)      the user's log, entries as package capping writes them
 //	02 token (6)     instant of expiry (8), message id
 //
@@ -85,6 +86,12 @@
 // A log that is written loses what no window can see. Logs of users who are
 // never sent to again, and expired message ids, are removed by a sweep that
 // looks at 20,000 keys a second, a minute's rest after each pass: an idle store
-// becomes empty. It knows how long logs are kept from the calls, and across
-// restarts from the retention record.
+// becomes empty.
+//
+// What windows can see is judged by the longest retention that was in force
+// within itself: a policy that looks back less far, because a limit was left out
+// by mistake or for a moment, forgets nothing that the one before needs. The
+// longer retention falls when it has itself passed since a call last had it.
+// Which were in force is noted ahead by an hour, in a record that a call writes
+// in the same log as its sends and before them.
 package pebblestore

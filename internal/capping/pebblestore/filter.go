@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"capper/internal/capping"
 )
 
@@ -24,9 +22,9 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	c.groups = append(c.groups[:0], b.Groups...)
 	kept := *b // Rules are not written to by anybody; Users and Groups are not used any more
 	kept.Users, kept.Groups = nil, nil
-	keep := s.keeps(b)
+	remember := s.remembers(b)
 	c.begin(b.Users, judging(c, &kept))
-	if err := s.writing(ctx, func() error { return s.filter(ctx, c, &kept, keep) }); err != nil {
+	if err := s.writing(ctx, func() error { return s.filter(ctx, c, &kept, remember) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
 	copy(verdicts, c.verdicts)
@@ -51,16 +49,14 @@ func judging(c *call, b *capping.Batch) step {
 	}
 }
 
-func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep bool) error {
-	if b.Record {
-		if err := s.noteRetention(b.Retention); err != nil {
-			return err
-		}
+func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember bool) (err error) {
+	if b.Retention, err = s.keep(b.Retention, b.Record); err != nil {
+		return err
 	}
 	if err := s.run(ctx, c); err != nil {
 		return err
 	}
-	if keep && slices.ContainsFunc(c.verdicts, wasAllowed) {
+	if remember && slices.ContainsFunc(c.verdicts, wasAllowed) {
 		if err := s.remember(b); err != nil {
 			return err
 		}
@@ -159,8 +155,8 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, 
 	return found, nil
 }
 
-// keeps reports whether the batch's message id should be remembered.
-func (s *Store) keeps(b *capping.Batch) bool {
+// remembers reports whether the batch's message id should be remembered.
+func (s *Store) remembers(b *capping.Batch) bool {
 	return len(b.MessageID) <= maxMessageID && s.memory.Keep(b)
 }
 
@@ -216,14 +212,4 @@ func (s *Store) message(token capping.Token) (string, error) {
 		return "", err
 	}
 	return id, nil
-}
-
-// noteRetention remembers how long logs are kept, for the sweep of a later run.
-func (s *Store) noteRetention(retention time.Duration) error {
-	millis := retention.Milliseconds()
-	if millis <= 0 || s.retention.Load() == millis {
-		return nil
-	}
-	s.retention.Store(millis)
-	return s.db.Set(retentionKey, encodeRetention(millis), pebble.NoSync)
 }

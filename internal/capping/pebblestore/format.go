@@ -39,8 +39,9 @@ func logKey(user capping.UserID) []byte {
 func messageKey(token capping.Token) []byte { return append([]byte{keyMessage}, token[:]...) }
 
 var (
-	formatKey    = []byte("\x00format")
-	retentionKey = []byte("\x00retention")
+	formatKey     = []byte("\x00format")
+	retentionKey  = []byte("\x00retention")  // of the policy in force, as earlier versions read it
+	retentionsKey = []byte("\x00retentions") // of those that were in force, too
 )
 
 // format is the record that says how everything else is written. A store

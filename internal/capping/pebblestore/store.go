@@ -34,10 +34,10 @@ type Store struct {
 	damaged damage
 	outage
 
-	retention atomic.Int64 // milliseconds, as last written; 0: not known yet
-	memo      sync.Mutex   // over the writing of message ids
-	stop      context.CancelFunc
-	running   sync.WaitGroup // calls, also those that nobody waits for any more, and the sweep
+	kept    keeping
+	memo    sync.Mutex // over the writing of message ids
+	stop    context.CancelFunc
+	running sync.WaitGroup // calls, also those that nobody waits for any more, and the sweep
 }
 
 var _ capping.Store = (*Store)(nil)
@@ -52,16 +52,7 @@ func (s *Store) load() error {
 	if err := checkFormat(s.db); err != nil {
 		return err
 	}
-	value, err := lookup(s.db, retentionKey)
-	if err != nil {
-		return err
-	}
-	retention, err := decodeRetention(value)
-	if err != nil {
-		return err
-	}
-	s.retention.Store(retention)
-	return nil
+	return s.loadRetentions()
 }
 
 // Health is "down" when the disk has refused a write, "degraded" while no
@@ -69,6 +60,9 @@ func (s *Store) load() error {
 // of, else "ok". It asks only what is in memory.
 func (s *Store) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok"}
+	if warning := s.kept.now().warning(capping.InstantOf(s.clock())); warning != "" {
+		health.Warnings = append(health.Warnings, warning)
+	}
 	if err := s.damaged.err(); err != nil {
 		health.State, health.Error = "degraded", err.Error()
 	}

@@ -3,7 +3,6 @@ package pebblestore
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -18,21 +17,6 @@ const (
 	sweepKeys  = 20_000 // keys a step looks at, at most: about 10 ms
 	sweepPause = 60     // steps that are left out after a whole pass
 )
-
-func encodeRetention(millis int64) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(millis))
-}
-
-// decodeRetention is the milliseconds of a retention record; 0 of none.
-func decodeRetention(value []byte) (int64, error) {
-	if value == nil {
-		return 0, nil
-	}
-	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("retention record %x: must be 8 bytes, a positive number", value)
-	}
-	return int64(binary.BigEndian.Uint64(value)), nil
-}
 
 func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
@@ -60,8 +44,8 @@ func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 // sweepStep looks at keys from the given one on and removes what is dead. It
 // returns where the next step begins; nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
-	retention := capping.Instant(s.retention.Load())
 	now, err := s.now()
+	retention := capping.Instant(s.kept.now().longest(now).millis)
 	if err != nil || retention == 0 {
 		return nil, err
 	}

@@ -45,7 +45,6 @@ func TestSweep(t *testing.T) {
 	for i := range users {
 		users[i] = capping.UserID(i * 27)
 	}
-	const week = 7 * 24 * time.Hour
 	_, err := filterAll(s, "old", users...)
 	require.NoError(t, err)
 	clock.Advance(time.Hour)

@@ -136,10 +136,4 @@ func expiredLeave(f *fixture) {
 	f.clock.Advance(week)
 	f.allowed(f.send(user, daily(9)))
 	require.Equal(f, 1, f.log(user).Len())
-	// A shorter retention, as after a change of configuration, forgets sooner.
-	f.clock.Advance(day)
-	short := f.batch(f.message(), []capping.UserID{user}, daily(1))
-	short.Retention = day
-	f.allowed(f.only(short))
-	require.Equal(f, 1, f.log(user).Len())
 }

@@ -1,0 +1,212 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// retention is for how long a policy keeps sends, and until when it was in
+// force, at the latest.
+type retention struct {
+	millis int64
+	until  capping.Instant
+}
+
+// passed reports whether nothing that was recorded while the retention was in
+// force is younger than it.
+func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
+
+// retentions are those that can still matter: the one in force is the last,
+// and each one before it is longer and was in force until an earlier time.
+type retentions []retention
+
+const (
+	// retentionLead is how far ahead a retention is noted as in force, so that
+	// not every call writes: what is noted is never too early.
+	retentionLead = capping.Instant(time.Hour / time.Millisecond)
+	// maxRetentions bounds the record, whatever is reloaded how often.
+	maxRetentions = 16
+)
+
+// with is the retentions when one of so many milliseconds is in force now.
+func (r retentions) with(millis int64, now capping.Instant) retentions {
+	current := retention{millis, now + retentionLead}
+	kept := make(retentions, 0, len(r)+1)
+	for _, old := range r {
+		switch {
+		case old.millis <= millis:
+			current.until = max(current.until, old.until)
+		case !old.passed(now):
+			kept = append(kept, old)
+		}
+	}
+	if n := len(kept); n == maxRetentions {
+		kept[n-2].until = kept[n-1].until // the longer one stands for both
+		kept = kept[:n-1]
+	}
+	return append(kept, current)
+}
+
+// last is the retention in force; the zero value: none is known.
+func (r retentions) last() retention {
+	if len(r) == 0 {
+		return retention{}
+	}
+	return r[len(r)-1]
+}
+
+// longest is the retention by which anything is forgotten now. When nobody has
+// called for longer than all of them, it is the last.
+func (r retentions) longest(now capping.Instant) retention {
+	for _, old := range r {
+		if !old.passed(now) {
+			return old
+		}
+	}
+	return r.last()
+}
+
+// warning is what operators should know: sends are kept for longer than the
+// policy in force asks for. "": they are not.
+func (r retentions) warning(now capping.Instant) string {
+	kept, last := r.longest(now), r.last()
+	if kept.millis == last.millis {
+		return ""
+	}
+	until := kept.until + capping.Instant(kept.millis)
+	return fmt.Sprintf("the limits in force look back %s, earlier ones looked back %s: sends are kept for those until %s",
+		span(last.millis), span(kept.millis), until.Time().Format(time.RFC3339))
+}
+
+func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
+
+// inForce reports whether the retention is the noted one, for some time to come.
+func (r retentions) inForce(millis int64, now capping.Instant) bool {
+	last := r.last()
+	return last.millis == millis && now < last.until-retentionLead/2
+}
+
+// keeping is for how long the store keeps sends. Reading it is one load.
+type keeping struct {
+	mu    sync.Mutex // over changes
+	noted atomic.Pointer[retentions]
+}
+
+func (k *keeping) now() retentions {
+	if noted := k.noted.Load(); noted != nil {
+		return *noted
+	}
+	return nil
+}
+
+// keep notes, for a call that records, the retention that its policy asks for,
+// and is the one by which anything is forgotten: the longest that was in force
+// within itself. A policy that looks back less far, by mistake or for a moment,
+// does not forget what the others need.
+func (s *Store) keep(asked time.Duration, record bool) (time.Duration, error) {
+	now, err := s.now()
+	if err != nil {
+		return 0, err
+	}
+	millis := asked.Milliseconds()
+	noted := s.kept.now()
+	if record && millis > 0 && !noted.inForce(millis, now) {
+		if noted, err = s.noteRetention(millis, now); err != nil {
+			return 0, err
+		}
+	}
+	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
+}
+
+// noteRetention remembers the retention across restarts. It is in the
+// write-ahead log before whatever the call records.
+func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	noted := s.kept.now()
+	if noted.inForce(millis, now) {
+		return noted, nil
+	}
+	noted = noted.with(millis, now)
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(retentionsKey, encodeRetentions(noted), nil) // fails only for indexed batches
+	_ = batch.Set(retentionKey, encodeRetention(millis), nil)
+	s.commit(batch)
+	s.kept.noted.Store(&noted)
+	return noted, s.broken()
+}
+
+// loadRetentions reads what was noted. The record of earlier versions, which
+// they go on to write, has one retention: it was in force until now.
+func (s *Store) loadRetentions() error {
+	value, err := lookup(s.db, retentionsKey)
+	if err != nil {
+		return err
+	}
+	noted, err := decodeRetentions(value)
+	if err != nil {
+		return err
+	}
+	if value, err = lookup(s.db, retentionKey); err != nil {
+		return err
+	}
+	millis, err := decodeRetention(value)
+	if err != nil {
+		return err
+	}
+	if millis > 0 {
+		noted = noted.with(millis, max(0, capping.InstantOf(s.clock())))
+	}
+	s.kept.noted.Store(&noted)
+	return nil
+}
+
+// encodeRetentions is, of each, the milliseconds (8) and the instant until when
+// it was in force (8).
+func encodeRetentions(noted retentions) []byte {
+	var value []byte
+	for _, r := range noted {
+		value = binary.BigEndian.AppendUint64(value, uint64(r.millis))
+		value = binary.BigEndian.AppendUint64(value, uint64(r.until))
+	}
+	return value
+}
+
+func decodeRetentions(value []byte) (noted retentions, err error) {
+	const size = 16
+	if len(value)%size != 0 || len(value) > maxRetentions*size {
+		return nil, fmt.Errorf("retentions record of %d bytes: must be up to %d times %d", len(value), maxRetentions, size)
+	}
+	for ; len(value) > 0; value = value[size:] {
+		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
+		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
+			return nil, fmt.Errorf("retentions record: %d ms until %d: out of range", r.millis, r.until)
+		}
+		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
+			return nil, fmt.Errorf("retentions record: %d ms after %d ms: must become shorter", r.millis, noted[n-1].millis)
+		}
+		noted = append(noted, r)
+	}
+	return noted, nil
+}
+
+func encodeRetention(millis int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(millis))
+}
+
+// decodeRetention is the milliseconds of a retention record; 0 of none.
+func decodeRetention(value []byte) (int64, error) {
+	if value == nil {
+		return 0, nil
+	}
+	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
+		return 0, fmt.Errorf("retention record %x: must be 8 bytes, a positive number", value)
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
