@@ -20,6 +20,7 @@
 set -euo pipefail
 
 self=${BASH_SOURCE[0]}
+acl=$(dirname "$self")/../deploy/redis.acl
 fail() { echo "cluster.sh: error: $*" >&2; exit 1; }
 
 install_redis() {
@@ -76,6 +77,7 @@ hash-max-listpack-entries 512
 hash-max-listpack-value 1024
 enable-debug-command local
 CONF
+    sed 's/CHANGE-ME/capper/' "$acl"
     [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \
       "cluster-node-timeout $node_timeout" "cluster-replica-validity-factor 0" "cluster-require-full-coverage no"
     [ -n "$password" ] && printf '%s\n' "requirepass \"$password\"" "masterauth \"$password\""

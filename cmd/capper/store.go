@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,12 +65,14 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 	return secure, nil
 }
 
-// explainStore adds what an operator can do about an error of a password.
+// explainStore adds what an operator can do about an error.
 func explainStore(err error) error {
-	for _, code := range []string{"NOAUTH", "WRONGPASS", "NOPERM"} {
-		if strings.Contains(err.Error(), code) {
-			return hinted{err, "the password comes from $" + redisPassword + ", the user from store.redis.username"}
-		}
+	var known *redisstore.HintedError
+	switch {
+	case redisstore.IsAuth(err):
+		return hinted{err, "the password comes from $" + redisPassword + " or store.redis.password_file, the user from store.redis.username"}
+	case errors.As(err, &known):
+		return hinted{err, known.Hint}
 	}
 	return err
 }

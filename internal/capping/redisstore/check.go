@@ -138,13 +138,31 @@ func (t *topology) check(ctx context.Context) ([]string, error) {
 }
 
 func (n *node) check(ctx context.Context, f *findings) error {
-	if err := n.top.inspect(ctx, n.client, f, "node "+n.addr); err != nil {
+	usable, err := n.inspect(ctx, f)
+	if err != nil || !usable {
 		return err
 	}
 	return n.checkReplicas(ctx, f)
 }
 
-// inspect examines who, a server, be it a master or one that may become it.
+// inspect examines the rights of the store's user and the settings of a master.
+// Without the rights nothing else can be asked.
+func (n *node) inspect(ctx context.Context, f *findings) (usable bool, err error) {
+	who := "node " + n.addr
+	key, held := n.trialKey()
+	lacking, err := n.top.lackingRights(ctx, n.client, who, key, held)
+	if err != nil {
+		return false, err
+	}
+	if lacking != nil {
+		f.refusals = append(f.refusals, lacking)
+		return false, nil
+	}
+	return true, n.top.inspect(ctx, n.client, f, who)
+}
+
+// inspect examines the settings of who, a server, be it a master or one that
+// may become it.
 func (t *topology) inspect(ctx context.Context, client *redis.Client, f *findings, who string) error {
 	began := t.config.Clock()
 	pipe := client.Pipeline()

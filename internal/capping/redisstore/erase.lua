@@ -14,7 +14,10 @@ local now, skew = struct.unpack('>I5I4', ARGV[2])
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 local gone = redis.pcall('HDEL', KEYS[1], ARGV[1])
-if type(gone) == 'table' and gone.err then return 'T' end
+if type(gone) == 'table' and gone.err then
+  if wrongtype(gone.err) then return 'T' end
+  return redis.error_reply(gone.err)
+end
 if gone == 0 then return 'N' end
 if redis.call('HLEN', KEYS[1]) == 1 and redis.call('HEXISTS', KEYS[1], '') == 1 then redis.call('DEL', KEYS[1]) end
 return 'D'

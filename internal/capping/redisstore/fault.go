@@ -48,6 +48,7 @@ type remedy struct {
 	refresh bool          // the routes are out of date
 	now     bool          // try again at once
 	final   bool          // trying again is of no use
+	vet     bool          // the node's settings or rights have changed
 	addr    string        // of moved and ask
 	off     time.Duration // of clock: the node's clock less ours
 }
@@ -75,8 +76,10 @@ var replies = []struct {
 	{"OOM", remedy{kind: kindMemory, final: true}},
 	{"NOAUTH", remedy{kind: kindAuth, final: true}},
 	{"WRONGPASS", remedy{kind: kindAuth, final: true}},
-	{"NOPERM", remedy{kind: kindAuth, final: true}},
 }
+
+// forbidden is the remedy of denials: the next refresh finds out what is lacking.
+var forbidden = remedy{kind: kindAuth, final: true, refresh: true, vet: true}
 
 // remedyOf classifies the outcome of an attempt. The zero remedy is success.
 func remedyOf(err error) remedy {
@@ -122,6 +125,9 @@ func remedyOfReply(text string) remedy {
 			r.remedy.off = time.Duration(ms) * time.Millisecond
 		}
 		return r.remedy
+	}
+	if isDenial(text) {
+		return forbidden
 	}
 	return remedy{kind: kindServer, unknown: true}
 }

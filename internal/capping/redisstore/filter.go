@@ -63,7 +63,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 
 var (
 	errCorrupt   = errors.New("the stored log is not a whole number of entries: erase the user")
-	errWrongType = errors.New("the key of a bucket holds another type than a hash: delete the key")
+	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the keys of capper; find out what and move its key away")
 )
 
 // prepare checks the batch and encodes what is the same for every call.

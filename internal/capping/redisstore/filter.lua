@@ -20,6 +20,7 @@
 --            C the log is corrupt, T the key is of another type (both: nothing done)
 --          It ends early when the call has used up its share of time.
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
+--          Any other error of a command, such as a missing right.
 --
 -- A bucket's field "" holds: instant until which the TTL is set (5), age (1):
 -- what the TTL was extended by since idle users were last dropped, in units of life - keep.
@@ -196,6 +197,7 @@ for k = 1, #KEYS do
   for i = 1, count do fields[i] = names and names[fields[i]] or tostring(fields[i]) end
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
   local m, last, wrong = 2, now, logs.err and 'T'
+  if wrong and not wrongtype(logs.err) then return redis.error_reply(logs.err) end
   for i = 1, count do
     if not alone and codes[i] ~= code or not code then
       code = codes[i]

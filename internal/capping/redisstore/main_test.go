@@ -33,8 +33,11 @@ var namespaces atomic.Int64
 
 // namespace is one that no other test of a shared cluster uses.
 func namespace() string {
-	return fmt.Sprintf("t%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
+	return fmt.Sprintf("fc:t%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
 }
+
+// leastUser is the user of deploy/redis.acl, whom every test server knows.
+const leastUser = "capper"
 
 // openShared is a store of its own namespace on the shared cluster.
 func openShared(t testing.TB, change func(*Config)) *Store {
@@ -46,8 +49,12 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	return openTest(t, config)
 }
 
+// openTest is a store whose user has the least rights, where the config names none.
 func openTest(t testing.TB, config Config) *Store {
 	t.Helper()
+	if config.Username == "" && config.Password == "" {
+		config.Username, config.Password = leastUser, leastUser
+	}
 	s, err := Open(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

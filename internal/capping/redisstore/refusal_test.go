@@ -84,8 +84,9 @@ var wrongPassword = breakage{"a wrong password", otherShards, func(f *field, s s
 	ctx := context.WithoutCancel(f.Context())
 	conn := f.admins[s.master].Conn()
 	defer func() { require.NoError(f, conn.Close()) }()
-	require.NoError(f, conn.ConfigSet(ctx, "requirepass", "battery staple").Err())
-	defer func() { require.NoError(f, conn.ConfigSet(ctx, "requirepass", "").Err()) }()
+	password := func(text string) error { return conn.Do(ctx, "acl", "setuser", leastUser, "resetpass", ">"+text).Err() }
+	require.NoError(f, password("battery staple"))
+	defer func() { require.NoError(f, password(leastUser)) }()
 	require.NoError(f, conn.Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err())
 	linger(800 * time.Millisecond)
 	f.refused("undecided (auth)")

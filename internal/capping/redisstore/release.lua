@@ -52,6 +52,7 @@ for k = 1, #KEYS do
   for i = 1, count do fields[i] = tostring(fields[i]) end
   local logs = try('HMGET', key, unpack(fields, 1, count))
   if logs.err then
+    if not wrongtype(logs.err) then return redis.error_reply(logs.err) end
     for i = 1, count do out[o + i] = 'T' end
     o = o + count
   else

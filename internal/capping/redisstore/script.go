@@ -14,8 +14,8 @@ import (
 // This file alone knows the order of the scripts' arguments; the scripts'
 // own headers say what each one means.
 
-//go:embed clock.lua
-var clockSource string
+//go:embed prelude.lua
+var preludeSource string
 
 //go:embed filter.lua
 var filterSource string
@@ -32,6 +32,9 @@ var formatSource string
 //go:embed rate.lua
 var rateSource string
 
+//go:embed rights.lua
+var rightsSource string
+
 type script struct{ source, sha string }
 
 func scriptOf(source string) *script {
@@ -39,15 +42,17 @@ func scriptOf(source string) *script {
 	return &script{source, hex.EncodeToString(sum[:])}
 }
 
-type scripts struct{ filter, release, erase, format, rate *script }
+type scripts struct{ filter, release, erase, format, rate, rights *script }
 
 func newScripts() scripts {
 	return scripts{
-		filter: scriptOf(clockSource + filterSource), release: scriptOf(clockSource + releaseSource),
-		erase: scriptOf(clockSource + eraseSource), format: scriptOf(formatSource), rate: scriptOf(rateSource),
+		filter: scriptOf(preludeSource + filterSource), release: scriptOf(preludeSource + releaseSource),
+		erase: scriptOf(preludeSource + eraseSource), format: scriptOf(formatSource),
+		rate: scriptOf(rateSource), rights: scriptOf(rightsSource),
 	}
 }
 
+// all are those that calls use.
 func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format, s.rate} }
 
 // keyUsers is the most users of one key within a call: a bucket with more is

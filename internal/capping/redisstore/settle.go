@@ -25,6 +25,9 @@ func (r *run) settle(c *call) {
 	if fix.unknown && c.now < c.since {
 		c.since = c.now
 	}
+	if fix.vet && c.node != nil {
+		c.node.vetted.Store(0)
+	}
 	if fix.refresh {
 		r.store.top.outdated()
 	}

@@ -45,12 +45,13 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, layout: l, prefixes: l.prefixes(config.Namespace), memory: capping.NewMessageMemory()}
+	s := &Store{config: config, layout: l, memory: capping.NewMessageMemory()}
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
 	s.record = newRecord(l, config.Namespace)
 	s.top = newTopology(&s.config, l, newScripts())
+	s.prefixes = s.top.prefixes
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -62,7 +63,7 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 func (s *Store) start(ctx context.Context) error {
 	silent, err := s.top.discover(ctx)
 	if err != nil {
-		return err
+		return s.top.explain(ctx, err)
 	}
 	warnings, err := s.top.check(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Store) start(ctx context.Context) error {
 		s.config.Logger.Warn("Redis start-up check", "warning", warning)
 	}
 	s.top.run()
-	return s.checkFormat(ctx)
+	return s.top.explain(ctx, s.checkFormat(ctx))
 }
 
 // Close ends the connections and every goroutine.

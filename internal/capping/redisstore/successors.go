@@ -71,7 +71,15 @@ func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string)
 	client := newDirectClient(t.config, addr)
 	defer func() { _ = client.Close() }()
 	who := "replica " + addr
-	if err := t.inspect(ctx, client, f, who); err != nil {
+	lacking, err := t.lackingRights(ctx, client, who, t.trialKey(0), false)
+	if lacking != nil {
+		f.refusals = append(f.refusals, lacking)
+		return
+	}
+	if err == nil {
+		err = t.inspect(ctx, client, f, who)
+	}
+	if err != nil {
 		f.warn("%s: not checked: %v", who, err)
 	}
 }
@@ -80,14 +88,17 @@ func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string)
 // change them.
 const vetEvery = 30 * time.Second
 
-// vet examines a master while the store runs: one that is new, and all of them
-// from time to time. It is too late to refuse it, since its users would be
-// unavailable, so operators are told.
+// vet examines a master and its replicas while the store runs: one that is new,
+// and all of them from time to time. It is too late to refuse it, since its
+// users would be unavailable, so operators are told. Of replicas only what will
+// break a promise is told: those that do not answer are known otherwise.
 func (n *node) vet(ctx context.Context) {
-	var f findings
-	if n.top.inspect(ctx, n.client, &f, "node "+n.addr) != nil {
+	var f, later findings
+	if _, err := n.inspect(ctx, &f); err != nil {
 		return // asked again at the next refresh
 	}
+	n.top.checkSuccessors(ctx, &later, []*node{n})
+	f.refusals = append(f.refusals, later.refusals...)
 	known, broken := n.warned, n.breach
 	n.found(&f)
 	for _, warning := range f.warnings {

@@ -25,6 +25,8 @@ type topology struct {
 	scripts scripts
 	cluster bool // else one node holds every slot
 
+	prefixes []string // of keys, by partition
+
 	routes []atomic.Pointer[node] // by partition, then of the format record; nil: no node holds the slot
 	kick   chan struct{}
 	stop   context.CancelFunc
@@ -50,7 +52,7 @@ type topology struct {
 
 func newTopology(config *Config, l layout, s scripts) *topology {
 	return &topology{
-		config: config, layout: l, scripts: s,
+		config: config, layout: l, scripts: s, prefixes: l.prefixes(config.Namespace),
 		routes: make([]atomic.Pointer[node], l.partitions+1),
 		kick:   make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*node{}, absent: map[string]int{},

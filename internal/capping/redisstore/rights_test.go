@@ -1,0 +1,133 @@
+package redisstore
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// leastRights are the rules of deploy/redis.acl, without the user and the
+// password.
+func leastRights(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../deploy/redis.acl")
+	require.NoError(t, err)
+	rules := strings.Fields(string(text))
+	require.Equal(t, []string{"user", "capper", "on", ">CHANGE-ME"}, rules[:4])
+	return rules[4:]
+}
+
+// without takes rights from the least user of the server, which keeps its
+// password.
+func without(t *testing.T, client *redis.Client, rules ...string) {
+	t.Helper()
+	args := []any{"acl", "setuser", leastUser}
+	for _, rule := range append(leastRights(t), rules...) {
+		args = append(args, rule)
+	}
+	require.NoError(t, client.Do(t.Context(), args...).Err())
+}
+
+// The commands that the trial script runs are those of the other scripts.
+func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
+	t.Parallel()
+	calls := regexp.MustCompile(`\b(?:call|try|pcall)\('([A-Z]+)'`)
+	commands := func(sources ...string) (names []string) {
+		for _, source := range sources {
+			for _, match := range calls.FindAllStringSubmatch(source, -1) {
+				names = append(names, match[1])
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	s := newScripts()
+	var used []string
+	for _, script := range s.all() {
+		used = append(used, script.source)
+	}
+	require.GreaterOrEqual(t, len(commands(used...)), 11)
+	require.Equal(t, commands(used...), commands(s.rights.source))
+}
+
+func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*testcluster.Cluster{
+		"a server":  testcluster.Single(t, testcluster.Options{Replicas: 1}),
+		"a cluster": testcluster.Start(t, testcluster.Options{Replicas: 1}),
+	} {
+		config := Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser}
+		client := admin(t, c.Addrs[0])
+		open := func() error {
+			s, err := Open(t.Context(), config)
+			if err == nil {
+				require.NoError(t, s.Close())
+			}
+			return err
+		}
+		require.NoError(t, open(), name)
+		for _, rule := range leastRights(t) {
+			command, isCommand := strings.CutPrefix(rule, "+")
+			if !isCommand || command == "config|get" || strings.HasPrefix(command, "cluster|") && name == "a server" || command == "asking" && name == "a server" {
+				continue
+			}
+			without(t, client, "-"+command)
+			require.ErrorContains(t, open(), `the user "capper" may not run `+command+":", "%s without %s", name, command)
+		}
+		without(t, client, "-hmget", "-pexpire", "-set", "-wait")
+		require.ErrorContains(t, open(), `the user "capper" may not run set, hmget, pexpire, wait: the rights that are needed are in deploy/redis.acl`)
+		without(t, client, "resetkeys", "~other:*")
+		require.ErrorContains(t, open(), `the user "capper" may not use the keys fc:*`)
+		without(t, client)
+		require.NoError(t, open(), name)
+
+		require.NoError(t, admin(t, c.Addrs[len(c.Addrs)-1]).Do(t.Context(), "acl", "setuser", leastUser, "-hset").Err())
+		require.ErrorContains(t, open(), `replica `+c.Addrs[len(c.Addrs)-1]+`: the user "capper" may not run hset`, name)
+		for _, addr := range c.Addrs {
+			require.Zero(t, admin(t, addr).DBSize(t.Context()).Val(), "the trials leave nothing behind")
+		}
+	}
+}
+
+// A right that is taken away while the store runs makes users unavailable, is
+// told by its name, and is no reason to destroy anything.
+func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client, users := admin(t, c.Addrs[0]), spread(20)
+	daily := rolling(1, time.Hour)
+	require.Equal(t, 20, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
+	for _, command := range []string{"hmget", "hset", "pexpire", "time", "evalsha"} {
+		without(t, client, "-"+command)
+		verdicts := make([]capping.Verdict, len(users))
+		if command == "time" || command == "pexpire" { // not used by every call
+			s.top.route(0).vetted.Store(0)
+		} else {
+			err := s.Filter(background(t, 2*time.Second), batchOf("b "+command, users, rolling(100, time.Hour)), verdicts)
+			require.ErrorContains(t, err, "20 users undecided (auth)", command)
+			require.NotContains(t, err.Error(), "delete")
+			require.Equal(t, 20, count(verdicts, capping.Unavailable), command)
+		}
+		require.Eventually(t, func() bool {
+			h := s.Health(t.Context())
+			return h.State == "degraded" && strings.Contains(h.Error, `the user "capper" may not run `+command)
+		}, 10*time.Second, 20*time.Millisecond, command)
+		without(t, client)
+	}
+	without(t, client, "-hmget", "-hdel")
+	released := make([]capping.Released, len(users))
+	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), users, released), "(auth)")
+	require.ErrorContains(t, s.Erase(t.Context(), users[0]), "(auth)")
+	without(t, client)
+	require.Equal(t, 20, count(filter(t, s, batchOf("c", users, daily)), capping.Denied), "nothing is lost")
+}
