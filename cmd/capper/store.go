@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,12 +32,38 @@ func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, regis
 	if err != nil {
 		return nil, err
 	}
+	password, err := credentials(cfg.Redis)
+	if err != nil {
+		return nil, err
+	}
 	return redisstore.Open(ctx, redisstore.Config{
 		Addrs: cfg.Redis.Addrs, SentinelMaster: cfg.Redis.Master,
-		Username: cfg.Redis.Username, Password: os.Getenv(redisPassword), TLS: secure,
-		ReplicaAcks: acks(cfg.Redis.ReplicaAcks), ClockSkew: cfg.Redis.ClockSkew,
+		Username: cfg.Redis.Username, Password: os.Getenv(redisPassword), Credentials: password, TLS: secure,
+		ReplicaAcks: acks(cfg.Redis.ReplicaAcks), ClockSkew: cfg.Redis.ClockSkew, WithoutAppendOnly: cfg.Redis.AllowNoAppendOnly,
 		Clock: time.Now, Logger: logger, Registerer: registry,
 	})
+}
+
+// credentials reads the password's file whenever it is asked for; nil when
+// there is none.
+func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
+	file := cfg.PasswordFile
+	if file == "" {
+		return nil, nil
+	}
+	if os.Getenv(redisPassword) != "" {
+		return nil, errors.New("$" + redisPassword + " and store.redis.password_file: only one of them may be given")
+	}
+	read := func() (string, string, error) {
+		text, err := os.ReadFile(file)
+		password := strings.TrimRight(string(text), "\r\n")
+		if err == nil && password == "" {
+			err = errors.New("it is empty")
+		}
+		return cfg.Username, password, named("read store.redis.password_file "+file, err)
+	}
+	_, _, err := read()
+	return read, err
 }
 
 func acks(replicas int) redisstore.Acks {
@@ -51,18 +78,34 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 		return nil, nil
 	}
 	secure := &tls.Config{ServerName: cfg.ServerName, MinVersion: tls.VersionTLS12}
-	if cfg.CAFile == "" {
-		return secure, nil
+	if cfg.CertFile != "" {
+		show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+			return &pair, named("load store.redis.tls.cert_file and key_file", err)
+		}
+		if _, err := show(nil); err != nil {
+			return nil, err
+		}
+		secure.GetClientCertificate = show
 	}
-	pem, err := os.ReadFile(cfg.CAFile)
+	return secure, trust(secure, cfg.CAFile)
+}
+
+// trust makes the authorities of the file the only ones; "" leaves those of
+// the system.
+func trust(secure *tls.Config, file string) error {
+	if file == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, named("read store.redis.tls.ca_file", err)
+		return named("read store.redis.tls.ca_file", err)
 	}
 	secure.RootCAs = x509.NewCertPool()
 	if !secure.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("store.redis.tls.ca_file " + cfg.CAFile + ": holds no PEM certificate")
+		return errors.New("store.redis.tls.ca_file " + file + ": holds no PEM certificate")
 	}
-	return secure, nil
+	return nil
 }
 
 // explainStore adds what an operator can do about an error.

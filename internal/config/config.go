@@ -91,12 +91,16 @@ type EmbeddedStore struct {
 
 // RedisStore is a Redis Cluster, or a single Redis, or one behind Sentinels.
 type RedisStore struct {
-	Addrs       []string      // addrs: some nodes, host:port; the cluster tells the others
-	Master      string        // sentinel_master: name of the master; addrs are then Sentinels
-	Username    string        // username; the password is $CAPPER_REDIS_PASSWORD
-	TLS         RedisTLS      // tls
-	ReplicaAcks int           // replica_acks: replicas that must hold a grant; healthy (default) is HealthyReplicas
-	ClockSkew   time.Duration // clock_skew: tolerated between clocks; default 250ms; 0: no guard, windows to the millisecond
+	Addrs        []string      // addrs: some nodes, host:port; the cluster tells the others
+	Master       string        // sentinel_master: name of the master; addrs are then Sentinels
+	Username     string        // username; the password is $CAPPER_REDIS_PASSWORD, or in password_file
+	PasswordFile string        // password_file: read at every new connection, for passwords that change; default none
+	TLS          RedisTLS      // tls
+	ReplicaAcks  int           // replica_acks: replicas that must hold a grant; healthy (default) is HealthyReplicas
+	ClockSkew    time.Duration // clock_skew: tolerated between clocks; default 250ms; 0: no guard, windows to the millisecond
+	// allow_no_append_only: take servers without append-only file; default false. Only where lost nodes are
+	// replaced and never restarted empty, as some managed services do.
+	AllowNoAppendOnly bool
 }
 
 // HealthyReplicas is the ReplicaAcks of `healthy`: every replica that the
@@ -108,6 +112,8 @@ type RedisTLS struct {
 	Enabled    bool   // enabled; default false
 	CAFile     string // ca_file: PEM; default the system's authorities
 	ServerName string // server_name: default the host of the address
+	CertFile   string // cert_file: PEM of the certificate to show, read at every connection; default none
+	KeyFile    string // key_file: PEM of its key; both or neither
 }
 
 // Log is how the service logs, on stderr.

@@ -87,11 +87,8 @@ func (r *RedisStore) read(v value) {
 		},
 		"sentinel_master": text(&r.Master),
 		"username":        text(&r.Username),
-		"tls": func(v value) {
-			v.object(map[string]field{
-				"enabled": boolean(&r.TLS.Enabled), "ca_file": text(&r.TLS.CAFile), "server_name": text(&r.TLS.ServerName),
-			})
-		},
+		"password_file":   text(&r.PasswordFile),
+		"tls":             r.TLS.read,
 		"replica_acks": func(v value) {
 			if s, ok := v.peek(); ok && s == "healthy" {
 				r.ReplicaAcks = HealthyReplicas
@@ -104,9 +101,20 @@ func (r *RedisStore) read(v value) {
 			}
 			r.ReplicaAcks = n
 		},
-		"clock_skew": duration(&r.ClockSkew, 0, time.Minute),
+		"clock_skew":           duration(&r.ClockSkew, 0, time.Minute),
+		"allow_no_append_only": boolean(&r.AllowNoAppendOnly),
 		"password": func(v value) {
-			v.fault("must not be in the file: set CAPPER_REDIS_PASSWORD in the environment")
+			v.fault("must not be in the file: set CAPPER_REDIS_PASSWORD in the environment, or password_file")
 		},
 	})
+}
+
+func (t *RedisTLS) read(v value) {
+	given := v.object(map[string]field{
+		"enabled": boolean(&t.Enabled), "ca_file": text(&t.CAFile), "server_name": text(&t.ServerName),
+		"cert_file": text(&t.CertFile), "key_file": text(&t.KeyFile),
+	})
+	if given["cert_file"] != given["key_file"] {
+		v.fault("must have both cert_file and key_file, or neither")
+	}
 }

@@ -169,8 +169,7 @@ func (t *topology) inspect(ctx context.Context, client *redis.Client, f *finding
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
 	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
 	fsync := pipe.ConfigGet(ctx, "appendfsync")
-	_, _ = pipe.Exec(ctx) // every command holds its own error
-	if err := errors.Join(clock.Err(), info.Err()); err != nil {
+	if err := cmp.Or(execute(ctx, pipe), clock.Err(), info.Err()); err != nil {
 		return err
 	}
 	took := t.config.Clock().Sub(began)
@@ -215,9 +214,9 @@ func checkSetting(f *findings, who string, config *redis.MapStringStringCmd, whi
 	got, err := strconv.Atoi(text)
 	switch {
 	case text == "" || err != nil:
-		f.warn("%s: hides hash-max-listpack-%s: with less than %d logs take several times the memory", who, which, least)
+		f.warn("%s: hides hash-max-listpack-%s: with less than %d logs take several times the memory%s", who, which, least, inGroup)
 	case got < least:
-		f.warn("%s: %s is %d: with less than %d logs take several times the memory", who, name, got, least)
+		f.warn("%s: %s is %d: with less than %d logs take several times the memory%s", who, name, got, least, inGroup)
 	}
 }
 

@@ -15,7 +15,7 @@ func newClient(c *Config, addr string) *redis.Client {
 	if c.SentinelMaster != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: c.SentinelMaster, SentinelAddrs: c.Addrs,
-			Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
+			Username: c.Username, Password: c.Password, CredentialsProviderContext: c.credentials(), TLSConfig: c.TLS, Dialer: c.dial,
 			// A dial asks the Sentinels first: there has to be time for another one when the first is silent.
 			DialTimeout: 4 * c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
@@ -28,12 +28,33 @@ func newClient(c *Config, addr string) *redis.Client {
 // newDirectClient is a client of the server at addr, Sentinels or not.
 func newDirectClient(c *Config, addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Dialer: c.dial,
+		Addr: addr, Username: c.Username, Password: c.Password, CredentialsProviderContext: c.credentials(), TLSConfig: c.TLS, Dialer: c.dial,
 		DialTimeout: c.AttemptTimeout, ReadTimeout: c.AttemptTimeout, WriteTimeout: c.AttemptTimeout,
 		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 		PoolSize:                 poolSize,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+}
+
+// credentials is Credentials as the library asks for them.
+func (c *Config) credentials() func(context.Context) (string, string, error) {
+	if c.Credentials == nil {
+		return nil
+	}
+	return func(context.Context) (string, string, error) { return c.Credentials() }
+}
+
+// execute sends the commands. Each of them holds its own error; the one that is
+// returned is that of a connection that was refused, as with a wrong password,
+// of which the library tells the commands nothing: nothing was sent.
+func execute(ctx context.Context, pipe redis.Pipeliner) error {
+	commands, err := pipe.Exec(ctx)
+	for _, command := range commands {
+		if command.Err() != nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // poolSize leaves room beside the lanes for questions about the cluster.

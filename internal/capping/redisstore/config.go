@@ -62,10 +62,17 @@ type Config struct {
 	Username       string
 	Password       string      // never logged
 	TLS            *tls.Config // nil: plain TCP
+	// Credentials is asked for user and password at every new connection, for
+	// passwords that change. Nil: Username and Password.
+	Credentials func() (username, password string, err error)
 
 	ReplicaAcks Acks          // default Healthy
 	ClockSkew   time.Duration // nodes whose clock differs by more refuse calls; 0: no guard
 	Namespace   string        // prefix of every key; default "fc"
+	// WithoutAppendOnly takes servers whose append-only file is off. They must
+	// never be restarted empty under their old name and address: a managed
+	// service that replaces lost nodes by copies of their replicas does so.
+	WithoutAppendOnly bool
 
 	// Timeout bounds calls whose context has no deadline; default 10 s.
 	Timeout time.Duration

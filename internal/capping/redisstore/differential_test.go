@@ -76,7 +76,7 @@ func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
 	partition, key, field := s.key(user)
 	client := s.top.route(partition).client
 	require.NoError(t, client.HSet(t.Context(), key, field, []byte(log)).Err())
-	require.NoError(t, client.Expire(t.Context(), key, time.Hour).Err())
+	require.NoError(t, client.PExpire(t.Context(), key, time.Hour).Err())
 }
 
 // channelGen has few channels, from both ends of a byte of bits and of all.

@@ -32,12 +32,17 @@ func IsAuth(err error) bool {
 	return errors.As(err, &reply) && remedyOfReply(reply.Error()).kind == kindAuth
 }
 
-// explain adds to why the store cannot start what can be found out about it.
+// clusterDown is the hint for a cluster of which a part has no master.
+const clusterDown = "the cluster does not serve: redis-cli --cluster check ADDRESS tells which slots have no master"
+
+// explain adds to why the store cannot start what can be found out about it,
+// in a time of its own: the start's may be over.
 func (t *topology) explain(ctx context.Context, err error) error {
-	var reply redis.Error
 	if err == nil {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx)
+	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return hint(err, t.diagnose(ctx))
 	}
@@ -45,7 +50,7 @@ func (t *topology) explain(ctx context.Context, err error) error {
 	case isDenial(reply.Error()):
 		return cmp.Or(t.askRights(ctx), err)
 	case fix.kind == kindDown:
-		return hint(err, "the cluster does not serve: redis-cli --cluster check ADDRESS tells which slots lack a master")
+		return hint(err, clusterDown)
 	}
 	return err
 }
@@ -60,6 +65,8 @@ func hint(err error, text string) error {
 // askRights finds the first server where rights are lacking, and all of them.
 // Whether it is a cluster's is not known: all its commands are tried.
 func (t *topology) askRights(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
+	defer cancel()
 	known := t.cluster
 	defer func() { t.cluster = known }()
 	t.cluster = t.config.SentinelMaster == ""
@@ -87,7 +94,7 @@ func (t *topology) diagnose(ctx context.Context) string {
 	case plain && t.config.TLS != nil:
 		return addr + " speaks plain Redis and not TLS: leave tls out, or use the server's TLS port"
 	case plain:
-		return ""
+		return t.clusterHint(ctx)
 	}
 	secure, _ := t.greets(ctx, addr, true)
 	switch {
@@ -97,6 +104,18 @@ func (t *topology) diagnose(ctx context.Context) string {
 		return "" // the error tells what is wrong with a certificate
 	}
 	return addr + " takes connections and says nothing: no Redis, or one that hangs"
+}
+
+// clusterHint is clusterDown when a node says so.
+func (t *topology) clusterHint(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
+	defer cancel()
+	for _, n := range t.all() {
+		if v, err := n.view(ctx); t.cluster && err == nil && !v.ok {
+			return clusterDown
+		}
+	}
+	return ""
 }
 
 // greets reports whether what listens at the address answers as Redis, or as

@@ -50,7 +50,7 @@ type node struct {
 
 const unknownAcks = -1
 
-// beside is addr as the node means it: without a host, it is the node's own.
+// beside is addr as the node means it: without a host it knows, it is the node's own.
 // Redirections hold IPv6 addresses without brackets.
 func (n *node) beside(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
@@ -58,7 +58,7 @@ func (n *node) beside(addr string) string {
 		return addr
 	}
 	host, port := strings.Trim(addr[:colon], "[]"), addr[colon+1:]
-	if host == "" {
+	if host == "" || host == unknownHost {
 		host, _, _ = net.SplitHostPort(n.addr)
 	}
 	return net.JoinHostPort(host, port)
@@ -162,7 +162,10 @@ func (n *node) send(calls []*call) {
 		wait = redis.NewCmd(ctx, "wait", want, n.top.config.waitMillis())
 		_ = pipe.Process(ctx, wait)
 	}
-	_, _ = pipe.Exec(ctx) // every command holds its own error
+	if err := execute(ctx, pipe); err != nil {
+		fail(calls, &errUnsent{err})
+		return
+	}
 	if loads != nil {
 		n.scripts.Store(loaded(loads))
 	}

@@ -100,8 +100,7 @@ func (t *topology) unrouted() (n int) {
 func (n *node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.load(ctx, pipe)
-	_, _ = pipe.Exec(ctx)
-	if loaded(loads) {
+	if execute(ctx, pipe) == nil && loaded(loads) {
 		n.scripts.Store(true)
 	}
 }

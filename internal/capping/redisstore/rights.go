@@ -106,7 +106,9 @@ func (t *topology) lackingRights(ctx context.Context, client *redis.Client, who,
 	for i, trial := range trials {
 		commands[i] = pipe.Do(ctx, trial.args...)
 	}
-	_, _ = pipe.Exec(ctx) // every command holds its own error
+	if err := execute(ctx, pipe); err != nil {
+		return nil, err
+	}
 	var found rights
 	for i, command := range commands {
 		var reply redis.Error

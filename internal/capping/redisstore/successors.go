@@ -13,6 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// inGroup says where settings are that a managed server does not let be set.
+const inGroup = " (of a managed service: in the node's parameter group)"
+
 func checkEviction(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
 	policy := info["maxmemory_policy"]
 	if policy == "" {
@@ -21,9 +24,9 @@ func checkEviction(f *findings, who string, info facts, config *redis.MapStringS
 	switch policy {
 	case "noeviction":
 	case "":
-		f.warn("%s: hides its maxmemory-policy: make sure that it is noeviction", who)
+		f.warn("%s: hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
 	default:
-		f.refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction", who, policy)
+		f.refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction%s", who, policy, inGroup)
 	}
 }
 
@@ -33,13 +36,15 @@ func (t *topology) checkAppendOnly(f *findings, who string, info facts, fsync st
 	case on == "1" && fsync == "no":
 		f.warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
 	case on == "1":
+	case t.config.WithoutAppendOnly && !none:
+		f.warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties its replicas; only replacing it is safe", who)
 	case none && on == "0":
 		f.warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
 	case none:
 	case on == "":
 		f.warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
 	default:
-		f.refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes", who)
+		f.refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty", who, inGroup)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // refreshAsks is how many nodes are asked for their view at once.
@@ -15,7 +13,7 @@ const refreshAsks = 5
 // view is what one node says about the cluster.
 type view struct {
 	from    *node
-	slots   []redis.ClusterSlot
+	slots   []slotRange
 	members map[string]bool // ids of the nodes that serve slots
 	ok      bool
 	epoch   int64
@@ -53,19 +51,23 @@ func (v *view) stranger() error {
 // view asks the node.
 func (n *node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
-	slots, info := pipe.ClusterSlots(ctx), pipe.ClusterInfo(ctx)
+	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.addr, err)
+	}
+	ranges, err := parseSlots(described.Val())
+	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.addr, err)
 	}
 	facts := parseInfo(info.Val())
 	v := &view{
-		from: n, slots: slots.Val(), members: map[string]bool{},
+		from: n, slots: ranges, members: map[string]bool{},
 		ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch"),
 	}
 	for _, part := range v.slots {
-		for _, described := range part.Nodes {
-			if described.ID != "" {
-				v.members[described.ID] = true
+		for _, m := range part.members {
+			if m.id != "" {
+				v.members[m.id] = true
 			}
 		}
 	}
@@ -86,14 +88,14 @@ func (t *topology) adopt(best *view) {
 	owners := make([]*node, slots)
 	listed := map[string]bool{}
 	for _, part := range best.slots {
-		for i, described := range part.Nodes {
-			addr := best.from.beside(described.Addr)
+		for i, m := range part.members {
+			addr := best.from.beside(m.addr)
 			listed[addr] = true
 			n := t.node(addr)
 			if i > 0 {
 				continue
 			}
-			for slot := max(part.Start, 0); slot <= min(part.End, slots-1); slot++ {
+			for slot := part.start; slot <= part.end; slot++ {
 				owners[slot] = n
 			}
 		}

@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// Clusters behind one endpoint know no host of their nodes, and those whose
+// names are not announced say "?".
+func TestNodesWithoutAHostAreFound(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	for _, kind := range []string{"unknown-endpoint", "hostname"} {
+		for _, addr := range c.Addrs {
+			require.NoError(t, admin(t, addr).ConfigSet(t.Context(), "cluster-preferred-endpoint-type", kind).Err())
+		}
+		s := openTest(t, Config{Addrs: c.Addrs[:1]})
+		users := spread(640)
+		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Allowed), kind)
+		for _, n := range s.top.masters() {
+			require.Contains(t, c.Addrs, n.addr, kind)
+		}
+		require.Len(t, s.top.masters(), 3)
+
+		// A redirection has no host either.
+		for p := range s.top.routes {
+			s.top.routes[p].Store(s.top.masters()[0])
+		}
+		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Replayed), kind)
+		require.Equal(t, capping.Health{Kind: "redis", State: "ok"}, s.Health(t.Context()))
+	}
+}
+
+func TestParseSlots(t *testing.T) {
+	t.Parallel()
+	node := func(fields ...any) []any { return fields }
+	for name, test := range map[string]struct {
+		node any
+		addr string
+		want string
+	}{
+		"address":           {node("10.0.0.1", int64(7000), "id"), "10.0.0.1:7000", ""},
+		"before Redis 4":    {node("10.0.0.1", int64(7000)), "10.0.0.1:7000", ""},
+		"IPv6":              {node("fd00::1", int64(7000), "id"), "[fd00::1]:7000", ""},
+		"null":              {node(nil, int64(7000), "id", node("ip", "10.0.0.1")), ":7000", ""},
+		"empty":             {node("", int64(7000), "id"), ":7000", ""},
+		"name not known":    {node("?", int64(7000), "id", node("ip", "10.0.0.1")), "10.0.0.1:7000", ""},
+		"nothing known":     {node("?", int64(7000), "id", node("hostname", "a")), ":7000", ""},
+		"name known":        {node("a.example", int64(7000), "id", node("ip", "10.0.0.1")), "a.example:7000", ""},
+		"no port":           {node("10.0.0.1", nil), "", "port <nil>"},
+		"port out of range": {node("10.0.0.1", int64(70000)), "", "port 70000"},
+		"no node":           {"10.0.0.1:7000", "", "node 10.0.0.1:7000"},
+	} {
+		ranges, err := parseSlots([]any{[]any{int64(0), int64(5), test.node}})
+		if test.want != "" {
+			require.ErrorContains(t, err, test.want, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, test.addr, ranges[0].members[0].addr, name)
+	}
+	for _, bad := range [][]any{{"x"}, {[]any{int64(1)}}, {[]any{int64(-1), int64(5)}}, {[]any{int64(6), int64(5)}}, {[]any{int64(0), int64(16384)}}} {
+		_, err := parseSlots(bad)
+		require.ErrorContains(t, err, "cluster slots: range 0 is", "%v", bad)
+	}
+}
+
+// Some managed services have no append-only file and replace lost nodes.
+func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	for _, addr := range c.Addrs {
+		require.NoError(t, admin(t, addr).ConfigSet(t.Context(), "appendonly", "no").Err())
+	}
+	config := Config{Addrs: c.Addrs}
+	_, err := Open(t.Context(), config)
+	require.ErrorContains(t, err, "appendonly is no")
+	require.ErrorContains(t, err, "parameter group")
+	require.ErrorContains(t, err, "allow_no_append_only: true")
+	config.WithoutAppendOnly = true
+	s := openTest(t, config)
+	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
+	warnings := s.Health(t.Context()).Warnings
+	require.Len(t, warnings, 2, "of the master and of its replica")
+	require.Contains(t, warnings[0], "only replacing it is safe")
+
+	require.NoError(t, c.Pause(c.Addrs[1]))
+	verdicts := make([]capping.Verdict, 20)
+	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("b", spread(20)), verdicts))
+	require.Equal(t, 20, count(verdicts, capping.Unavailable), "replicas are waited for as usual")
+	require.NoError(t, c.Resume(c.Addrs[1]))
+}
+
+// A password that changes is read anew at every connection.
+func TestCredentialsAreReadAnew(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	client := admin(t, c.Addrs[0])
+	var password atomic.Value
+	password.Store(leastUser)
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Credentials: func() (string, string, error) {
+		if password.Load() == "" {
+			return "", "", errors.New("no token today")
+		}
+		return leastUser, password.Load().(string), nil
+	}})
+	filter(t, s, batchOf("a", spread(20)))
+	change := func(text string) {
+		require.NoError(t, client.Do(t.Context(), "acl", "setuser", leastUser, "resetpass", ">"+text).Err())
+		require.NoError(t, client.Do(t.Context(), "client", "kill", "user", leastUser).Err())
+	}
+	change("second")
+	require.ErrorContains(t, s.Filter(background(t, time.Second), batchOf("b", spread(20)), make([]capping.Verdict, 20)), "(auth)")
+	_, err := s.Log(t.Context(), 0)
+	require.ErrorContains(t, err, "WRONGPASS", "nobody is told of an empty log")
+	require.ErrorContains(t, s.Erase(t.Context(), 0), "WRONGPASS", "nothing is said to be erased")
+	released := make([]capping.Released, 1)
+	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), []capping.UserID{0}, released), "WRONGPASS")
+	require.Equal(t, capping.ReleaseUnavailable, released[0])
+	password.Store("second")
+	require.Equal(t, 20, count(filter(t, s, batchOf("b", spread(20))), capping.Allowed))
+	password.Store("")
+	change("third")
+	require.ErrorContains(t, s.Filter(background(t, time.Second), batchOf("c", spread(20)), make([]capping.Verdict, 20)), "no token today")
+}
+
+// What listens where no Redis answers is told at start.
+func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	down := testcluster.Start(t, testcluster.Options{})
+	require.NoError(t, down.Kill(down.Addrs[1]))
+	require.NoError(t, down.Kill(down.Addrs[2]))
+	authority := newAuthority(t)
+	secured := authority.secure(t, server)
+	client := admin(t, down.Addrs[0])
+	require.Eventually(t, func() bool {
+		return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:fail")
+	}, 20*time.Second, 50*time.Millisecond)
+	for name, test := range map[string]struct {
+		config Config
+		hint   string
+	}{
+		"nobody":             {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
+		"silent":             {Config{Addrs: []string{silent.Addr().String()}}, "takes connections and says nothing"},
+		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.client(t)}, "speaks plain Redis and not TLS"},
+		"plain to TLS":       {Config{Addrs: []string{secured}}, "speaks TLS: set tls.enabled: true"},
+		"a cluster is down":  {Config{Addrs: down.Addrs[:1]}, "the cluster does not serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.config.ReplicaAcks, test.config.Timeout = FixedAcks(0), 5*time.Second
+			_, err := Open(t.Context(), test.config)
+			var hinted *HintedError
+			require.ErrorAs(t, err, &hinted)
+			require.Contains(t, hinted.Hint, test.hint)
+		})
+	}
+	_, err = Open(t.Context(), Config{Addrs: []string{secured}, TLS: newAuthority(t).client(t), ReplicaAcks: FixedAcks(0)})
+	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
+}
+
+func TestCertificatesOfClients(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	authority := newAuthority(t)
+	addr := authority.secure(t, server)
+	require.NoError(t, admin(t, server.Addrs[0]).ConfigSet(t.Context(), "tls-auth-clients", "yes").Err())
+	s := openTest(t, Config{Addrs: []string{addr}, TLS: authority.client(t), ReplicaAcks: FixedAcks(0)})
+	filter(t, s, batchOf("a", spread(20)))
+	stranger := authority.client(t)
+	stranger.Certificates = nil
+	_, err := Open(t.Context(), Config{Addrs: []string{addr}, TLS: stranger, ReplicaAcks: FixedAcks(0)})
+	require.ErrorContains(t, err, "certificate required")
+}
