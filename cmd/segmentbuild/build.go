@@ -24,7 +24,11 @@ type buildCommand struct {
 	SegmentColumn string        `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
 	Delimiter     string        `placeholder:"C" help:"Delimiter of the columns, one byte."`
 	Header        ingest.Header `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
-	MaxBadRows    int64         `name:"max-bad-rows" placeholder:"N" help:"Leave out up to N bad rows, and count them."`
+	Quote         ingest.Mark   `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
+	Escape        ingest.Mark   `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+
+	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`
+	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Write every bad row into this file, one JSON object a line with file, row, lines, value and reason."`
 
 	MaxChange percentage `name:"max-change" default:"20%" help:"Refuse when more of a segment's users come and go than this."`
 	Force     bool       `help:"Publish although the guard refuses; needs --reason."`
@@ -87,7 +91,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	show := newProgress(e.stderr)
 	defer show.stop()
 	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.add}
-	result, err := build.Run(ctx, plan, cfg, show.step)
+	result, err := c.read(ctx, plan, cfg, show)
 	report.built(result)
 	if err != nil {
 		report.failed(err)
@@ -119,6 +123,20 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	}
 	report.published(published)
 	return nil
+}
+
+// read reads and builds, and lists the bad rows, whether or not they are tolerated.
+func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *progress) (*build.Result, error) {
+	if c.BadRowsTo == "" {
+		return build.Run(ctx, plan, cfg, show.step)
+	}
+	list, err := newBadRowList(c.BadRowsTo)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--bad-rows-to: %w", err)}
+	}
+	cfg.BadRows = list.add
+	result, err := build.Run(ctx, plan, cfg, show.step)
+	return result, errors.Join(err, list.close())
 }
 
 // guard compares with what is live, and refuses what looks like an accident.
@@ -161,7 +179,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if c.Force && strings.TrimSpace(c.Reason) == "" {
 		return nil, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
 	}
-	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn}
+	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape}
 	if c.Delimiter != "" {
 		if err := base.SetDelimiter(c.Delimiter); err != nil {
 			return nil, fmt.Errorf("--delimiter %w", err)

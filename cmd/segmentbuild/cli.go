@@ -14,6 +14,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
+	"capper/internal/terminal"
 )
 
 // Exit statuses; the help documents them.
@@ -45,13 +46,16 @@ type cli struct {
 	Version  kong.VersionFlag `help:"Print the version."`
 }
 
-// env is what a command works with.
+// env is what a command works with. What it says goes to stdout and stderr,
+// where nothing of it can be obeyed by a terminal; data goes out as it is.
 type env struct {
-	ctx    context.Context
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr *terminal.Writer
 }
+
+// data is standard output for the bytes of a file.
+func (e *env) data() io.Writer { return e.stdout.Unwrap() }
 
 // place are the flags that reach a location; S3 credentials come from the SDK's usual chain.
 type place struct {
@@ -95,8 +99,9 @@ type guardError struct{ error }
 func (g guardError) Unwrap() error { return g.error }
 
 // run is the program. It returns the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStderr io.Writer) int {
 	exited := false
+	stdout, stderr := terminal.NewWriter(rawStdout), terminal.NewWriter(rawStderr)
 	parser, err := kong.New(&cli{}, kong.Name("segmentbuild"), kong.Description(description),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.Vars{"version": toolVersion()}, kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110}))
@@ -145,7 +150,7 @@ func judge(err error) (status int, hint string) {
 	case errors.As(err, &usage), errors.As(err, &plan):
 		return statusUsage, ""
 	case errors.As(err, &bad):
-		return statusBadInput, "mend the rows, or tolerate them with --max-bad-rows N: they are left out and counted"
+		return statusBadInput, badRowsHint(bad)
 	case errors.As(err, &overlap):
 		return statusOverlap, "say which segment keeps such users: --precedence FIRST,SECOND,…"
 	case errors.As(err, &guard):
@@ -158,6 +163,16 @@ func judge(err error) (status int, hint string) {
 		return statusFailure, "a longer --timeout"
 	}
 	return statusFailure, ""
+}
+
+// badRowsHint says what can be done about bad rows. Nothing tolerates a file of nothing else.
+func badRowsHint(bad *ingest.BadRowsError) string {
+	for _, f := range bad.Files {
+		if f.Rows == 0 {
+			return "look at the file, its format and its columns: one without a good row is never left out"
+		}
+	}
+	return "mend the rows, or tolerate them with --max-bad-rows N or N%: they are left out and counted (--bad-rows-to FILE lists them all)"
 }
 
 // printJSON writes a report for machines.

@@ -2,12 +2,11 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"io"
-	"os"
 	"strconv"
 
 	"capper/internal/segments"
+	"capper/internal/wholefile"
 )
 
 type exportCommand struct {
@@ -23,13 +22,9 @@ func (c *exportCommand) Run(e *env) error {
 		return err
 	}
 	if c.Output == "" {
-		return c.write(e.stdout, b)
+		return c.write(e.data(), b)
 	}
-	f, err := os.Create(c.Output)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.write(f, b), f.Close())
+	return wholefile.Write(c.Output, func(w io.Writer) error { return c.write(w, b) })
 }
 
 func (c *exportCommand) write(w io.Writer, b *segments.Bitmap) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"capper/internal/segments"
+	"capper/internal/wholefile"
 )
 
 type generateCommand struct {
@@ -44,18 +45,34 @@ func (c *generateCommand) Run(e *env) error {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
 	}
-	files := make([]idFile, len(shares))
-	for i, s := range shares {
-		if files[i], err = c.create(s.name); err != nil {
+	files := make([]idFile, 0, len(shares))
+	defer func() {
+		for _, f := range files {
+			f.whole.Abort()
+		}
+	}()
+	for _, s := range shares {
+		f, err := c.create(s.name)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	if err := c.write(e, shares, files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := f.end(); err != nil {
 			return err
 		}
 	}
-	err = c.write(e, shares, files)
-	for i, f := range files {
-		err = errors.Join(err, f.close())
+	for i, f := range files { // all are written: now they take their places
+		if err := f.whole.Commit(); err != nil {
+			return err
+		}
 		fmt.Fprintln(e.stdout, c.path(shares[i].name))
 	}
-	return err
+	return nil
 }
 
 func (c *generateCommand) shares() ([]share, error) {
@@ -140,8 +157,9 @@ func scramble(x uint64) uint64 {
 
 // idFile is a file of ids in one of the formats.
 type idFile struct {
+	whole *wholefile.File
 	add   func(id uint32) error
-	close func() error
+	end   func() error // writes what add has kept
 }
 
 func (c *generateCommand) path(name string) string {
@@ -150,36 +168,36 @@ func (c *generateCommand) path(name string) string {
 }
 
 func (c *generateCommand) create(name string) (idFile, error) {
-	f, err := os.Create(c.path(name))
+	whole, err := wholefile.Create(c.path(name))
 	if err != nil {
 		return idFile{}, err
 	}
-	out := bufio.NewWriterSize(f, 1<<20)
+	out := bufio.NewWriterSize(whole, 1<<20)
+	f := idFile{whole: whole}
 	switch c.As {
 	case "parquet":
-		return parquetFile(out, f), nil
+		f.add, f.end = writeParquet(out)
 	case "roaring":
-		return roaringFile(out, f), nil
+		f.add, f.end = writeRoaring(out)
+	case "csv":
+		_, err = io.WriteString(out, "user_id,segment\n")
+		f.add, f.end = writeLines(out, ","+name+"\n")
+	default:
+		f.add, f.end = writeLines(out, "\n")
 	}
-	end := "\n"
-	if c.As == "csv" {
-		end = "," + name + "\n"
-		if _, err := io.WriteString(out, "user_id,segment\n"); err != nil {
-			return idFile{}, err
-		}
-	}
-	var line []byte
-	return idFile{
-		add: func(id uint32) error {
-			line = append(strconv.AppendUint(line[:0], uint64(id), 10), end...)
-			_, err := out.Write(line)
-			return err
-		},
-		close: func() error { return errors.Join(out.Flush(), f.Close()) },
-	}, nil
+	return f, err
 }
 
-func parquetFile(out *bufio.Writer, f *os.File) idFile {
+func writeLines(out *bufio.Writer, end string) (add func(id uint32) error, flush func() error) {
+	var line []byte
+	return func(id uint32) error {
+		line = append(strconv.AppendUint(line[:0], uint64(id), 10), end...)
+		_, err := out.Write(line)
+		return err
+	}, out.Flush
+}
+
+func writeParquet(out *bufio.Writer) (add func(id uint32) error, end func() error) {
 	type row struct {
 		UserID int64 `parquet:"user_id,snappy"`
 	}
@@ -190,24 +208,18 @@ func parquetFile(out *bufio.Writer, f *os.File) idFile {
 		batch = batch[:0]
 		return err
 	}
-	return idFile{
-		add: func(id uint32) error {
-			if batch = append(batch, row{int64(id)}); len(batch) == cap(batch) {
-				return flush()
-			}
-			return nil
-		},
-		close: func() error { return errors.Join(flush(), w.Close(), out.Flush(), f.Close()) },
-	}
+	return func(id uint32) error {
+		if batch = append(batch, row{int64(id)}); len(batch) == cap(batch) {
+			return flush()
+		}
+		return nil
+	}, func() error { return errors.Join(flush(), w.Close(), out.Flush()) }
 }
 
-func roaringFile(out *bufio.Writer, f *os.File) idFile {
+func writeRoaring(out *bufio.Writer) (add func(id uint32) error, end func() error) {
 	set := new(segments.Set)
-	return idFile{
-		add: func(id uint32) error { set.Add(id); return nil },
-		close: func() error {
-			_, err := out.Write(set.Bitmap().Bytes())
-			return errors.Join(err, out.Flush(), f.Close())
-		},
+	return func(id uint32) error { set.Add(id); return nil }, func() error {
+		_, err := out.Write(set.Bitmap().Bytes())
+		return errors.Join(err, out.Flush())
 	}
 }

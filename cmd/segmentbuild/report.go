@@ -91,12 +91,13 @@ func (r *buildReport) print(w io.Writer) error {
 	for _, o := range r.Overlaps {
 		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
 	}
-	if r.BadRows > 0 {
-		fmt.Fprintf(w, "bad rows: %d\n", r.BadRows)
-	}
+	r.printBadRows(w)
 	for _, f := range r.Files {
 		if f.Header != "" {
 			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)
+		}
+		if m := f.Multiline; m != nil {
+			fmt.Fprintf(w, "rows over several lines in %s: %d, the longest of %d lines at line %d\n", f.File, m.Rows, m.Longest, m.At)
 		}
 	}
 	if r.ComparedWith != "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +22,7 @@ type document struct {
 	Tables   []input  `yaml:"tables"`
 	// Overlaps: "error" (default) or "precedence": users in several segments stay in the first.
 	Overlaps string `yaml:"overlaps"`
-	// MaxBadRows and Header are checked by hand: the library would make 3 of 3.7.
+	// MaxBadRows is a number or a share such as 0.1%. It and Header are checked by hand: the library would make 3 of 3.7.
 	MaxBadRows any     `yaml:"max_bad_rows"`
 	Defaults   Columns `yaml:"defaults"` // of all inputs
 }
@@ -44,6 +43,8 @@ type Columns struct {
 	IDColumn      string `yaml:"id_column"`
 	SegmentColumn string `yaml:"segment_column"`
 	Delimiter     string `yaml:"delimiter"`
+	Quote         string `yaml:"quote"`
+	Escape        string `yaml:"escape"`
 }
 
 // input is a path alone, or a path with columns.
@@ -101,11 +102,13 @@ func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, err
 		c.fault("overlaps: %q is neither error nor precedence", d.Overlaps)
 	}
 	if d.MaxBadRows != nil {
-		rows, ok := d.MaxBadRows.(uint64)
-		if !ok || rows > math.MaxInt64 {
-			c.fault("max_bad_rows: must be a whole number from 0, got %v", d.MaxBadRows)
+		tolerated, err := ingest.ParseTolerance(fmt.Sprint(d.MaxBadRows))
+		if err != nil {
+			c.fault("max_bad_rows: %w", err)
 		}
-		into.MaxBadRows = max(into.MaxBadRows, int64(rows))
+		if into.MaxBadRows == (ingest.Tolerance{}) { // a flag goes over the file
+			into.MaxBadRows = tolerated
+		}
 	}
 	return into, errors.Join(c.faults...)
 }
@@ -176,5 +179,18 @@ func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.I
 			c.fault("%s.delimiter: %w", where, err)
 		}
 	}
+	c.mark(&base.Quote, own.Quote, where+".quote")
+	c.mark(&base.Escape, own.Escape, where+".escape")
 	return base
+}
+
+func (c *converter) mark(into *ingest.Mark, own, where string) {
+	if own == "" {
+		return
+	}
+	mark, err := ingest.ParseMark(own)
+	if err != nil {
+		c.fault("%s: %w", where, err)
+	}
+	*into = mark
 }

@@ -26,7 +26,7 @@ type Plan struct {
 	// asks for Precedence.
 	Order []string
 	// MaxBadRows are left out and counted instead of being an error.
-	MaxBadRows int64
+	MaxBadRows ingest.Tolerance
 }
 
 // Recipe makes one set: the users of the inputs and of every Union, that are

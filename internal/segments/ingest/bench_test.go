@@ -17,8 +17,8 @@ func (noSink) flush()                     {}
 // BenchmarkParse is the parsing alone, on one core, of one block of random ids.
 func BenchmarkParse(b *testing.B) {
 	fields := &objectFields{id: "user_id", segment: "segment"}
-	csv := &layout{delimiter: ',', id: 0, segment: -1, columns: 2}
-	table := &layout{delimiter: ',', id: 0, segment: 1, columns: 2}
+	csv := &layout{dialect: dialect{delimiter: ',', quote: '"'}, id: 0, segment: -1, columns: 2}
+	table := &layout{dialect: dialect{delimiter: ',', quote: '"'}, id: 0, segment: 1, columns: 2}
 	for _, c := range []struct {
 		name, row string
 		parse     func(w *worker, block []byte, line int64)

@@ -12,12 +12,43 @@ import (
 // blockBytes is how much of a file one worker parses at a time; no record may be longer.
 const blockBytes = 1 << 20
 
+// records is how a text is cut into records, and what is done with them.
+type records struct {
+	// whole is the length of the whole records at the start of its argument, 0 when there is none.
+	whole func(block []byte) int
+	parse func(w *worker, block []byte, line int64)
+	// nulls: blank lines at the end of the text are rows. Many programs write
+	// one that means nothing, but in a file of one column it is how they write a null.
+	nulls bool
+	// escaped reports whether a line break after text would be escaped; nil: never.
+	escaped func(text []byte) bool
+}
+
+// end is the length of what can be parsed of a block that others follow. Blank
+// lines at its end wait for the next one, which tells whether more comes.
+func (r *records) end(block []byte) int {
+	end := r.whole(block)
+	if r.nulls {
+		return end
+	}
+	text := bytes.TrimRight(block[:end], "\r\n")
+	if len(text) == 0 || r.escaped != nil && r.escaped(text) {
+		return end
+	}
+	return len(text) + bytes.IndexByte(block[len(text):], '\n') + 1
+}
+
+// last is what is to be parsed of the last block.
+func (r *records) last(block []byte) []byte {
+	if r.nulls {
+		return block
+	}
+	return bytes.TrimRight(block, "\r\n")
+}
+
 // readBlocks cuts a stream into blocks of whole records and has the workers
-// parse them, in no order. cut returns the length of the whole records at the
-// start of its argument, 0 when there is none. Blank lines at the end of the
-// stream are left out: many programs write one.
-func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, cut func([]byte) int,
-	parse func(w *worker, block []byte, line int64)) error {
+// parse them, in no order.
+func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, r records) error {
 	var pending sync.WaitGroup
 	defer pending.Wait()
 	var rest []byte
@@ -31,10 +62,10 @@ func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, cut fun
 			return err
 		}
 		if last {
-			block = bytes.TrimRight(block, "\r\n")
+			block = r.last(block)
 			rest = nil
 		} else {
-			end := cut(block)
+			end := r.end(block)
 			if end == 0 {
 				return fmt.Errorf("line %d: a record of more than %d bytes, or a quote that is never closed", line, blockBytes)
 			}
@@ -45,7 +76,7 @@ func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, cut fun
 		line += int64(bytes.Count(block, []byte{'\n'}))
 		err = j.pool.submit(ctx, &pending, func(w *worker) {
 			w.begin()
-			parse(w, block, first)
+			r.parse(w, block, first)
 			w.end(j)
 			j.pool.bytes.Put(buffer)
 		})

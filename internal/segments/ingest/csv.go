@@ -5,108 +5,56 @@ import (
 	"fmt"
 )
 
-// wholeRecords is the length of the whole records at the start of block. Only
-// a quoted field may hold a line break, so a block without quotes needs no scan.
-func (s *layout) wholeRecords(block []byte) int {
-	if bytes.IndexByte(block, '"') < 0 {
-		return wholeLines(block)
-	}
-	end := 0
-	for {
-		next := recordEnd(block, end, s.delimiter)
-		if next < 0 {
-			return end
-		}
-		end = next
-	}
-}
-
-// recordEnd is the index after the record that starts at i, -1 when it is not whole.
-func recordEnd(b []byte, i int, delimiter byte) int {
-	for {
-		if i < len(b) && b[i] == '"' {
-			if i = quoteEnd(b, i); i < 0 || i == len(b) {
-				return -1
-			}
-		}
-		for i < len(b) && b[i] != delimiter && b[i] != '\n' {
-			i++
-		}
-		if i == len(b) {
-			return -1
-		}
-		if b[i] == '\n' {
-			return i + 1
-		}
-		i++
-	}
-}
-
-// quoteEnd is the index after the quote that closes the one at i, -1 when there is none.
-func quoteEnd(b []byte, i int) int {
-	for i++; ; i += 2 {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return -1
-		}
-		i += n
-		if i+1 >= len(b) || b[i+1] != '"' {
-			return i + 1
-		}
-	}
-}
-
-// nextField returns the field that starts at i of a record, quotes included,
-// and where the next one starts, beyond the record's end when there is none.
-func nextField(record []byte, i int, delimiter byte) (field []byte, next int) {
-	end := i
-	if end < len(record) && record[end] == '"' {
-		if end = quoteEnd(record, end); end < 0 {
-			return record[i:], len(record) + 1
-		}
-	}
-	n := bytes.IndexByte(record[end:], delimiter)
-	if n < 0 {
-		return record[i:], len(record) + 1
-	}
-	return record[i : end+n], end + n + 1
-}
-
-// unquote removes the quotes of a field; ok is false when they are not in order.
-func unquote(field []byte) (value []byte, ok bool) {
-	if bytes.IndexByte(field, '"') < 0 {
-		return field, true
-	}
-	if len(field) < 2 || field[0] != '"' || quoteEnd(field, 0) != len(field) {
-		return field, false
-	}
-	value = field[1 : len(field)-1]
-	if bytes.IndexByte(value, '"') >= 0 {
-		value = bytes.ReplaceAll(value, []byte(`""`), []byte(`"`))
-	}
-	return value, true
-}
-
-// parse parses a block of whole records.
+// parse parses a block of whole records. Lines without quotes and escapes, which
+// are nearly all of most files, take the short way.
 func (s *layout) parse(w *worker, block []byte, line int64) {
-	if bytes.IndexByte(block, '"') < 0 {
-		s.parsePlain(w, block, line)
-		return
-	}
-	for len(block) > 0 {
-		end := recordEnd(block, 0, s.delimiter)
+	quotes, escapes := marks{char: s.quote}, marks{char: s.escape}
+	for at := 0; at < len(block); {
+		special := min(quotes.from(block, at), escapes.from(block, at))
+		if plain := at + wholeLines(block[at:special]); special == len(block) || plain > at {
+			if special == len(block) {
+				plain = special
+			}
+			line = s.parsePlain(w, block[at:plain], line)
+			at = plain
+			continue
+		}
+		end := s.recordEnd(block, at)
 		if end < 0 {
 			end = len(block)
 		}
-		s.parseRecord(w, trimBreak(block[:end]), line)
-		line += int64(bytes.Count(block[:end], []byte{'\n'}))
-		block = block[end:]
+		line += s.parseRecord(w, trimBreak(block[at:end]), line)
+		at = end
 	}
 }
 
-// parsePlain parses a block without quotes in one pass over its bytes. Rows
-// that are not plainly right go to parseRecord, which knows what to say.
-func (s *layout) parsePlain(w *worker, block []byte, line int64) {
+// marks finds the places of a byte in a block, going forward.
+type marks struct {
+	char byte // 0: none
+	at   int  // the last place that was found
+	seen bool
+}
+
+// from is the first place at or after i, the block's length when there is none.
+func (m *marks) from(block []byte, i int) int {
+	if m.char == 0 {
+		return len(block)
+	}
+	if !m.seen || m.at < i {
+		m.seen = true
+		if n := bytes.IndexByte(block[i:], m.char); n >= 0 {
+			m.at = i + n
+		} else {
+			m.at = len(block)
+		}
+	}
+	return m.at
+}
+
+// parsePlain parses a block without quotes and escapes in one pass over its
+// bytes, and returns the line after it. Rows that are not plainly right go to
+// parseRecord, which knows what to say.
+func (s *layout) parsePlain(w *worker, block []byte, line int64) int64 {
 	delimiter, idColumn, segmentColumn := s.delimiter, s.id, s.segment
 	for ; len(block) > 0; line++ {
 		var id, segment []byte
@@ -129,15 +77,16 @@ func (s *layout) parsePlain(w *worker, block []byte, line int64) {
 		if end == len(block) { // the last row, without a line break
 			end = field + len(trimBreak(block[field:]))
 			s.parseRecord(w, block[:end], line)
-			return
+			return line + 1
 		}
-		if column+1 == s.columns && end > 0 {
+		if column+1 == s.columns && len(id) > 0 && id[0] != '"' {
 			w.row(line, id, segment, segmentColumn >= 0)
 		} else {
 			s.parseRecord(w, trimBreak(block[:end]), line)
 		}
 		block = block[end+1:]
 	}
+	return line
 }
 
 func trimBreak(record []byte) []byte {
@@ -150,13 +99,14 @@ func trimBreak(record []byte) []byte {
 	return record
 }
 
-func (s *layout) parseRecord(w *worker, record []byte, line int64) {
+// parseRecord takes a record apart and returns how many lines it has.
+func (s *layout) parseRecord(w *worker, record []byte, line int64) (lines int64) {
 	var id, segment []byte
 	columns, inOrder := 0, true
 	for at := 0; at <= len(record); columns++ {
 		var field []byte
-		field, at = nextField(record, at, s.delimiter)
-		value, ok := unquote(field)
+		field, at = s.nextField(record, at)
+		value, ok := s.unquote(field)
 		inOrder = inOrder && ok
 		switch columns {
 		case s.id:
@@ -165,6 +115,11 @@ func (s *layout) parseRecord(w *worker, record []byte, line int64) {
 			segment = value
 		}
 	}
+	if lines = int64(bytes.Count(record, []byte{'\n'})) + 1; lines > 1 {
+		w.multiline.note(line, lines)
+		w.lines = lines
+		defer func() { w.lines = 1 }()
+	}
 	switch {
 	case len(record) == 0:
 		w.reject(line, record, reasonEmpty)
@@ -172,9 +127,64 @@ func (s *layout) parseRecord(w *worker, record []byte, line int64) {
 		w.reject(line, record, reasonQuote)
 	case columns != s.columns:
 		w.reject(line, record, fmt.Sprintf(reasonColumns, columns, s.columns))
+	case lines > 1 && s.quote != 0 && s.swallows(record):
+		w.reject(line, record, reasonSwallowed)
 	default:
-		w.row(line, id, segment, s.segment >= 0)
+		s.row(w, line, id, segment)
 	}
+	return lines
+}
+
+// swallows reports whether the further lines of a record read as rows of their
+// own, most of them: then a quote is missing or one too many, and what it
+// encloses are other people's rows.
+func (s *layout) swallows(record []byte) bool {
+	lines := bytes.Split(record, []byte{'\n'})[1:]
+	if first, _ := s.nextField(record, 0); bytes.IndexByte(first, '\n') >= 0 {
+		lines = lines[:len(lines)-1] // it holds all other fields of the record, as it should
+	}
+	return s.mostAreRows(lines, s.columns)
+}
+
+// swallowsFirst is the same question for the first record of a file with
+// escapes. Later records are told by their columns, but these it decides itself.
+func (s *layout) swallowsFirst(record []byte) bool {
+	lines := bytes.Split(record, []byte{'\n'})
+	return s.escape != 0 && s.mostAreRows(lines[1:], bytes.Count(lines[0], []byte{s.delimiter})+1)
+}
+
+func (s *layout) mostAreRows(lines [][]byte, columns int) bool {
+	rows := 0
+	for _, line := range lines {
+		fields := bytes.Split(trimBreak(line), []byte{s.delimiter})
+		if len(fields) != columns || s.id >= columns {
+			continue
+		}
+		if _, ok := parseID(bytes.Trim(fields[s.id], "\"")); ok { // whatever its quotes
+			rows++
+		}
+	}
+	return 2*rows > len(lines)
+}
+
+// row takes one row's fields, escapes included.
+func (s *layout) row(w *worker, line int64, id, segment []byte) {
+	if s.escape != 0 {
+		switch {
+		case s.isNull(id):
+			w.reject(line, id, reasonEmpty)
+			return
+		case s.segment >= 0 && s.isNull(segment):
+			w.reject(line, segment, reasonNoSegment)
+			return
+		}
+		id, segment = s.plain(id), s.plain(segment)
+	}
+	if s.quote == 0 && len(id) > 0 && id[0] == '"' {
+		w.reject(line, id, reasonQuoted)
+		return
+	}
+	w.row(line, id, segment, s.segment >= 0)
 }
 
 // row takes one row's fields.

@@ -11,11 +11,11 @@ import (
 
 // layout is where the columns of a delimited file are.
 type layout struct {
-	delimiter byte
-	id        int // index of the id's column
-	segment   int // index of the segment's column, -1 when the file is no table
-	columns   int // in every record
-	header    bool
+	dialect
+	id      int // index of the id's column
+	segment int // index of the segment's column, -1 when the file is no table
+	columns int // in every record
+	header  bool
 }
 
 // readDelimited reads text, CSV and TSV. The first record decides the layout.
@@ -30,64 +30,88 @@ func (j *job) readDelimited(ctx context.Context, src *source, format Format) err
 	if len(head) == 0 {
 		return nil // an empty part of an export
 	}
-	first, size := firstRecord(head, j.delimiter(format), format != Text)
-	shape, err := j.layout(first, format)
+	d, err := j.file.input.dialect(format)
+	if err != nil {
+		return err
+	}
+	first, size, fault := d.firstRecord(head, format == Text)
+	shape, err := j.layout(first, format, d)
 	if err != nil {
 		return err
 	}
 	line := int64(1)
 	if shape.header {
-		j.header = clip(bytes.TrimRight(head[:size], "\r\n"))
+		if err := j.takeHeader(shape, head[:size], fault); err != nil {
+			return err
+		}
 		line += int64(bytes.Count(head[:size], []byte{'\n'}))
 		if _, err := src.Discard(size); err != nil {
 			return err
 		}
+	} else if shape.swallowsFirst(bytes.TrimRight(head[:size], "\r\n")) {
+		return fmt.Errorf("line 1: %s", reasonSwallowed)
 	}
 	if format == Text {
-		return j.readBlocks(ctx, src, line, wholeLines, parseText)
+		return j.readBlocks(ctx, src, line, records{whole: wholeLines, parse: parseText})
 	}
-	return j.readBlocks(ctx, src, line, shape.wholeRecords, shape.parse)
+	return j.readBlocks(ctx, src, line, records{
+		whole: shape.wholeRecords, parse: shape.parse, nulls: shape.columns == 1, escaped: shape.endsEscaped,
+	})
 }
 
-func (j *job) delimiter(format Format) byte {
-	switch {
-	case j.file.input.Delimiter != 0:
-		return j.file.input.Delimiter
-	case format == TSV:
-		return '\t'
+// takeHeader notes the header. One whose quotes are not in order, or that
+// encloses rows, would take these with it.
+func (j *job) takeHeader(shape *layout, record []byte, fault error) error {
+	record = bytes.TrimRight(record, "\r\n")
+	j.header = clip(record, maxShown)
+	if fault != nil {
+		return fault
 	}
-	return ','
+	lines := int64(bytes.Count(record, []byte{'\n'})) + 1
+	if lines == 1 {
+		return nil
+	}
+	if shape.swallows(record) {
+		return fmt.Errorf("the header: %s", reasonSwallowed)
+	}
+	j.multiline.note(1, lines)
+	return nil
 }
 
-// firstRecord splits the first record of a file into fields, quotes removed.
-func firstRecord(head []byte, delimiter byte, quotes bool) (fields []string, size int) {
+// firstRecord splits the first record of a file into fields, quotes removed. A
+// text has one field a line. The fault is for whoever takes it for a header:
+// a row of data is judged as all rows are.
+func (d *dialect) firstRecord(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
-	if quotes {
-		end = recordEnd(head, 0, delimiter)
+	if !text {
+		end = d.recordEnd(head, 0)
 	}
 	if end <= 0 {
 		end = len(head)
 	}
 	record := bytes.TrimRight(head[:end], "\r\n")
-	if !quotes {
-		return []string{strings.TrimSpace(string(record))}, end
+	if text {
+		return []string{strings.TrimSpace(string(record))}, end, nil
 	}
 	for at := 0; at <= len(record); {
-		field, next := nextField(record, at, delimiter)
-		value, _ := unquote(field)
-		fields = append(fields, strings.TrimSpace(string(value)))
+		field, next := d.nextField(record, at)
+		value, ok := d.unquote(field)
+		if !ok {
+			fault = fmt.Errorf("the header: %s", reasonQuote)
+		}
+		fields = append(fields, strings.TrimSpace(string(d.plain(value))))
 		at = next
 	}
-	return fields, end
+	return fields, end, fault
 }
 
 // layout finds the columns by the first record.
-func (j *job) layout(first []string, format Format) (*layout, error) {
+func (j *job) layout(first []string, format Format, d dialect) (*layout, error) {
 	in := j.file.input
 	if format == Text && j.table {
 		return nil, fmt.Errorf("a table needs two columns: say --format csv or tsv if this is one")
 	}
-	shape := &layout{delimiter: j.delimiter(format), segment: -1, columns: len(first)}
+	shape := &layout{dialect: d, segment: -1, columns: len(first)}
 	shape.header = hasHeader(in, first, j.table)
 	var err error
 	if shape.id, err = findColumn(in.IDColumn, "user_id", 0, first, shape.header); err != nil {
@@ -138,8 +162,11 @@ func isName(column string) bool {
 // that merely end like one, such as paid, are none.
 var idName = regexp.MustCompile(`^(?i:u?id|user|(user|member|customer|account)[ _.-]?id)$|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 
-// namesID reports whether a field of a first record is the name of an id's column.
-func namesID(field string) bool { return idName.MatchString(field) }
+// namesID reports whether a field of a first record is the name of an id's
+// column. A sentence is none, such as "ERROR: there is no column user_id".
+func namesID(field string) bool {
+	return idName.MatchString(field) && strings.Count(field, " ") < 3 && !strings.ContainsAny(field, ":;,'\"()<>")
+}
 
 // findColumn returns the index of a column that is asked for by name or number,
 // or of the usual one when nothing is asked for.

@@ -19,9 +19,20 @@
 // around it are allowed. Nothing is truncated, rounded or guessed: a sign, a
 // fraction, an exponent, a number beyond 32 bits, an empty field, a null, a row
 // with another number of columns, a blank line between others, a name that is no
-// segment's are bad rows. Every bad row is counted; the first of each file are kept
-// with file, row and value. What is not a matter of single rows (a missing column,
-// a damaged archive, a type that holds no whole numbers) is an InputError.
+// segment's are bad rows. Every bad row is counted, by its lines where it has
+// several; the first of each file are kept with file, row and value. What is not a
+// matter of single rows (a missing column, a damaged archive, a type that holds no
+// whole numbers, a file of another kind) is an InputError. A file of bad rows alone
+// is refused whatever is tolerated.
 //
-// Blank lines at the end of a text are not rows.
+// Blank lines at the end of a text are not rows, except in CSV and TSV of one
+// column, where they are nulls.
+//
+// # Quotes and escapes
+//
+// A quote that is missing lets a field swallow the rows that follow, which then are
+// in no set and, when another quote happens to close it, in no count either. So TSV,
+// whose writers know no quotes, has none unless it is asked for; a record of several
+// lines counts as so many, and is bad when most of these read as rows themselves;
+// and the longest one is part of the file's report.
 package ingest

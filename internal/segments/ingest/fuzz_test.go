@@ -15,7 +15,8 @@ import (
 
 // parsed runs a parser over whole blocks, cut where readBlocks would cut them.
 func parsed(content string, cut func([]byte) int, parse func(w *worker, block []byte, line int64)) *worker {
-	w := &worker{sink: noSink{}}
+	w := &worker{sink: noSink{}, keep: maxSamples}
+	w.begin()
 	block := []byte(strings.TrimRight(content, "\r\n"))
 	line := int64(1)
 	if half := cut(block[:len(block)/2]); half > 0 {
@@ -77,7 +78,7 @@ func FuzzCSV(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := &layout{delimiter: ',', id: 0, segment: -1, columns: 2}
+		s := &layout{dialect: dialect{delimiter: ',', quote: '"'}, id: 0, segment: -1, columns: 2}
 		w := parsed(content, s.wholeRecords, s.parse)
 		var want []uint32
 		bad := int64(0)
@@ -147,7 +148,7 @@ func TestDamagedParquetIsAnErrorNotACrash(t *testing.T) {
 	for at := 0; at < len(raw); at += 7 {
 		for _, damage := range [][]byte{raw[:at], append(append(bytes.Clone(raw[:at]), raw[at]^0x55), raw[at+1:]...)} {
 			require.NoError(t, os.WriteFile(path, damage, 0o644))
-			r := NewReader(Config{Workers: 1, MaxBadRows: 1 << 30})
+			r := NewReader(Config{Workers: 1, MaxBadRows: Tolerance{Rows: 1 << 30}})
 			_, err := r.ReadTable(t.Context(), []Input{{Path: path}}, nil)
 			if len(damage) < len(raw) {
 				require.Error(t, err, "cut off after %d bytes", at)

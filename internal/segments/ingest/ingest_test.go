@@ -180,7 +180,7 @@ func TestToleratesAsManyBadRowsAsAskedFor(t *testing.T) {
 	t.Parallel()
 	path := write(t, "a.txt", []byte("1\nx\n2\ny\n"))
 	for tolerated, fails := range map[int64]bool{0: true, 1: true, 2: false, 3: false} {
-		r := NewReader(Config{MaxBadRows: tolerated})
+		r := NewReader(Config{MaxBadRows: Tolerance{Rows: tolerated}})
 		set, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 		require.NoError(t, err)
 		require.Equal(t, fails, r.Check() != nil, "tolerated: %d", tolerated)

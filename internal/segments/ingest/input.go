@@ -55,6 +55,8 @@ type Input struct {
 	SegmentColumn string
 	// Delimiter between columns. 0: comma for CSV, tab for TSV.
 	Delimiter byte
+	// Quote and Escape of CSV and TSV. Zero: CSV has the quote " and no escape, TSV no quote and the escape \.
+	Quote, Escape Mark
 }
 
 // SetDelimiter sets the delimiter of the columns from its spelling.

@@ -19,7 +19,7 @@ func (j *job) readNDJSON(ctx context.Context, src *source) error {
 	if j.table {
 		fields.segment = columnOr(j.file.input.SegmentColumn, "segment")
 	}
-	return j.readBlocks(ctx, src, 1, wholeLines, fields.parse)
+	return j.readBlocks(ctx, src, 1, records{whole: wholeLines, parse: fields.parse})
 }
 
 func columnOr(column, usual string) string {

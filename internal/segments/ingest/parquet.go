@@ -221,7 +221,7 @@ func (c *parquetColumns) row(w *worker, row int64, values []int64, present []boo
 	case v < 0 || v > maxID:
 		w.reject(row, strconv.AppendInt(nil, v, 10), reasonNotID)
 	case code == noSegment:
-		w.reject(row, []byte("null"), "no segment")
+		w.reject(row, []byte("null"), reasonNoSegment)
 	default:
 		w.ids = append(w.ids, uint32(v))
 		if codes != nil {

@@ -40,14 +40,18 @@ type worker struct {
 	codes []uint8
 	bad   []BadRow
 	count int64 // of bad rows in the block, those beyond len(bad) included
+	keep  int   // how many bad rows are kept
+	lines int64 // of the row that is looked at
+
+	multiline Multiline // rows of the block over several lines
 }
 
-func startPool(workers int, to destination) *pool {
+func startPool(workers, keep int, to destination) *pool {
 	p := &pool{tasks: make(chan func(*worker)), to: to}
 	p.bytes.New = func() any { b := make([]byte, 0, blockBytes+64); return &b }
 	for range workers {
 		p.wg.Go(func() {
-			w := &worker{sink: to.newSink()}
+			w := &worker{sink: to.newSink(), keep: keep}
 			for task := range p.tasks {
 				task(w)
 			}
@@ -82,20 +86,30 @@ func (p *pool) submit(ctx context.Context, done *sync.WaitGroup, task func(*work
 // begin empties the worker for a new block.
 func (w *worker) begin() {
 	w.ids, w.codes, w.bad, w.count = w.ids[:0], w.codes[:0], nil, 0
+	w.lines, w.multiline = 1, Multiline{}
 }
 
-// reject notes a bad row.
+// reject notes a bad row. It counts as many as it has lines: what a stray quote
+// encloses are rows too.
 func (w *worker) reject(row int64, value []byte, reason string) {
-	w.count++
-	if len(w.bad) < maxSamples {
-		w.bad = append(w.bad, BadRow{Row: row, Value: clip(value), Reason: reason})
+	w.count += w.lines
+	if len(w.bad) < w.keep {
+		w.bad = append(w.bad, w.badRow(row, value, reason))
 	}
+}
+
+func (w *worker) badRow(row int64, value []byte, reason string) BadRow {
+	b := BadRow{Row: row, Value: clip(value, maxValue), Reason: reason}
+	if w.lines > 1 {
+		b.Lines = w.lines
+	}
+	return b
 }
 
 // end passes the block's rows on.
 func (w *worker) end(j *job) {
 	w.sink.add(w.ids, w.codes)
-	j.done(len(w.ids), w.bad, w.count)
+	j.done(w)
 }
 
 // oneSet is the destination of the inputs of one segment.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -17,8 +18,11 @@ import (
 type Config struct {
 	S3    segments.S3Config // for inputs named s3://…
 	Stdin io.Reader         // for the input "-"; nil: it is empty
-	// MaxBadRows are tolerated over all inputs together, left out and counted.
-	MaxBadRows int64
+	// MaxBadRows are left out and counted instead of being an error.
+	MaxBadRows Tolerance
+	// BadRows is called with the bad rows of a block, all of them, in no order,
+	// from several goroutines. Nil: nothing.
+	BadRows func([]BadRow)
 	// Workers parse at once. 0: one per core.
 	Workers int
 	// Progress is called as files are opened and read: total grows by a file's
@@ -40,9 +44,11 @@ type Reader struct {
 type FileReport struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
-	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
-	Bad    int64  `json:"bad_rows,omitempty"`
-	Header string `json:"header,omitempty"` // the first record, when it was taken for a header
+	Rows   int64  `json:"rows"`               // rows with an id; of a bitmap its ids
+	Bad    int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
+	Header string `json:"header,omitempty"`   // the first record, when it was taken for a header
+	// Multiline rows of CSV and TSV; nil when there is none.
+	Multiline *Multiline `json:"multiline,omitempty"`
 }
 
 // NewReader returns a reader.
@@ -59,14 +65,15 @@ func NewReader(cfg Config) *Reader {
 // Reports lists the files read so far, in order.
 func (r *Reader) Reports() []FileReport { return r.reports }
 
-// Check returns a *BadRowsError when more rows were bad than are tolerated,
-// else nil. Reading goes on over bad rows so that it can name them all: call
-// Check before using what was read.
+// Check returns a *BadRowsError when more rows were bad than are tolerated, or
+// all rows of a file, else nil. Reading goes on over bad rows so that it can name
+// them all: call Check before using what was read.
 func (r *Reader) Check() error {
-	if r.bad.count <= r.cfg.MaxBadRows {
+	refused := r.cfg.MaxBadRows.refuses(r.reports)
+	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
 		return nil
 	}
-	return &BadRowsError{Count: r.bad.count, Tolerated: r.cfg.MaxBadRows, Samples: r.bad.first(r.fileSeen)}
+	return &BadRowsError{Count: r.bad.count, Tolerated: r.cfg.MaxBadRows, Files: refused, Samples: r.bad.first(r.fileSeen)}
 }
 
 // BadRows returns the number of bad rows so far and the first of them.
@@ -96,7 +103,11 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pool := startPool(r.cfg.Workers, to)
+	keep := maxSamples
+	if r.cfg.BadRows != nil {
+		keep = math.MaxInt
+	}
+	pool := startPool(r.cfg.Workers, keep, to)
 	reports := make([]FileReport, len(files))
 	faults := make([]error, len(files))
 	var next atomic.Int64
@@ -150,6 +161,9 @@ type job struct {
 	rows   atomic.Int64
 	bad    atomic.Int64
 	header string
+
+	mu        sync.Mutex
+	multiline Multiline
 }
 
 func (j *job) run(ctx context.Context) (FileReport, error) {
@@ -157,7 +171,11 @@ func (j *job) run(ctx context.Context) (FileReport, error) {
 	if err != nil {
 		return FileReport{}, fmt.Errorf("%s: %w", j.file.name, err)
 	}
-	return FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header}, nil
+	report := FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header}
+	if j.multiline.Rows > 0 {
+		report.Multiline = &j.multiline
+	}
+	return report, nil
 }
 
 func (j *job) readFile(ctx context.Context) (Format, error) {
@@ -166,13 +184,16 @@ func (j *job) readFile(ctx context.Context) (Format, error) {
 		return "", err
 	}
 	defer src.Close()
+	head, err := src.peek(4096)
+	if err != nil {
+		return "", err
+	}
 	format := formatOf(j.file)
 	if format == Auto {
-		head, err := src.peek(4096)
-		if err != nil {
-			return "", err
-		}
 		format = sniff(head)
+	}
+	if err := foreignFault(head, format); err != nil {
+		return "", err
 	}
 	switch format {
 	case Text, CSV, TSV:
@@ -188,11 +209,19 @@ func (j *job) readFile(ctx context.Context) (Format, error) {
 }
 
 // done records what a block held.
-func (j *job) done(rows int, bad []BadRow, badCount int64) {
-	j.rows.Add(int64(rows))
-	j.bad.Add(badCount)
-	for i := range bad {
-		bad[i].File = j.file.name
+func (j *job) done(w *worker) {
+	j.rows.Add(int64(len(w.ids)))
+	j.bad.Add(w.count)
+	for i := range w.bad {
+		w.bad[i].File = j.file.name
 	}
-	j.reader.bad.add(j.index, bad, badCount)
+	j.reader.bad.add(j.index, w.bad, w.count)
+	if j.reader.cfg.BadRows != nil && len(w.bad) > 0 {
+		j.reader.cfg.BadRows(w.bad)
+	}
+	if w.multiline.Rows > 0 {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.multiline.add(w.multiline)
+	}
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"capper/internal/segments/ingest"
+	"capper/internal/terminal"
+	"capper/internal/wholefile"
+)
+
+// badRowList is the file of --bad-rows-to: one JSON object a line. It is there
+// when the reading has ended, well or not.
+type badRowList struct {
+	mu   sync.Mutex
+	file *wholefile.File
+	out  *bufio.Writer
+	json *json.Encoder
+	err  error // the first one
+}
+
+func newBadRowList(path string) (*badRowList, error) {
+	file, err := wholefile.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &badRowList{file: file, out: bufio.NewWriterSize(file, 1<<16)}
+	l.json = json.NewEncoder(terminal.NewWriter(l.out)) // people look at it with less and cat
+	l.json.SetEscapeHTML(false)
+	return l, nil
+}
+
+// add is called from several goroutines.
+func (l *badRowList) add(rows []ingest.BadRow) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range rows {
+		if l.err == nil {
+			l.err = l.json.Encode(&rows[i])
+		}
+	}
+}
+
+func (l *badRowList) close() error {
+	defer l.file.Abort()
+	if err := errors.Join(l.err, l.out.Flush()); err != nil {
+		return fmt.Errorf("write --bad-rows-to: %w", err)
+	}
+	return l.file.Commit()
+}
+
+// reportedRows is how many bad rows the report names; the error and the JSON name more.
+const reportedRows = 5
+
+// printBadRows names the first bad rows, and the files that have some.
+func (r *buildReport) printBadRows(w io.Writer) {
+	if r.BadRows == 0 {
+		return
+	}
+	fmt.Fprintf(w, "bad rows: %d\n", r.BadRows)
+	for _, f := range r.Files {
+		if f.Bad > 0 {
+			fmt.Fprintf(w, "  %s: %d of %d rows\n", f.File, f.Bad, f.Rows+f.Bad)
+		}
+	}
+	for _, row := range r.BadRowSamples[:min(len(r.BadRowSamples), reportedRows)] {
+		fmt.Fprintf(w, "  %s\n", row)
+	}
+}

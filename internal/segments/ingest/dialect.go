@@ -1,0 +1,236 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// dialect is how a delimited file separates and encloses its fields. A byte of
+// 0 stands for none: NUL in a file is a byte like others.
+type dialect struct {
+	delimiter byte
+	quote     byte // encloses a field that begins with it; doubled inside, it is itself
+	escape    byte // takes the meaning from the byte after it, a line break included
+}
+
+// dialect is what the input asks for, else the format's own. TSV has no quotes:
+// PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write it with backslashes.
+func (in *Input) dialect(format Format) (dialect, error) {
+	d := dialect{delimiter: ',', quote: '"'}
+	if format == TSV {
+		d = dialect{delimiter: '\t', escape: '\\'}
+	}
+	if in.Delimiter != 0 {
+		d.delimiter = in.Delimiter
+	}
+	d.quote = in.Quote.or(d.quote)
+	d.escape = in.Escape.or(d.escape)
+	if d.escape == d.quote {
+		d.escape = 0 // a doubled quote is a quote anyway
+	}
+	if d.delimiter == d.quote || d.delimiter == d.escape {
+		return d, fmt.Errorf("the delimiter %q is the quote or the escape too: say another, or none", d.delimiter)
+	}
+	return d, nil
+}
+
+// Mark is a byte with a meaning in a delimited file, such as the quote. The zero
+// Mark leaves it to the format.
+type Mark struct {
+	said bool
+	char byte // 0: none
+}
+
+// ParseMark takes one byte, or the word none.
+func ParseMark(s string) (Mark, error) {
+	switch {
+	case s == "none":
+		return Mark{said: true}, nil
+	case len(s) != 1 || strings.ContainsAny(s, "\x00\t\r\n 0123456789"):
+		return Mark{}, fmt.Errorf("%q: must be none or one byte, no digit, blank or line break", s)
+	}
+	return Mark{said: true, char: s[0]}, nil
+}
+
+// UnmarshalText makes a Mark a value of command lines.
+func (m *Mark) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMark(string(text))
+	return err
+}
+
+func (m Mark) or(usual byte) byte {
+	if m.said {
+		return m.char
+	}
+	return usual
+}
+
+// wholeRecords is the length of the whole records at the start of block. Only
+// a quoted or escaped line break does not end a record.
+func (d *dialect) wholeRecords(block []byte) int {
+	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
+		return d.wholeUnquoted(block)
+	}
+	end := 0
+	for {
+		next := d.recordEnd(block, end)
+		if next < 0 {
+			return end
+		}
+		end = next
+	}
+}
+
+// wholeUnquoted looks from the end for a line break that is not escaped.
+func (d *dialect) wholeUnquoted(block []byte) int {
+	for {
+		end := wholeLines(block)
+		if end == 0 || !d.endsEscaped(block[:end-1]) {
+			return end
+		}
+		block = block[:end-1]
+	}
+}
+
+// endsEscaped reports whether what follows text is escaped: whether it ends in
+// an odd number of escapes.
+func (d *dialect) endsEscaped(text []byte) bool {
+	if d.escape == 0 {
+		return false
+	}
+	n := len(text)
+	for n > 0 && text[n-1] == d.escape {
+		n--
+	}
+	return (len(text)-n)%2 == 1
+}
+
+// recordEnd is the index after the record that starts at i, -1 when it is not whole.
+func (d *dialect) recordEnd(b []byte, i int) int {
+	for {
+		if d.quote != 0 && i < len(b) && b[i] == d.quote {
+			if i = d.quoteEnd(b, i); i < 0 || i == len(b) {
+				return -1
+			}
+		}
+		if i = d.fieldEnd(b, i); i == len(b) {
+			return -1
+		}
+		if b[i] == '\n' {
+			return i + 1
+		}
+		i++
+	}
+}
+
+// fieldEnd is the index of the delimiter or line break that ends the text at i, len(b) when there is none.
+func (d *dialect) fieldEnd(b []byte, i int) int {
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c == d.delimiter || c == '\n' {
+			return i
+		}
+		if c == d.escape && c != 0 {
+			i++
+		}
+	}
+	return len(b)
+}
+
+// quoteEnd is the index after the quote that closes the one at i, -1 when there is none.
+func (d *dialect) quoteEnd(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		if d.escape == 0 {
+			n := bytes.IndexByte(b[i:], d.quote)
+			if n < 0 {
+				return -1
+			}
+			i += n
+		}
+		switch {
+		case b[i] == d.escape && d.escape != 0:
+			i++
+		case b[i] != d.quote:
+		case i+1 < len(b) && b[i+1] == d.quote:
+			i++
+		default:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// nextField returns the field that starts at i of a record, quotes included,
+// and where the next one starts, beyond the record's end when there is none.
+func (d *dialect) nextField(record []byte, i int) (field []byte, next int) {
+	end := i
+	if d.quote != 0 && end < len(record) && record[end] == d.quote {
+		if end = d.quoteEnd(record, end); end < 0 {
+			return record[i:], len(record) + 1
+		}
+	}
+	for end < len(record) {
+		if end = d.fieldEnd(record, end); end == len(record) || record[end] == d.delimiter {
+			break
+		}
+		end++ // a line break that no quote encloses: of a record that is not in order
+	}
+	return record[i:end], end + 1
+}
+
+// unquote removes the quotes of a field; ok is false when they are not in order.
+func (d *dialect) unquote(field []byte) (value []byte, ok bool) {
+	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
+		return field, true
+	}
+	if field[0] != d.quote {
+		return field, d.allEscaped(field)
+	}
+	if len(field) < 2 || d.quoteEnd(field, 0) != len(field) {
+		return field, false
+	}
+	value = field[1 : len(field)-1]
+	if bytes.IndexByte(value, d.quote) >= 0 {
+		value = bytes.ReplaceAll(value, []byte{d.quote, d.quote}, []byte{d.quote})
+	}
+	return value, true
+}
+
+// allEscaped reports whether every quote of an unquoted field is escaped.
+func (d *dialect) allEscaped(field []byte) bool {
+	for i := 0; i < len(field); i++ {
+		switch c := field[i]; {
+		case c == d.quote:
+			return false
+		case c == d.escape && c != 0:
+			i++
+		}
+	}
+	return true
+}
+
+// isNull reports whether a field is \N, which is how a null is written where there are escapes.
+func (d *dialect) isNull(field []byte) bool {
+	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
+}
+
+// plain resolves the escapes of a value.
+func (d *dialect) plain(value []byte) []byte {
+	if d.escape == 0 || bytes.IndexByte(value, d.escape) < 0 {
+		return value
+	}
+	resolved := make([]byte, 0, len(value))
+	for i := 0; i < len(value); i++ {
+		c := value[i]
+		if c == d.escape && i+1 < len(value) {
+			i++
+			c = value[i]
+			if at := strings.IndexByte("0bfnrtv", c); at >= 0 {
+				c = "\x00\b\f\n\r\t\v"[at]
+			}
+		}
+		resolved = append(resolved, c)
+	}
+	return resolved
+}

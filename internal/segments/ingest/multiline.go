@@ -1,0 +1,26 @@
+package ingest
+
+// Multiline tells of rows that span several lines, because of a quoted field or
+// an escaped line break. Few and short ones are somebody's address; a long one is
+// mostly a quote that is missing, with other people's rows inside.
+type Multiline struct {
+	Rows    int64 `json:"rows"`
+	Lines   int64 `json:"lines"`         // of them all
+	Longest int64 `json:"longest_lines"` // of the longest
+	At      int64 `json:"longest_row"`   // the line where it begins
+}
+
+// note counts one row.
+func (m *Multiline) note(row, lines int64) {
+	m.add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
+}
+
+// add joins what was seen elsewhere in the file. The first of the longest is
+// named, whatever the order of the blocks.
+func (m *Multiline) add(other Multiline) {
+	m.Rows += other.Rows
+	m.Lines += other.Lines
+	if other.Longest > m.Longest || other.Longest == m.Longest && other.At < m.At {
+		m.Longest, m.At = other.Longest, other.At
+	}
+}

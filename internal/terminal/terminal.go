@@ -1,0 +1,97 @@
+// Package terminal makes what others wrote fit for a terminal. Message ids, rows
+// of files, names of files and answers of servers may hold sequences that move
+// the cursor, change what was written before, set the title, or let text run from
+// right to left. They are shown as \u001b and the like, never obeyed.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Escape makes one line of s: besides what Writer replaces it replaces line breaks and tabs,
+// so that a cell of a table stays one.
+func Escape(s string) string {
+	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(appendSafe(nil, []byte(s))))
+}
+
+// Writer replaces every character that a terminal would obey, line breaks and
+// tabs aside, by its escape of JSON, so that JSON stays what it is. Not safe for
+// concurrent use.
+type Writer struct {
+	to   io.Writer
+	part []byte // of a character that is not complete yet
+}
+
+// NewWriter returns a Writer to another one.
+func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
+
+// Unwrap is the writer behind it, for what draws on a terminal itself.
+func (w *Writer) Unwrap() io.Writer { return w.to }
+
+// Write writes all of p or returns an error.
+func (w *Writer) Write(p []byte) (int, error) {
+	text := p
+	if len(w.part) > 0 {
+		text = append(w.part, p...)
+	}
+	whole := wholeCharacters(text)
+	w.part = append([]byte(nil), text[whole:]...)
+	text = text[:whole]
+	if harmful(text) {
+		text = appendSafe(make([]byte, 0, 2*len(text)), text)
+	}
+	if _, err := w.to.Write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// wholeCharacters is the length of text without a character at its end of which bytes are missing.
+func wholeCharacters(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if start := len(text) - n; utf8.RuneStart(text[start]) {
+			if utf8.FullRune(text[start:]) {
+				break
+			}
+			return start
+		}
+	}
+	return len(text)
+}
+
+// harmful reports whether anything has to be replaced. Plain ASCII, which is nearly everything, is told fast.
+func harmful[T string | []byte](text T) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+func appendSafe(dst, text []byte) []byte {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, text[0])
+		case r == '\n' || r == '\t' || !unicode.Is(unicode.C, r) && !unicode.Is(unicode.Zl, r) && !unicode.Is(unicode.Zp, r):
+			dst = append(dst, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return dst
+}

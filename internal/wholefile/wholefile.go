@@ -1,0 +1,124 @@
+// Package wholefile writes files whole or not at all: beside their place under
+// another name, which is theirs once they are complete. Whoever reads the file
+// sees the old one or the new one, also when the writer dies.
+//
+// A pipe, a terminal or another device has nothing to replace and is written to
+// as it is.
+package wholefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is a file being written. One goroutine may use it.
+type File struct {
+	file   *os.File
+	target string // "" when it is written in place
+}
+
+var _ io.Writer = (*File)(nil)
+
+// Create begins a file; the directory must be there. Commit or Abort ends it.
+// A symbolic link stays, and what it leads to is replaced. The rights are those
+// of the file that is replaced, else the usual ones.
+func Create(path string) (*File, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("%s: a symbolic link that leads nowhere", path)
+		}
+		return begin(path, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &File{file: file}, err
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	return begin(target, info.Mode().Perm())
+}
+
+// begin creates the file beside its target. Rights of 0: the usual ones.
+func begin(target string, rights fs.FileMode) (*File, error) {
+	folder, base := filepath.Split(target)
+	for {
+		name := filepath.Join(folder, fmt.Sprintf("%s%s.%08x%s", partPrefix, base, rand.Uint32(), partSuffix))
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "create", Path: target, Err: errors.Unwrap(err)}
+		}
+		f := &File{file: file, target: target}
+		if rights == 0 {
+			return f, nil
+		}
+		if err := file.Chmod(rights); err != nil {
+			f.Abort()
+			return nil, err
+		}
+		return f, nil
+	}
+}
+
+const (
+	partPrefix = "."
+	partSuffix = ".part"
+)
+
+// IsPart reports whether a name is that of a file that was never committed: a
+// writer that was killed leaves one behind.
+func IsPart(name string) bool {
+	return strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix)
+}
+
+// Write appends to the file.
+func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
+
+// Commit puts the file in its place, durably. On an error the old file is still there.
+func (f *File) Commit() error {
+	if f.target == "" {
+		return f.file.Close()
+	}
+	err := errors.Join(f.file.Sync(), f.file.Close())
+	if err == nil {
+		err = os.Rename(f.file.Name(), f.target)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.file.Name()))
+	}
+	return nil
+}
+
+// Abort throws away what was written. After Commit it does nothing.
+func (f *File) Abort() {
+	if f.file.Close() == nil && f.target != "" {
+		_ = os.Remove(f.file.Name())
+	}
+}
+
+// Write writes a whole file with one function, and leaves none behind when that fails.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Commit()
+}
