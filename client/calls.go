@@ -15,6 +15,7 @@ import (
 // Users or Bitmap is set.
 type ReleaseRequest struct {
 	MessageID string
+	Channel   string // "": every channel, and sends without one
 	Users     []uint32
 	Bitmap    *roaring.Bitmap // read only
 }
@@ -54,9 +55,10 @@ func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult
 	}
 	request := struct {
 		MessageID string   `json:"message_id"`
+		Channel   string   `json:"channel,omitempty"`
 		Users     []uint32 `json:"user_ids,omitempty"`
 		Bitmap    *bitmap  `json:"users_bitmap,omitempty"`
-	}{MessageID: r.MessageID, Users: r.Users}
+	}{MessageID: r.MessageID, Channel: r.Channel, Users: r.Users}
 	if r.Bitmap != nil {
 		request.Bitmap = &bitmap{r.Bitmap}
 	}
@@ -84,7 +86,7 @@ func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*R
 	}
 	var mu sync.Mutex
 	return c.parallel(ctx, r.Users, r.Bitmap, func(ctx context.Context, users []uint32, part *roaring.Bitmap) error {
-		result, err := c.Release(ctx, &ReleaseRequest{MessageID: r.MessageID, Users: users, Bitmap: part})
+		result, err := c.Release(ctx, &ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, Users: users, Bitmap: part})
 		if err != nil {
 			return err
 		}
@@ -115,6 +117,7 @@ type Standing struct {
 type SentRecord struct {
 	At        time.Time `json:"at"`
 	Channel   *string   `json:"channel"`    // nil: sent without one
+	Namespace *string   `json:"namespace"`  // nil: not remembered; "": of keys without one
 	MessageID *string   `json:"message_id"` // nil: not remembered
 }
 

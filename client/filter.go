@@ -11,8 +11,8 @@ import (
 
 // FilterRequest asks which users may get a send. Either Users or Bitmap is set.
 type FilterRequest struct {
-	MessageID string          // names the send, 1 to 128 bytes; may be "" with Preview
-	Channel   string          // "": none
+	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
+	Channel   string          // "": none. One id on two channels is two sends
 	Users     []uint32        // sent as ids; repeats are decided once
 	Bitmap    *roaring.Bitmap // sent as a bitmap: the answer is bitmaps too. It is read only
 
@@ -27,7 +27,7 @@ type FilterRequest struct {
 // bitmaps.
 type FilterResult struct {
 	Allowed     []uint32 // may be sent to, in the order of the request
-	Replayed    []uint32 // those of Allowed that an earlier call with the message id had recorded
+	Replayed    []uint32 // those of Allowed that an earlier call with the message id and channel had recorded
 	Denied      []Denial
 	Unavailable []uint32 // not decided: retry with the same message id
 

@@ -48,7 +48,7 @@ func access(cfg config.Server) server.Access {
 		a.Rates[client] = rate(limit)
 	}
 	for _, key := range cfg.APIKeys {
-		k := server.Key{ID: key.ID, Client: key.Client, SHA256: key.SHA256}
+		k := server.Key{ID: key.ID, Client: key.Client, Namespace: key.Namespace, SHA256: key.SHA256}
 		for _, scope := range key.Scopes {
 			k.Scopes = append(k.Scopes, server.Scope(scope))
 		}

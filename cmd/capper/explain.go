@@ -49,9 +49,11 @@ func printExplanation(on *console, e *client.Explanation) error {
 		fmt.Fprintln(on.stdout, "no sends recorded")
 		return nil
 	}
-	rows := [][]any{{"SENT AT", "CHANNEL", "MESSAGE"}}
+	rows := [][]any{{"SENT AT", "CHANNEL", "NAMESPACE", "MESSAGE"}}
 	for _, send := range e.Sends {
-		rows = append(rows, []any{send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.MessageID, "(not remembered)")})
+		rows = append(rows, []any{
+			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"), or(send.MessageID, "(not remembered)"),
+		})
 	}
 	return table(on.stdout, rows...)
 }
@@ -76,7 +78,7 @@ func standingRow(s *client.Standing) []any {
 }
 
 func or(text *string, otherwise string) string {
-	if text == nil {
+	if text == nil || *text == "" {
 		return otherwise
 	}
 	return *text

@@ -11,7 +11,8 @@ import (
 type releaseCommand struct {
 	remote
 	audience
-	MessageID string `required:"" placeholder:"ID" help:"The send to give back."`
+	MessageID string `required:"" placeholder:"ID" help:"The send to give back, of the key's own namespace."`
+	Channel   string `help:"Only that channel's sends. Default: all of the message id."`
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.
@@ -27,7 +28,7 @@ func (c *releaseCommand) Run(on *console) error {
 	shown := newProgress(on.stderr, "release", users.GetCardinality())
 	start := time.Now()
 	var sum client.ReleaseSummary
-	err = api.ReleaseAll(on.ctx, &client.ReleaseRequest{MessageID: c.MessageID, Bitmap: users}, func(batch *client.ReleaseResult) error {
+	err = api.ReleaseAll(on.ctx, &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel, Bitmap: users}, func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
 		shown.reached(uint64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil

@@ -83,8 +83,8 @@ func TestCalendarDayAcrossClockChange(t *testing.T) {
 	require.Equal(t, capping.Instant(25*time.Hour/time.Millisecond), end-at)
 	log := capping.Log(nil).Record(nil, capping.Entry{At: at, Token: letter(0)}, 0)
 	for _, now := range []capping.Instant{at, at + 1, end - 1} {
-		verdict := capping.Judge(log, letter(1), []capping.Rule{limit.Rule(now, 0)}, now, 0)
+		verdict := capping.Judge(log, 0, letter(1), []capping.Rule{limit.Rule(now, 0)}, now, 0)
 		require.Equal(t, capping.Verdict{Outcome: capping.Denied, FreesAt: end}, verdict)
 	}
-	require.Equal(t, capping.Allowed, capping.Judge(log, letter(1), []capping.Rule{limit.Rule(end, 0)}, end, 0).Outcome)
+	require.Equal(t, capping.Allowed, capping.Judge(log, 0, letter(1), []capping.Rule{limit.Rule(end, 0)}, end, 0).Outcome)
 }

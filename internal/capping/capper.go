@@ -48,12 +48,12 @@ func (c *Capper) Store() Store { return c.store }
 
 // Send is a filter call: may this message go to these users?
 type Send struct {
-	MessageID string
-	Channel   Channel  // 0: none
-	Users     []UserID // distinct
-	Exempt    bool     // deny nobody, count the sends all the same
-	Preview   bool     // decide only, count nothing
-	At        Instant  // with Preview: decide as of this instant; 0: now
+	Message Message
+	Channel Channel  // 0: none
+	Users   []UserID // distinct
+	Exempt  bool     // deny nobody, count the sends all the same
+	Preview bool     // decide only, count nothing
+	At      Instant  // with Preview: decide as of this instant; 0: now
 }
 
 // Decisions is what was decided of a Send. All of it comes from one
@@ -85,7 +85,7 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	}
 	d.rulesets = policy.rulesets(d.Names, send.Channel, now)
 	d.Err = c.store.Filter(ctx, &Batch{
-		MessageID: send.MessageID, Token: TokenOf(send.MessageID), Channel: send.Channel,
+		Message: send.Message, Token: send.Message.Token(), Channel: send.Channel,
 		Users: send.Users, Groups: d.Codes, Rules: d.rules(send.Exempt),
 		Record: !send.Preview, At: send.At, Retention: policy.Retention(),
 	}, d.Verdicts)
@@ -129,7 +129,7 @@ type Explanation struct {
 	Generation string
 	Standings  []Standing
 	Log        Log // entries that can still matter, oldest first
-	Messages   map[Token]string
+	Messages   map[Token]Message
 	Policy     *Policy
 }
 
@@ -170,10 +170,11 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release gives back the slots of a message's sends that did not go out.
-func (c *Capper) Release(ctx context.Context, messageID string, users []UserID) ([]Released, error) {
+// Release gives back the slots of a message's sends that did not go out: those
+// on the channel; 0: on every channel and on none.
+func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
-	err := c.store.Release(ctx, TokenOf(messageID), users, released)
+	err := c.store.Release(ctx, message.Token(), channel, users, released)
 	return released, err
 }
 

@@ -71,8 +71,8 @@ func TestEachSegmentHasItsLimits(t *testing.T) {
 	})
 	users := []capping.UserID{5, 150, 250, 4294967295}
 	require.Equal(t, []capping.Outcome{capping.Denied, capping.Allowed, capping.Allowed, capping.Allowed},
-		b.outcomes(&capping.Send{MessageID: "m1", Users: users}))
-	d := b.filter(&capping.Send{MessageID: "m2", Users: users})
+		b.outcomes(&capping.Send{Message: capping.Message{ID: "m1"}, Users: users}))
+	d := b.filter(&capping.Send{Message: capping.Message{ID: "m2"}, Users: users})
 	require.Equal(t, []string{"new", "vip", "", ""}, []string{d.Segment(0), d.Segment(1), d.Segment(2), d.Segment(3)})
 	require.Equal(t, "g1", d.Generation)
 	require.Equal(t, "closed", d.Limit(0).Name)
@@ -81,9 +81,9 @@ func TestEachSegmentHasItsLimits(t *testing.T) {
 	require.Equal(t, "daily", d.Limit(2).Name)
 	require.Equal(t, b.clock.Now().Add(day).UnixMilli(), d.Verdicts[2].FreesAt.Time().UnixMilli())
 	b.clock.Advance(day)
-	b.outcomes(&capping.Send{MessageID: "m3", Users: users})
+	b.outcomes(&capping.Send{Message: capping.Message{ID: "m3"}, Users: users})
 	b.clock.Advance(day)
-	d = b.filter(&capping.Send{MessageID: "m4", Users: users})
+	d = b.filter(&capping.Send{Message: capping.Message{ID: "m4"}, Users: users})
 	require.Equal(t, "weekly", d.Limit(3).Name)
 }
 
@@ -93,11 +93,11 @@ func TestNewPolicyKeepsTheLogs(t *testing.T) {
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 3, 7*day)}})
 	one := []capping.UserID{7}
 	for i := range 3 {
-		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{MessageID: fmt.Sprint(i), Users: one}))
+		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint(i)}, Users: one}))
 	}
 	for most, want := range map[int]capping.Outcome{2: capping.Denied, 3: capping.Denied, 4: capping.Allowed} {
 		b.SetPolicy(&capping.Policy{Version: fmt.Sprint(most), Default: []capping.Limit{rolling("weekly", most, 7*day)}})
-		d := b.filter(&capping.Send{MessageID: "preview", Users: one, Preview: true})
+		d := b.filter(&capping.Send{Message: capping.Message{ID: "preview"}, Users: one, Preview: true})
 		require.Equal(t, want, d.Verdicts[0].Outcome)
 		require.Equal(t, fmt.Sprint(most), d.Policy.Version)
 	}
@@ -109,9 +109,9 @@ func TestExemptPreviewAndForecast(t *testing.T) {
 	one := []capping.UserID{7}
 	for i := range 3 {
 		require.Equal(t, []capping.Outcome{capping.Allowed},
-			b.outcomes(&capping.Send{MessageID: fmt.Sprint("exempt", i), Users: one, Exempt: true}))
+			b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint("exempt", i)}, Users: one, Exempt: true}))
 	}
-	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{MessageID: "m", Users: one}))
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: one}))
 	tomorrow := capping.InstantOf(b.clock.Now().Add(day))
 	for at, want := range map[capping.Instant]capping.Outcome{0: capping.Denied, tomorrow - 1: capping.Denied, tomorrow: capping.Allowed} {
 		require.Equal(t, []capping.Outcome{want}, b.outcomes(&capping.Send{Users: one, Preview: true, At: at}))
@@ -126,7 +126,7 @@ func TestForecastOfCalendarLimits(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay}}})
 	one := []capping.UserID{7}
-	d := b.filter(&capping.Send{MessageID: "m", Users: one})
+	d := b.filter(&capping.Send{Message: capping.Message{ID: "m"}, Users: one})
 	require.Equal(t, capping.Allowed, d.Verdicts[0].Outcome)
 	d = b.filter(&capping.Send{Users: one, Preview: true})
 	midnight := d.Verdicts[0].FreesAt
@@ -146,9 +146,9 @@ func TestExplain(t *testing.T) {
 	for i := range users {
 		users[i] = capping.UserID(100 + i)
 	}
-	b.filter(&capping.Send{MessageID: "first", Channel: push, Users: users})
+	b.filter(&capping.Send{Message: capping.Message{ID: "first"}, Channel: push, Users: users})
 	b.clock.Advance(time.Minute)
-	b.filter(&capping.Send{MessageID: "second", Users: users})
+	b.filter(&capping.Send{Message: capping.Message{ID: "second"}, Users: users})
 	e, err := b.Explain(context.Background(), 150)
 	require.NoError(t, err)
 	require.Equal(t, "vip", e.Segment)
@@ -161,7 +161,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, []capping.Entry{
 		{At: start, Channel: push, Token: capping.TokenOf("first")}, {At: start + 60_000, Token: capping.TokenOf("second")},
 	}, e.Log.Entries())
-	require.Equal(t, map[capping.Token]string{capping.TokenOf("first"): "first", capping.TokenOf("second"): "second"}, e.Messages)
+	require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("first"): {ID: "first"}, capping.TokenOf("second"): {ID: "second"}}, e.Messages)
 
 	b.clock.Advance(day - time.Minute) // the first send has left every window
 	e, err = b.Explain(context.Background(), 150)
@@ -174,15 +174,15 @@ func TestReleaseAndErase(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("daily", 1, day)}})
 	users := []capping.UserID{1000, 2000}
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{MessageID: "m", Users: users}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users}))
 	for _, want := range []capping.Released{capping.ReleaseDone, capping.ReleaseAbsent} {
-		released, err := b.Release(context.Background(), "m", users[:1])
+		released, err := b.Release(context.Background(), capping.Message{ID: "m"}, 0, users[:1])
 		require.NoError(t, err)
 		require.Equal(t, []capping.Released{want}, released)
 	}
 	require.NoError(t, b.Erase(context.Background(), 2000))
 	require.NoError(t, b.Erase(context.Background(), 2000))
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{MessageID: "m", Users: users}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users}))
 }
 
 func TestPassedDeadline(t *testing.T) {
@@ -190,7 +190,7 @@ func TestPassedDeadline(t *testing.T) {
 	b := newCapper(t, &capping.Policy{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	d := b.Filter(ctx, &capping.Send{MessageID: "m", Users: []capping.UserID{1, 2}})
+	d := b.Filter(ctx, &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{1, 2}})
 	require.ErrorIs(t, d.Err, context.Canceled)
 	require.Equal(t, make([]capping.Verdict, 2), d.Verdicts)
 	_, err := b.Explain(ctx, 1)

@@ -2,8 +2,10 @@
 //
 // # Vocabulary
 //
-// A send is one message that may go to one user; a message id names it, and
-// the same id again is the same send. A limit allows at most Max sends per
+// A send is one message that may go to one user on one channel. A message is
+// named by an id and the namespace of who uses it: the same id again, of the
+// same namespace and on the same channel, is the same send, and any other is
+// another. A limit allows at most Max sends per
 // window, optionally only of some channels. A policy maps segments to limits.
 // The log of a user is the recorded sends, 12 bytes each, in time order. A
 // decision is allowed, denied (by which limit, free again when) or
@@ -21,8 +23,8 @@
 //
 // # The rules by which every decision can be predicted
 //
-//   - A send of the message id that is already in the log is allowed and
-//     recorded no second time (replayed).
+//   - A send whose message is already in the log with the same channel is allowed
+//     and recorded no second time (replayed). No channel is a channel, too.
 //   - A rolling limit counts an entry for exactly its window: an entry of
 //     window age counts no more. With a clock tolerance t (several clocks, as
 //     with Redis) windows are longer by 2t, so that clocks that disagree can

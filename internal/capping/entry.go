@@ -1,7 +1,6 @@
 package capping
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -29,24 +28,6 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMi
 
 // Time is the instant in UTC.
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i) + EpochUnixMillis).UTC() }
-
-// Token stands for a message id in a log: the first 6 bytes of its SHA-256.
-// Two ids of one user's log collide with a probability of 1 in 2^48 per pair.
-// The zero token is no message.
-type Token [6]byte
-
-// TokenOf is the token of a message id; of "" it is the zero token.
-func TokenOf(messageID string) Token {
-	if messageID == "" {
-		return Token{}
-	}
-	sum := sha256.Sum256([]byte(messageID))
-	token := Token(sum[:6])
-	if token == (Token{}) {
-		token[5] = 1
-	}
-	return token
-}
 
 // EntrySize is the bytes of one entry: milliseconds (5, big endian), channel
 // (1), token (6).
@@ -107,11 +88,22 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find is the index of the newest entry with the token that is later than
-// horizon, or -1.
-func (l Log) find(token Token, horizon Instant) int {
+// mark is what makes an entry a send that can be told from others: channel (1)
+// and token (6), as they stand in the entry.
+type mark [7]byte
+
+func markOf(channel Channel, token Token) (m mark) {
+	m[0] = byte(channel)
+	copy(m[1:], token[:])
+	return m
+}
+
+// find is the index of the newest entry of the token on the channel that is
+// later than horizon, or -1.
+func (l Log) find(channel Channel, token Token, horizon Instant) int {
+	wanted := markOf(channel, token)
 	for i := l.Len() - 1; i >= 0; i-- {
-		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token {
+		if mark(l[i*EntrySize+5:(i+1)*EntrySize]) == wanted {
 			if l.At(i) > horizon {
 				return i
 			}
@@ -168,12 +160,12 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the token's entries and reports
-// whether there were any.
-func (l Log) Release(dst []byte, token Token) (log []byte, released bool) {
+// Release appends to dst the log without the token's entries on the channel,
+// or on every channel and none when it is 0, and reports whether there were any.
+func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]
-		if Token(e[6:]) == token {
+		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) {
 			released = true
 			continue
 		}

@@ -38,6 +38,36 @@ func TestToken(t *testing.T) {
 	require.Equal(t, sum[:6], token[:])
 	require.Zero(t, capping.TokenOf(""))
 	require.NotZero(t, capping.TokenOf("a"))
+	require.Zero(t, capping.Message{Namespace: "growth"}.Token())
+	named := sha256.Sum256([]byte("\xffgrowth\xffpromo-2026-11-20"))
+	require.Equal(t, capping.Token(named[:6]), capping.Message{Namespace: "growth", ID: "promo-2026-11-20"}.Token())
+}
+
+// The text is what stores hold and what tokens are made of: whatever it is, it
+// is read back, and no two messages that callers can name have the same one.
+func TestMessageText(t *testing.T) {
+	t.Parallel()
+	for text, message := range map[string]capping.Message{
+		"promo":                {ID: "promo"}, // as every record was before there were namespaces
+		"":                     {},
+		"\xffgrowth\xffpromo":  {Namespace: "growth", ID: "promo"},
+		"\xffg\xffa/\x00é b":   {Namespace: "g", ID: "a/\x00é b"},
+		"\xff\xffpromo":        {ID: "\xff\xffpromo"}, // not ours: shown as it is
+		"\xffgrowth":           {ID: "\xffgrowth"},
+		"\xffgrowth\xff":       {ID: "\xffgrowth\xff"},
+		"growth\xffpromo":      {ID: "growth\xffpromo"},
+		"\xffgrowth\xffx\xffy": {Namespace: "growth", ID: "x\xffy"},
+	} {
+		require.Equal(t, message, capping.MessageOf(text), "%q", text)
+		require.Equal(t, text, message.Text())
+	}
+	namespace := rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9_.-]{0,3})?`)
+	rapid.Check(t, func(t *rapid.T) {
+		a := capping.Message{Namespace: namespace.Draw(t, "namespace"), ID: rapid.StringN(1, 4, 8).Draw(t, "id")}
+		b := capping.Message{Namespace: namespace.Draw(t, "other namespace"), ID: rapid.StringN(1, 4, 8).Draw(t, "other id")}
+		require.Equal(t, a, capping.MessageOf(a.Text()))
+		require.Equal(t, a == b, a.Text() == b.Text())
+	})
 }
 
 // The layout is what stores hold: it must not change by accident.
@@ -85,7 +115,7 @@ func TestRecordAppends(t *testing.T) {
 	buffer = log.Record(buffer, capping.Entry{At: 3}, 0)
 	require.Equal(t, "prefix"+before, string(buffer[:6+len(before)]))
 	require.Len(t, buffer, 6+3*capping.EntrySize)
-	released, found := log.Release(buffer[:6], letter(0))
+	released, found := log.Release(buffer[:6], 0, letter(0))
 	require.True(t, found)
 	require.Len(t, released, 6+capping.EntrySize)
 	require.Equal(t, before, string(log))
@@ -117,14 +147,15 @@ func TestTokensAreFoundWhereTheyStand(t *testing.T) {
 			log = log.Record(nil, e, -1)
 		}
 		token := capping.Token(rapid.SliceOfN(small, 6, 6).Draw(t, "sought"))
+		channel := capping.Channel(small.Draw(t, "sought on"))
 		horizon := capping.Instant(rapid.Int64Range(-1, 1<<32+1).Draw(t, "horizon"))
 		want := capping.Allowed
 		for _, e := range log.Entries() {
-			if e.Token == token && e.At > horizon && token != (capping.Token{}) {
+			if e.Token == token && e.Channel == channel && e.At > horizon && token != (capping.Token{}) {
 				want = capping.Replayed
 			}
 		}
-		require.Equal(t, want, capping.Judge(log, token, nil, 1<<33, horizon).Outcome)
+		require.Equal(t, want, capping.Judge(log, channel, token, nil, 1<<33, horizon).Outcome)
 	})
 }
 

@@ -8,7 +8,7 @@ type Outcome uint8
 const (
 	Unavailable Outcome = iota // not decided: retry with the same message id
 	Allowed                    // may be sent; recorded, unless the call records nothing
-	Replayed                   // may be sent; an earlier call with this message id had recorded it
+	Replayed                   // may be sent; an earlier call had recorded this very send
 	Denied                     // must not be sent; nothing was recorded
 )
 
@@ -19,11 +19,11 @@ type Verdict struct {
 	FreesAt Instant // Denied: when every rule has a free slot; Never when a Max is 0
 }
 
-// Judge decides one send of the token at now against a user's log. Entries at
-// or before horizon are forgotten. It changes nothing: recording an Allowed
-// send is the store's part. It does not allocate.
-func Judge(log Log, token Token, rules []Rule, now, horizon Instant) Verdict {
-	if token != (Token{}) && log.find(token, horizon) >= 0 {
+// Judge decides one send of the token on the channel at now against a user's
+// log. Entries at or before horizon are forgotten. It changes nothing:
+// recording an Allowed send is the store's part. It does not allocate.
+func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
+	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}
 	}
 	verdict := Verdict{Outcome: Allowed}

@@ -20,7 +20,7 @@ type plainStore struct {
 	clock  func() time.Time
 	memory *capping.MessageMemory
 	logs   map[capping.UserID]capping.Log
-	ids    map[capping.Token]string
+	ids    map[capping.Token]capping.Message
 }
 
 var _ capping.Store = (*plainStore)(nil)
@@ -30,7 +30,7 @@ func TestJudgeByTheStoreSuite(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, clock func() time.Time) capping.Store {
 		return &plainStore{
 			clock: clock, memory: capping.NewMessageMemory(),
-			logs: make(map[capping.UserID]capping.Log), ids: make(map[capping.Token]string),
+			logs: make(map[capping.UserID]capping.Log), ids: make(map[capping.Token]capping.Message),
 		}
 	})
 }
@@ -46,11 +46,11 @@ func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []ca
 		now = b.At
 	}
 	if s.memory.Keep(b) {
-		s.ids[b.Token] = b.MessageID
+		s.ids[b.Token] = b.Message
 	}
 	horizon := b.Horizon(now)
 	for i, user := range b.Users {
-		verdicts[i] = capping.Judge(s.logs[user], b.Token, b.Rules[b.Groups[i]], now, horizon)
+		verdicts[i] = capping.Judge(s.logs[user], b.Channel, b.Token, b.Rules[b.Groups[i]], now, horizon)
 		if b.Record && verdicts[i].Outcome == capping.Allowed {
 			entry := capping.Entry{At: now, Channel: b.Channel, Token: b.Token}
 			s.logs[user] = s.logs[user].Record(nil, entry, horizon)
@@ -59,14 +59,14 @@ func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []ca
 	return nil
 }
 
-func (s *plainStore) Release(ctx context.Context, token capping.Token, users []capping.UserID, released []capping.Released) error {
+func (s *plainStore) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for i, user := range users {
-		log, found := s.logs[user].Release(nil, token)
+		log, found := s.logs[user].Release(nil, channel, token)
 		s.logs[user], released[i] = log, capping.ReleaseAbsent
 		if found {
 			released[i] = capping.ReleaseDone
@@ -91,11 +91,11 @@ func (s *plainStore) Log(ctx context.Context, user capping.UserID) (capping.Log,
 	return s.logs[user], ctx.Err()
 }
 
-func (s *plainStore) Messages(_ context.Context, tokens []capping.Token) (map[capping.Token]string, error) {
-	found := make(map[capping.Token]string)
+func (s *plainStore) Messages(_ context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
+	found := make(map[capping.Token]capping.Message)
 	for _, token := range tokens {
-		if id, ok := s.ids[token]; ok {
-			found[token] = id
+		if message, ok := s.ids[token]; ok {
+			found[token] = message
 		}
 	}
 	return found, nil
@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		log   capping.Log
-		token capping.Token
+		token capping.Token // on channel 1, as the log's sends are
 		rules []capping.Rule
 		now   capping.Instant
 		want  capping.Verdict
@@ -166,7 +166,7 @@ func TestJudge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			before := string(c.log)
-			require.Equal(t, c.want, capping.Judge(c.log, c.token, c.rules, c.now, horizon))
+			require.Equal(t, c.want, capping.Judge(c.log, 1, c.token, c.rules, c.now, horizon))
 			require.Equal(t, before, string(c.log), "it changes nothing")
 		})
 	}
@@ -192,6 +192,23 @@ func TestCount(t *testing.T) {
 
 var benchVerdict capping.Verdict
 
+// The same message on another channel, or on none, is another send.
+func TestJudgeByChannel(t *testing.T) {
+	t.Parallel()
+	log := logOf(980, 985, 990)
+	rules := []capping.Rule{{Max: 3, Hold: 50}}
+	denied := capping.Verdict{Outcome: capping.Denied, FreesAt: 1030}
+	for channel, want := range map[capping.Channel]capping.Verdict{0: denied, 1: {Outcome: capping.Replayed}, 2: denied, 255: denied} {
+		require.Equal(t, want, capping.Judge(log, channel, letter(1), rules, 1000, 0), "channel %d", channel)
+	}
+	both := log.Record(nil, capping.Entry{At: 995, Channel: 2, Token: letter(1)}, 0)
+	for channel, left := range map[capping.Channel]int{0: 2, 1: 3, 2: 3, 3: 4} {
+		rest, released := capping.Log(both).Release(nil, channel, letter(1))
+		require.Equal(t, left, capping.Log(rest).Len(), "channel %d", channel)
+		require.Equal(t, left < 4, released)
+	}
+}
+
 // BenchmarkJudge judges logs of several lengths by a daily and a weekly limit,
 // with a new message and with a retried one.
 func BenchmarkJudge(b *testing.B) {
@@ -205,7 +222,7 @@ func BenchmarkJudge(b *testing.B) {
 			b.Run(fmt.Sprintf("%d entries/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					benchVerdict = capping.Judge(log, token, rules, 5000, 0)
+					benchVerdict = capping.Judge(log, 0, token, rules, 5000, 0)
 				}
 			})
 		}
@@ -239,8 +256,8 @@ func TestDecidingDoesNotAllocate(t *testing.T) {
 	log, buffer := logOf(100, 200, 300), make([]byte, 0, 256)
 	rules := []capping.Rule{{Max: 5, Hold: 1000}, {Max: 5, Start: 50, Until: 900, Channels: capping.ChannelSetOf(1, 2)}}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		benchVerdict = capping.Judge(log, letter(9), rules, 400, 0)
+		benchVerdict = capping.Judge(log, 0, letter(9), rules, 400, 0)
 		buffer = log.Record(buffer[:0], capping.Entry{At: 400, Token: letter(9)}, 0)
-		buffer, _ = log.Release(buffer[:0], letter(1))
+		buffer, _ = log.Release(buffer[:0], 0, letter(1))
 	}))
 }

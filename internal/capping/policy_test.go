@@ -62,7 +62,7 @@ func TestWidenedWindows(t *testing.T) {
 		free - 1: {Outcome: capping.Denied, FreesAt: free},
 		free:     {Outcome: capping.Allowed},
 	} {
-		require.Equal(t, want, capping.Judge(log, letter(9), []capping.Rule{limit.Rule(now, 2*tolerance)}, now, 0))
+		require.Equal(t, want, capping.Judge(log, 0, letter(9), []capping.Rule{limit.Rule(now, 2*tolerance)}, now, 0))
 	}
 }
 
@@ -92,8 +92,8 @@ func TestChannelSet(t *testing.T) {
 func TestMessageMemory(t *testing.T) {
 	t.Parallel()
 	memory := capping.NewMessageMemory()
-	bulk := &capping.Batch{MessageID: "m", Record: true, Users: make([]capping.UserID, capping.BulkUsers)}
-	small := &capping.Batch{MessageID: "m", Record: true, Users: make([]capping.UserID, 1)}
+	bulk := &capping.Batch{Message: capping.Message{ID: "m"}, Record: true, Users: make([]capping.UserID, capping.BulkUsers)}
+	small := &capping.Batch{Message: capping.Message{ID: "m"}, Record: true, Users: make([]capping.UserID, 1)}
 	kept := 0
 	for range 1500 {
 		require.True(t, memory.Keep(bulk))
@@ -103,6 +103,6 @@ func TestMessageMemory(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, kept, 1000)
 	require.Less(t, kept, 1100)
-	require.False(t, capping.NewMessageMemory().Keep(&capping.Batch{MessageID: "m", Users: bulk.Users}), "a preview")
+	require.False(t, capping.NewMessageMemory().Keep(&capping.Batch{Message: capping.Message{ID: "m"}, Users: bulk.Users}), "a preview")
 	require.False(t, capping.NewMessageMemory().Keep(&capping.Batch{Record: true, Users: bulk.Users}), "no id")
 }

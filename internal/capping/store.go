@@ -7,9 +7,9 @@ import (
 
 // Batch is one filter call: one message, many users.
 type Batch struct {
-	MessageID string  // "" only when Record is false; stores remember it, so that logs can be read by people
-	Token     Token   // TokenOf(MessageID)
-	Channel   Channel // of the send; 0: none
+	Message Message // its ID is "" only when Record is false; stores remember it, so that logs can be read by people
+	Token   Token   // Message.Token()
+	Channel Channel // of the send; 0: none
 
 	Users  []UserID // distinct, any order (ascending is fastest)
 	Groups []uint8  // Groups[i] is the index into Rules of Users[i]
@@ -53,8 +53,9 @@ type Recorder interface {
 	// A user whose verdict is Unavailable may or may not have been recorded;
 	// filtering again with the same message id settles it.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
-	// Release removes the token's sends from the logs of the users (distinct).
-	Release(ctx context.Context, token Token, users []UserID, released []Released) error
+	// Release removes the token's sends on the channel from the logs of the
+	// users (distinct); 0: on every channel and on none.
+	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
 	// Erase removes the whole log of the user. Absent is no error.
 	Erase(ctx context.Context, user UserID) error
 }
@@ -63,9 +64,9 @@ type Recorder interface {
 type Reader interface {
 	// Log is the user's log, forgotten entries that are still stored included.
 	Log(ctx context.Context, user UserID) (Log, error)
-	// Messages finds the message ids of tokens. Ids that were not remembered
+	// Messages finds the messages of tokens. Those that were not remembered
 	// are absent from the map. See MessageMemory for which are.
-	Messages(ctx context.Context, tokens []Token) (map[Token]string, error)
+	Messages(ctx context.Context, tokens []Token) (map[Token]Message, error)
 	// Health is the store's state for /v1/status and readiness. It returns
 	// within the deadline of ctx.
 	Health(ctx context.Context) Health

@@ -42,10 +42,11 @@ type TLS struct{ CertFile, KeyFile string }
 
 // APIKey lets a client call. The key that the client sends is `id.secret`.
 type APIKey struct {
-	Client string   // client: who calls; at most two keys each, for rotation
-	ID     string   // id: the part before the dot, unique
-	SHA256 string   // sha256: hex of the SHA-256 of the whole key
-	Scopes []string // scopes: of filter, read, admin
+	Client    string   // client: who calls; at most two keys each, for rotation
+	Namespace string   // namespace: of the message ids of its calls, the same for all keys of a client; default none
+	ID        string   // id: the part before the dot, unique
+	SHA256    string   // sha256: hex of the SHA-256 of the whole key
+	Scopes    []string // scopes: of filter, read, admin
 }
 
 // RateLimit bounds the users per second that a client may ask for. The zero

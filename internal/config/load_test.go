@@ -29,7 +29,7 @@ server:
   max_body: 1MiB
   max_in_flight_users: 30
   api_keys:
-    - {client: crm, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
+    - {client: crm, namespace: growth, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
   rate_limits:
     default: {users_per_second: 1000}
     clients:
@@ -92,6 +92,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
 	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
 	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
+	require.Equal(t, "growth", c.Server.APIKeys[0].Namespace)
 	require.False(t, *c.Segments.S3.PathStyle)
 	require.Equal(t, 1, c.Store.Redis.ReplicaAcks)
 	require.Equal(t, 200*time.Millisecond, c.Policy.Widen)
@@ -189,6 +190,9 @@ func TestFaults(t *testing.T) {
 		"size":              {"server: {max_body: 16MB}\n" + minimal, "must be a size such as 16MiB"},
 		"size list":         {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
 		"bad sha":           {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
+		"empty namespace":   {"server: {api_keys: [{client: a, namespace: ''}]}\n" + minimal, "namespace: must not be empty"},
+		"namespace":         {"server: {api_keys: [{client: a, namespace: a b}]}\n" + minimal, "namespace: must be 1 to 64 letters"},
+		"two namespaces":    {"server: {api_keys: [{client: a, namespace: growth}, {client: b}, {client: a}]}\n" + minimal, `api_keys[2]: namespace: must be that of the client's other key, "growth", got ""`},
 		"scope":             {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [root]}]}\n" + minimal, "must be one of filter, read, admin"},
 		"stranger's limit":  {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
 		"redis addrs":       {minimal + "store: {kind: redis}\n", "redis.addrs: is required"},

@@ -75,7 +75,7 @@ func loopback(addr string) bool {
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (s *Server) readKeys(v value) {
-	ids, sums, perClient := map[string]bool{}, map[string]bool{}, map[string]int{}
+	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]APIKey{}
 	v.list(func(v value) {
 		key := readKey(v)
 		if ids[key.ID] && key.ID != "" {
@@ -91,13 +91,20 @@ func (s *Server) readKeys(v value) {
 		if perClient[key.Client]++; perClient[key.Client] == 3 && key.Client != "" {
 			v.fault("must be at most two keys of a client, for rotation; %q has more", key.Client)
 		}
+		if other, ok := first[key.Client]; !ok {
+			first[key.Client] = key
+		} else if key.Namespace != other.Namespace && key.Client != "" {
+			v.fault("namespace: must be that of the client's other key, %q, got %q: a new key must not make other sends of the ones under way",
+				other.Namespace, key.Namespace)
+		}
 		s.APIKeys = append(s.APIKeys, key)
 	})
 }
 
 func readKey(v value) (key APIKey) {
 	given := v.object(map[string]field{
-		"client": func(v value) { named(&key.Client, name, nameRule)(v) },
+		"client":    func(v value) { named(&key.Client, name, nameRule)(v) },
+		"namespace": func(v value) { named(&key.Namespace, name, nameRule)(v) },
 		"id": func(v value) {
 			named(&key.ID, keyID, "must be 1 to 64 letters, digits, '_' and '-', got %q")(v)
 		},

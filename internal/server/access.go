@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Scope is a right to call. Scopes do not include one another.
@@ -34,8 +35,11 @@ type Access struct {
 type Key struct {
 	ID     string // part of the key before its first dot
 	Client string // who calls; a client has at most two keys, so that keys can be rotated
-	SHA256 string // hex SHA-256 of the whole key, dot and id included
-	Scopes []Scope
+	// Namespace is that of the message ids of the key's calls; "": none. The same
+	// id in two namespaces is two messages.
+	Namespace string
+	SHA256    string // hex SHA-256 of the whole key, dot and id included
+	Scopes    []Scope
 }
 
 // keysPerClient is how many keys of a client may live at one time.
@@ -89,6 +93,8 @@ func newLiveKey(key Key) (*liveKey, error) {
 		return nil, errors.New("the id must be set and hold neither dot nor space")
 	case key.Client == "":
 		return nil, errors.New("the client is missing")
+	case !utf8.ValidString(key.Namespace):
+		return nil, errors.New("the namespace is not valid UTF-8")
 	case len(key.Scopes) == 0:
 		return nil, errors.New("it has no scope: filter, read, admin")
 	}
@@ -108,14 +114,17 @@ func newLiveKey(key Key) (*liveKey, error) {
 // openClient is the client of all calls where no keys are configured.
 const openClient = "anonymous"
 
-// client is who sends the Authorization header, which must have the scope.
-func (a *access) client(authorization string, scope Scope) (string, error) {
+// caller is who a call comes from.
+type caller struct{ client, namespace string }
+
+// caller is who sends the Authorization header, which must have the scope.
+func (a *access) caller(authorization string, scope Scope) (caller, error) {
 	if len(a.byID) == 0 || scope == scopeNone {
-		return openClient, nil
+		return caller{client: openClient}, nil
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", fail(CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
+		return caller{}, fail(CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
 	}
 	id, _, _ := strings.Cut(token, ".")
 	key := a.byID[id]
@@ -125,10 +134,10 @@ func (a *access) client(authorization string, scope Scope) (string, error) {
 	}
 	got := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
-		return "", fail(CodeUnauthorized, "the API key is not valid")
+		return caller{}, fail(CodeUnauthorized, "the API key is not valid")
 	}
 	if !slices.Contains(key.Scopes, scope) {
-		return "", fail(CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
+		return caller{}, fail(CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
 	}
-	return key.Client, nil
+	return caller{key.Client, key.Namespace}, nil
 }

@@ -134,7 +134,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	for _, c := range []badBody{
 		{"no message id", `{"user_ids":[1]}`, "message_id", "missing"},
 		{"no users", `{"message_id":"m"}`, "user_ids", "neither"},
-		{"a field of filter", `{"message_id":"m","user_ids":[1],"channel":"push"}`, "channel", "no such field"},
+		{"a field of filter", `{"message_id":"m","user_ids":[1],"waves":true}`, "waves", "no such field"},
 		{"id null", `{"message_id":"m","user_ids":[null]}`, "user_ids[0]", "null is not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,6 +38,7 @@ type filterRequest struct {
 type releaseRequest struct {
 	audience
 	messageID string
+	channel   string // "": all
 }
 
 // decoder reads the members of a request.
@@ -65,7 +66,7 @@ func decodeFilter(body []byte, bounds Bounds) (*filterRequest, error) {
 		case "message_id":
 			r.messageID, err = d.messageID()
 		case "channel":
-			r.channel, err = d.channel()
+			r.channel, err = d.channel("a send without a channel")
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		case "enforce":
@@ -116,6 +117,8 @@ func decodeRelease(body []byte, bounds Bounds) (*releaseRequest, error) {
 		switch name {
 		case "message_id":
 			r.messageID, err = d.messageID()
+		case "channel":
+			r.channel, err = d.channel("all sends of the id")
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		default:
@@ -158,10 +161,11 @@ func (d *decoder) messageID() (string, error) {
 	return string(id), err
 }
 
-func (d *decoder) channel() (string, error) {
+// channel reads the name of a channel; without tells what leaving it out means.
+func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
-		err = invalid("channel", "it is empty: leave the field out for a send without a channel")
+		err = invalid("channel", "it is empty: leave the field out for %s", without)
 	}
 	return string(name), err
 }

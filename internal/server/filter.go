@@ -17,7 +17,7 @@ func (s *Server) filter(c *call) error {
 	if err != nil {
 		return err
 	}
-	send, err := s.sendOf(r)
+	send, err := s.sendOf(c, r)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (s *Server) filter(c *call) error {
 	return nil
 }
 
-// sendOf is the request as the domain takes it.
-func (s *Server) sendOf(r *filterRequest) (*capping.Send, error) {
+// sendOf is the caller's request as the domain takes it.
+func (s *Server) sendOf(c *call, r *filterRequest) (*capping.Send, error) {
 	channel, err := channelOf(r.channel, s.capper.Policy())
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Server) sendOf(r *filterRequest) (*capping.Send, error) {
 		return nil, err
 	}
 	return &capping.Send{
-		MessageID: r.messageID, Channel: channel, Users: r.users,
+		Message: c.message(r.messageID), Channel: channel, Users: r.users,
 		Exempt: !r.enforce, Preview: !r.record, At: at,
 	}, nil
 }

@@ -17,6 +17,10 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
+	channel, err := channelOf(r.channel, s.capper.Policy())
+	if err != nil {
+		return err
+	}
 	leave, err := s.enter(c, &r.audience)
 	if err != nil {
 		return err
@@ -24,7 +28,7 @@ func (s *Server) release(c *call) error {
 	defer leave()
 	ctx, cancel := s.callContext(c.r, len(r.users))
 	defer cancel()
-	results, err := s.capper.Release(ctx, r.messageID, r.users)
+	results, err := s.capper.Release(ctx, c.message(r.messageID), channel, r.users)
 
 	out, done := newBuffer()
 	defer done()

@@ -11,14 +11,21 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"capper/internal/capping"
 )
 
 // call is one request on its way to an answer.
 type call struct {
-	w      http.ResponseWriter
-	r      *http.Request
-	client string
-	id     string // path parameter
+	w  http.ResponseWriter
+	r  *http.Request
+	id string // path parameter
+	caller
+}
+
+// message is the one that the caller means by an id.
+func (c *call) message(id string) capping.Message {
+	return capping.Message{Namespace: c.namespace, ID: id}
 }
 
 // handler answers a call, or returns the error to answer with. It writes
@@ -65,7 +72,7 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 	r.s.metrics.expectRoute(route)
 	r.echo.Add(method, path, func(c echo.Context) error {
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
-			if call.client, err = r.s.access.Load().client(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
+			if call.caller, err = r.s.access.Load().caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
 			if strings.Contains(call.id, "/") { // echo's last parameter takes all that is left

@@ -12,6 +12,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
+	"capper/internal/server"
 	"capper/internal/testcluster"
 )
 
@@ -44,15 +45,15 @@ func openRedis(t testing.TB, clock func() time.Time, namespace string) capping.S
 }
 
 // onBothStores runs the test over the embedded store and over a Redis Cluster.
-func onBothStores(t *testing.T, test func(t *testing.T, s *service)) {
+func onBothStores(t *testing.T, test func(t *testing.T, s *service), change ...func(*server.Config)) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		test(t, newService(t))
+		test(t, newService(t, change...))
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		clock := &testClock{now: startOfTest}
-		test(t, newServiceOver(t, openRedis(t, clock.Now, newNamespace()), clock))
+		test(t, newServiceOver(t, openRedis(t, clock.Now, newNamespace()), clock, change...))
 	})
 }

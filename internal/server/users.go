@@ -24,6 +24,7 @@ type standingAnswer struct {
 type sendAnswer struct {
 	At        string  `json:"at"`
 	Channel   *string `json:"channel"`    // null: sent without one
+	Namespace *string `json:"namespace"`  // null: not remembered; "": of keys without one
 	MessageID *string `json:"message_id"` // null: not remembered
 }
 
@@ -71,8 +72,8 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
 		if entry.Channel != 0 {
 			row.Channel = pointerTo(channelName(names, entry.Channel))
 		}
-		if id, ok := e.Messages[entry.Token]; ok {
-			row.MessageID = &id
+		if message, ok := e.Messages[entry.Token]; ok {
+			row.Namespace, row.MessageID = &message.Namespace, &message.ID
 		}
 		answer.Sends = append(answer.Sends, row)
 	}

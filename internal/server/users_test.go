@@ -37,6 +37,7 @@ type standing struct {
 type sent struct {
 	At        string
 	Channel   *string
+	Namespace *string
 	MessageID *string `json:"message_id"`
 }
 
@@ -62,9 +63,9 @@ func TestExplain(t *testing.T) {
 				{limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC", Channels: []string{"email"}}, 1, at("2026-11-21T00:00:00.000Z")},
 			},
 			Sends: []sent{
-				{"2026-11-20T09:12:44.120Z", at("push"), at("promo-1")},
-				{"2026-11-20T09:12:45.120Z", at("email"), at("mail-1")},
-				{"2026-11-20T09:12:46.120Z", nil, at("plain")},
+				{"2026-11-20T09:12:44.120Z", at("push"), at(""), at("promo-1")},
+				{"2026-11-20T09:12:45.120Z", at("email"), at(""), at("mail-1")},
+				{"2026-11-20T09:12:46.120Z", nil, at(""), at("plain")},
 			},
 		}, *vip)
 		blocked := decodeAs[explained](t, s.get("/v1/users/300").body)

@@ -202,7 +202,7 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 		answer(told{n, user}, true)
 	}
 	released := make([]capping.Released, len(back))
-	if err := s.Release(context.Background(), capping.TokenOf(crashMessage(n)), back, released); err != nil {
+	if err := s.Release(context.Background(), capping.TokenOf(crashMessage(n)), 0, back, released); err != nil {
 		t.Error(err)
 		return
 	}

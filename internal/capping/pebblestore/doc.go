@@ -23,7 +23,12 @@
 //	00 "retention"   milliseconds for which logs were kept by the last policy
 //	00 "retentions"  those and the longer ones before, each with until when it was in force
 //	01 user (4)      the user's log, entries as package capping writes them
-//	02 token (6)     instant of expiry (8), message id
+//	02 token (6)     instant of expiry (8), message id: a message without a namespace
+//	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id
+//
+// A program from before there were namespaces reads and sweeps 01 and 02 alone:
+// it shows a message of 03 as one that was not remembered, and its replays as
+// sends of another message.
 //
 // The bucket, the number of users whose logs share a key, is 1 here and more
 // in Redis: Pebble stores the common prefix of neighbouring keys once, so that a

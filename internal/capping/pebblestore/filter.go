@@ -40,7 +40,7 @@ func judging(c *call, b *capping.Batch) step {
 			now = b.At
 		}
 		horizon := b.Horizon(now)
-		verdict := capping.Judge(log, b.Token, b.Rules[c.groups[index]], now, horizon)
+		verdict := capping.Judge(log, b.Channel, b.Token, b.Rules[c.groups[index]], now, horizon)
 		c.verdicts[index] = verdict
 		if !b.Record || verdict.Outcome != capping.Allowed {
 			return nil, false
@@ -75,14 +75,14 @@ func promises(v capping.Verdict) bool {
 }
 
 // Release removes a message's sends; see capping.Recorder.
-func (s *Store) Release(ctx context.Context, token capping.Token, users []capping.UserID, released []capping.Released) (err error) {
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) (err error) {
 	defer s.metrics.observe("release", time.Now(), &err)
 	if len(users) == 0 {
 		return nil
 	}
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
-	c.begin(users, releasing(c, token))
+	c.begin(users, releasing(c, channel, token))
 	err = s.writing(ctx, func() error {
 		if err := s.run(ctx, c); err != nil {
 			return err
@@ -99,9 +99,9 @@ func (s *Store) Release(ctx context.Context, token capping.Token, users []cappin
 }
 
 // releasing is the step of a release.
-func releasing(c *call, token capping.Token) step {
+func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) (capping.Log, bool) {
-		next, found := log.Release(dst, token)
+		next, found := log.Release(dst, channel, token)
 		c.released[index] = capping.ReleaseAbsent
 		if found {
 			c.released[index] = capping.ReleaseDone
@@ -155,42 +155,42 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, 
 	return found, nil
 }
 
-// remembers reports whether the batch's message id should be remembered.
+// remembers reports whether the batch's message should be remembered.
 func (s *Store) remembers(b *capping.Batch) bool {
-	return len(b.MessageID) <= maxMessageID && s.memory.Keep(b)
+	return len(b.Message.Text()) <= maxMessageText && s.memory.Keep(b)
 }
 
-// remember writes the batch's message id. It is durable with the next sync.
+// remember writes the batch's message. It is durable with the next sync.
 func (s *Store) remember(b *capping.Batch) error {
 	now, err := s.now()
 	if err != nil {
 		return err
 	}
-	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.MessageID)
+	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.Message)
 	s.memo.Lock()
 	defer s.memo.Unlock()
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	if err := batch.Set(messageKey(b.Token), value, nil); err != nil {
+	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {
 		return err
 	}
 	s.commit(batch)
 	return nil
 }
 
-// Messages finds remembered message ids; see capping.Reader.
-func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (ids map[capping.Token]string, err error) {
+// Messages finds remembered messages; see capping.Reader.
+func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (messages map[capping.Token]capping.Message, err error) {
 	defer s.metrics.observe("messages", time.Now(), &err)
 	tokens = slices.Clone(tokens)
-	found := make(map[capping.Token]string, len(tokens))
+	found := make(map[capping.Token]capping.Message, len(tokens))
 	err = s.reading(ctx, func() error {
 		for _, token := range tokens {
-			id, err := s.message(token)
+			message, err := s.message(token)
 			if err != nil {
 				return fmt.Errorf("message %x: %w", token, err)
 			}
-			if id != "" {
-				found[token] = id
+			if message.ID != "" {
+				found[token] = message
 			}
 		}
 		return ctx.Err()
@@ -201,15 +201,23 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (ids map[c
 	return found, nil
 }
 
-// message is the remembered id; "" when there is none.
-func (s *Store) message(token capping.Token) (string, error) {
-	value, err := lookup(s.db, messageKey(token))
-	if err != nil || value == nil {
-		return "", err
+// message is the remembered message; one without an ID when there is none.
+func (s *Store) message(token capping.Token) (capping.Message, error) {
+	for _, kind := range []byte{keyMessage, keyNamed} {
+		value, err := lookup(s.db, messageKey(kind, token))
+		if err != nil {
+			return capping.Message{}, err
+		}
+		if value == nil {
+			continue
+		}
+		expires, message, err := decodeMessage(value)
+		if err != nil {
+			return capping.Message{}, err
+		}
+		if expires > capping.InstantOf(s.clock()) {
+			return message, nil
+		}
 	}
-	expires, id, err := decodeMessage(value)
-	if err != nil || expires <= capping.InstantOf(s.clock()) {
-		return "", err
-	}
-	return id, nil
+	return capping.Message{}, nil
 }

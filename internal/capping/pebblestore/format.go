@@ -15,8 +15,9 @@ import (
 const (
 	keyMeta    = 0 // + name
 	keyLog     = 1 // + user id (4, big endian)
-	keyMessage = 2 // + token (6)
-	keyEnd     = 3
+	keyMessage = 2 // + token (6): a message without a namespace
+	keyNamed   = 3 // + token (6): one with a namespace
+	keyEnd     = 4
 )
 
 const logKeySize = 5
@@ -36,7 +37,16 @@ func logKey(user capping.UserID) []byte {
 	return key
 }
 
-func messageKey(token capping.Token) []byte { return append([]byte{keyMessage}, token[:]...) }
+func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
+
+// keyKind is where the message is remembered. Those with a namespace lie apart,
+// where a program that knows of none does not look.
+func keyKind(m capping.Message) byte {
+	if m.Namespace == "" {
+		return keyMessage
+	}
+	return keyNamed
+}
 
 var (
 	formatKey     = []byte("\x00format")
@@ -115,20 +125,22 @@ func decodeLog(value []byte) (capping.Log, error) {
 }
 
 // A message value is the instant from which it is forgotten (8, big endian)
-// and the message id.
-const maxMessageID = 128
+// and the message's text: an id of up to 128 bytes, a namespace of up to 64 and
+// the two marks around it.
+const maxMessageText = 128 + 64 + 2
 
-func encodeMessage(expires capping.Instant, id string) []byte {
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(id)), uint64(expires)), id...)
+func encodeMessage(expires capping.Instant, m capping.Message) []byte {
+	text := m.Text()
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
 }
 
-func decodeMessage(value []byte) (expires capping.Instant, id string, err error) {
-	if len(value) <= 8 || len(value) > 8+maxMessageID {
-		return 0, "", fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+maxMessageID)
+func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
+	if len(value) <= 8 || len(value) > 8+maxMessageText {
+		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+maxMessageText)
 	}
 	at := binary.BigEndian.Uint64(value)
 	if at > uint64(2*capping.Never) {
-		return 0, "", fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
+		return 0, m, fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
 	}
-	return capping.Instant(at), string(value[8:]), nil
+	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }

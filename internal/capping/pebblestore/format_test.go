@@ -31,26 +31,27 @@ func FuzzDecodeLog(f *testing.F) {
 		}
 		rules := []capping.Rule{{Max: 1, Hold: 1000}, {Max: 2, Start: 3, Until: 9, Channels: capping.ChannelSetOf(3)}}
 		token := capping.TokenOf("c")
-		capping.Judge(log, token, rules, 10, 0)
+		capping.Judge(log, 0, token, rules, 10, 0)
 		next, err := decodeLog(log.Record(nil, capping.Entry{At: 10, Token: token}, 0))
 		require.NoError(t, err)
-		require.Equal(t, capping.Replayed, capping.Judge(next, token, rules, 10, 0).Outcome)
-		rest, found := next.Release(nil, token)
+		require.Equal(t, capping.Replayed, capping.Judge(next, 0, token, rules, 10, 0).Outcome)
+		rest, found := next.Release(nil, 0, token)
 		require.True(t, found)
 		require.NoError(t, capping.Log(rest).Check())
 	})
 }
 
 func FuzzDecodeMessage(f *testing.F) {
-	f.Add(encodeMessage(5, "promo"))
+	f.Add(encodeMessage(5, capping.Message{ID: "promo"}))
+	f.Add(encodeMessage(5, capping.Message{Namespace: "growth", ID: "promo"}))
 	f.Add([]byte("12345678"))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		expires, id, err := decodeMessage(value)
+		expires, message, err := decodeMessage(value)
 		if err != nil {
 			return
 		}
-		require.NotEmpty(t, id)
-		require.Equal(t, value, encodeMessage(expires, id))
+		require.NotEmpty(t, message.ID)
+		require.Equal(t, value, encodeMessage(expires, message))
 	})
 }
 

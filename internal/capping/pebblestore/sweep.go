@@ -78,7 +78,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 		if n++; n > sweepKeys {
 			return found, append([]byte(nil), key...), nil
 		}
-		if key[0] == keyMessage {
+		if key[0] != keyLog {
 			if expires, _, err := decodeMessage(it.Value()); err == nil && expires <= now {
 				found.messages = append(found.messages, append([]byte(nil), key...))
 			}

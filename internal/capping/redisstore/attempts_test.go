@@ -169,7 +169,7 @@ func TestEveryUserInAGroupOfItsOwn(t *testing.T) {
 		b.Groups[i] = uint8(i * 7 % 250)
 	}
 	for round := range 3 {
-		b.MessageID, b.Token = fmt.Sprint(round), capping.TokenOf(fmt.Sprint(round))
+		b.Message.ID, b.Token = fmt.Sprint(round), capping.TokenOf(fmt.Sprint(round))
 		for i, v := range filter(t, s, b) {
 			g := int(b.Groups[i])
 			want := capping.Allowed

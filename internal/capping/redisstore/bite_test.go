@@ -41,6 +41,7 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 			for attempt := range 6 {
 				f.heal()
 				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+capping.UserID(attempt)*500_000_000, client)
+				s.kinds = []identity{{}} // the usual design has no others
 				s.begin(uint64(i + attempt))
 				linger(300 * time.Millisecond)
 				b.inflict(&f, f.shards()[0])
@@ -61,13 +62,10 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 }
 
 // sortedSets reads the usual design's logs.
-func (f *field) sortedSets(s *storm) map[capping.UserID]map[string]int {
+func (f *field) sortedSets(s *storm) map[capping.UserID]map[identity]int {
 	f.Helper()
-	names := map[capping.Token]string{}
-	for _, a := range s.answers {
-		names[capping.TokenOf(a.message)] = a.message
-	}
-	logs := map[capping.UserID]map[string]int{}
+	names := s.messageNames()
+	logs := map[capping.UserID]map[identity]int{}
 	for _, shard := range f.shards() {
 		client := f.admins[shard.master]
 		scan := client.ScanType(f.Context(), 0, "fc:*", 1000, "zset").Iterator()
@@ -76,10 +74,10 @@ func (f *field) sortedSets(s *storm) map[capping.UserID]map[string]int {
 			require.NoError(f, err)
 			user, err := strconv.ParseUint(strings.TrimPrefix(scan.Val(), "fc:"), 10, 32)
 			require.NoError(f, err)
-			log := map[string]int{}
+			log := map[identity]int{}
 			for _, member := range members {
-				if name, ok := names[capping.Token([]byte(member[:6]))]; ok {
-					log[name]++
+				if message, ok := names[capping.Token([]byte(member[:6]))]; ok {
+					log[identity{message: message}]++
 				}
 			}
 			logs[capping.UserID(user)] = log

@@ -32,12 +32,15 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		const now = capping.Instant(100_000_000_000)
 		c.set(now)
 		retention := near(r, 1, 50, "retention")
+		// Calls of one token on many channels, with and without a namespace: logs hold all of them.
+		message := messageGen.Draw(r, "message")
 		groups := rapid.SliceOfN(rapid.SliceOfN(ruleGen(now), 0, 4), 1, 3).Draw(r, "groups")
 		// Few different logs, so that neighbours often have the same one.
 		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r, "logs")
 		base := next
 		next += standardLayout.bucketSize // no sweep of what another check left
-		b := batchOf("m1", nil)
+		b := batchOf(message.ID, nil)
+		b.Message, b.Token = message, message.Token()
 		b.Rules = groups
 		b.Channel = channelGen.Draw(r, "channel")
 		b.Retention = time.Duration(retention) * time.Millisecond
@@ -50,7 +53,7 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		}
 		verdicts := filter(t, s, b)
 		for i, log := range logs {
-			want := capping.Judge(log, b.Token, groups[b.Groups[i]], now, b.Horizon(now))
+			want := capping.Judge(log, b.Channel, b.Token, groups[b.Groups[i]], now, b.Horizon(now))
 			require.Equal(r, want, verdicts[i], "log %v", log.Entries())
 			after := log
 			if b.Record && want.Outcome == capping.Allowed {
@@ -82,12 +85,20 @@ func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
 // channelGen has few channels, from both ends of a byte of bits and of all.
 var channelGen = rapid.SampledFrom([]capping.Channel{0, 9, 63, 255})
 
+// messageGen has few messages, some of them with one id.
+var messageGen = rapid.Custom(func(r *rapid.T) capping.Message {
+	return capping.Message{
+		Namespace: rapid.SampledFrom([]string{"", "", "growth"}).Draw(r, "namespace"),
+		ID:        "m" + strconv.Itoa(rapid.IntRange(1, 4).Draw(r, "id")),
+	}
+})
+
 func logGen(now capping.Instant) *rapid.Generator[capping.Log] {
 	entry := rapid.Custom(func(r *rapid.T) capping.Entry {
 		return capping.Entry{
 			At:      now + capping.Instant(near(r, -60, 3, "age")),
 			Channel: channelGen.Draw(r, "channel"),
-			Token:   capping.TokenOf("m" + strconv.Itoa(rapid.IntRange(1, 12).Draw(r, "token"))),
+			Token:   messageGen.Draw(r, "message").Token(),
 		}
 	})
 	return rapid.Custom(func(r *rapid.T) (log capping.Log) {

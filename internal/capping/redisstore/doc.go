@@ -10,8 +10,14 @@
 // and so a slot:
 //
 //	fc:{53t}:2rk   partition 0, bucket 3584 (base 36): users 680,960 to 681,149
-//	fc:{53t}:m:…   the message id of a token that falls on the partition
+//	fc:{53t}:m:…   the message of a token that falls on the partition: its id, or
+//	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
 //	fc:{format}    the format record
+//
+// A program from before there were namespaces shows such a message as its
+// namespace and id with an unprintable byte before each, takes a replay of one
+// for a send of another message, and its own replays on another channel for
+// the same send.
 //
 // The tags are chosen so that the partitions' slots are spread evenly over the
 // 16,384. A bucket's field "" holds until when the key's TTL was set, so that

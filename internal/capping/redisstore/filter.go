@@ -95,9 +95,10 @@ func (j *filterJob) prepare(skew time.Duration) error {
 	return err
 }
 
-// releaseJob removes a message's sends.
+// releaseJob removes a message's sends on a channel, or on all.
 type releaseJob struct {
 	store    *Store
+	channel  capping.Channel
 	token    capping.Token
 	released []capping.Released
 	bad      badLogs
@@ -105,26 +106,26 @@ type releaseJob struct {
 
 func (j *releaseJob) encode(c *call) {
 	s := j.store
-	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, c.head[:stampSize+len(j.token)])
+	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, c.head[:releaseHeaderSize])
 }
 
 func (j *releaseJob) stamp(c *call) {
-	appendStamp(c.head[:0], c.now, j.store.config.ClockSkew)
-	copy(c.head[stampSize:], j.token[:])
+	appendRelease(c.head[:0], c.now, j.store.config.ClockSkew, j.channel, j.token)
 }
 
 func (j *releaseJob) apply(c *call) (int, error) {
 	return decodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)
 }
 
-// Release removes the token's sends from the logs of the users. Where an
+// Release removes the token's sends on the channel, 0 for all, from the logs of
+// the users. Where an
 // answer was lost and the send is gone when asked again, it counts as done.
-func (s *Store) Release(ctx context.Context, token capping.Token, users []capping.UserID, released []capping.Released) error {
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
 	return s.timed("release", len(users), func() (*run, error) {
 		if len(released) != len(users) {
 			return nil, fmt.Errorf("release of %d users: %d results", len(users), len(released))
 		}
-		job := &releaseJob{store: s, token: token, released: released}
+		job := &releaseJob{store: s, channel: channel, token: token, released: released}
 		r := s.newRun(job, true)
 		r.users(users)
 		s.do(ctx, r)

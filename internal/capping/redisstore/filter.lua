@@ -10,9 +10,10 @@
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC,
 -- durations (retention, keep, life, hold, skew) are milliseconds.
--- since: a send of the token recorded at or after it is this call's own, of an
--- attempt whose answer was lost. keep: a key outlives its newest entry by so
--- much; life: the TTL that is set when it would not. skew 0: no guard.
+-- An entry of the token on the channel is this send: replayed. since: one
+-- recorded at or after it is this call's own, of an attempt whose answer was
+-- lost. keep: a key outlives its newest entry by so much; life: the TTL that is
+-- set when it would not. skew 0: no guard.
 --
 -- Reply    a string, user by user in the order of ARGV[3]:
 --            A allowed, R replayed,
@@ -216,7 +217,7 @@ for k = 1, #KEYS do
       local size = #log
       work = work + size
       local hit = find(log, token, 1, true)
-      while hit and (no_token or hit % 12 ~= 7 or instant(log, hit - 6) <= horizon) do
+      while hit and (no_token or hit % 12 ~= 7 or byte(log, hit - 1) ~= channel or instant(log, hit - 6) <= horizon) do
         hit = not no_token and find(log, token, hit + 1, true)
       end
       if size % 12 ~= 0 then

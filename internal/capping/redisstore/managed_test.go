@@ -124,7 +124,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS", "nobody is told of an empty log")
 	require.ErrorContains(t, s.Erase(t.Context(), 0), "WRONGPASS", "nothing is said to be erased")
 	released := make([]capping.Released, 1)
-	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), []capping.UserID{0}, released), "WRONGPASS")
+	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), 0, []capping.UserID{0}, released), "WRONGPASS")
 	require.Equal(t, capping.ReleaseUnavailable, released[0])
 	password.Store("second")
 	require.Equal(t, 20, count(filter(t, s, batchOf("b", spread(20))), capping.Allowed))

@@ -53,7 +53,7 @@ func (s *Store) checkFormat(ctx context.Context) error {
 }
 
 // accompany adds to a run that records what has to be stored beside the logs:
-// the format record when it would not outlive them, and the message id.
+// the format record when it would not outlive them, and the message.
 func (s *Store) accompany(r *run, b *capping.Batch) {
 	h := header{retention: b.Retention, skew: s.config.ClockSkew}
 	keep, now := h.keep(), int64(capping.InstantOf(s.config.Clock()))
@@ -67,7 +67,7 @@ func (s *Store) accompany(r *run, b *capping.Batch) {
 	}
 	if s.memory.Keep(b) {
 		p := s.messagePartition(b.Token)
-		c, _ := s.command(p, "set", s.messageKey(b.Token), b.MessageID, "px", strconv.FormatInt(lifeOf(keep), 10))
+		c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(lifeOf(keep), 10))
 		c.side = true
 		r.add(c)
 	}
@@ -108,9 +108,9 @@ func (s *Store) messageKey(t capping.Token) string {
 	return s.prefixes[s.messagePartition(t)] + "m:" + hex.EncodeToString(t[:])
 }
 
-// Messages finds the message ids of tokens.
-func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]string, error) {
-	found := make(map[capping.Token]string, len(tokens))
+// Messages finds the messages of tokens.
+func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
+	found := make(map[capping.Token]capping.Message, len(tokens))
 	if len(tokens) == 0 {
 		return found, nil
 	}
@@ -125,7 +125,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 		s.do(ctx, r)
 		for i, j := range jobs {
 			if j.done && !j.null {
-				found[tokens[i]] = j.reply
+				found[tokens[i]] = capping.MessageOf(j.reply)
 			}
 		}
 		return r, nil

@@ -1,8 +1,9 @@
--- Removes the sends of one message from the logs of the users of one partition.
+-- Removes the sends of one message, on one channel or on all, from the logs of the users of one partition.
 -- The rule is that of capping.Log.Release.
 --
 -- KEYS     buckets; one may come several times
--- ARGV[1]  header, 15 bytes, big endian: now (5), skew (4), token (6); see filter.lua
+-- ARGV[1]  header, 16 bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6);
+--          see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
@@ -17,8 +18,8 @@ local ENTRY = 12
 local WORK = 200000 -- bytes of logs after which a call ends early
 
 local header, users = ARGV[1], ARGV[2]
-if #ARGV ~= 2 or #header ~= 15 or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
-local now, skew, token = struct.unpack('>I5I4c6', header)
+if #ARGV ~= 2 or #header ~= 16 or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
+local now, skew, channel, token = struct.unpack('>I5I4Bc6', header)
 local at = 1
 for k = 1, #KEYS do
   local count = byte(users, at)
@@ -30,13 +31,13 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 
--- without is the log without the token's entries, or nil when it has none.
+-- without is the log without the send's entries, or nil when it has none.
 local function without(log)
   local rest, from = nil, 1
   local hit = find(log, token, 1, true)
   while hit do
     from = hit + 1
-    if hit % ENTRY == 7 then
+    if hit % ENTRY == 7 and (channel == 0 or byte(log, hit - 1) == channel) then
       log = sub(log, 1, hit - 7) .. sub(log, hit + 6)
       rest, from = log, hit - 6
     end

@@ -85,7 +85,7 @@ func longLogs(t *testing.T, channels, leastCalls int) {
 	}
 	require.NoError(t, client.SlowLogReset(t.Context()).Err())
 	released := make([]capping.Released, len(users))
-	require.NoError(t, s.Release(t.Context(), b.Token, users, released))
+	require.NoError(t, s.Release(t.Context(), b.Token, 0, users, released))
 	require.NotContains(t, released, capping.ReleaseAbsent)
 	require.GreaterOrEqual(t, scriptCalls(t, client), len(users)*len(log)/400_000)
 }

@@ -112,6 +112,13 @@ func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), 5), uint64(skew.Milliseconds()), 4)
 }
 
+// releaseHeaderSize is the length of the header of release.lua.
+const releaseHeaderSize = stampSize + 1 + len(capping.Token{})
+
+func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) []byte {
+	return append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...)
+}
+
 // rulebook is the rules of every group, encoded. A call gets those of the
 // groups that its users are in.
 type rulebook struct {

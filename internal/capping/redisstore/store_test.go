@@ -43,7 +43,7 @@ func TestFilterDecidesRecordsAndReplays(t *testing.T) {
 	}
 	names, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("a"), capping.TokenOf("b"), capping.TokenOf("c")})
 	require.NoError(t, err)
-	require.Equal(t, map[capping.Token]string{capping.TokenOf("a"): "a", capping.TokenOf("b"): "b"}, names)
+	require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("a"): {ID: "a"}, capping.TokenOf("b"): {ID: "b"}}, names)
 	require.Equal(t, "ok", s.Health(t.Context()).State)
 }
 
@@ -54,11 +54,11 @@ func TestReleaseAndErase(t *testing.T) {
 	filter(t, s, batchOf("a", users))
 	filter(t, s, batchOf("b", users[:2]))
 	released := make([]capping.Released, 6)
-	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), append(users, 9), released))
+	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), 0, append(users, 9), released))
 	D, A := capping.ReleaseDone, capping.ReleaseAbsent
 	require.Equal(t, []capping.Released{D, D, D, D, D, A}, released)
 	clear(released)
-	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), append(users, 9), released))
+	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), 0, append(users, 9), released))
 	require.Equal(t, []capping.Released{A, A, A, A, A, A}, released)
 
 	log, err := s.Log(t.Context(), 1)

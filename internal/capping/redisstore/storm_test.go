@@ -31,6 +31,7 @@ type storm struct {
 	base     capping.UserID
 	hot      int // users that everybody sends to: they reach their limit
 	spared   spared
+	kinds    []identity // every message id goes out as each of these
 
 	fresh    atomic.Uint32
 	messages atomic.Int64
@@ -46,9 +47,22 @@ type storm struct {
 // decider: those must be decided all the time.
 type spared func(d decider, user capping.UserID) bool
 
+// identity is which send a call is about.
+type identity struct {
+	message capping.Message
+	channel capping.Channel
+}
+
+// batch is a recording batch of the send.
+func (i identity) batch(users []capping.UserID, rules ...capping.Rule) *capping.Batch {
+	b := batchOf(i.message.ID, users, rules...)
+	b.Message, b.Token, b.Channel = i.message, i.message.Token(), i.channel
+	return b
+}
+
 // answer is what one call said.
 type answer struct {
-	message  string
+	send     identity
 	users    []capping.UserID
 	verdicts []capping.Verdict
 }
@@ -63,7 +77,8 @@ type tally struct {
 func newStorm(base capping.UserID, deciders ...decider) *storm {
 	return &storm{
 		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
-		base: base, hot: 300, stop: make(chan struct{}),
+		kinds: []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1}, {capping.Message{Namespace: "growth"}, 255}},
+		base:  base, hot: 300, stop: make(chan struct{}),
 		spared: func(decider, capping.UserID) bool { return true },
 	}
 }
@@ -83,7 +98,7 @@ func (s *storm) begin(seed uint64) {
 				case <-s.stop:
 					return
 				case <-pace.C:
-					s.ask(s.deciders[rng.IntN(len(s.deciders))], s.message(), s.audience(rng))
+					s.ask(s.deciders[rng.IntN(len(s.deciders))], s.send(), s.audience(rng))
 				}
 			}
 		}()
@@ -95,8 +110,12 @@ func (s *storm) end() {
 	s.running.Wait()
 }
 
-func (s *storm) message() string {
-	return "storm-" + strconv.FormatUint(uint64(s.base), 10) + "-" + strconv.FormatInt(s.messages.Add(1), 10)
+// send is the next one: an id of its own for all kinds.
+func (s *storm) send() identity {
+	n := s.messages.Add(1)
+	next := s.kinds[int(n)%len(s.kinds)]
+	next.message.ID = "storm-" + strconv.FormatUint(uint64(s.base), 10) + "-" + strconv.FormatInt(n/int64(len(s.kinds)), 10)
+	return next
 }
 
 // audience is some users that reach their limit and some that are new.
@@ -122,16 +141,16 @@ func (s *storm) hotUsers() []capping.UserID {
 }
 
 // ask filters and keeps the answer.
-func (s *storm) ask(d decider, message string, users []capping.UserID) (open []capping.UserID) {
+func (s *storm) ask(d decider, which identity, users []capping.UserID) (open []capping.UserID) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	verdicts := make([]capping.Verdict, len(users))
 	began := time.Now()
-	err := d.Filter(ctx, batchOf(message, users, s.limit), verdicts)
+	err := d.Filter(ctx, which.batch(users, s.limit), verdicts)
 	took := time.Since(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers = append(s.answers, answer{message, users, verdicts})
+	s.answers = append(s.answers, answer{which, users, verdicts})
 	s.tally.calls++
 	s.tally.decisions += len(users)
 	s.tally.slowest = max(s.tally.slowest, took)
@@ -173,7 +192,7 @@ func (s *storm) settle(t testing.TB) {
 		}
 		for len(open) > 0 {
 			require.True(t, time.Now().Before(deadline), "still unavailable after healing: %v", s.tally.lastError)
-			open = s.ask(s.deciders[i%len(s.deciders)], a.message, open)
+			open = s.ask(s.deciders[i%len(s.deciders)], a.send, open)
 		}
 	}
 }
@@ -183,18 +202,18 @@ type violations struct{ over, doubled, missing, deniedButRecorded int }
 
 func (v violations) total() int { return v.over + v.doubled + v.missing + v.deniedButRecorded }
 
-// judge compares all answers with the logs: how often each message stands in
-// each user's log.
-func (s *storm) judge(logs map[capping.UserID]map[string]int) (v violations) {
+// judge compares all answers with the logs: how often each send stands in each
+// user's log.
+func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 	type send struct {
-		user    capping.UserID
-		message string
+		user  capping.UserID
+		which identity
 	}
 	last := map[send]capping.Outcome{}
 	granted := map[capping.UserID]int{}
 	for _, a := range s.answers {
 		for i, verdict := range a.verdicts {
-			key := send{a.users[i], a.message}
+			key := send{a.users[i], a.send}
 			was := last[key]
 			if was != capping.Allowed {
 				last[key] = min(verdict.Outcome, capping.Denied)
@@ -208,7 +227,7 @@ func (s *storm) judge(logs map[capping.UserID]map[string]int) (v violations) {
 		}
 	}
 	for key, outcome := range last {
-		switch n := logs[key.user][key.message]; {
+		switch n := logs[key.user][key.which]; {
 		case outcome == capping.Allowed && n == 0:
 			v.missing++
 		case outcome == capping.Denied && n > 0:
@@ -231,22 +250,27 @@ func (s *storm) judge(logs map[capping.UserID]map[string]int) (v violations) {
 }
 
 // logsOf reads all logs of the store's namespace from the masters.
-func (s *storm) logsOf(t testing.TB, store *Store) map[capping.UserID]map[string]int {
+func (s *storm) logsOf(t testing.TB, store *Store) map[capping.UserID]map[identity]int {
 	t.Helper()
-	names := map[capping.Token]string{}
-	for _, a := range s.answers {
-		names[capping.TokenOf(a.message)] = a.message
-	}
-	logs := map[capping.UserID]map[string]int{}
+	names := s.messageNames()
+	logs := map[capping.UserID]map[identity]int{}
 	for user, log := range readLogs(t, store) {
-		logs[user] = map[string]int{}
+		logs[user] = map[identity]int{}
 		for _, e := range log.Entries() {
-			if name, ok := names[e.Token]; ok {
-				logs[user][name]++
+			if message, ok := names[e.Token]; ok {
+				logs[user][identity{message, e.Channel}]++
 			}
 		}
 	}
 	return logs
+}
+
+func (s *storm) messageNames() map[capping.Token]capping.Message {
+	names := map[capping.Token]capping.Message{}
+	for _, a := range s.answers {
+		names[a.send.message.Token()] = a.send.message
+	}
+	return names
 }
 
 // readLogs is every log of the store's namespace.

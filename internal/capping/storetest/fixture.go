@@ -82,7 +82,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 		rules[i] = limits[i].Rule(f.clock.Instant(), 0)
 	}
 	return &capping.Batch{
-		MessageID: message, Token: capping.TokenOf(message),
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message),
 		Users: users, Groups: make([]uint8, len(users)), Rules: [][]capping.Rule{rules},
 		Record: true, Retention: week,
 	}
@@ -108,6 +108,13 @@ func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Ver
 // on is the batch as a send on the channel.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
+	return b
+}
+
+// of is the batch as one of the namespace.
+func of(b *capping.Batch, namespace string) *capping.Batch {
+	b.Message.Namespace = namespace
+	b.Token = b.Message.Token()
 	return b
 }
 

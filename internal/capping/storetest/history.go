@@ -16,7 +16,7 @@ type history struct {
 	rt       *rapid.T
 	model    model
 	users    []capping.UserID
-	messages []string
+	messages []capping.Message
 	limits   [][]capping.Limit // by group
 }
 
@@ -25,7 +25,8 @@ func randomHistories(f *fixture) {
 		h := &history{fixture: f, rt: rt, users: f.users(6)}
 		h.model = model{retention: week, sends: make(map[capping.UserID][]send)}
 		for range rapid.IntRange(1, 8).Draw(rt, "messages") {
-			h.messages = append(h.messages, f.message())
+			id := f.message()
+			h.messages = append(h.messages, capping.Message{ID: id}, capping.Message{Namespace: "growth", ID: id})
 		}
 		for range 3 {
 			h.limits = append(h.limits, rapid.SliceOfN(rapid.Custom(drawLimit), 0, 3).Draw(rt, "limits"))
@@ -79,8 +80,9 @@ func (h *history) step() {
 
 func (h *history) release() {
 	message := rapid.SampledFrom(h.messages).Draw(h.rt, "released")
-	for i, got := range h.fixture.release(message, h.users...) {
-		switch remembered, known := h.model.release(h.users[i], message, h.clock.Now()); {
+	channel := rapid.SampledFrom([]capping.Channel{0, 1, 2}).Draw(h.rt, "released channel")
+	for i, got := range h.fixture.releaseOn(message, channel, h.users...) {
+		switch remembered, known := h.model.release(h.users[i], message, channel, h.clock.Now()); {
 		case remembered:
 			require.Equal(h.rt, capping.ReleaseDone, got, "user %d", h.users[i])
 		case !known:
@@ -93,7 +95,7 @@ func (h *history) filter(record bool) {
 	users := rapid.Permutation(h.users).Draw(h.rt, "users")[:rapid.IntRange(1, len(h.users)).Draw(h.rt, "n")]
 	message := rapid.SampledFrom(h.messages).Draw(h.rt, "message")
 	channel := rapid.SampledFrom([]capping.Channel{0, 1, 2}).Draw(h.rt, "channel")
-	b := on(h.batch(message, users), channel)
+	b := on(of(h.batch(message.ID, users), message.Namespace), channel)
 	b.Record = record
 	at := h.clock.Now()
 	if !record && rapid.Bool().Draw(h.rt, "later") {
@@ -122,7 +124,7 @@ func (h *history) filter(record bool) {
 }
 
 func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows []window, at time.Time) {
-	want := h.model.ask(b.Users[i], b.MessageID, windows, at)
+	want := h.model.ask(b.Users[i], b.Message, b.Channel, windows, at)
 	require.Equal(h.rt, want.outcome, got.Outcome, "user %d at %v", b.Users[i], at)
 	if want.outcome != capping.Denied {
 		require.Equal(h.rt, capping.Verdict{Outcome: want.outcome}, got)
@@ -161,7 +163,7 @@ func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry
 		for _, s := range h.model.remembered(user, h.clock.Now()) {
-			want = append(want, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel, Token: capping.TokenOf(s.message)})
+			want = append(want, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel, Token: s.message.Token()})
 		}
 		live := h.log(user).Live(h.clock.Instant() - capping.Instant(week.Milliseconds()))
 		require.ElementsMatch(h.rt, want, live.Entries())

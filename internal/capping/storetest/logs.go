@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,9 +12,44 @@ import (
 
 func (f *fixture) release(message string, users ...capping.UserID) []capping.Released {
 	f.Helper()
+	return f.releaseOn(capping.Message{ID: message}, 0, users...)
+}
+
+func (f *fixture) releaseOn(message capping.Message, channel capping.Channel, users ...capping.UserID) []capping.Released {
+	f.Helper()
 	released := make([]capping.Released, len(users))
-	require.NoError(f, f.store.Release(context.Background(), capping.TokenOf(message), users, released))
+	require.NoError(f, f.store.Release(context.Background(), message.Token(), channel, users, released))
 	return released
+}
+
+// A release takes what is of its namespace, and on its channel where it names one.
+func releaseIdentity(f *fixture) {
+	const push, email = 1, 2
+	users, id := f.users(3000), f.message()
+	plain, named := capping.Message{ID: id}, capping.Message{Namespace: "growth", ID: id}
+	for _, message := range []capping.Message{plain, named} {
+		for _, channel := range []capping.Channel{push, email, 0} {
+			f.all(f.filter(on(of(f.batch(id, users), message.Namespace), channel)), capping.Allowed)
+		}
+	}
+	done := func(message capping.Message, channel capping.Channel, want capping.Released, left int) {
+		f.Helper()
+		for i, got := range f.releaseOn(message, channel, users...) {
+			require.Equal(f, want, got, "user %d", i)
+		}
+		require.Equal(f, left, f.live(users[7]))
+	}
+	done(capping.Message{Namespace: "crm", ID: id}, 0, capping.ReleaseAbsent, 6)
+	done(plain, 3, capping.ReleaseAbsent, 6)
+	done(plain, email, capping.ReleaseDone, 5)
+	done(plain, email, capping.ReleaseAbsent, 5)
+	f.all(f.filter(on(f.batch(id, users), push)), capping.Replayed)
+	f.all(f.filter(on(of(f.batch(id, users), "growth"), email)), capping.Replayed)
+	done(named, 0, capping.ReleaseDone, 2)
+	for _, e := range f.log(users[9]).Entries() {
+		require.Equal(f, plain.Token(), e.Token)
+		require.NotEqual(f, capping.Channel(email), e.Channel)
+	}
 }
 
 func release(f *fixture) {
@@ -83,18 +119,22 @@ func readBack(f *fixture) {
 
 func messages(f *fixture) {
 	bulk, small, never, preview := f.message(), f.message(), f.message(), f.message()
+	long := capping.Message{Namespace: strings.Repeat("n", 64), ID: f.message() + strings.Repeat("é", 40)}
 	users := f.users(capping.BulkUsers)
 	f.all(f.filter(f.batch(bulk, users)), capping.Allowed)
 	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // within the burst of a new memory
 	ask := f.batch(preview, users)
 	ask.Record = false
 	f.filter(ask)
+	f.all(f.filter(of(f.batch(long.ID, users), long.Namespace)), capping.Allowed)
 	tokens := []capping.Token{
-		capping.TokenOf(never), capping.TokenOf(bulk), capping.TokenOf(preview), capping.TokenOf(small),
+		capping.TokenOf(never), capping.TokenOf(bulk), capping.TokenOf(preview), capping.TokenOf(small), long.Token(),
 	}
 	got, err := f.store.Messages(context.Background(), tokens)
 	require.NoError(f, err)
-	require.Equal(f, map[capping.Token]string{capping.TokenOf(bulk): bulk, capping.TokenOf(small): small}, got)
+	require.Equal(f, map[capping.Token]capping.Message{
+		capping.TokenOf(bulk): {ID: bulk}, capping.TokenOf(small): {ID: small}, long.Token(): long,
+	}, got)
 	got, err = f.store.Messages(context.Background(), nil)
 	require.NoError(f, err)
 	require.Empty(f, got)

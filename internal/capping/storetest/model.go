@@ -11,7 +11,7 @@ import (
 type send struct {
 	at      time.Time
 	channel capping.Channel
-	message string
+	message capping.Message
 }
 
 // window is one limit of the model: rolling, or from start to until.
@@ -64,10 +64,10 @@ type answer struct {
 	until   time.Time
 }
 
-func (m *model) ask(user capping.UserID, message string, windows []window, at time.Time) answer {
+func (m *model) ask(user capping.UserID, message capping.Message, channel capping.Channel, windows []window, at time.Time) answer {
 	sends := m.remembered(user, at)
 	for _, s := range sends {
-		if message != "" && s.message == message {
+		if message.ID != "" && s.message == message && s.channel == channel {
 			return answer{outcome: capping.Replayed}
 		}
 	}
@@ -108,12 +108,12 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes the message's sends: remembered tells whether one was
+// release removes the message's sends on the channel, 0 for all: remembered tells whether one was
 // younger than the retention, known whether there was any.
-func (m *model) release(user capping.UserID, message string, at time.Time) (remembered, known bool) {
+func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel, at time.Time) (remembered, known bool) {
 	var kept []send
 	for _, s := range m.sends[user] {
-		if s.message != message {
+		if s.message != message || channel != 0 && s.channel != channel {
 			kept = append(kept, s)
 			continue
 		}

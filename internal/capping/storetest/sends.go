@@ -25,8 +25,36 @@ func sameMessageOnce(f *fixture) {
 	f.allowed(f.send(user, daily(1), weekly(3)))
 	f.replayed(one()) // recorded long before, and no slot of today is free
 	require.Equal(f, 2, f.live(user))
-	// On another channel it is still the same send.
-	f.replayed(f.only(on(f.batch(message, []capping.UserID{user}, daily(1)), 7)))
+}
+
+// A send is a message, of a namespace, on a channel: whatever of these differs,
+// it is another one, which is judged and counted.
+func identities(f *fixture) {
+	users, id, limit := f.users(3000), f.message(), daily(4)
+	all := []func(b *capping.Batch) *capping.Batch{
+		func(b *capping.Batch) *capping.Batch { return b },
+		func(b *capping.Batch) *capping.Batch { return on(b, 1) },
+		func(b *capping.Batch) *capping.Batch { return on(b, 255) },
+		func(b *capping.Batch) *capping.Batch { return on(of(b, "growth"), 1) },
+		func(b *capping.Batch) *capping.Batch { return of(b, "growth") }, // the fifth: there is no slot
+		func(b *capping.Batch) *capping.Batch { return of(b, "crm") },
+	}
+	for round := range 2 {
+		for i, send := range all {
+			want := capping.Allowed
+			switch {
+			case i >= limit.Max:
+				want = capping.Denied
+			case round == 1:
+				want = capping.Replayed
+			}
+			f.all(f.filter(send(f.batch(id, users, limit))), want)
+			f.clock.Advance(time.Minute)
+		}
+	}
+	for _, user := range users[:20] {
+		require.Equal(f, limit.Max, f.live(user))
+	}
 }
 
 func sameMillisecond(f *fixture) {
@@ -165,7 +193,7 @@ func extremeUsers(f *fixture) {
 
 func emptyBatch(f *fixture) {
 	require.NoError(f, f.store.Filter(context.Background(), f.batch(f.message(), nil, daily(1)), nil))
-	require.NoError(f, f.store.Release(context.Background(), capping.TokenOf("x"), nil, nil))
+	require.NoError(f, f.store.Release(context.Background(), capping.TokenOf("x"), 0, nil, nil))
 }
 
 func largeBatch(f *fixture) {

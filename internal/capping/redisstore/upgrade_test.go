@@ -1,0 +1,74 @@
+package redisstore
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
+)
+
+// A keyspace as the last program without namespaces left it: buckets, messages
+// and the format record.
+func TestAKeyspaceFromBeforeNamespaces(t *testing.T) {
+	t.Parallel()
+	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		config := Config{Addrs: testcluster.Shared(t), Namespace: namespace(), Clock: clock}
+		restore(t, openTest(t, config), "testdata/before-namespaces.txt")
+		return openTest(t, config)
+	})
+}
+
+// restore writes the keys of a dump, one value a line, into the store's namespace.
+func restore(t *testing.T, s *Store, dump string) {
+	text, err := os.ReadFile(dump)
+	require.NoError(t, err)
+	partitions := map[string]int{}
+	for p, prefix := range s.prefixes {
+		partitions[strings.TrimPrefix(prefix, s.config.Namespace+":")] = p
+	}
+	partitions["{"+recordTag+"}:"] = s.layout.record()
+	for line := range strings.Lines(string(text)) {
+		var kind, key, field, encoded string
+		if strings.HasPrefix(line, "hset") {
+			_, err = fmt.Sscanf(line, "%s %s %q %s", &kind, &key, &field, &encoded)
+		} else {
+			_, err = fmt.Sscanf(line, "%s %s %s", &kind, &key, &encoded)
+		}
+		require.NoError(t, err, line)
+		value, err := hex.DecodeString(encoded)
+		require.NoError(t, err)
+		key = strings.TrimPrefix(key, "fc:")
+		partition, known := partitions[key[:strings.Index(key, "}")+1]+":"]
+		require.True(t, known, key)
+		key = s.config.Namespace + ":" + key
+		client := admin(t, s.top.route(partition).addr)
+		if kind == "set" {
+			require.NoError(t, client.Set(t.Context(), key, value, time.Hour).Err())
+			continue
+		}
+		require.NoError(t, client.HSet(t.Context(), key, field, value).Err())
+		require.NoError(t, client.Expire(t.Context(), key, time.Hour).Err())
+	}
+}
+
+// What stands in Redis is what doc.go says: plain ids as they were, and the
+// namespace before the id where there is one.
+func TestStoredMessages(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	for text, m := range map[string]capping.Message{"promo": {ID: "promo"}, "\xffgrowth\xffpromo": {Namespace: "growth", ID: "promo"}} {
+		filter(t, s, identity{message: m}.batch(spread(capping.BulkUsers)))
+		client := s.top.route(s.messagePartition(m.Token())).client
+		stored, err := client.Get(t.Context(), s.messageKey(m.Token())).Result()
+		require.NoError(t, err)
+		require.Equal(t, text, stored)
+	}
+}

@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// recorded is when the first send of such a store was recorded.
+var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// RunUpgrade demands that a store which a program from before there were
+// namespaces wrote is read on as it is. open opens such a store, with these
+// sends: "newsletter" on channel 1 to the users 0 to 569, "offer" on 2 to 0 to
+// 284 an hour later, "order-1" without a channel to 7 after another hour, and 64
+// times é on 3 to 0 to 99 after another.
+func RunUpgrade(t *testing.T, open Open) {
+	clock := new(Clock)
+	clock.millis.Store(recorded.Add(4 * time.Hour).UnixMilli())
+	f := &fixture{t, open(t, clock.Now), clock}
+	users := make([]capping.UserID, 570)
+	for i := range users {
+		users[i] = capping.UserID(i)
+	}
+	f.requireOldLogs()
+	resumed := func(message capping.Message, channel capping.Channel, users []capping.UserID, want capping.Outcome) {
+		t.Helper()
+		f.all(f.filter(on(of(f.batch(message.ID, users, daily(4)), message.Namespace), channel)), want)
+	}
+	long := strings.Repeat("é", 64)
+	resumed(capping.Message{ID: "newsletter"}, 1, users, capping.Replayed)
+	resumed(capping.Message{ID: "offer"}, 2, users[:285], capping.Replayed)
+	resumed(capping.Message{ID: "order-1"}, 0, users[7:8], capping.Replayed)
+	resumed(capping.Message{ID: long}, 3, users[:100], capping.Replayed)
+	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // whom the campaign had not reached
+	// On other channels and in namespaces they are sends of their own, and what is on record counts.
+	resumed(capping.Message{ID: "newsletter"}, 2, users[8:], capping.Allowed)
+	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[8:100], capping.Denied)
+	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[100:], capping.Allowed)
+	for _, got := range f.releaseOn(capping.Message{ID: "newsletter"}, 1, users...) {
+		require.Equal(t, capping.ReleaseDone, got)
+	}
+	got, err := f.store.Messages(context.Background(), []capping.Token{
+		capping.TokenOf("offer"), capping.TokenOf(long), capping.Message{Namespace: "growth", ID: "newsletter"}.Token(),
+	})
+	require.NoError(t, err)
+	require.Equal(t, map[capping.Token]capping.Message{
+		capping.TokenOf("offer"): {ID: "offer"}, capping.TokenOf(long): {ID: long},
+		capping.Message{Namespace: "growth", ID: "newsletter"}.Token(): {Namespace: "growth", ID: "newsletter"},
+	}, got)
+}
+
+// requireOldLogs demands what the old program wrote, byte by byte.
+func (f *fixture) requireOldLogs() {
+	f.Helper()
+	at := capping.InstantOf(recorded)
+	hour := capping.Instant(time.Hour.Milliseconds())
+	for user := range capping.UserID(570) {
+		want := []capping.Entry{{At: at, Channel: 1, Token: capping.TokenOf("newsletter")}}
+		if user < 285 {
+			want = append(want, capping.Entry{At: at + hour, Channel: 2, Token: capping.TokenOf("offer")})
+		}
+		if user == 7 {
+			want = append(want, capping.Entry{At: at + 2*hour, Token: capping.TokenOf("order-1")})
+		}
+		if user < 100 {
+			want = append(want, capping.Entry{At: at + 3*hour, Channel: 3, Token: capping.TokenOf(strings.Repeat("é", 64))})
+		}
+		require.Equal(f, want, f.log(user).Entries(), "user %d", user)
+	}
+	messages, err := f.store.Messages(context.Background(), []capping.Token{capping.TokenOf("newsletter"), capping.TokenOf("order-1")})
+	require.NoError(f, err)
+	require.Equal(f, map[capping.Token]capping.Message{
+		capping.TokenOf("newsletter"): {ID: "newsletter"}, capping.TokenOf("order-1"): {ID: "order-1"},
+	}, messages)
+}
