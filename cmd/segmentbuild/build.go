@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"capper/internal/segments"
@@ -17,7 +16,7 @@ type buildCommand struct {
 	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment and --table."`
 	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"A segment and a file of its ids; again for more files, which may be patterns, s3:// objects or - for standard input. The order is the order of precedence."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
-	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error."`
+	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error. A table needs it: other names in it are bad rows."`
 
 	Format        ingest.Format `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" placeholder:"FORMAT" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
 	IDColumn      string        `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
@@ -30,24 +29,12 @@ type buildCommand struct {
 	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`
 	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Write every bad row into this file, one JSON object a line with file, row, lines, value and reason."`
 
-	MaxChange percentage `name:"max-change" default:"20%" help:"Refuse when more of a segment's users come and go than this."`
-	Force     bool       `help:"Publish although the guard refuses; needs --reason."`
-	Reason    string     `help:"Why the guard is overruled; recorded in the manifest."`
-	DryRun    bool       `name:"dry-run" help:"Build and compare, publish nothing."`
-	JSON      bool       `name:"json" help:"Report as JSON."`
-	Place     place      `embed:""`
-}
-
-// percentage is a number with or without a per cent sign.
-type percentage float64
-
-func (p *percentage) UnmarshalText(text []byte) error {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(text)), "%"), 64)
-	if err != nil || !(v >= 0) {
-		return fmt.Errorf("%q is not a percentage such as 20%%", text)
-	}
-	*p = percentage(v)
-	return nil
+	Bounds boundFlags `embed:""`
+	Force  bool       `help:"Publish although the guard refuses; needs --reason."`
+	Reason string     `help:"Why the guard is overruled; recorded in the manifest."`
+	DryRun bool       `name:"dry-run" help:"Build and compare, publish nothing."`
+	JSON   bool       `name:"json" help:"Report as JSON."`
+	Place  place      `embed:""`
 }
 
 // Help is printed below the flags.
@@ -102,7 +89,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	if err != nil {
 		return err
 	}
-	if err := c.guard(ctx, store, result.Candidate, base, report); err != nil {
+	if err := c.guard(ctx, &guarded{plan: plan, store: store, result: result, base: base, report: report}); err != nil {
 		return err
 	}
 	if c.DryRun {
@@ -139,41 +126,6 @@ func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Co
 	return result, errors.Join(err, list.close())
 }
 
-// guard compares with what is live, and refuses what looks like an accident.
-func (c *buildCommand) guard(ctx context.Context, store segments.Store, candidate *segments.Candidate, base *segments.LiveState, report *buildReport) error {
-	report.Before = base.Name
-	before, what, fault := base.Generation, "live", base.Fault
-	if before == nil && fault == nil {
-		// current.json was lost, or the first publish was cut off before it, or this is the first.
-		newest, err := segments.Newest(ctx, store)
-		if err != nil {
-			return err
-		}
-		if newest != "" {
-			report.ComparedWith, what = newest, "newest"
-			before, fault = segments.ReadGeneration(ctx, store, newest)
-		}
-	}
-	var refusals []string
-	switch {
-	case fault != nil:
-		refusals = []string{fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault)}
-	case before != nil:
-		report.Changes = candidate.Compare(before)
-		refusals = segments.Refusals(report.Changes, float64(c.MaxChange))
-	}
-	if len(refusals) == 0 {
-		return nil
-	}
-	report.Refusals = refusals
-	if c.Force {
-		report.Forced = true
-		return nil
-	}
-	report.Status = "refused"
-	return guardError{errors.New("not published: " + strings.Join(refusals, "; "))}
-}
-
 // plan turns the flags, or the build file, into a plan.
 func (c *buildCommand) plan() (*build.Plan, error) {
 	if c.Force && strings.TrimSpace(c.Reason) == "" {
@@ -185,12 +137,15 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 			return nil, fmt.Errorf("--delimiter %w", err)
 		}
 	}
-	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows}
+	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: segments.Bounds{MaxChange: usualMaxChange}}
 	if c.File != "" {
 		if len(c.Segment)+len(c.Table) > 0 {
 			return nil, errors.New("give a build file or --segment and --table, not both")
 		}
-		return build.Load(c.File, base, plan)
+		if _, err := build.Load(c.File, base, plan); err != nil {
+			return nil, err
+		}
+		return plan, c.Bounds.over(plan)
 	}
 	if len(c.Segment)+len(c.Table) == 0 {
 		return nil, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
@@ -199,7 +154,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 		base.Path = path
 		plan.Tables = append(plan.Tables, base)
 	}
-	return plan, c.addSegments(plan, base)
+	return plan, errors.Join(c.addSegments(plan, base), c.Bounds.over(plan))
 }
 
 func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {

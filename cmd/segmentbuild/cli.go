@@ -154,7 +154,7 @@ func judge(err error) (status int, hint string) {
 	case errors.As(err, &overlap):
 		return statusOverlap, "say which segment keeps such users: --precedence FIRST,SECOND,…"
 	case errors.As(err, &guard):
-		return statusGuard, "if this is what you want: --force --reason \"…\", or a higher --max-change"
+		return statusGuard, "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file"
 	case errors.Is(err, segments.ErrLostRace):
 		return statusLostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
 	case errors.As(err, &input):

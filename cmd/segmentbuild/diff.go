@@ -18,6 +18,8 @@ type difference struct {
 	From    string            `json:"from"`
 	To      string            `json:"to"`
 	Changes []segments.Change `json:"changes"`
+	// NoSegment is who falls to no segment, and so to the default limits.
+	NoSegment segments.NoSegment `json:"no_segment"`
 }
 
 // Run compares two generations.
@@ -35,7 +37,7 @@ func (c *diffCommand) Run(e *env) error {
 		return e.printJSON(report)
 	}
 	fmt.Fprintf(e.stdout, "from %s to %s\n", report.From, report.To)
-	return printChanges(e.stdout, report.Changes)
+	return printChanges(e.stdout, report.Changes, &report.NoSegment)
 }
 
 func diff(ctx context.Context, store segments.Store, from, to string) (*difference, error) {
@@ -48,5 +50,5 @@ func diff(ctx context.Context, store segments.Store, from, to string) (*differen
 		return nil, err
 	}
 	later := &segments.Candidate{Names: names(b), Bitmaps: b.Bitmaps}
-	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation, Changes: later.Compare(a)}, nil
+	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation, Changes: later.Compare(a), NoSegment: later.NoSegment(a)}, nil
 }

@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 			"generation": setGeneration,
 			"damage":     damage,
 			"exchange":   exchange,
+			"expand":     expand,
 		},
 	})
 }
@@ -89,6 +90,12 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 	if len(files) == 0 {
 		ts.Fatalf("no file matches %s", args[0])
 	}
+}
+
+// expand FILE BUCKET: puts the name of a bucket in the place of $B.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), "$B", args[1])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
 // exchange FILE A B: swaps two strings in a file.

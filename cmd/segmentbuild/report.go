@@ -25,13 +25,25 @@ type buildReport struct {
 	Segments     []builtSegment     `json:"segments,omitempty"`
 	Overlaps     []segments.Overlap `json:"overlaps,omitempty"`
 	Changes      []segments.Change  `json:"changes,omitempty"`
-	Refusals     []string           `json:"refusals,omitempty"`
-	Forced       bool               `json:"forced,omitempty"`
+	// NoSegment is who falls to no segment, and so to the default limits.
+	NoSegment *segments.NoSegment `json:"no_segment,omitempty"`
+	Week      *weekReport         `json:"week,omitempty"`
+	Refusals  []string            `json:"refusals,omitempty"`
+	Forced    bool                `json:"forced,omitempty"`
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
 	BadRows       int64               `json:"bad_rows"`
 	BadRowSamples []ingest.BadRow     `json:"bad_row_samples,omitempty"`
+}
+
+// weekReport is the drift since the generation of a week ago, or the one that
+// segments.FindEarlier takes in its place.
+type weekReport struct {
+	Generation string             `json:"generation,omitempty"`
+	Changes    []segments.Change  `json:"changes,omitempty"`
+	NoSegment  segments.NoSegment `json:"no_segment"`
+	Skipped    []string           `json:"skipped,omitempty"` // generations that cannot be read
 }
 
 type builtSegment struct {
@@ -103,7 +115,7 @@ func (r *buildReport) print(w io.Writer) error {
 	if r.ComparedWith != "" {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
-	return errors.Join(err, printChanges(w, r.Changes), r.printEnd(w))
+	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), r.Week.print(w), r.printEnd(w))
 }
 
 func (r *buildReport) printEnd(w io.Writer) error {
@@ -133,8 +145,24 @@ func ids(list []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 
-// printChanges writes the table of what becomes of every segment.
-func printChanges(w io.Writer, changes []segments.Change) error {
+// print writes the table of the drift; nothing where none was judged.
+func (r *weekReport) print(w io.Writer) error {
+	if r == nil {
+		return nil
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(w, "warning: not compared with %s\n", s)
+	}
+	if r.Generation == "" {
+		return nil
+	}
+	fmt.Fprintf(w, "drift since %s:\n", r.Generation)
+	return printChanges(w, r.Changes, &r.NoSegment)
+}
+
+// printChanges writes the table of what becomes of every segment, and of the
+// users in none where that is known.
+func printChanges(w io.Writer, changes []segments.Change, none *segments.NoSegment) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -147,5 +175,15 @@ func printChanges(w io.Writer, changes []segments.Change) error {
 		}
 		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t\n", c.Segment, c.Before, c.After, c.Added, c.Removed, c.Percent, note)
 	}
+	if none != nil {
+		fmt.Fprintf(out, "(none)\t\t\t%d\t%d\t%.1f %%\t%s\t\n", none.Fall, none.Rise, none.Percent, noneNote(none))
+	}
 	return out.Flush()
+}
+
+func noneNote(n *segments.NoSegment) string {
+	if n.Fall == 0 {
+		return segments.Same
+	}
+	return fmt.Sprintf("%d fall to the default limits", n.Fall)
 }

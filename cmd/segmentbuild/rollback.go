@@ -19,6 +19,8 @@ type rollbackReport struct {
 	Before  string            `json:"before"`
 	Live    string            `json:"live"`
 	Changes []segments.Change `json:"changes,omitempty"`
+	// NoSegment is who falls to no segment, and so to the default limits.
+	NoSegment *segments.NoSegment `json:"no_segment,omitempty"`
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
@@ -35,7 +37,7 @@ func (c *rollbackCommand) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(report)
 	}
-	if err := printChanges(e.stdout, report.Changes); err != nil {
+	if err := printChanges(e.stdout, report.Changes, report.NoSegment); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %s is live in %s, it was %s\n", report.Status, report.Live, c.At, cmp.Or(report.Before, "nothing"))
@@ -54,7 +56,8 @@ func (c *rollbackCommand) rollback(ctx context.Context, store segments.Store) (*
 	report := &rollbackReport{Status: "dry run", Before: base.Name, Live: base.Name}
 	if base.Generation != nil {
 		to := &segments.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
-		report.Changes = to.Compare(base.Generation)
+		none := to.NoSegment(base.Generation)
+		report.Changes, report.NoSegment = to.Compare(base.Generation), &none
 	}
 	if c.DryRun {
 		return report, nil

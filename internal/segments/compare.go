@@ -1,8 +1,9 @@
 package segments
 
 import (
-	"fmt"
-	"math"
+	"math/bits"
+	"slices"
+	"sync/atomic"
 )
 
 // Change is what becomes of one segment from one generation to another.
@@ -34,6 +35,7 @@ const (
 	Appears  = "appears"
 	Vanishes = "vanishes" // the segment is not there any more
 	Empties  = "empties"  // it is there, without users
+	Fills    = "fills"    // it had no users
 )
 
 // Compare says what changes from before to c for every segment of either: those
@@ -77,6 +79,8 @@ func (c *Change) compareWith(before, both uint64) {
 	switch {
 	case c.After == 0 && before > 0:
 		c.State = Empties
+	case before == 0 && c.After > 0:
+		c.State = Fills
 	case c.Added+c.Removed == 0:
 		c.State = Same
 	default:
@@ -91,23 +95,67 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Refusals says why the changes must not go live without somebody's word for
-// it: a segment vanishes or empties, or more than maxPercent of it come or go.
-func Refusals(changes []Change, maxPercent float64) []string {
-	var list []string
-	for _, c := range changes {
-		switch {
-		case c.State == Vanishes, c.State == Empties:
-			list = append(list, fmt.Sprintf("segment %q %s (it has %d users now)", c.Segment, c.State, c.Before))
-		case c.Percent > maxPercent:
-			list = append(list, fmt.Sprintf("segment %q changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d",
-				c.Segment, round(c.Percent), round(maxPercent), c.Added, c.Removed, c.Before))
+// Drift says what becomes of the segments that both have, in the order of c: a
+// comparison with a generation that is not the live one, where what appears and
+// vanishes was judged long ago. It uses all cores.
+func (c *Candidate) Drift(before *Generation) []Change {
+	changes := make([]Change, len(c.Names))
+	inParallel(len(c.Names), func(i int) {
+		name := c.Names[i]
+		j := slices.IndexFunc(before.Manifest.Segments, func(s Segment) bool { return s.Name == name })
+		if j < 0 {
+			return
 		}
-	}
-	return list
+		both, _ := common(c.Bitmaps[i], before.Bitmaps[j])
+		changes[i] = Change{Segment: name, After: c.Bitmaps[i].card}
+		changes[i].compareWith(before.Bitmaps[j].card, both)
+	})
+	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
 
-// round shows a percentage with one digit, upwards, so that 20.01 is never shown as 20.
-func round(percent float64) string {
-	return fmt.Sprintf("%.4g", math.Ceil(percent*10)/10)
+// NoSegment is who falls to no segment, and so to the default limits, and who
+// comes from there.
+type NoSegment struct {
+	Before uint64 `json:"before"` // users in any segment before
+	After  uint64 `json:"after"`  // users in any segment now
+	Fall   uint64 `json:"fall"`   // in a segment before, in none now
+	Rise   uint64 `json:"rise"`   // in none before, in a segment now
+	// Percent is the users that fall per 100 users before. 0 when there were none.
+	Percent float64 `json:"percent"`
+}
+
+// NoSegment compares all users of c with all users before, chunk by chunk: the
+// cost is that of reading all bitmaps once. It uses all cores.
+func (c *Candidate) NoSegment(before *Generation) NoSegment {
+	var counts [3]atomic.Uint64 // before, after, in both
+	inParallel(max(chunks(c.Bitmaps), chunks(before.Bitmaps)), func(key int) {
+		var old, now words
+		for _, f := range gather(before.Bitmaps, key) {
+			f.data.addTo(&old)
+		}
+		for _, f := range gather(c.Bitmaps, key) {
+			f.data.addTo(&now)
+		}
+		both := 0
+		for i := range old {
+			both += bits.OnesCount64(old[i] & now[i])
+		}
+		counts[0].Add(uint64(old.count()))
+		counts[1].Add(uint64(now.count()))
+		counts[2].Add(uint64(both))
+	})
+	n := NoSegment{Before: counts[0].Load(), After: counts[1].Load()}
+	n.Fall, n.Rise = n.Before-counts[2].Load(), n.After-counts[2].Load()
+	n.Percent = percent(n.Fall, n.Before)
+	return n
+}
+
+// chunks is one more than the highest key of the bitmaps' containers.
+func chunks(bitmaps []*Bitmap) (n int) {
+	for _, b := range bitmaps {
+		if len(b.containers) > 0 {
+			n = max(n, int(b.containers[len(b.containers)-1].key)+1)
+		}
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package segments
 import (
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,20 +32,11 @@ func TestCompare(t *testing.T) {
 		{Segment: "active", State: Changed, Before: 100, After: 100, Added: 10, Removed: 10, Percent: 20},
 		{Segment: "lapsed", State: Empties, Before: 100, Removed: 100, Percent: 100},
 		{Segment: "young", State: Appears, After: 20, Added: 20, MovedFrom: []Moved{{"lapsed", 20}}},
-		{Segment: "none", State: Changed, After: 1, Added: 1},
+		{Segment: "none", State: Fills, After: 1, Added: 1},
 		{Segment: "old", State: Vanishes, Before: 10, Removed: 10, Percent: 100},
 	}, changes)
-
-	require.Equal(t, []string{
-		`segment "lapsed" empties (it has 100 users now)`,
-		`segment "old" vanishes (it has 10 users now)`,
-	}, Refusals(changes, 20), "exactly 20 % is not above 20 %")
-	require.Equal(t, []string{
-		`segment "active" changes by 20 %, at most 19.9 % is allowed: 10 users come, 10 go, of 100`,
-		`segment "lapsed" empties (it has 100 users now)`,
-		`segment "old" vanishes (it has 10 users now)`,
-	}, Refusals(changes, 19.9))
-	require.Len(t, Refusals(changes, 1000), 2, "no --max-change allows a segment to vanish or empty")
+	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: percent(100, 220)}, after.NoSegment(before))
+	require.Equal(t, []Change{changes[0], changes[1], changes[2], changes[4]}, after.Drift(before), "without those that appear and vanish")
 }
 
 func TestOverlapsAreExactForEveryPair(t *testing.T) {
@@ -80,4 +72,29 @@ func TestOverlapsAgreeWithRoaring(t *testing.T) {
 		s.AddBitmap(b)
 		require.Equal(t, a.card+b.card-users, s.Bitmap().Cardinality())
 	}
+}
+
+func TestNoSegmentAgreesWithRoaring(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		old := []*Bitmap{bitmapOf(sample(seed)...), bitmapOf(sample(seed + 1)...), bitmapOf()}
+		now := []*Bitmap{bitmapOf(sample(seed + 1)[:20]...), bitmapOf(sample(seed + 2)...)}
+		before, after := roaring.New(), roaring.New()
+		for _, b := range old {
+			before.Or(b.Roaring())
+		}
+		for _, b := range now {
+			after.Or(b.Roaring())
+		}
+		c := &Candidate{Names: []string{"a", "b"}, Bitmaps: now}
+		got := c.NoSegment(generationOf([]string{"a", "x", "y"}, old...))
+		require.Equal(t, before.GetCardinality(), got.Before)
+		require.Equal(t, after.GetCardinality(), got.After)
+		require.Equal(t, roaring.AndNot(before, after).GetCardinality(), got.Fall)
+		require.Equal(t, roaring.AndNot(after, before).GetCardinality(), got.Rise)
+	}
+	empty := &Candidate{Names: []string{"a"}, Bitmaps: []*Bitmap{bitmapOf()}}
+	require.Equal(t, NoSegment{}, empty.NoSegment(generationOf([]string{"a"}, bitmapOf())))
+	whole := &Candidate{Names: []string{"a"}, Bitmaps: []*Bitmap{bitmapOf(0, 1<<32-1)}}
+	require.Equal(t, NoSegment{After: 2, Rise: 2}, whole.NoSegment(generationOf([]string{"a"}, bitmapOf())))
 }

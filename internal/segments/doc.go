@@ -85,7 +85,7 @@
 // set, container, encode and bitmap are the codec; snapshot and chunk the map for
 // lookups; manifest, document, load and cache the reading, refresher and metrics the
 // keeping; store, directory (with hung) and s3 (alone with the AWS SDK) the places; publish,
-// overlap, compare and history what segmentbuild does with them. Package ingest
+// overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
 // reads raw ids, package build makes segments of them.
 //
 // # Not here

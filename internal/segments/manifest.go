@@ -63,6 +63,9 @@ var (
 	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
+// generationTime is the form of the time that a generation's name begins with.
+const generationTime = "20060102T150405.000Z"
+
 // reservedName is how answers and metrics name the users in no segment.
 const reservedName = "default"
 
@@ -101,7 +104,7 @@ func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
-	return m.CreatedAt.UTC().Format("20060102T150405.000Z") + "-" + hash(rest.encode())[:8]
+	return nameOf(m.CreatedAt) + "-" + hash(rest.encode())[:8]
 }
 
 // sum is the SHA-256 of the manifest as it is stored, which current.json repeats.

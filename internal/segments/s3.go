@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -340,5 +341,13 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	if err != nil {
 		return nil, 0, b.failed("read", key, err)
 	}
-	return out.Body, contentLength(out.ContentLength), nil
+	return datedBody{out.Body, aws.ToTime(out.LastModified)}, contentLength(out.ContentLength), nil
 }
+
+// datedBody is the body of an object with its Last-Modified.
+type datedBody struct {
+	io.ReadCloser
+	changedAt time.Time
+}
+
+func (d datedBody) ChangedAt() time.Time { return d.changedAt }

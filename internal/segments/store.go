@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -64,8 +65,28 @@ type Object struct {
 type Files interface {
 	// Glob returns the names that match the pattern, ascending; none is no error.
 	Glob(ctx context.Context, pattern string) ([]string, error)
-	// Open opens a file for reading. The size is -1 when it is not known.
+	// Open opens a file for reading. The size is -1 when it is not known. ChangedAt
+	// says of the body when the file was written.
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
+}
+
+// Dated is a body that knows when its content was written.
+type Dated interface {
+	ChangedAt() time.Time
+}
+
+// ChangedAt is when the file behind the body of a Files.Open was last written;
+// ok is false for what has no such time, such as a pipe.
+func ChangedAt(body io.Reader) (at time.Time, ok bool) {
+	switch b := body.(type) {
+	case Dated:
+		at = b.ChangedAt()
+	case *os.File:
+		if stat, err := b.Stat(); err == nil && stat.Mode().IsRegular() {
+			at = stat.ModTime()
+		}
+	}
+	return at, !at.IsZero()
 }
 
 // S3Config says how to reach S3. The zero value is AWS, as the SDK's usual

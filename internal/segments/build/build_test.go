@@ -142,9 +142,9 @@ func TestTablesJoinTheInputs(t *testing.T) {
 	require.Equal(t, []string{"b", "a", "c", "d"}, result.Candidate.Names)
 	require.Equal(t, map[string][]uint32{"a": {1}, "b": {2, 7}, "c": {3}, "d": {}}, users(result.Candidate))
 
-	result, err = Run(t.Context(), &Plan{Tables: inputs(table)}, ingest.Config{}, quiet)
+	result, err = Run(t.Context(), &Plan{Tables: inputs(table), Order: []string{"c", "b", "a"}}, ingest.Config{}, quiet)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "c"}, result.Candidate.Names)
+	require.Equal(t, []string{"c", "b", "a"}, result.Candidate.Names)
 
 	_, err = Run(t.Context(), &Plan{Tables: inputs(table), Segments: []Recipe{{Name: "a"}}}, ingest.Config{}, quiet)
 	var bad *ingest.BadRowsError
@@ -167,6 +167,7 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		`"a" is made from itself`:                  {Segments: []Recipe{{Name: "a", Inputs: in, Minus: []string{"a"}}}},
 		"256 segments, at most 255":                {Segments: many},
 		`segment name "-x"`:                        {Segments: []Recipe{{Name: "-x", Inputs: in}}},
+		"a table needs the names":                  {Tables: in},
 		"must name every segment once":             {Segments: []Recipe{{Name: "a", Inputs: in}}, Order: []string{"a", "a"}},
 		`segment name "` + strings.Repeat("y", 65): {Segments: []Recipe{{Name: strings.Repeat("y", 65), Inputs: in}}},
 	} {

@@ -11,13 +11,12 @@ import (
 
 // Plan says what to build: what the flags or the build file ask for.
 type Plan struct {
-	// Segments in order of precedence. Empty: those of the tables, by name.
+	// Segments in order of precedence. Empty: those that Order names, from the tables.
 	Segments []Recipe
 	// Sets are named ingredients that are not published.
 	Sets []Recipe
 	// Tables hold ids with the names of their segments. The rows of a segment
-	// join the inputs of the segment with that name; with no Segments given
-	// every name becomes one.
+	// join the inputs of the segment with that name; every other name is a bad row.
 	Tables []ingest.Input
 	// Precedence resolves overlaps: a user in several segments stays in the
 	// first of them. False: overlaps are an error.
@@ -27,6 +26,10 @@ type Plan struct {
 	Order []string
 	// MaxBadRows are left out and counted instead of being an error.
 	MaxBadRows ingest.Tolerance
+	// Bounds are what may go live without somebody's word for it, AllowFirst what
+	// a first publish may have all the same. Run leaves both to its caller.
+	Bounds     segments.Bounds
+	AllowFirst []Flaw
 }
 
 // Recipe makes one set: the users of the inputs and of every Union, that are
@@ -46,6 +49,10 @@ func (p *Plan) check() error {
 		return errors.New("nothing to build: no segment and no table is given")
 	}
 	var faults []error
+	if len(p.Segments)+len(p.Order) == 0 {
+		faults = append(faults, errors.New("a table needs the names of its segments, so that a misspelt one does not become a segment: "+
+			"--precedence NAME,…, or segments in the build file"))
+	}
 	if len(p.Segments) > segments.MaxSegments {
 		faults = append(faults, fmt.Errorf("%d segments, at most %d are possible", len(p.Segments), segments.MaxSegments))
 	}

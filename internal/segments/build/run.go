@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"capper/internal/segments"
@@ -18,6 +17,8 @@ type Result struct {
 	Files    []ingest.FileReport
 	BadRows  int64
 	Samples  []ingest.BadRow // the first bad rows
+	// Shortfalls are what the inputs lack of what was expected of them.
+	Shortfalls []string
 }
 
 // OverlapError says that segments have users in common and nothing says which
@@ -56,7 +57,7 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Candidate: candidate, Files: k.reader.Reports()}
+	result := &Result{Candidate: candidate, Files: k.reader.Reports(), Shortfalls: k.reader.Shortfalls()}
 	result.BadRows, result.Samples = k.reader.BadRows()
 	if err := k.reader.Check(); err != nil {
 		return result, err
@@ -92,11 +93,7 @@ func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
 		}
 	}
 	if len(k.plan.Segments) == 0 {
-		names := k.plan.Order
-		if len(names) == 0 {
-			names = slices.Sorted(maps.Keys(k.rows))
-		}
-		for _, name := range names {
+		for _, name := range k.plan.Order {
 			k.plan.Segments = append(k.plan.Segments, Recipe{Name: name})
 		}
 		if err := k.plan.check(); err != nil {
@@ -118,7 +115,7 @@ func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
 	return c, nil
 }
 
-// known lists the names that a table may hold; nil when the plan leaves them open.
+// known lists the names that a table may hold.
 func (k *kitchen) known() []string {
 	if len(k.plan.Segments) == 0 {
 		return k.plan.Order

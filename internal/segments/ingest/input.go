@@ -57,6 +57,7 @@ type Input struct {
 	Delimiter byte
 	// Quote and Escape of CSV and TSV. Zero: CSV has the quote " and no escape, TSV no quote and the escape \.
 	Quote, Escape Mark
+	Expect        Expect
 }
 
 // SetDelimiter sets the delimiter of the columns from its spelling.
@@ -78,6 +79,7 @@ const Stdin = "-"
 type file struct {
 	name  string
 	input Input
+	of    int // index of its input
 }
 
 // expand replaces patterns by the files that match, in order. A pattern
@@ -86,10 +88,10 @@ type file struct {
 func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0
-	for _, in := range inputs {
+	for i, in := range inputs {
 		if in.Path == Stdin {
 			stdins++
-			files = append(files, file{name: Stdin, input: in})
+			files = append(files, file{name: Stdin, input: in, of: i})
 			continue
 		}
 		names, err := r.files(in.Path).Glob(ctx, in.Path)
@@ -100,7 +102,7 @@ func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 			return nil, fmt.Errorf("no file matches %q", in.Path)
 		}
 		for _, name := range names {
-			files = append(files, file{name: name, input: in})
+			files = append(files, file{name: name, input: in, of: i})
 		}
 	}
 	if stdins > 1 {

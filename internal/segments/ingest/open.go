@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"capper/internal/segments"
 )
 
 // source is an open file, decompressed.
@@ -18,6 +21,8 @@ type source struct {
 	*bufio.Reader
 	plain   *os.File // the file itself when it is local and not compressed, for formats that seek
 	closers []func() error
+
+	changedAt *time.Time // nil: not known
 }
 
 // open opens a file and looks through gzip and zstd, which it knows by their first bytes.
@@ -31,6 +36,9 @@ func (r *Reader) open(ctx context.Context, f file) (*source, error) {
 		}
 	}
 	src := &source{closers: []func() error{body.Close}}
+	if at, ok := segments.ChangedAt(body); ok {
+		src.changedAt = &at
+	}
 	if r.cfg.Progress != nil && size > 0 {
 		r.cfg.Progress(0, size)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"capper/internal/segments"
@@ -133,11 +134,12 @@ type table struct {
 	codes map[string]uint8
 	names []string
 	sets  []*segments.Set
+	// refused are the first names that are none, which repeat by the million where a whole export spells them otherwise.
+	refused map[string]error
 }
 
 func newTable(known []string) *table {
-	t := &table{known: known, codes: map[string]uint8{}}
-	return t
+	return &table{known: known, codes: map[string]uint8{}, refused: map[string]error{}}
 }
 
 func (t *table) isTable() bool { return true }
@@ -154,11 +156,8 @@ func (t *table) code(name string) (uint8, error) {
 	if code, ok := t.codes[name]; ok {
 		return code, nil
 	}
-	if err := segments.CheckName(name); err != nil {
+	if err := t.check(name); err != nil {
 		return 0, err
-	}
-	if t.known != nil && !slices.Contains(t.known, name) {
-		return 0, fmt.Errorf("segment %q is not one of those to build", name)
 	}
 	if len(t.names) == segments.MaxSegments {
 		return 0, errTooManySegments
@@ -167,6 +166,31 @@ func (t *table) code(name string) (uint8, error) {
 	t.codes[name] = code
 	t.names, t.sets = append(t.names, name), append(t.sets, new(segments.Set))
 	return code, nil
+}
+
+// check says why rows with this name are bad.
+func (t *table) check(name string) error {
+	if err, seen := t.refused[name]; seen {
+		return err
+	}
+	err := segments.CheckName(name)
+	if err == nil && t.known != nil && !slices.Contains(t.known, name) {
+		err = fmt.Errorf("segment %q is not one of those to build%s", name, t.similar(name))
+	}
+	if err != nil && len(t.refused) < segments.MaxSegments {
+		t.refused[name] = err
+	}
+	return err
+}
+
+// similar says which of the names to build is the same in other letters' case.
+func (t *table) similar(name string) string {
+	for _, known := range t.known {
+		if strings.EqualFold(known, name) {
+			return fmt.Sprintf("; %q is, which differs by case only", known)
+		}
+	}
+	return ""
 }
 
 func (t *table) bySegment() map[string]*segments.Set {

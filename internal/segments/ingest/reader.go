@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"capper/internal/segments"
 )
@@ -28,6 +29,8 @@ type Config struct {
 	// Progress is called as files are opened and read: total grows by a file's
 	// size if that is known, read by the bytes read. From several goroutines. Nil: nothing.
 	Progress func(read, total int64)
+	// Now is what the age of files is measured by. Zero: the time of NewReader.
+	Now time.Time
 }
 
 // Reader reads inputs into sets. Its methods are to be called one after the
@@ -38,6 +41,8 @@ type Reader struct {
 	bad      tally
 	fileSeen int
 	reports  []FileReport
+
+	shortfalls []string
 }
 
 // FileReport is what was in one file.
@@ -49,6 +54,8 @@ type FileReport struct {
 	Header string `json:"header,omitempty"`   // the first record, when it was taken for a header
 	// Multiline rows of CSV and TSV; nil when there is none.
 	Multiline *Multiline `json:"multiline,omitempty"`
+	// ChangedAt is when the file was last written; absent when that is not known.
+	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
 // NewReader returns a reader.
@@ -58,6 +65,9 @@ func NewReader(cfg Config) *Reader {
 	}
 	if cfg.Stdin == nil {
 		cfg.Stdin = bytes.NewReader(nil)
+	}
+	if cfg.Now.IsZero() {
+		cfg.Now = time.Now()
 	}
 	return &Reader{cfg: cfg, s3: segments.NewS3Files(cfg.S3)}
 }
@@ -126,7 +136,11 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	pool.stop()
 	r.fileSeen += len(files)
 	r.reports = append(r.reports, reports...)
-	return firstFault(ctx, faults)
+	if err := firstFault(ctx, faults); err != nil {
+		return err
+	}
+	r.expect(inputs, files, reports)
+	return nil
 }
 
 // InputError is an input that cannot be read: it is missing, damaged, or not
@@ -164,6 +178,7 @@ type job struct {
 
 	mu        sync.Mutex
 	multiline Multiline
+	at        *time.Time // when the file was last written
 }
 
 func (j *job) run(ctx context.Context) (FileReport, error) {
@@ -171,7 +186,7 @@ func (j *job) run(ctx context.Context) (FileReport, error) {
 	if err != nil {
 		return FileReport{}, fmt.Errorf("%s: %w", j.file.name, err)
 	}
-	report := FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header}
+	report := FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header, ChangedAt: j.at}
 	if j.multiline.Rows > 0 {
 		report.Multiline = &j.multiline
 	}
@@ -184,6 +199,7 @@ func (j *job) readFile(ctx context.Context) (Format, error) {
 		return "", err
 	}
 	defer src.Close()
+	j.at = src.changedAt
 	head, err := src.peek(4096)
 	if err != nil {
 		return "", err

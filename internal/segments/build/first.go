@@ -1,0 +1,43 @@
+package build
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Flaw is what a first publish is refused for: there is nothing to compare it
+// with that would show whether it was meant.
+type Flaw string
+
+// Flaws, as --allow-first and allow_first name them.
+const (
+	EmptySegments Flaw = "empty-segments"
+	EmptyFiles    Flaw = "empty-files" // files without one good row
+	BadRows       Flaw = "bad-rows"    // any of them, also where some are tolerated
+)
+
+// Flaws lists what can be allowed by name.
+var Flaws = []Flaw{EmptySegments, EmptyFiles, BadRows}
+
+// Flawed says what is wrong with the result as a first publish, but for what is allowed.
+func (r *Result) Flawed(allowed []Flaw) (refusals []string) {
+	refuse := func(flaw Flaw, format string, args ...any) {
+		if !slices.Contains(allowed, flaw) {
+			refusals = append(refusals, "in a first publish "+fmt.Sprintf(format, args...)+": --allow-first "+string(flaw)+" if that is meant")
+		}
+	}
+	for i, name := range r.Candidate.Names {
+		if r.Candidate.Bitmaps[i].Cardinality() == 0 {
+			refuse(EmptySegments, "segment %q has no users", name)
+		}
+	}
+	for _, f := range r.Files {
+		if f.Rows == 0 {
+			refuse(EmptyFiles, "%s has no good row", f.File)
+		}
+	}
+	if r.BadRows > 0 {
+		refuse(BadRows, "%d rows are bad", r.BadRows)
+	}
+	return refusals
+}

@@ -1,0 +1,98 @@
+package segments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Week is how far back drift is looked for.
+const Week = 7 * 24 * time.Hour
+
+// Earlier is the generation that drift is judged against.
+type Earlier struct {
+	Generation *Generation // nil when there is none to judge against
+	// Skipped are generations that would have been it and cannot be read, with the reason.
+	Skipped []string
+}
+
+// FindEarlier finds what was live a week before now, as far as it is still
+// there: the newest generation that is at least a week old; where all are
+// younger, the oldest. Only generations before the live one count, so what was
+// withdrawn by a rollback does not. A forced generation is where somebody has
+// looked: nothing before it is judged again. One that cannot be read gives way
+// to the next younger one.
+func FindEarlier(ctx context.Context, store Store, live string, now time.Time) (*Earlier, error) {
+	if !generationRule.MatchString(live) {
+		return &Earlier{}, nil
+	}
+	names, err := namesBefore(ctx, store, live)
+	if err != nil {
+		return nil, err
+	}
+	weekAgo := nameOf(now.Add(-Week))
+	old := func(name string) bool { return name[:len(weekAgo)] <= weekAgo }
+	if old(live) {
+		return &Earlier{}, nil
+	}
+	// Those within the week, and one more.
+	end := slices.IndexFunc(names, old) + 1
+	if end == 0 {
+		end = len(names)
+	}
+	manifests, faults := readManifests(ctx, store, append([]string{live}, names[:end]...))
+	if i := slices.IndexFunc(manifests, func(m *Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
+		end = min(end, i)
+	}
+	found := &Earlier{}
+	for i := end - 1; i >= 0 && found.Generation == nil && ctx.Err() == nil; i-- {
+		err := faults[i+1]
+		if err == nil {
+			found.Generation, err = readWhole(ctx, store, manifests[i+1])
+		}
+		if err != nil {
+			found.Skipped = append(found.Skipped, fmt.Sprintf("%s: %v", names[i], err))
+		}
+	}
+	return found, ctx.Err()
+}
+
+// nameOf is the beginning of the names of generations of a time.
+func nameOf(at time.Time) string { return at.UTC().Format(generationTime) }
+
+// namesBefore lists the generations before one, the newest first, by their names alone.
+func namesBefore(ctx context.Context, store Store, one string) ([]string, error) {
+	objects, err := store.List(ctx, generationsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range objects {
+		name := strings.TrimSuffix(strings.TrimPrefix(o.Key, generationsPrefix), generationSuffix)
+		if generationRule.MatchString(name) && manifestKey(name) == o.Key && name < one {
+			names = append(names, name)
+		}
+	}
+	slices.Reverse(names)
+	return names, nil
+}
+
+// readManifests reads manifests, several at once.
+func readManifests(ctx context.Context, src Source, names []string) ([]*Manifest, []error) {
+	manifests, faults := make([]*Manifest, len(names)), make([]error, len(names))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(parallelReads, len(names)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(names); i = int(next.Add(1)) - 1 {
+				manifests[i], faults[i] = ReadManifest(ctx, src, names[i])
+			}
+		})
+	}
+	wg.Wait()
+	return manifests, faults
+}

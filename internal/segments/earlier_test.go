@@ -1,0 +1,83 @@
+package segments
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nightly publishes a generation for each day before today, the oldest first,
+// with a reason where one is given, and returns their names by age in days.
+func nightly(t *testing.T, store Store, today time.Time, oldest int, reasons map[int]string) map[int]string {
+	t.Helper()
+	names := map[int]string{}
+	for age := oldest; age >= 0; age-- {
+		base, err := ReadLiveState(t.Context(), store)
+		require.NoError(t, err)
+		p := Publisher{Store: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
+		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"}, Bitmaps: []*Bitmap{bitmapOf(uint32(age))}}, base, reasons[age])
+		require.NoError(t, err)
+		names[age] = done.Manifest.Generation
+	}
+	return names
+}
+
+func TestWhatDriftIsJudgedAgainst(t *testing.T) {
+	t.Parallel()
+	today := time.Date(2026, 11, 20, 2, 0, 0, 0, time.UTC)
+	later := today.Add(time.Hour)
+	find := func(ctx context.Context, t *testing.T, store Store, live string) string {
+		found, err := FindEarlier(ctx, store, live, later)
+		require.NoError(t, err)
+		require.Empty(t, found.Skipped)
+		if found.Generation == nil {
+			return "none"
+		}
+		return found.Generation.Manifest.Generation
+	}
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		require.Equal(t, "none", find(t.Context(), t, store, ""), "nothing is there")
+		g := nightly(t, store, today, 10, nil)
+		require.Equal(t, g[7], find(t.Context(), t, store, g[0]), "the newest that is a week old")
+		require.Equal(t, g[7], find(t.Context(), t, store, g[5]), "a rollback withdrew what is newer")
+		require.Equal(t, "none", find(t.Context(), t, store, g[8]), "what is live is older than a week")
+
+		for age := 10; age > 3; age-- { // as gc does
+			require.NoError(t, store.Delete(t.Context(), manifestKey(g[age])))
+		}
+		require.Equal(t, g[3], find(t.Context(), t, store, g[0]), "all are younger: the oldest")
+		require.Equal(t, "none", find(t.Context(), t, store, g[3]), "it is live itself")
+
+		require.NoError(t, store.Delete(t.Context(), bitmapKey(bitmapOf(3).SHA256())))
+		found, err := FindEarlier(t.Context(), store, g[0], later)
+		require.NoError(t, err)
+		require.Equal(t, g[2], found.Generation.Manifest.Generation, "the next younger one that can be read")
+		require.Len(t, found.Skipped, 1)
+		require.Contains(t, found.Skipped[0], g[3]+": ")
+	})
+	t.Run("a forced generation is where somebody has looked", func(t *testing.T) {
+		t.Parallel()
+		store := openStore(t, t.TempDir())
+		g := nightly(t, store, today, 10, map[int]string{4: "the campaign is over", 9: "older"})
+		require.Equal(t, g[4], find(t.Context(), t, store, g[0]))
+		require.Equal(t, "none", find(t.Context(), t, store, g[4]))
+		require.Equal(t, g[7], find(t.Context(), t, store, g[5]))
+	})
+	t.Run("many generations a day", func(t *testing.T) {
+		t.Parallel()
+		store := openStore(t, t.TempDir())
+		var names []string
+		for i := range 24 * 8 {
+			m := newManifest(today.Add(-time.Duration(i)*time.Hour), "t", "", []Segment{describe("vip", bitmapOf(1))})
+			_, err := store.Put(t.Context(), manifestKey(m.Generation), m.encode())
+			require.NoError(t, err)
+			names = append(names, m.Generation)
+		}
+		b := bitmapOf(1)
+		_, err := store.Put(t.Context(), bitmapKey(b.SHA256()), b.Bytes())
+		require.NoError(t, err)
+		require.Equal(t, names[24*7-1], find(t.Context(), t, store, names[0]), "exactly a week before now")
+	})
+}

@@ -1,0 +1,73 @@
+package segments
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func pointerTo[T any](v T) *T { return &v }
+
+func TestGuardJudgesChanges(t *testing.T) {
+	t.Parallel()
+	before := generationOf([]string{"vip", "active", "lapsed", "old", "none"},
+		span(0, 10), span(100, 200), span(1000, 1100), span(5000, 5010), bitmapOf())
+	after := &Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
+		Bitmaps: []*Bitmap{span(0, 10), span(110, 210), bitmapOf(), span(1000, 1020), bitmapOf(7000)}}
+	changes, none := after.Compare(before), after.NoSegment(before)
+	judge := func(b Bounds) []string { return b.JudgeChanges(changes, none) }
+	always := []string{
+		`segment "lapsed" empties (it has 100 users now)`,
+		`segment "old" vanishes (it has 10 users now)`,
+	}
+	require.Equal(t, []string{
+		always[0],
+		`segment "ACTIVE" is new, with 20 users ("active" is live, which differs by case only): --allow-new ACTIVE if it is meant`,
+		`segment "none" fills: it has no users now and would have 1: --allow-new none if that is meant`,
+		always[1],
+		"100 of 220 users fall to no segment, and to the default limits: that is 45.5 %, at most 20 % is allowed",
+	}, judge(Bounds{MaxChange: 20}), "exactly 20 % is not above 20 %")
+	require.Equal(t, always, judge(Bounds{MaxChange: 1000, New: []string{"ACTIVE", "none"}}), "nothing but force lets a segment vanish or empty")
+	require.Equal(t, always, judge(Bounds{MaxChange: 20, MaxUnassigned: pointerTo(45.5), New: []string{"ACTIVE", "none"}}))
+
+	bounds := Bounds{MaxChange: 20, MaxUnassigned: pointerTo(100.0), New: []string{"ACTIVE", "none"},
+		Of: map[string]SegmentBounds{"active": {MaxChange: pointerTo(19.9)}}}
+	require.Equal(t, append([]string{
+		`segment "active" changes by 20 %, at most 19.9 % is allowed: 10 users come, 10 go, of 100`}, always...), judge(bounds))
+	bounds.MaxChange, bounds.Of = 1, map[string]SegmentBounds{"active": {MaxChange: pointerTo(20.0)}}
+	require.Equal(t, always, judge(bounds), "a segment's own bound goes over the general one")
+}
+
+func TestGuardJudgesSizes(t *testing.T) {
+	t.Parallel()
+	c := &Candidate{Names: []string{"vip", "active"}, Bitmaps: []*Bitmap{span(0, 10), span(100, 200)}}
+	of := func(least, most uint64) map[string]SegmentBounds {
+		return map[string]SegmentBounds{"vip": {MinUsers: &least, MaxUsers: &most}, "other": {MinUsers: &most}}
+	}
+	require.Empty(t, (&Bounds{Of: of(10, 10)}).JudgeSizes(c))
+	require.Equal(t, []string{`segment "vip" has 10 users, at least 11 are expected (min_users)`}, (&Bounds{Of: of(11, 12)}).JudgeSizes(c))
+	require.Equal(t, []string{`segment "vip" has 10 users, at most 9 are expected (max_users)`}, (&Bounds{Of: of(0, 9)}).JudgeSizes(c))
+}
+
+func TestGuardJudgesTheWeek(t *testing.T) {
+	t.Parallel()
+	before := generationOf([]string{"vip", "active", "gone", "none"}, span(0, 10), span(100, 200), span(300, 310), bitmapOf())
+	after := &Candidate{Names: []string{"vip", "active", "young", "none"},
+		Bitmaps: []*Bitmap{bitmapOf(), span(100, 150), span(0, 10), bitmapOf(9)}}
+	drift, none := after.Drift(before), after.NoSegment(before)
+	judge := func(b Bounds) []string { return b.JudgeWeek("G", drift, none) }
+	own := func(change, week *float64) map[string]SegmentBounds {
+		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
+	}
+	refused := []string{`segment "active" changes by 50 % since G, at most 20 % is allowed in a week: 0 users come, 50 go, of 100`}
+	require.Equal(t, append(refused[:1:1], "60 of 120 users fall to no segment since G, and to the default limits: that is 50 %, at most 20 % is allowed"),
+		judge(Bounds{MaxChange: 20}), "what emptied, filled, came and went since then has been judged")
+	wide := pointerTo(100.0)
+	require.Equal(t, refused, judge(Bounds{MaxChange: 20, MaxUnassigned: wide}))
+	require.Empty(t, judge(Bounds{MaxChange: 50}))
+	require.Empty(t, judge(Bounds{MaxChange: 20, MaxWeekChange: pointerTo(50.0), MaxUnassigned: wide}))
+	require.Empty(t, judge(Bounds{MaxChange: 20, MaxUnassigned: wide, Of: own(wide, nil)}))
+	require.Empty(t, judge(Bounds{MaxChange: 20, MaxUnassigned: wide, Of: own(nil, wide)}))
+	require.Len(t, judge(Bounds{MaxChange: 20, MaxWeekChange: pointerTo(20.0), MaxUnassigned: wide, Of: own(wide, nil)}), 1,
+		"a bound for the week goes over one for the day")
+}

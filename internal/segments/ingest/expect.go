@@ -1,0 +1,58 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+)
+
+// Expect is what an input must at least hold, so that a half export is seen
+// before it is published. The zero value expects nothing.
+type Expect struct {
+	MinFiles int64
+	MinRows  int64 // rows with an id, of all its files together
+	// NewerThan is how old each of its files may be at most: an export that did
+	// not run leaves yesterday's. 0: of any age.
+	NewerThan time.Duration
+}
+
+// Shortfalls says what the inputs read so far lack of what was expected.
+func (r *Reader) Shortfalls() []string { return r.shortfalls }
+
+// expect compares the reports of the inputs' files with what is expected.
+func (r *Reader) expect(inputs []Input, files []file, reports []FileReport) {
+	for i, in := range inputs {
+		var count, rows int64
+		for k, f := range files {
+			if f.of != i {
+				continue
+			}
+			count++
+			rows += reports[k].Rows
+			r.expectYoung(in, reports[k])
+		}
+		if count < in.Expect.MinFiles {
+			r.short("%s: %d files, at least %d are expected (min_files)", in.Path, count, in.Expect.MinFiles)
+		}
+		if rows < in.Expect.MinRows {
+			r.short("%s: %d rows with a user, at least %d are expected (min_rows)", in.Path, rows, in.Expect.MinRows)
+		}
+	}
+}
+
+func (r *Reader) expectYoung(in Input, f FileReport) {
+	if in.Expect.NewerThan == 0 {
+		return
+	}
+	if f.ChangedAt == nil {
+		r.short("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File, in.Expect.NewerThan)
+		return
+	}
+	if age := r.cfg.Now.Sub(*f.ChangedAt); age > in.Expect.NewerThan {
+		r.short("%s was written %s ago, on %s: it must be less than %s (newer_than)",
+			f.File, age.Round(time.Second), f.ChangedAt.UTC().Format(time.RFC3339), in.Expect.NewerThan)
+	}
+}
+
+func (r *Reader) short(format string, args ...any) {
+	r.shortfalls = append(r.shortfalls, fmt.Sprintf(format, args...))
+}
