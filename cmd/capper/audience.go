@@ -16,11 +16,6 @@ type audience struct {
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 }
 
-// badAudience is an audience with faults: nothing was sent to the service.
-type badAudience struct{ error }
-
-func (b badAudience) Unwrap() error { return b.error }
-
 // read is the audience, each user once.
 func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.stdin})
@@ -31,14 +26,11 @@ func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	var bad *ingest.BadRowsError
 	switch {
 	case errors.As(err, &bad):
-		for _, row := range bad.Samples {
-			fmt.Fprintf(on.stderr, "  %s\n", row)
-		}
-		return nil, badAudience{fmt.Errorf("audience %s: %w", a.File, err)}
+		return nil, badInput{fmt.Errorf("audience %s: %w", a.File, err)}
 	case err != nil:
-		return nil, badAudience{named("read audience", err)}
+		return nil, badInput{named("read audience", err)}
 	case set.Empty():
-		return nil, badAudience{fmt.Errorf("audience %s: holds no user", a.File)}
+		return nil, badInput{fmt.Errorf("audience %s: holds no user", a.File)}
 	}
 	return set.Bitmap().Roaring(), nil
 }

@@ -26,7 +26,7 @@ func (c *checkCommand) Run(on *console) error {
 		return fmt.Errorf("%s: %d %s: %w", c.File, len(faults.List), plural(len(faults.List), "fault"), printed{faults})
 	}
 	if err != nil {
-		return err
+		return badInput{err}
 	}
 	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
 	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, loaded.Store.Kind)

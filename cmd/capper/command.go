@@ -10,15 +10,18 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"capper/client"
 	"capper/internal/config"
+	"capper/internal/terminal"
 )
 
-// Exit statuses, as `capper --help` documents them.
+// Exit statuses, as `capper --help` and docs/integration.md document them. 0 to
+// 3 are also those of segmentbuild; beyond, each program has its own.
 const (
 	exitDone    = 0
 	exitFailure = 1
-	exitUsage   = 2
-	exitInput   = 3 // a configuration or an audience with faults
+	exitUsage   = 2 // a command line that makes no sense, to this program or to the service
+	exitInput   = 3 // a configuration or an audience that is missing or has faults
 
 	exitUndecided = 4 // users were left unavailable: run again
 )
@@ -39,19 +42,21 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.
 
-Exit statuses: 0 done, 1 failure, 2 usage, 3 a configuration or audience with faults,
+Exit status: 0 done, 1 failure, 2 usage, 3 bad input (a configuration or an audience),
 4 users were left undecided (run again with the same message id).`
 
-// console is what a command may touch.
+// console is what a command may touch. What it says goes to stdout and stderr,
+// where nothing of it can be obeyed by a terminal.
 type console struct {
 	ctx            context.Context
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr *terminal.Writer
 }
 
 // run executes one command line and returns the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStderr io.Writer) int {
 	exit := -1
+	stdout, stderr := terminal.NewWriter(rawStdout), terminal.NewWriter(rawStderr)
 	parser, err := kong.New(&commands{}, kong.Name("capper"), kong.Description(description),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.Vars{"version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -91,6 +96,12 @@ type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
+// badInput is a configuration or an audience with faults; of an audience
+// nothing was sent to the service.
+type badInput struct{ error }
+
+func (b badInput) Unwrap() error { return b.error }
+
 func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitDone
@@ -100,13 +111,20 @@ func complain(stderr io.Writer, err error) int {
 	if errors.As(err, &h) {
 		fmt.Fprintf(stderr, "hint: %s\n", h.hint)
 	}
+	return statusOf(err)
+}
+
+// statusOf is the table from errors to exit statuses.
+func statusOf(err error) int {
 	var faults *config.Faults
-	var audience badAudience
+	var input badInput
 	var wrong misuse
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), client.HasCode(err, client.CodeInvalidRequest), client.HasCode(err, client.CodeTooLarge):
 		return exitUsage
-	case errors.As(err, &faults), errors.As(err, &audience):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return exitFailure
+	case errors.As(err, &faults), errors.As(err, &input):
 		return exitInput
 	case errors.Is(err, errUndecided):
 		return exitUndecided

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -16,7 +17,7 @@ type filterCommand struct {
 	remote
 	audience
 	outputs
-	MessageID string        `required:"" placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again."`
+	MessageID string        `placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again. Required unless --preview."`
 	Channel   string        `help:"The configured channel it goes out by."`
 	Exempt    bool          `help:"Deny nobody, count the sends all the same (transactional mail)."`
 	Preview   bool          `help:"Decide only, count nothing."`
@@ -32,6 +33,8 @@ var errUndecided = errors.New("could not be decided")
 // writes nothing; what it granted is recorded under the message id.
 func (c *filterCommand) Run(on *console) error {
 	switch {
+	case c.MessageID == "" && !c.Preview:
+		return misuse{errors.New("--message-id: is required, unless --preview")}
 	case c.Exempt && c.Preview:
 		return misuse{errors.New("--exempt and --preview: together they would neither decide nor count anything")}
 	case c.Batch < 1 || c.Parallel < 1:
@@ -49,13 +52,14 @@ func (c *filterCommand) Run(on *console) error {
 	if err != nil {
 		return c.interrupted(on, err)
 	}
-	if err := c.outputs.write(r); err != nil {
-		return err
+	if err := c.outputs.write(on, r); err != nil {
+		return c.unwritten(err)
 	}
+	to := c.reportTo(on)
 	if c.JSON {
-		err = printJSON(on.stdout, c.report(r, time.Since(start)))
+		err = printJSON(to, c.report(r, time.Since(start)))
 	} else {
-		err = printResults(on, r, time.Since(start))
+		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.summary.Unavailable; err == nil && n > 0 {
 		err = hinted{fmt.Errorf("%d users %w", n, errUndecided), "they must not be sent to yet; run the same command again later"}
@@ -63,10 +67,20 @@ func (c *filterCommand) Run(on *console) error {
 	return err
 }
 
+// unwritten says what to do when the results could not be written: they can be had again.
+func (c *filterCommand) unwritten(err error) error {
+	if c.Preview {
+		return err
+	}
+	return hinted{err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID)}
+}
+
 // interrupted says what to do about a blast that ended early: the same again
 // where that helps.
 func (c *filterCommand) interrupted(on *console, err error) error {
 	switch {
+	case c.Preview && (on.ctx.Err() != nil || client.Passing(err)):
+		return hinted{c.unreachable(err), "no file was written, and nothing counted; run the same command again"}
 	case on.ctx.Err() != nil || client.Passing(err):
 		return hinted{c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID)}
 	case client.HasCode(err, client.CodeTooLarge):
@@ -135,18 +149,20 @@ func sleep(ctx context.Context, pause time.Duration) error {
 
 // filterReport is what --json prints.
 type filterReport struct {
-	MessageID string `json:"message_id"`
+	MessageID string `json:"message_id,omitempty"`
 	client.Summary
 	Seconds       float64 `json:"seconds"`
 	Generation    string  `json:"generation"`
 	ConfigVersion string  `json:"config_version"`
+
+	Waves []waveReport `json:"waves,omitempty"` // with --waves-dir
 }
 
 func (c *filterCommand) report(r *results, took time.Duration) filterReport {
-	return filterReport{c.MessageID, r.summary, took.Seconds(), r.generation, r.configVersion}
+	return filterReport{c.MessageID, r.summary, took.Seconds(), r.generation, r.configVersion, r.waveReports(c.extension())}
 }
 
-func printResults(on *console, r *results, took time.Duration) error {
+func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duration) error {
 	s := r.summary
 	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
 	for _, limit := range sortedCounts(s.Denied) {
@@ -155,7 +171,7 @@ func printResults(on *console, r *results, took time.Duration) error {
 	if s.Unavailable > 0 {
 		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
 	}
-	if err := table(on.stdout, rows...); err != nil {
+	if err := table(to, rows...); err != nil {
 		return err
 	}
 	requested := map[string]int{}
@@ -166,7 +182,18 @@ func printResults(on *console, r *results, took time.Duration) error {
 	for _, name := range sortedCounts(requested) {
 		rows = append(rows, []any{name, requested[name], s.Segments[name].Allowed})
 	}
-	return table(on.stdout, rows...)
+	if err := table(to, rows...); err != nil {
+		return err
+	}
+	waves := r.waveReports(c.extension())
+	if len(waves) == 0 {
+		return nil
+	}
+	rows = [][]any{{"WAVE", "USERS", "ASK AGAIN FROM"}}
+	for _, w := range waves {
+		rows = append(rows, []any{w.File, w.Users, w.ReadyAt.UTC().Format(milliseconds)})
+	}
+	return table(to, rows...)
 }
 
 func replays(n int) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,44 +15,107 @@ import (
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/wholefile"
 )
 
 // outputs are the files that a blast writes. Each is written whole or not at
-// all; a name that ends in .roaring gets a bitmap, any other one id a line.
+// all, pipes and standard output (-) aside; a name that ends in .roaring gets a
+// bitmap, any other one id a line.
 type outputs struct {
-	Allowed     string `placeholder:"FILE" help:"Write the users who may be sent to; a bitmap if it ends in .roaring, else ids."`
+	Allowed     string `placeholder:"FILE" help:"Write the users who may be sent to; a bitmap if it ends in .roaring, else ids. - is standard output, and the report goes to standard error then."`
+	Replayed    string `placeholder:"FILE" help:"Write those of the allowed whose send was recorded before: by an earlier run, or by a call of this one that had to be repeated."`
 	DeniedDir   string `placeholder:"DIR" help:"Write the denied users of each limit into DIR/LIMIT.txt (.roaring as for --allowed)."`
-	WavesDir    string `placeholder:"DIR" help:"Write the denied users by the hour in which they become eligible, into DIR/2006-01-02T15Z.txt."`
+	WavesDir    string `placeholder:"DIR" help:"Write the denied users by the hour in which they become eligible, into DIR/2006-01-02T15Z.txt, and into DIR/waves.json from when on all of a wave may be asked for again."`
 	Unavailable string `placeholder:"FILE" help:"Write the users who could not be decided."`
 }
 
-func (o *outputs) write(r *results) error {
-	extension := ".txt"
-	if strings.HasSuffix(o.Allowed, ".roaring") {
-		extension = ".roaring"
+// standard is the name of standard output.
+const standard = "-"
+
+// output is one file of users.
+type output struct{ flag, file string }
+
+// files lists the files in the order in which they are written: allowed is the
+// last, it says that the others are complete.
+func (o *outputs) files() (list []output) {
+	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
+		if f.file != "" {
+			list = append(list, f)
+		}
 	}
+	return list
+}
+
+// reportTo is where the report goes: out of the way of users on standard output.
+func (o *outputs) reportTo(on *console) io.Writer {
+	for _, f := range o.files() {
+		if f.file == standard {
+			return on.stderr
+		}
+	}
+	return on.stdout
+}
+
+// extension is that of the files in directories.
+func (o *outputs) extension() string {
+	if strings.HasSuffix(o.Allowed, ".roaring") {
+		return ".roaring"
+	}
+	return ".txt"
+}
+
+// write writes what was asked for. What goes wrong with one file keeps it, and
+// allowed, from being written, not the others.
+func (o *outputs) write(on *console, r *results) error {
 	var errs []error
 	if o.DeniedDir != "" {
-		files := map[string]*roaring.Bitmap{}
+		files := map[string]content{}
 		for limit, users := range r.denied {
-			files[limit] = users
+			files[limit+o.extension()] = usersOf(limit+o.extension(), users)
 		}
-		errs = append(errs, writeDir(o.DeniedDir, extension, files))
+		errs = append(errs, writeDir(o.DeniedDir, files))
 	}
 	if o.WavesDir != "" {
-		files := map[string]*roaring.Bitmap{}
-		for from, users := range r.waves {
-			files[from.UTC().Format("2006-01-02T15Z")] = users
+		errs = append(errs, o.writeWaves(r))
+	}
+	users := map[string]*roaring.Bitmap{"--unavailable": r.unavailable, "--replayed": r.replayed, "--allowed": r.allowed}
+	for _, f := range o.files() {
+		if f.flag == "--allowed" && errors.Join(errs...) != nil {
+			break
 		}
-		errs = append(errs, writeDir(o.WavesDir, extension, files))
-	}
-	if o.Unavailable != "" {
-		errs = append(errs, writeUsers(o.Unavailable, r.unavailable))
-	}
-	if o.Allowed != "" { // last: it says that the others are complete
-		errs = append(errs, writeUsers(o.Allowed, r.allowed))
+		write := usersOf(f.file, users[f.flag])
+		if f.file == standard {
+			errs = append(errs, named("write "+f.flag, write(on.stdout.Unwrap())))
+			continue
+		}
+		errs = append(errs, named("write "+f.flag, wholefile.Write(f.file, write)))
 	}
 	return errors.Join(errs...)
+}
+
+// wavesFile tells of each wave from when on it may be asked for again.
+const wavesFile = "waves.json"
+
+func (o *outputs) writeWaves(r *results) error {
+	files := map[string]content{}
+	reports := r.waveReports(o.extension())
+	for _, w := range reports {
+		files[w.File] = usersOf(w.File, r.waves[w.From].users)
+	}
+	files[wavesFile] = func(to io.Writer) error { return printJSON(to, reports) }
+	return writeDir(o.WavesDir, files)
+}
+
+// content writes a file.
+type content func(to io.Writer) error
+
+// usersOf is a file of users, as its name asks for.
+func usersOf(name string, users *roaring.Bitmap) content {
+	if strings.HasSuffix(name, ".roaring") {
+		return func(to io.Writer) error { return writeBitmap(to, users) }
+	}
+	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
 // ownFiles is the file in which a directory of results lists what was written
@@ -59,63 +123,46 @@ func (o *outputs) write(r *results) error {
 const ownFiles = ".capper-filter"
 
 // writeDir makes the directory hold these files, and none of an earlier run.
-func writeDir(dir, extension string, files map[string]*roaring.Bitmap) error {
+func writeDir(dir string, files map[string]content) error {
 	for _, old := range ownedIn(dir) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	var names []string
-	for name := range files {
-		names = append(names, name+extension)
-	}
-	slices.Sort(names)
-	if err := os.WriteFile(filepath.Join(dir, ownFiles), []byte(strings.Join(names, "\n")), 0o644); err != nil {
+	names := slices.Sorted(maps.Keys(files))
+	list := func(to io.Writer) error {
+		_, err := io.WriteString(to, strings.Join(names, "\n"))
 		return err
 	}
-	for name, users := range files {
-		if err := writeUsers(filepath.Join(dir, name+extension), users); err != nil {
+	if err := wholefile.Write(filepath.Join(dir, ownFiles), list); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := wholefile.Write(filepath.Join(dir, name), files[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ownedIn lists the files that an earlier run wrote into the directory.
+// ownedIn lists the files that an earlier run wrote into the directory, also
+// those that it did not finish because it was killed.
 func ownedIn(dir string) (names []string) {
 	list, err := os.ReadFile(filepath.Join(dir, ownFiles))
-	if err != nil {
-		return nil
+	if err == nil {
+		for _, name := range strings.Fields(string(list)) {
+			if name == filepath.Base(name) {
+				names = append(names, name)
+			}
+		}
 	}
-	for _, name := range strings.Fields(string(list)) {
-		if name == filepath.Base(name) {
-			names = append(names, name)
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if wholefile.IsPart(entry.Name()) {
+			names = append(names, entry.Name())
 		}
 	}
 	return names
-}
-
-// writeUsers writes the file under another name and renames it when it is
-// whole.
-func writeUsers(file string, users *roaring.Bitmap) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".capper-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(temporary.Name())
-		}
-	}()
-	write := writeIDs
-	if strings.HasSuffix(file, ".roaring") {
-		write = writeBitmap
-	}
-	err = errors.Join(write(temporary, users), temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return os.Rename(temporary.Name(), file)
 }
 
 func writeBitmap(to io.Writer, users *roaring.Bitmap) error {
@@ -147,22 +194,16 @@ func (o *outputs) check(audience string) error {
 			return err
 		}
 	}
-	for flag, file := range map[string]string{"--allowed": o.Allowed, "--unavailable": o.Unavailable} {
-		if file == "" {
-			continue
+	files := o.files()
+	for i, f := range files {
+		if err := f.check(audience); err != nil {
+			return err
 		}
-		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s %s: its directory: %w", flag, file, cmp.Or(err, fs.ErrNotExist))
+		for _, other := range files[:i] {
+			if f.file == other.file || same(f.file, other.file) {
+				return fmt.Errorf("%s and %s: must be two files, and both are %s", f.flag, other.flag, f.file)
+			}
 		}
-		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s %s: must be a file, and is %s", flag, file, kindOf(info))
-		}
-		if same(file, audience) {
-			return fmt.Errorf("%s %s: is the audience, which it would overwrite", flag, file)
-		}
-	}
-	if same(o.Allowed, o.Unavailable) {
-		return fmt.Errorf("--allowed and --unavailable: must be two files, and both are %s", o.Allowed)
 	}
 	if same(o.DeniedDir, o.WavesDir) {
 		return fmt.Errorf("--denied-dir and --waves-dir: must be two directories, and both are %s", o.DeniedDir)
@@ -170,11 +211,21 @@ func (o *outputs) check(audience string) error {
 	return nil
 }
 
-func kindOf(info fs.FileInfo) string {
-	if info.IsDir() {
-		return "a directory"
+// check finds out whether the file can be written; pipes and devices can.
+func (f output) check(audience string) error {
+	if f.file == standard {
+		return nil
 	}
-	return "no regular file"
+	if info, err := os.Stat(filepath.Dir(f.file)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s %s: its directory: %w", f.flag, f.file, cmp.Or(err, fs.ErrNotExist))
+	}
+	if info, err := os.Stat(f.file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s %s: must be a file, and is a directory", f.flag, f.file)
+	}
+	if same(f.file, audience) {
+		return fmt.Errorf("%s %s: is the audience, which it would overwrite", f.flag, f.file)
+	}
+	return nil
 }
 
 // checkDir demands a directory that is new, empty, or of an earlier run: files
@@ -198,7 +249,7 @@ func checkDir(flag, dir string) error {
 
 // same reports whether both paths are given and lead to the same place.
 func same(a, b string) bool {
-	if a == "" || b == "" {
+	if a == "" || b == "" || a == standard || b == standard {
 		return false
 	}
 	infoA, errA := os.Stat(a)

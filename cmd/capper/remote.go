@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"capper/client"
+	"capper/internal/terminal"
 )
 
 // remote is how commands reach a running service.
@@ -54,6 +55,7 @@ func printJSON(to io.Writer, v any) error {
 }
 
 // table writes rows of cells in columns, without blanks at the ends of lines.
+// What is in a cell, a message id for example, cannot leave it.
 func table(to io.Writer, rows ...[]any) error {
 	var columns strings.Builder
 	w := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
@@ -62,7 +64,7 @@ func table(to io.Writer, rows ...[]any) error {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, cell)
+			fmt.Fprint(w, terminal.Escape(fmt.Sprint(cell)))
 		}
 		fmt.Fprintln(w)
 	}

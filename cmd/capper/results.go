@@ -15,7 +15,7 @@ import (
 type results struct {
 	allowed, replayed, unavailable *roaring.Bitmap
 	denied                         map[string]*roaring.Bitmap // by limit
-	waves                          map[time.Time]*roaring.Bitmap
+	waves                          map[time.Time]*wave        // by the hour in which they become eligible
 	summary                        client.Summary
 	generation, configVersion      string
 	again                          bool // what is added was requested before
@@ -24,7 +24,7 @@ type results struct {
 func newResults() *results {
 	return &results{
 		allowed: roaring.New(), replayed: roaring.New(), unavailable: roaring.New(),
-		denied: map[string]*roaring.Bitmap{}, waves: map[time.Time]*roaring.Bitmap{},
+		denied: map[string]*roaring.Bitmap{}, waves: map[time.Time]*wave{},
 	}
 }
 
@@ -36,8 +36,8 @@ func (r *results) add(batch *client.FilterResult) {
 	for limit, users := range batch.DeniedBitmaps {
 		merge(r.denied, limit, users)
 	}
-	for _, wave := range batch.Waves {
-		merge(r.waves, wave.From, wave.Bitmap)
+	for _, w := range batch.Waves {
+		r.addWave(w)
 	}
 	if r.again {
 		batch.Summary.Requested = 0
@@ -49,6 +49,44 @@ func (r *results) add(batch *client.FilterResult) {
 	r.summary.Add(&batch.Summary)
 	r.generation, r.configVersion = batch.Generation, batch.ConfigVersion
 }
+
+// wave is the denied users of one hour.
+type wave struct {
+	readyAt time.Time // from which all of them may be asked for again
+	users   *roaring.Bitmap
+}
+
+func (r *results) addWave(of client.Wave) {
+	from := of.From.UTC()
+	if r.waves[from] == nil {
+		r.waves[from] = &wave{users: roaring.New()}
+	}
+	w := r.waves[from]
+	w.users.Or(of.Bitmap)
+	if of.ReadyAt.After(w.readyAt) {
+		w.readyAt = of.ReadyAt
+	}
+}
+
+// waveReport is what --json and waves.json tell of a wave.
+type waveReport struct {
+	From    time.Time `json:"from"`
+	ReadyAt time.Time `json:"ready_at"`
+	Users   uint64    `json:"users"`
+	File    string    `json:"file"` // in the directory
+}
+
+func (r *results) waveReports(extension string) []waveReport {
+	list := []waveReport{}
+	for from, w := range r.waves {
+		list = append(list, waveReport{from, w.readyAt, w.users.GetCardinality(), from.Format(waveName) + extension})
+	}
+	slices.SortFunc(list, func(a, b waveReport) int { return a.From.Compare(b.From) })
+	return list
+}
+
+// waveName is the name of a wave's file: its hour.
+const waveName = "2006-01-02T15Z"
 
 // retry takes out the unavailable users, to be asked for again.
 func (r *results) retry() *roaring.Bitmap {

@@ -25,7 +25,7 @@ const reloadInterval = time.Second
 func (c *serveCommand) Run(on *console) error {
 	watcher, err := config.NewWatcher(c.Config, time.Now)
 	if err != nil {
-		return err
+		return badInput{err}
 	}
 	cfg := watcher.Current()
 	logger := newLogger(on.stderr, cfg.Log)

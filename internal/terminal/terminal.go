@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -23,10 +24,11 @@ func Escape(s string) string {
 }
 
 // Writer replaces every character that a terminal would obey, line breaks and
-// tabs aside, by its escape of JSON, so that JSON stays what it is. Not safe for
+// tabs aside, by its escape of JSON, so that JSON stays what it is. Safe for
 // concurrent use.
 type Writer struct {
 	to   io.Writer
+	mu   sync.Mutex
 	part []byte // of a character that is not complete yet
 }
 
@@ -38,6 +40,8 @@ func (w *Writer) Unwrap() io.Writer { return w.to }
 
 // Write writes all of p or returns an error.
 func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	text := p
 	if len(w.part) > 0 {
 		text = append(w.part, p...)

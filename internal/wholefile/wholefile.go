@@ -14,7 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 )
 
 // File is a file being written. One goroutine may use it.
@@ -54,7 +54,7 @@ func Create(path string) (*File, error) {
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
-		name := filepath.Join(folder, fmt.Sprintf("%s%s.%08x%s", partPrefix, base, rand.Uint32(), partSuffix))
+		name := filepath.Join(folder, fmt.Sprintf(".%s.%08x.part", base, rand.Uint32()))
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -74,16 +74,12 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-const (
-	partPrefix = "."
-	partSuffix = ".part"
-)
+// part is the name of a file that is not committed.
+var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
 // IsPart reports whether a name is that of a file that was never committed: a
 // writer that was killed leaves one behind.
-func IsPart(name string) bool {
-	return strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix)
-}
+func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
