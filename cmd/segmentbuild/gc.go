@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 type gcCommand struct {
 	Keep   int           `required:"" placeholder:"N" help:"Generations to keep, the newest; the live one stays in any case."`
 	Grace  time.Duration `default:"24h" help:"Nothing younger than this is removed."`
+	Lease  time.Duration `default:"30s" help:"How long a gc that was killed while it removed may hold up builds and rollbacks."`
 	Delete bool          `help:"Remove; without this nothing is, and what would be is shown."`
 	DryRun bool          `name:"dry-run" help:"Remove nothing: what happens without --delete."`
 	at     `embed:""`
@@ -25,6 +27,9 @@ func (c *gcCommand) Run(e *env) error {
 	if c.Keep < 1 {
 		return usageError{fmt.Errorf("--keep %d: must be at least 1", c.Keep)}
 	}
+	if c.Lease <= 0 {
+		return usageError{fmt.Errorf("--lease %s: must be more than 0", c.Lease)}
+	}
 	if c.Delete && c.DryRun {
 		return usageError{fmt.Errorf("give --delete or --dry-run, not both")}
 	}
@@ -33,15 +38,19 @@ func (c *gcCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	garbage, err := segments.FindGarbage(ctx, store, c.Keep, c.Grace, time.Now())
-	if err != nil {
+	collector := &segments.Collector{Store: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
+	work := collector.Find
+	if c.Delete {
+		work = collector.Remove
+	}
+	garbage, err := work(ctx)
+	if garbage == nil {
 		return timedOut(ctx, err)
 	}
-	if c.Delete {
-		if err := garbage.Remove(ctx, store); err != nil {
-			return timedOut(ctx, err)
-		}
-	}
+	return errors.Join(timedOut(ctx, err), c.report(e, garbage)) // what is gone is said in any case
+}
+
+func (c *gcCommand) report(e *env, garbage *segments.Garbage) error {
 	if c.JSON {
 		return e.printJSON(gcReport{Removed: c.Delete, Garbage: garbage})
 	}

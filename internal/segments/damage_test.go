@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -88,7 +89,7 @@ func requireRefused(t *testing.T, store *directory, generation string) {
 	require.NoError(t, err)
 	require.NotEmpty(t, list[0].Fault)
 	require.Nil(t, list[0].Manifest)
-	_, err = FindGarbage(ctx, store, 1, 0, epoch)
+	_, err = (&Collector{Store: store, Keep: 1, Clock: func() time.Time { return epoch }}).Find(ctx)
 	require.Error(t, err)
 	r := NewRefresher(RefresherConfig{Source: store})
 	require.Error(t, r.Load(ctx))

@@ -23,7 +23,7 @@ type directory struct {
 
 var _ Store = (*directory)(nil)
 
-// lockName guards the replacing of current.json.
+// lockName guards the replacing of current.json and of the documents beside it.
 const lockName = ".current.lock"
 
 // tempPrefix begins the names of files that are not complete yet. A crash may leave one behind; gc removes it.
@@ -33,9 +33,9 @@ func (d *directory) Location() string { return d.root }
 
 func (d *directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// ReadCurrent implements Source; the tag is the content's hash.
-func (d *directory) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
-	body, err := d.Read(ctx, currentKey, maxDocumentBytes)
+// ReadTagged implements Source; the tag is the content's hash.
+func (d *directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	body, err := d.Read(ctx, key, maxDocumentBytes)
 	if err != nil {
 		return nil, "", err
 	}
@@ -76,6 +76,14 @@ func (d *directory) Put(ctx context.Context, key string, body []byte) (bool, err
 	return true, d.write(key, body)
 }
 
+// Overwrite implements Store.
+func (d *directory) Overwrite(ctx context.Context, key string, body []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.write(key, body)
+}
+
 // write replaces a file in one step: a reader, and a machine that loses power,
 // sees the old file or the new one.
 func (d *directory) write(key string, body []byte) error {
@@ -107,28 +115,28 @@ func syncDirectory(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// ReplaceCurrent implements Store: compare and write under a file lock, which
+// Replace implements Store: compare and write under a file lock, which
 // the system releases when the process dies.
-func (d *directory) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+func (d *directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
-		return err
+		return "", err
 	}
 	lock, err := os.OpenFile(d.path(lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer lock.Close()
 	if err := lockFile(ctx, lock); err != nil {
-		return err
+		return "", err
 	}
-	_, now, err := d.ReadCurrent(ctx, "")
+	_, now, err := d.ReadTagged(ctx, key, "")
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
+		return "", err
 	}
 	if now != tag {
-		return ErrLostRace
+		return "", ErrLostRace
 	}
-	return d.write(currentKey, body)
+	return hash(body), d.write(key, body)
 }
 
 func lockFile(ctx context.Context, f *os.File) error {

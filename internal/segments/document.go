@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 )
 
 // pointer is current.json: which generation is live.
@@ -28,6 +29,9 @@ func parsePointer(raw []byte) (pointer, error) {
 	if p.SHA256 != "" && !sha256Rule.MatchString(p.SHA256) {
 		return p, fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits", currentKey, p.SHA256)
 	}
+	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') && bytes.ContainsRune(end, '\r') {
+		return p, fmt.Errorf("%s: damaged: a carriage return among the tabs at its end", currentKey)
+	}
 	// Decoding lets keys pass that are there twice or in capitals; this does not.
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, raw); err != nil {
@@ -49,7 +53,24 @@ func (p pointer) check(m *Manifest) error {
 
 // encodePointer is the current.json that makes the generation of m live.
 func encodePointer(m *Manifest) []byte {
-	return fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, \"sha256\": %q}\n", FormatVersion, m.Generation, m.sum())
+	return pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}.encode()
+}
+
+// encode writes the pointer in other bytes each time: 64 random bits as blanks
+// and tabs at its end. So no tag of current.json ever comes back, and whoever
+// writes it can recognise it as his.
+func (p pointer) encode() []byte {
+	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
+	if p.SHA256 != "" {
+		raw = fmt.Appendf(raw, "\"sha256\": %q", p.SHA256)
+	} else {
+		raw = raw[:len(raw)-2]
+	}
+	raw = append(raw, '}')
+	for bits, i := rand.Uint64(), 0; i < 64; i++ {
+		raw = append(raw, " \t"[bits>>i&1])
+	}
+	return append(raw, '\n')
 }
 
 // decodeDocument is strict: a later tool that adds a field raises the format version.

@@ -35,14 +35,18 @@ func TestGarbageCollection(t *testing.T) {
 		require.True(t, list[3].Live)
 
 		t.Run("nothing young goes", func(t *testing.T) {
-			g, err := FindGarbage(ctx, store, 1, time.Hour, time.Now())
+			g, err := collector(store, 1, time.Hour).Find(ctx)
 			require.NoError(t, err)
 			require.Empty(t, g.Objects)
 			require.Len(t, g.Kept, 5)
 		})
-		later := time.Now().Add(2 * time.Hour)
+		later := func(keep int) *Collector {
+			c := collector(store, keep, time.Hour)
+			c.Clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
+			return c
+		}
 		t.Run("it shows before it removes", func(t *testing.T) {
-			g, err := FindGarbage(ctx, store, 2, time.Hour, later)
+			g, err := later(2).Find(ctx)
 			require.NoError(t, err)
 			require.Equal(t, generations[1], g.Live)
 			require.Equal(t, []string{generations[4], generations[3], generations[1]}, g.Kept)
@@ -58,16 +62,25 @@ func TestGarbageCollection(t *testing.T) {
 			require.Len(t, list, 5, "finding removes nothing")
 		})
 		t.Run("not when another generation has become live", func(t *testing.T) {
-			g, err := FindGarbage(ctx, store, 1, time.Hour, later)
-			require.NoError(t, err)
-			rollBack(t, store, generations[2])
-			require.ErrorIs(t, g.Remove(ctx, store), ErrLostRace)
-			rollBack(t, store, generations[1])
+			c := later(1)
+			rolled := false
+			c.Store = &hooked{Store: store, before: func(call, key string) {
+				if call == "delete" && !rolled {
+					rolled = true
+					base, err := ReadLiveState(ctx, store)
+					require.NoError(t, err)
+					makeLive(t, store, pointer{FormatVersion: FormatVersion, Generation: generations[2]}.encode()) // as an older tool does
+					require.Equal(t, generations[1], base.Name)
+				}
+			}}
+			g, err := c.Remove(ctx)
+			require.ErrorIs(t, err, ErrLostRace)
+			require.Len(t, g.Objects, 1, "what was removed before it saw")
+			makeLive(t, store, pointer{FormatVersion: FormatVersion, Generation: generations[1]}.encode())
 		})
 		t.Run("it removes what nobody needs", func(t *testing.T) {
-			g, err := FindGarbage(ctx, store, 2, time.Hour, later)
+			g, err := later(2).Remove(ctx)
 			require.NoError(t, err)
-			require.NoError(t, g.Remove(ctx, store))
 			for _, name := range g.Kept {
 				_, err := ReadGeneration(ctx, store, name)
 				require.NoError(t, err)
@@ -75,7 +88,7 @@ func TestGarbageCollection(t *testing.T) {
 			left, err := store.List(ctx, bitmapsPrefix)
 			require.NoError(t, err)
 			require.Len(t, left, 1+3+1, "the shared one, three of the kept generations, and the one that is not ours")
-			g, err = FindGarbage(ctx, store, 2, time.Hour, later)
+			g, err = later(2).Find(ctx)
 			require.NoError(t, err)
 			require.Empty(t, g.Objects)
 		})
@@ -83,13 +96,26 @@ func TestGarbageCollection(t *testing.T) {
 			require.NoError(t, store.Delete(ctx, manifestKey(generations[4])))
 			_, err := store.Put(ctx, manifestKey(generations[4]), []byte("{"))
 			require.NoError(t, err)
-			_, err = FindGarbage(ctx, store, 2, time.Hour, later)
+			_, err = later(2).Find(ctx)
 			require.ErrorContains(t, err, "which bitmaps it uses is not known")
 			list, err := List(ctx, store)
 			require.NoError(t, err)
 			require.Contains(t, list[0].Fault, "truncated")
 		})
 	})
+}
+
+func collector(store Store, keep int, grace time.Duration) *Collector {
+	return &Collector{Store: store, Keep: keep, Grace: grace}
+}
+
+// collect removes everything beyond the keep newest, however young.
+func collect(t *testing.T, store Store, keep int) {
+	t.Helper()
+	c := collector(store, keep, 0)
+	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+	_, err := c.Remove(t.Context())
+	require.NoError(t, err)
 }
 
 func rollBack(t *testing.T, store Store, generation string) {
@@ -113,13 +139,14 @@ func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 	for _, folder := range []string{"", "bitmaps", "generations"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, folder, tempPrefix+"123"), []byte("half"), 0o644))
 	}
-	g, err := FindGarbage(t.Context(), store, 1, time.Hour, time.Now())
+	g, err := collector(store, 1, time.Hour).Find(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, g.Objects, "it may belong to a publish that is under way")
-	g, err = FindGarbage(t.Context(), store, 1, time.Hour, time.Now().Add(2*time.Hour))
+	c := collector(store, 1, time.Hour)
+	c.Clock = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	g, err = c.Remove(t.Context())
 	require.NoError(t, err)
 	require.Len(t, g.Objects, 3)
-	require.NoError(t, g.Remove(t.Context(), store))
 	live(t, store)
 }
 
@@ -130,9 +157,9 @@ type collecting struct {
 	collect func()
 }
 
-func (c *collecting) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+func (c *collecting) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	c.collect()
-	return c.Store.ReplaceCurrent(ctx, body, tag)
+	return c.Store.Replace(ctx, key, body, tag)
 }
 
 func TestACollectionBesideAPublishTakesNothingThatIsLive(t *testing.T) {

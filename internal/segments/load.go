@@ -13,9 +13,9 @@ type Generation struct {
 	Bitmaps  []*Bitmap // one per segment of the manifest, in the same order
 }
 
-// readLive reads which generation is live; see Source.ReadCurrent for tag.
+// readLive reads which generation is live; see Source.ReadTagged for tag.
 func readLive(ctx context.Context, src Source, tag string) (live pointer, newTag string, err error) {
-	body, newTag, err := src.ReadCurrent(ctx, tag)
+	body, newTag, err := src.ReadTagged(ctx, currentKey, tag)
 	if errors.Is(err, ErrNotFound) {
 		return live, "", fmt.Errorf("%w: %w", err, ErrNothingLive)
 	}

@@ -1,11 +1,10 @@
 package segments
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -54,13 +53,29 @@ type LiveState struct {
 	Name       string
 	// Fault is why the live generation cannot be read; a publish must then be forced.
 	Fault error
+	live  pointer
 	tag   string
 }
 
 // ReadLiveState reads the live generation, all of it. What is damaged there is
 // a Fault of the state; the error is for a store that does not answer.
 func ReadLiveState(ctx context.Context, src Source) (*LiveState, error) {
-	body, tag, err := src.ReadCurrent(ctx, "")
+	for {
+		state, err := readLiveState(ctx, src)
+		if err != nil || state.Fault == nil {
+			return state, err
+		}
+		// What was replaced while it was being read may have been removed meanwhile.
+		if _, _, err := src.ReadTagged(ctx, currentKey, state.tag); errors.Is(err, ErrNotModified) {
+			return state, nil
+		} else if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+}
+
+func readLiveState(ctx context.Context, src Source) (*LiveState, error) {
+	body, tag, err := src.ReadTagged(ctx, currentKey, "")
 	if errors.Is(err, ErrNotFound) {
 		return &LiveState{}, nil
 	}
@@ -68,13 +83,12 @@ func ReadLiveState(ctx context.Context, src Source) (*LiveState, error) {
 		return nil, err
 	}
 	state := &LiveState{tag: tag}
-	live, err := parsePointer(body)
-	if err != nil {
+	if state.live, err = parsePointer(body); err != nil {
 		state.Fault = err
 		return state, ctx.Err()
 	}
-	state.Name = live.Generation
-	if m, err := live.manifest(ctx, src); err != nil {
+	state.Name = state.live.Generation
+	if m, err := state.live.manifest(ctx, src); err != nil {
 		state.Fault = err
 	} else {
 		state.Generation, state.Fault = readWhole(ctx, src, m)
@@ -106,121 +120,66 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	g := &Generation{Manifest: m, Bitmaps: c.Bitmaps}
-	if err := p.put(ctx, g, base, done); err != nil {
-		return nil, err
-	}
-	return done, p.goLive(ctx, g, base, done)
+	return done, p.goLive(ctx, p.upload(&Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base)
 }
 
 func sameSegments(a, b []Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
 }
 
-// put stores what the store does not have of a generation: bitmaps in parallel,
-// then the manifest. A bitmap that is there already is believed when it belongs
-// to the live generation, which has been read; any other is compared.
-func (p *Publisher) put(ctx context.Context, g *Generation, base *LiveState, done *Published) error {
-	whole := map[string]bool{}
-	if base.Generation != nil {
-		for _, s := range base.Generation.Manifest.Segments {
-			whole[s.Key] = true
+// goLive stores what the store does not have of it, and makes it live if base
+// still is. A Collector that is at work is stopped, and waited for; one that
+// begins later gives current.json another tag, so that this looks again.
+func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState) error {
+	for tag := base.tag; ; {
+		if err := p.stopCollector(ctx); err != nil {
+			return err
 		}
-	}
-	store := func(ctx context.Context, s *Segment, b *Bitmap) (bool, error) {
-		written, err := p.Store.Put(ctx, s.Key, b.Bytes())
-		if err != nil || written || whole[s.Key] {
-			return written, err
+		if err := up.put(ctx); err != nil {
+			return err
 		}
-		return p.putAgain(ctx, s, b)
-	}
-	if err := p.putBitmaps(ctx, g, done, store); err != nil {
-		return err
-	}
-	_, err := p.Store.Put(ctx, manifestKey(g.Manifest.Generation), g.Manifest.encode())
-	return err
-}
-
-// putAgain stores a bitmap in the place of one that has its size and not its bytes.
-func (p *Publisher) putAgain(ctx context.Context, s *Segment, b *Bitmap) (written bool, err error) {
-	stored, err := p.Store.Read(ctx, s.Key, s.SizeBytes)
-	switch {
-	case err == nil && bytes.Equal(stored, b.Bytes()):
-		return false, nil
-	case err == nil:
-		err = p.Store.Delete(ctx, s.Key) // nobody can use it as it is
-	case errors.Is(err, ErrNotFound):
-		err = nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return p.Store.Put(ctx, s.Key, b.Bytes())
-}
-
-func (p *Publisher) putBitmaps(ctx context.Context, g *Generation, done *Published, store func(context.Context, *Segment, *Bitmap) (bool, error)) error {
-	var mu sync.Mutex
-	faults := make([]error, len(g.Bitmaps))
-	first := map[string]bool{}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallelReads)
-	for i, b := range g.Bitmaps {
-		s := &g.Manifest.Segments[i]
-		if first[s.Key] {
-			continue // two segments with the same users, such as two empty ones
+		_, err := swap(ctx, p.Store, currentKey, encodePointer(up.g.Manifest), tag)
+		if err == nil {
+			break
 		}
-		first[s.Key] = true
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			written, err := store(ctx, s, b)
-			faults[i] = err
-			if p.Uploaded != nil && err == nil {
-				p.Uploaded(s.Key, s.SizeBytes)
-			}
-			if written {
-				mu.Lock()
-				done.Uploaded = append(done.Uploaded, s.Key)
-				done.UploadedBytes += s.SizeBytes
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(faults...)
-}
-
-// goLive replaces current.json if it is still the one of base. Then it looks
-// once more that everything is there: a gc that ran beside this publish may
-// have taken what was old and, until now, unused.
-func (p *Publisher) goLive(ctx context.Context, g *Generation, base *LiveState, done *Published) error {
-	body := encodePointer(g.Manifest)
-	err := p.Store.ReplaceCurrent(ctx, body, base.tag)
-	if errors.Is(err, ErrLostRace) {
-		// A request whose answer was lost is sent again, and then finds its own success in its way.
-		if now, _, readErr := p.Store.ReadCurrent(ctx, ""); readErr == nil && bytes.Equal(now, body) {
-			err = nil
+		if !errors.Is(err, ErrLostRace) {
+			return err
 		}
-	}
-	if err != nil {
-		return err
-	}
-	return p.mend(ctx, g, done)
-}
-
-// mend stores what is missing of a generation that has been whole.
-func (p *Publisher) mend(ctx context.Context, g *Generation, done *Published) error {
-	key := manifestKey(g.Manifest.Generation)
-	if _, err := p.Store.Read(ctx, key, maxDocumentBytes); errors.Is(err, ErrNotFound) {
-		if _, err := p.Store.Put(ctx, key, g.Manifest.encode()); err != nil {
+		if tag = p.fenced(ctx, base); tag == "" {
 			return err
 		}
 	}
-	quiet := *p
-	quiet.Uploaded = nil
-	return quiet.putBitmaps(ctx, g, done, func(ctx context.Context, s *Segment, b *Bitmap) (bool, error) {
-		return p.Store.Put(ctx, s.Key, b.Bytes())
+	// The gc of an older tool knows of no lease: what was old and unused until now may be gone again.
+	if err := up.put(ctx); err != nil {
+		return fmt.Errorf("%s is live, but looking at it once more did not succeed: %w", up.g.Manifest.Generation, err)
+	}
+	return nil
+}
+
+// stopCollector makes a Collector that is at work stop, and waits until it has.
+func (p *Publisher) stopCollector(ctx context.Context) error {
+	asked := false
+	_, err := awaitLease(ctx, p.Store, func(leaseDocument) error {
+		if asked {
+			return nil
+		}
+		asked = true
+		if _, err := fence(ctx, p.Store); !errors.Is(err, ErrNothingLive) {
+			return err
+		}
+		return nil
 	})
+	return err
+}
+
+// fenced returns the tag that current.json has now, if it still says the same
+// as in base; else "".
+func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
+	now, tag, err := readLive(ctx, p.Store, "")
+	if err != nil || base.Name == "" || now != base.live {
+		return ""
+	}
+	return tag
 }
 
 // Rollback makes an earlier generation live again if base still is; earlier is
@@ -231,5 +190,5 @@ func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *Liv
 	if done.Unchanged {
 		return done, nil
 	}
-	return done, p.goLive(ctx, earlier, base, done)
+	return done, p.goLive(ctx, p.upload(earlier, base, done), base)
 }

@@ -152,9 +152,10 @@ func plant(t *testing.T, store Store, at time.Time, spoil func(m *Manifest, bodi
 
 func makeLive(t *testing.T, store Store, body []byte) {
 	t.Helper()
-	_, tag, err := store.ReadCurrent(t.Context(), "")
+	_, tag, err := store.ReadTagged(t.Context(), currentKey, "")
 	require.NoError(t, err)
-	require.NoError(t, store.ReplaceCurrent(t.Context(), body, tag))
+	_, err = store.Replace(t.Context(), currentKey, body, tag)
+	require.NoError(t, err)
 }
 
 // relabel makes the manifest agree with the bytes in size and hash, so that only deeper checks can find the fault.
@@ -286,12 +287,14 @@ type failing struct {
 
 var errDown = errors.New("connection refused")
 
-func (f *failing) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
-	f.looks.Add(1)
+func (f *failing) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	if key == currentKey {
+		f.looks.Add(1)
+	}
 	if f.broken.Load() {
 		return nil, "", errDown
 	}
-	return f.Source.ReadCurrent(ctx, tag)
+	return f.Source.ReadTagged(ctx, key, tag)
 }
 
 func (f *failing) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
@@ -513,13 +516,13 @@ type notingStore struct {
 	note func(*Manifest)
 }
 
-func (s *notingStore) Put(ctx context.Context, key string, body []byte) (bool, error) {
+func (s *notingStore) Overwrite(ctx context.Context, key string, body []byte) error {
 	if name, ok := strings.CutPrefix(key, generationsPrefix); ok {
 		m, err := parseManifest(strings.TrimSuffix(name, generationSuffix), body)
 		if err != nil {
-			return false, err
+			return err
 		}
 		s.note(m)
 	}
-	return s.Store.Put(ctx, key, body)
+	return s.Store.Overwrite(ctx, key, body)
 }

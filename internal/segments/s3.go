@@ -119,20 +119,20 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("status %d, %s: %s", r.status, r.api.ErrorCode(), r.api.ErrorMessage())
 }
 
-// ReadCurrent implements Source; the tag is the object's ETag.
-func (b *bucket) ReadCurrent(ctx context.Context, tag string) ([]byte, string, error) {
-	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + currentKey)}
+// ReadTagged implements Source; the tag is the object's ETag.
+func (b *bucket) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
 	if tag != "" {
 		input.IfNoneMatch = &tag
 	}
 	out, err := b.api.GetObject(ctx, input)
 	if err != nil {
-		return nil, "", b.failed("read", currentKey, err)
+		return nil, "", b.failed("read", key, err)
 	}
 	defer out.Body.Close()
 	body, err := readAll(out.Body, contentLength(out.ContentLength), maxDocumentBytes)
 	if err != nil {
-		return nil, "", b.failed("read", currentKey, err)
+		return nil, "", b.failed("read", key, err)
 	}
 	return body, aws.ToString(out.ETag), nil
 }
@@ -204,16 +204,24 @@ func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error)
 			return false, err
 		}
 	}
-	_, err = b.transfer.UploadObject(ctx, &transfermanager.UploadObjectInput{
+	if err := b.Overwrite(ctx, key, body); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Overwrite implements Store.
+func (b *bucket) Overwrite(ctx context.Context, key string, body []byte) error {
+	_, err := b.transfer.UploadObject(ctx, &transfermanager.UploadObjectInput{
 		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
 		ContentLength:     aws.Int64(int64(len(body))),
 		ContentType:       aws.String(contentType(key)),
 		ChecksumAlgorithm: tmtypes.ChecksumAlgorithmSha256,
 	})
 	if err != nil {
-		return false, b.failed("write", key, err)
+		return b.failed("write", key, err)
 	}
-	return true, nil
+	return nil
 }
 
 func contentType(key string) string {
@@ -223,11 +231,11 @@ func contentType(key string) string {
 	return "application/json"
 }
 
-// ReplaceCurrent implements Store by a conditional PUT.
-func (b *bucket) ReplaceCurrent(ctx context.Context, body []byte, tag string) error {
+// Replace implements Store by a conditional PUT.
+func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	input := &s3.PutObjectInput{
-		Bucket: &b.name, Key: aws.String(b.prefix + currentKey), Body: bytes.NewReader(body),
-		ContentType:       aws.String(contentType(currentKey)),
+		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
+		ContentType:       aws.String(contentType(key)),
 		CacheControl:      aws.String("no-cache"),
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
 	}
@@ -236,15 +244,15 @@ func (b *bucket) ReplaceCurrent(ctx context.Context, body []byte, tag string) er
 	} else {
 		input.IfMatch = &tag
 	}
-	_, err := b.api.PutObject(ctx, input)
+	out, err := b.api.PutObject(ctx, input)
 	if err == nil {
-		return nil
+		return aws.ToString(out.ETag), nil
 	}
-	err = b.failed("replace", currentKey, err)
+	err = b.failed("replace", key, err)
 	if lostRace(err, tag) {
-		return fmt.Errorf("%w: %w", ErrLostRace, err)
+		err = fmt.Errorf("%w: %w", ErrLostRace, err)
 	}
-	return err
+	return "", err
 }
 
 // lostRace: the condition failed (412), another conditional write was under way (409), or the object that

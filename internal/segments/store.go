@@ -17,9 +17,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNothingLive: there is no current.json. Always together with ErrNotFound.
 	ErrNothingLive = errors.New("no generation is live")
-	// ErrNotModified: current.json still has the tag that was given.
+	// ErrNotModified: the document still has the tag that was given.
 	ErrNotModified = errors.New("not modified")
-	// ErrLostRace: current.json is not the one that was to be replaced.
+	// ErrLostRace: the document is not the one that was to be replaced.
 	ErrLostRace = errors.New("somebody else published in the meantime")
 )
 
@@ -28,10 +28,11 @@ var (
 type Source interface {
 	// Location is the place in the form in which the user gave it.
 	Location() string
-	// ReadCurrent returns current.json and its tag, an opaque version. When tag
-	// is not empty and still current the error is ErrNotModified, for the cost
-	// of one conditional request. ErrNotFound when nothing is published.
-	ReadCurrent(ctx context.Context, tag string) (body []byte, newTag string, err error)
+	// ReadTagged returns current.json, or another document that is replaced, and
+	// its tag, an opaque version. When tag is not empty and still current the
+	// error is ErrNotModified, for the cost of one conditional request.
+	// ErrNotFound when there is none.
+	ReadTagged(ctx context.Context, key, tag string) (body []byte, newTag string, err error)
 	// Read returns a whole object, ErrNotFound when there is none, an error when
 	// it has more than limit bytes. The slice is the caller's.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
@@ -43,10 +44,14 @@ type Store interface {
 	// Put stores an object that never changes. written is false when the object
 	// was there already with the same size. A reader sees all of it or nothing.
 	Put(ctx context.Context, key string, body []byte) (written bool, err error)
-	// ReplaceCurrent replaces current.json if it still has the given tag; an
-	// empty tag means that it must not exist yet. ErrLostRace otherwise.
-	// Atomic, also against other processes and machines.
-	ReplaceCurrent(ctx context.Context, body []byte, tag string) error
+	// Overwrite stores an object whatever is there: afterwards it has these bytes
+	// and is young. A reader sees all of what was there, or all of this.
+	Overwrite(ctx context.Context, key string, body []byte) error
+	// Replace replaces current.json, or another document, if it still has the
+	// given tag; an empty tag means that it must not exist yet. ErrLostRace
+	// otherwise. Atomic, also against other processes and machines. Other bytes
+	// have another tag.
+	Replace(ctx context.Context, key string, body []byte, tag string) (newTag string, err error)
 	// List returns the objects whose keys begin with prefix, ordered by key.
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object; one that does not exist is no error.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/segments/s3test"
@@ -52,7 +53,7 @@ func TestStore(t *testing.T) {
 		require.Equal(t, location, store.Location())
 
 		t.Run("nothing there", func(t *testing.T) {
-			_, _, err := store.ReadCurrent(ctx, "")
+			_, _, err := store.ReadTagged(ctx, currentKey, "")
 			require.ErrorIs(t, err, ErrNotFound)
 			_, err = store.Read(ctx, "bitmaps/x", 10)
 			require.ErrorIs(t, err, ErrNotFound)
@@ -79,6 +80,18 @@ func TestStore(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, written)
 		})
+		t.Run("overwrite", func(t *testing.T) {
+			before := changedAt(ctx, t, store, "bitmaps/a.roaring")
+			require.EventuallyWithT(t, func(c *assert.CollectT) { // times of some servers are whole seconds
+				require.NoError(c, store.Overwrite(ctx, "bitmaps/a.roaring", []byte("hello, world")))
+				require.True(c, changedAt(ctx, t, store, "bitmaps/a.roaring").After(before))
+			}, 10*time.Second, 100*time.Millisecond)
+			require.NoError(t, store.Overwrite(ctx, "bitmaps/gone.roaring", []byte("again")))
+			body, err := store.Read(ctx, "bitmaps/gone.roaring", 5)
+			require.NoError(t, err)
+			require.Equal(t, "again", string(body))
+			require.NoError(t, store.Delete(ctx, "bitmaps/gone.roaring"))
+		})
 		t.Run("large object in parts", func(t *testing.T) {
 			body := make([]byte, 40<<20+12345)
 			_, _ = rand.Read(body)
@@ -102,31 +115,45 @@ func TestStore(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 		})
-		t.Run("compare and swap", func(t *testing.T) { testReplaceCurrent(ctx, t, store) })
+		t.Run("compare and swap", func(t *testing.T) { testReplace(ctx, t, store) })
 	})
 }
 
-func testReplaceCurrent(ctx context.Context, t *testing.T, store Store) {
-	require.ErrorIs(t, store.ReplaceCurrent(ctx, []byte("0"), "some-tag"), ErrLostRace, "there is none yet")
-	require.NoError(t, store.ReplaceCurrent(ctx, []byte("1"), ""))
-	require.ErrorIs(t, store.ReplaceCurrent(ctx, []byte("2"), ""), ErrLostRace, "there is one already")
-	body, tag, err := store.ReadCurrent(ctx, "")
+func changedAt(ctx context.Context, t *testing.T, store Store, key string) time.Time {
+	list, err := store.List(ctx, key)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	return list[0].ChangedAt
+}
+
+func testReplace(ctx context.Context, t *testing.T, store Store) {
+	_, err := store.Replace(ctx, currentKey, []byte("0"), "some-tag")
+	require.ErrorIs(t, err, ErrLostRace, "there is none yet")
+	first, err := store.Replace(ctx, currentKey, []byte("1"), "")
+	require.NoError(t, err)
+	_, err = store.Replace(ctx, currentKey, []byte("2"), "")
+	require.ErrorIs(t, err, ErrLostRace, "there is one already")
+	body, tag, err := store.ReadTagged(ctx, currentKey, "")
 	require.NoError(t, err)
 	require.Equal(t, "1", string(body))
-	_, _, err = store.ReadCurrent(ctx, tag)
+	require.Equal(t, first, tag)
+	_, _, err = store.ReadTagged(ctx, currentKey, tag)
 	require.ErrorIs(t, err, ErrNotModified)
 
-	require.NoError(t, store.ReplaceCurrent(ctx, []byte("2"), tag))
-	require.ErrorIs(t, store.ReplaceCurrent(ctx, []byte("3"), tag), ErrLostRace, "the tag is an old one")
-	body, tag, err = store.ReadCurrent(ctx, tag)
+	second, err := store.Replace(ctx, currentKey, []byte("2"), tag)
+	require.NoError(t, err)
+	_, err = store.Replace(ctx, currentKey, []byte("3"), tag)
+	require.ErrorIs(t, err, ErrLostRace, "the tag is an old one")
+	body, tag, err = store.ReadTagged(ctx, currentKey, tag)
 	require.NoError(t, err)
 	require.Equal(t, "2", string(body))
+	require.Equal(t, second, tag)
 
 	var won atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			err := store.ReplaceCurrent(ctx, fmt.Appendf(nil, "racer %d", i), tag)
+			_, err := store.Replace(ctx, currentKey, fmt.Appendf(nil, "racer %d", i), tag)
 			if err == nil {
 				won.Add(1)
 			} else if !errors.Is(err, ErrLostRace) {
@@ -145,7 +172,7 @@ func TestStoreStopsWithItsContext(t *testing.T) {
 		cancel()
 		_, err := store.Put(ctx, "bitmaps/a.roaring", []byte("x"))
 		require.ErrorIs(t, err, context.Canceled)
-		_, _, err = store.ReadCurrent(ctx, "")
+		_, _, err = store.ReadTagged(ctx, currentKey, "")
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }

@@ -1,0 +1,165 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Garbage is what nobody needs any more at a location.
+type Garbage struct {
+	Live        string   `json:"live"`
+	Kept        []string `json:"kept"`    // generations, the newest first
+	Generations []string `json:"removed"` // generations to remove, the newest first
+	Objects     []Object `json:"objects"` // to remove, manifests first
+	SizeBytes   int64    `json:"size_bytes"`
+}
+
+// Collector finds and removes garbage: generations beyond the Keep newest, and
+// bitmaps that no remaining generation uses. The live generation stays, and so
+// does everything that was stored less than Grace ago.
+type Collector struct {
+	Store Store
+	Keep  int // at least 1
+	Grace time.Duration
+	Clock func() time.Time // nil is time.Now
+	// Lease is how long a Collector that was killed while it removed holds up publishers. 0: DefaultLease.
+	Lease time.Duration
+}
+
+// minTempAge is the least age of a file that is not complete and goes: one that
+// is being written is of no generation, and nothing else protects it.
+const minTempAge = 24 * time.Hour
+
+// Find finds what can go. It removes nothing.
+func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
+	now := time.Now
+	if c.Clock != nil {
+		now = c.Clock
+	}
+	list, err := List(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	g := &Garbage{}
+	used := map[string]bool{}
+	before := now().Add(-c.Grace)
+	for i, l := range list {
+		if i >= c.Keep && !l.Live && l.StoredAt.Before(before) {
+			g.Generations = append(g.Generations, l.Generation)
+			continue
+		}
+		if l.Manifest == nil {
+			return nil, fmt.Errorf("generation %s is to stay, but which bitmaps it uses is not known: %s", l.Generation, l.Fault)
+		}
+		if l.Live {
+			g.Live = l.Generation
+		}
+		g.Kept = append(g.Kept, l.Generation)
+		for _, s := range l.Manifest.Segments {
+			used[s.Key] = true
+		}
+	}
+	if g.Live == "" && len(list) > 0 {
+		return nil, errors.New("no generation is live: nothing is removed until one is")
+	}
+	return g, g.collect(ctx, c.Store, used, before, now().Add(-max(c.Grace, minTempAge)))
+}
+
+// collect finds the objects: the manifests of the generations, then whatever
+// is old and not used. Objects that this package did not name are left alone.
+func (g *Garbage) collect(ctx context.Context, store Store, used map[string]bool, before, tempBefore time.Time) error {
+	for _, prefix := range []string{generationsPrefix, bitmapsPrefix, tempPrefix} {
+		objects, err := store.List(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			name := strings.TrimPrefix(o.Key, prefix)
+			mine := false
+			switch {
+			case strings.HasPrefix(o.Key[strings.LastIndexByte(o.Key, '/')+1:], tempPrefix):
+				mine = o.ChangedAt.Before(tempBefore)
+			case prefix == generationsPrefix:
+				mine = slices.Contains(g.Generations, strings.TrimSuffix(name, generationSuffix))
+			case prefix == bitmapsPrefix:
+				mine = sha256Rule.MatchString(strings.TrimSuffix(name, bitmapSuffix)) && !used[o.Key]
+			}
+			if mine && o.ChangedAt.Before(before) {
+				g.Objects = append(g.Objects, o)
+				g.SizeBytes += o.SizeBytes
+			}
+		}
+	}
+	return nil
+}
+
+// Remove finds what can go and removes it, under the lease that publishers wait
+// for, and stops when current.json moves: ErrLostRace. ErrCollecting when
+// another Collector is at work. Also with an error the result says what was removed.
+func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
+	if _, _, err := readLive(ctx, c.Store, ""); errors.Is(err, ErrNothingLive) {
+		found, err := c.Find(ctx)
+		if err == nil {
+			found.Objects, found.SizeBytes = nil, 0 // not as long as nothing is live: there is nothing to fence
+		}
+		return found, err
+	}
+	length := c.Lease
+	if length <= 0 {
+		length = DefaultLease
+	}
+	l, err := takeLease(ctx, c.Store, length)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := c.removeUnder(ctx, l)
+	if releaseErr := l.release(context.WithoutCancel(ctx)); err == nil {
+		err = releaseErr
+	}
+	return removed, err
+}
+
+// removeUnder finds out what is live after the fence: whoever publishes later
+// waits for the lease.
+func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
+	tag, err := fence(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	removed := &Garbage{Live: found.Live, Kept: found.Kept}
+	for _, o := range found.Objects {
+		if err := c.removeOne(ctx, l, tag, o); err != nil {
+			return removed, err
+		}
+		removed.Objects = append(removed.Objects, o)
+		removed.SizeBytes += o.SizeBytes
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(o.Key, generationSuffix), generationsPrefix); ok && generationRule.MatchString(name) {
+			removed.Generations = append(removed.Generations, name)
+		}
+	}
+	return removed, nil
+}
+
+func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o Object) error {
+	limited, cancel, err := l.use(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	switch _, _, err := c.Store.ReadTagged(limited, currentKey, tag); {
+	case errors.Is(err, ErrNotModified):
+		return c.Store.Delete(limited, o.Key)
+	case err == nil, errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", ErrLostRace, currentKey)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,368 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// greedy is a Collector for which everything is old.
+func greedy(store Store) *Collector {
+	c := collector(store, 1, 0)
+	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+	c.Lease = 500 * time.Millisecond
+	return c
+}
+
+// An act makes the older of two generations live again in its way.
+type act struct {
+	name string
+	run  func(ctx context.Context, store Store, old *Manifest) error
+}
+
+func acts() []act {
+	return []act{
+		{"build", func(ctx context.Context, store Store, _ *Manifest) error {
+			base, err := ReadLiveState(ctx, store)
+			if err != nil {
+				return err
+			}
+			p := Publisher{Store: store, ToolVersion: "test"}
+			_, err = p.Publish(ctx, oldContent(), base, "")
+			return err
+		}},
+		{"rollback", func(ctx context.Context, store Store, old *Manifest) error {
+			base, err := ReadLiveState(ctx, store)
+			if err != nil {
+				return err
+			}
+			earlier, err := ReadGeneration(ctx, store, old.Generation)
+			if err != nil {
+				return err
+			}
+			p := Publisher{Store: store}
+			_, err = p.Rollback(ctx, earlier, base)
+			return err
+		}},
+	}
+}
+
+func oldContent() *Candidate {
+	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2, 3), bitmapOf(4)}}
+}
+
+// twoGenerations publishes the old content and then another.
+func twoGenerations(t *testing.T, store Store, clock func() time.Time) (old *Manifest) {
+	t.Helper()
+	collect(t, store, 1)
+	old = publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
+	publish(t, store, clock, []string{"vip", "new"}, bitmapOf(9), bitmapOf(10))
+	return old
+}
+
+// atCall runs something before the n-th call to the store, and tells whether it came to that.
+func atCall(store Store, n int, run func()) (*hooked, *atomic.Bool) {
+	var calls atomic.Int64
+	ran := &atomic.Bool{}
+	return &hooked{Store: store, before: func(string, string) {
+		if calls.Add(1)-1 == int64(n) {
+			ran.Store(true)
+			run()
+		}
+	}}, ran
+}
+
+// A whole collection between any two calls of a build or a rollback, and a
+// whole build or rollback between any two calls of a collection, which then is
+// as if it had stopped for longer than its lease.
+func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
+	t.Parallel()
+	for _, act := range acts() {
+		t.Run(act.name, func(t *testing.T) {
+			t.Parallel()
+			onEveryStore(t, func(t *testing.T, _ string, store Store) {
+				clock := stepping()
+				for n := 0; ; n++ {
+					old := twoGenerations(t, store, clock)
+					slow, ran := atCall(store, n, func() { collect(t, store, 1) })
+					err := act.run(t.Context(), slow, old)
+					g := live(t, store)
+					require.Equal(t, err == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()), "call %d: %v", n, err)
+					if !ran.Load() {
+						require.NoError(t, err)
+						require.Greater(t, n, 5, "the number of calls to the store")
+						return
+					}
+					if err != nil { // it was collected before it was read
+						require.ErrorIs(t, err, ErrNotFound, "call %d", n)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
+	t.Parallel()
+	for _, act := range acts() {
+		t.Run(act.name, func(t *testing.T) {
+			t.Parallel()
+			onEveryStore(t, func(t *testing.T, _ string, store Store) {
+				clock := stepping()
+				for n := 0; ; n++ {
+					old := twoGenerations(t, store, clock)
+					var actErr error
+					slow, ran := atCall(store, n, func() { actErr = act.run(t.Context(), store, old) })
+					_, err := greedy(slow).Remove(t.Context())
+					g := live(t, store)
+					if !ran.Load() {
+						require.NoError(t, err)
+						require.Greater(t, n, 5, "the number of calls to the store")
+						return
+					}
+					require.Equal(t, actErr == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()), "call %d: %v, %v", n, actErr, err)
+					if actErr != nil {
+						require.ErrorIs(t, actErr, ErrNotFound, "call %d", n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// pausing makes every call of a store wait for up to a few milliseconds, before and after.
+func pausing(ctx context.Context, store Store) Store {
+	wait := func(string, string) { _ = pause(ctx, time.Duration(rand.IntN(3000))*time.Microsecond) }
+	return &hooked{Store: store, before: wait, after: wait}
+}
+
+// tolerable are the errors of who comes in the way of others.
+func tolerable(err error) bool {
+	for _, known := range []error{nil, ErrLostRace, ErrCollecting, ErrNotFound, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow := pausing(ctx, store)
+		var published, rolledBack, removed atomic.Int64
+		// Who publishes without a rest lets no collection come to anything, and the reverse.
+		rest := func(most int) { _ = pause(ctx, time.Duration(rand.IntN(most))*time.Millisecond) }
+		publishing := func() error { rest(1000); return counting(&published, stormPublish(ctx, slow)) }
+		rollingBack := func() error { rest(1000); return counting(&rolledBack, stormRollback(ctx, slow)) }
+		collecting := func() error {
+			rest(200)
+			n, err := stormCollect(ctx, slow, 5*time.Second)
+			removed.Add(int64(n))
+			return err
+		}
+		var wg sync.WaitGroup
+		for _, work := range []func() error{publishing, publishing, rollingBack, collecting, collecting} {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if err := work(); ctx.Err() == nil && !tolerable(err) {
+						t.Error(err)
+						cancel()
+					}
+				}
+			})
+		}
+		end := time.Now().Add(20 * time.Second)
+		for ctx.Err() == nil && time.Now().Before(end) && (published.Load() < 10 || rolledBack.Load() < 5 || removed.Load() < 50) {
+			requireWholeLive(t, store)
+		}
+		require.Positive(t, published.Load(), "published")
+		require.Positive(t, rolledBack.Load(), "rolled back")
+		require.Positive(t, removed.Load(), "objects removed")
+		cancel()
+		wg.Wait()
+		live(t, store)
+	})
+}
+
+// requireWholeLive requires that what is live, at a moment at which it stays, is whole.
+func requireWholeLive(t *testing.T, store Store) {
+	state, err := ReadLiveState(t.Context(), store)
+	require.NoError(t, err)
+	require.NoError(t, state.Fault)
+	require.NotNil(t, state.Generation)
+}
+
+func counting(n *atomic.Int64, err error) error {
+	if err == nil {
+		n.Add(1)
+	}
+	return err
+}
+
+// stormPublish publishes one of few contents, so that most of it has been live before.
+func stormPublish(ctx context.Context, store Store) error {
+	base, err := ReadLiveState(ctx, store)
+	if err != nil {
+		return err
+	}
+	if base.Fault != nil {
+		return fmt.Errorf("what is live is not whole: %w", base.Fault)
+	}
+	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(rand.Uint32N(4)), bitmapOf(10 + rand.Uint32N(4))}}
+	p := Publisher{Store: store, ToolVersion: "storm"}
+	_, err = p.Publish(ctx, c, base, "")
+	return err
+}
+
+func stormRollback(ctx context.Context, store Store) error {
+	base, err := ReadLiveState(ctx, store)
+	if err != nil {
+		return err
+	}
+	list, err := List(ctx, store)
+	if err != nil {
+		return err
+	}
+	earlier, err := ReadGeneration(ctx, store, list[rand.IntN(len(list))].Generation)
+	if err != nil {
+		return err
+	}
+	p := Publisher{Store: store}
+	_, err = p.Rollback(ctx, earlier, base)
+	return err
+}
+
+func stormCollect(ctx context.Context, store Store, lease time.Duration) (removed int, err error) {
+	c := greedy(store)
+	c.Keep, c.Lease = 1+rand.IntN(2), lease
+	g, err := c.Remove(ctx)
+	if g != nil {
+		removed = len(g.Objects)
+	}
+	return removed, err
+}
+
+// The same with processes of their own, each killed at some step.
+func TestStormOfTheKilled(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, location string, store Store) {
+		publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		kills := 0
+		for round := range 12 {
+			var running []*exec.Cmd
+			for _, role := range []string{rolePublish, roleRollback, roleCollect, rolePublish} {
+				step := rand.IntN(20)
+				if role == roleCollect {
+					step = rand.IntN(12)
+				}
+				cmd, _ := runDoomed(t, location, step, 1, doomedRole+"="+role)
+				running = append(running, cmd)
+			}
+			for _, cmd := range running {
+				if wasKilled(cmd.Wait()) {
+					kills++
+				}
+			}
+			g := live(t, store)
+			require.NotEmpty(t, g.Bitmaps, "round %d", round)
+		}
+		require.Greater(t, kills, 12)
+		require.NoError(t, stormPublish(t.Context(), store), "whoever comes next succeeds")
+		collect(t, store, 1)
+		live(t, store)
+	})
+}
+
+// Roles of the process that is killed.
+const (
+	doomedRole   = "SEGMENTS_TEST_DOOMED_ROLE"
+	rolePublish  = "publish"
+	roleRollback = "rollback"
+	roleCollect  = "collect"
+)
+
+// playStorm does a part of TestStormOfTheKilled.
+func playStorm(ctx context.Context, store Store) error {
+	slow := pausing(ctx, store)
+	switch os.Getenv(doomedRole) {
+	case roleRollback:
+		return stormRollback(ctx, slow)
+	case roleCollect:
+		_, err := stormCollect(ctx, slow, 500*time.Millisecond)
+		return err
+	default:
+		return stormPublish(ctx, slow)
+	}
+}
+
+func TestTheLeaseOfACollector(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		ctx := t.Context()
+		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		first, err := takeLease(ctx, store, time.Minute)
+		require.NoError(t, err)
+		t.Run("of one that is alive is not taken", func(t *testing.T) {
+			beating, stop := context.WithCancel(ctx)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for beating.Err() == nil {
+					first.renewed = time.Now().Add(-20 * time.Second) // a quarter is over
+					_, cancel, err := first.use(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					cancel()
+				}
+			})
+			_, err := takeLease(ctx, store, time.Minute)
+			require.ErrorIs(t, err, ErrCollecting)
+			stop()
+			wg.Wait()
+			require.NoError(t, first.release(ctx))
+		})
+		t.Run("of one that is dead is taken after its time, and not given back", func(t *testing.T) {
+			dead, err := takeLease(ctx, store, 50*time.Millisecond)
+			require.NoError(t, err)
+			began := time.Now()
+			_, err = takeLease(ctx, store, time.Minute)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
+			_, _, err = dead.use(ctx)
+			require.Error(t, err, "it has lost its lease")
+			require.ErrorIs(t, dead.release(ctx), ErrLostRace)
+		})
+	})
+}
+
+// current.json of any age is read, and is never the same twice.
+func TestAFencedPointerSaysTheSame(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		m := publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		before, tag, err := readLive(t.Context(), store, "")
+		require.NoError(t, err)
+		newTag, err := fence(t.Context(), store)
+		require.NoError(t, err)
+		require.NotEqual(t, tag, newTag)
+		after, now, err := readLive(t.Context(), store, "")
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		require.Equal(t, newTag, now)
+		require.Equal(t, m.Generation, after.Generation)
+	})
+}

@@ -1,0 +1,56 @@
+package segments
+
+import "context"
+
+// hooked calls before ahead of each call that looks at or changes a store.
+type hooked struct {
+	Store
+	before func(call, key string)
+	after  func(call, key string) // nil: nothing
+}
+
+func (h *hooked) around(call, key string) func() {
+	if h.before != nil {
+		h.before(call, key)
+	}
+	return func() {
+		if h.after != nil {
+			h.after(call, key)
+		}
+	}
+}
+
+func (h *hooked) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	defer h.around("look", key)()
+	return h.Store.ReadTagged(ctx, key, tag)
+}
+
+func (h *hooked) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	defer h.around("read", key)()
+	return h.Store.Read(ctx, key, limit)
+}
+
+func (h *hooked) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	defer h.around("put", key)()
+	return h.Store.Put(ctx, key, body)
+}
+
+func (h *hooked) Overwrite(ctx context.Context, key string, body []byte) error {
+	defer h.around("overwrite", key)()
+	return h.Store.Overwrite(ctx, key, body)
+}
+
+func (h *hooked) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
+	defer h.around("replace", key)()
+	return h.Store.Replace(ctx, key, body, tag)
+}
+
+func (h *hooked) List(ctx context.Context, prefix string) ([]Object, error) {
+	defer h.around("list", prefix)()
+	return h.Store.List(ctx, prefix)
+}
+
+func (h *hooked) Delete(ctx context.Context, key string) error {
+	defer h.around("delete", key)()
+	return h.Store.Delete(ctx, key)
+}

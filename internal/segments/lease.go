@@ -1,0 +1,193 @@
+package segments
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// leaseKey is the document that says whether somebody removes objects.
+const leaseKey = "gc.json"
+
+// DefaultLease is how long a Collector that was killed holds up publishers.
+const DefaultLease = 30 * time.Second
+
+// ErrCollecting: another Collector is at work.
+var ErrCollecting = errors.New("another gc is at work")
+
+// leaseDocument is gc.json.
+type leaseDocument struct {
+	FormatVersion int `json:"format_version"`
+	// Holder is a random name; empty: nobody removes anything.
+	Holder string `json:"holder,omitempty"`
+	// Renewals count up, so that each has another tag.
+	Renewals int   `json:"renewals,omitempty"`
+	LeaseMS  int64 `json:"lease_ms,omitempty"`
+}
+
+func (d *leaseDocument) encode() []byte {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("encode a lease: %v", err)) // no field can fail
+	}
+	return append(raw, '\n')
+}
+
+// readLease reads gc.json; nobody holds one that is not there.
+func readLease(ctx context.Context, src Source) (d leaseDocument, tag string, err error) {
+	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
+	if errors.Is(err, ErrNotFound) {
+		return d, "", nil
+	}
+	if err == nil {
+		err = decodeDocument(raw, &d)
+	}
+	if err != nil {
+		return d, "", fmt.Errorf("%s: %w", leaseKey, err)
+	}
+	return d, tag, nil
+}
+
+// lease is the right to remove objects, of one Collector at a time. It is
+// renewed while it is used, and not used beyond half of its time since it was
+// last renewed: others take it after all of its time without a renewal, by
+// their own clocks, and the other half is for requests that are under way.
+type lease struct {
+	store   Store
+	doc     leaseDocument
+	tag     string
+	renewed time.Time // when the renewal began
+}
+
+func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
+
+// takeLease waits for a holder that was killed; ErrCollecting when one is alive.
+func takeLease(ctx context.Context, store Store, length time.Duration) (*lease, error) {
+	holder, tag, err := readLease(ctx, store)
+	if err == nil && holder.Holder != "" {
+		tag, err = awaitLease(ctx, store, func(now leaseDocument) error {
+			if now != holder {
+				return ErrCollecting
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &lease{store: store, tag: tag}
+	l.doc = leaseDocument{FormatVersion: FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
+	l.renewed = time.Now()
+	if l.tag, err = swap(ctx, store, leaseKey, l.doc.encode(), l.tag); errors.Is(err, ErrLostRace) {
+		err = ErrCollecting
+	}
+	return l, err
+}
+
+// awaitLease waits until nobody removes anything: the holder has ended, or has
+// not renewed its lease for as long as that lasts. Each look at a holder is
+// shown to seen, which may end the waiting. The tag is that of gc.json then.
+func awaitLease(ctx context.Context, store Store, seen func(leaseDocument) error) (tag string, err error) {
+	var last leaseDocument
+	var since time.Time
+	for {
+		now, tag, err := readLease(ctx, store)
+		if err != nil || now.Holder == "" {
+			return tag, err
+		}
+		if err := seen(now); err != nil {
+			return "", err
+		}
+		length := time.Duration(now.LeaseMS) * time.Millisecond
+		switch {
+		case now != last:
+			last, since = now, time.Now()
+		case time.Since(since) > length:
+			nobody := leaseDocument{FormatVersion: FormatVersion}
+			if tag, err = swap(ctx, store, leaseKey, nobody.encode(), tag); !errors.Is(err, ErrLostRace) {
+				return tag, err
+			}
+		}
+		if err := pause(ctx, min(max(length/20, time.Millisecond), time.Second)); err != nil {
+			return "", fmt.Errorf("wait for a gc to end: %w", err)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// use returns a context for one request under the lease, renewed when a quarter
+// of its time is over.
+func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
+		limited, cancel := l.limit(ctx)
+		defer cancel()
+		l.doc.Renewals++
+		tag, err := swap(limited, l.store, leaseKey, l.doc.encode(), l.tag)
+		if err != nil {
+			return nil, nil, fmt.Errorf("renew the lease in %s: %w", leaseKey, err)
+		}
+		l.tag, l.renewed = tag, began
+	}
+	limited, cancel := l.limit(ctx)
+	return limited, cancel, nil
+}
+
+func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, l.renewed.Add(l.length()/2), fmt.Errorf("not done within half of the lease of %s", l.length()))
+}
+
+// release ends the lease; when that fails it ends by itself.
+func (l *lease) release(ctx context.Context) error {
+	nobody := leaseDocument{FormatVersion: FormatVersion}
+	_, err := swap(ctx, l.store, leaseKey, nobody.encode(), l.tag)
+	return err
+}
+
+// fence gives current.json other bytes that say the same: everybody who has
+// read it before loses the race to replace it, and has to look again.
+// ErrNothingLive when there is none.
+func fence(ctx context.Context, store Store) (newTag string, err error) {
+	for {
+		live, tag, err := readLive(ctx, store, "")
+		if err != nil {
+			return "", err
+		}
+		if tag, err = swap(ctx, store, currentKey, live.encode(), tag); !errors.Is(err, ErrLostRace) {
+			return tag, err
+		}
+	}
+}
+
+// swap replaces a document whose bytes nobody else writes, and looks what
+// became of it when it is not told so: an answer may be lost, and what is sent
+// again then finds its own success in its way.
+func swap(ctx context.Context, store Store, key string, body []byte, tag string) (newTag string, err error) {
+	newTag, err = store.Replace(ctx, key, body, tag)
+	if err == nil {
+		return newTag, nil
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer cancel()
+	now, nowTag, readErr := store.ReadTagged(look, key, "")
+	switch {
+	case readErr == nil && bytes.Equal(now, body):
+		return nowTag, nil
+	case readErr != nil && !errors.Is(readErr, ErrNotFound) && !errors.Is(err, ErrLostRace):
+		return "", fmt.Errorf("%w; whether %s was replaced is not known: %w", err, key, readErr)
+	}
+	return "", err
+}

@@ -1,0 +1,95 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// upload is a generation on its way into a store.
+type upload struct {
+	store Store
+	g     *Generation
+	done  *Published
+	shown func(key string, sizeBytes int64) // nil: nothing
+
+	mu sync.Mutex
+	// young are the keys of what this run has stored, and of the bitmaps of the
+	// live generation, which have been read and which no gc takes.
+	young map[string]bool
+}
+
+// upload prepares what goLive stores.
+func (p *Publisher) upload(g *Generation, base *LiveState, done *Published) *upload {
+	u := &upload{store: p.Store, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
+	if base.Generation != nil {
+		for _, s := range base.Generation.Manifest.Segments {
+			u.young[s.Key] = true
+		}
+	}
+	return u
+}
+
+// put stores bitmaps in parallel, then the manifest. What an earlier run left is
+// stored again: so it is whole, and so young that its age protects it too. The
+// same again costs one look at each object.
+func (u *upload) put(ctx context.Context) error {
+	faults := make([]error, len(u.g.Bitmaps))
+	first := map[string]bool{}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallelReads)
+	for i, b := range u.g.Bitmaps {
+		s := &u.g.Manifest.Segments[i]
+		if first[s.Key] {
+			continue // two segments with the same users, such as two empty ones
+		}
+		first[s.Key] = true
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			faults[i] = u.putBitmap(ctx, s, b)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	u.shown = nil
+	_, err := u.putObject(ctx, manifestKey(u.g.Manifest.Generation), u.g.Manifest.encode())
+	return err
+}
+
+func (u *upload) putBitmap(ctx context.Context, s *Segment, b *Bitmap) error {
+	written, err := u.putObject(ctx, s.Key, b.Bytes())
+	if err != nil {
+		return err
+	}
+	if u.shown != nil {
+		u.shown(s.Key, s.SizeBytes)
+	}
+	if written {
+		u.mu.Lock()
+		u.done.Uploaded = append(u.done.Uploaded, s.Key)
+		u.done.UploadedBytes += s.SizeBytes
+		u.mu.Unlock()
+	}
+	return nil
+}
+
+// putObject stores an object; one that is young is only looked for. written is
+// false when it was there.
+func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
+	u.mu.Lock()
+	isYoung := u.young[key]
+	u.mu.Unlock()
+	if isYoung {
+		return u.store.Put(ctx, key, body)
+	}
+	if err := u.store.Overwrite(ctx, key, body); err != nil {
+		return false, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.young[key] = true
+	return true, nil
+}
