@@ -2,15 +2,19 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/segments"
+	"capper/internal/segments/s3test"
 )
 
 // The real program, killed at more and more distant moments of a publish until
@@ -60,4 +64,53 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	require.Equal(t, 3, live())
 	require.Positive(t, kills)
 	require.NoError(t, run(time.Minute, "verify", "--all", "--at", root))
+}
+
+// Builds, roll-backs and gc at once, as programs, most of them killed at some
+// moment: what is live is always whole, and whoever comes next succeeds.
+func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	program := filepath.Join(folder, "segmentbuild")
+	require.NoError(t, os.Symlink(self, program))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("1\n2\n3\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.txt"), []byte("2\n3\n4\n"), 0o644))
+	bucket, err := s3test.NewBucket(t.Context())
+	require.NoError(t, err)
+	for name, at := range map[string]string{"directory": filepath.Join(folder, "out"), "s3": "s3://" + bucket + "/prod"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(killAfter time.Duration, args ...string) error {
+				cmd := exec.CommandContext(t.Context(), program, args...)
+				require.NoError(t, cmd.Start())
+				timer := time.AfterFunc(killAfter, func() { _ = cmd.Process.Kill() })
+				defer timer.Stop()
+				return cmd.Wait()
+			}
+			build := []string{"build", "--to", at, "--force", "--reason", "test", "--segment", "vip=" + folder + "/a.txt", "--segment"}
+			require.NoError(t, run(time.Minute, append(build, "new="+folder+"/a.txt", "--precedence", "vip,new")...))
+			store, err := segments.OpenStore(t.Context(), at, segments.S3Config{})
+			require.NoError(t, err)
+			for range 6 {
+				list, err := segments.List(t.Context(), store)
+				require.NoError(t, err)
+				var wg sync.WaitGroup
+				for _, args := range [][]string{
+					append(slices.Clone(build), "new="+folder+"/a.txt", "--precedence", "vip,new"),
+					append(slices.Clone(build), "new="+folder+"/b.txt", "--precedence", "vip,new"),
+					{"rollback", list[len(list)-1].Generation, "--at", at},
+					{"gc", "--keep", "1", "--grace", "0s", "--lease", "500ms", "--delete", "--at", at},
+				} {
+					wg.Go(func() { _ = run(time.Duration(rand.IntN(300))*time.Millisecond, args...) })
+				}
+				wg.Wait()
+				require.NoError(t, run(time.Minute, "verify", "--at", at))
+			}
+			require.NoError(t, run(time.Minute, append(slices.Clone(build), "new="+folder+"/b.txt", "--precedence", "vip,new")...))
+			require.NoError(t, run(time.Minute, "gc", "--keep", "1", "--grace", "0s", "--delete", "--at", at))
+			require.NoError(t, run(time.Minute, "verify", "--all", "--at", at))
+		})
+	}
 }

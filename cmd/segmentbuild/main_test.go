@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,10 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 	current := filepath.Join(root, "current.json")
 	before, err := os.ReadFile(current)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(current, append(bytes.Clone(before), ' '), 0o644)) // somebody else
+	var pointer struct{ Generation string }
+	require.NoError(t, json.Unmarshal(before, &pointer))
+	other := fmt.Sprintf(`{"format_version":1,"generation":%q}`, pointer.Generation) // somebody else
+	require.NoError(t, os.WriteFile(current, []byte(other), 0o644))
 	require.NoError(t, lock.Close())
 
 	lost := <-loser

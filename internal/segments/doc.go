@@ -13,6 +13,8 @@
 //	<prefix>/bitmaps/<sha256>.roaring       content-addressed, immutable; portable roaring format, 32-bit ids
 //	<prefix>/generations/<generation>.json  a manifest, immutable
 //	<prefix>/current.json                   which generation is live; replaced by compare-and-swap
+//	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
+//	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
 //
 // A location is a directory or an S3 prefix; Source reads it, Store writes it
 // too, and one acceptance suite holds both to the same contract. A generation's
@@ -26,11 +28,32 @@
 // publishers that began from the same live generation one wins, the other gets
 // ErrLostRace and has changed nothing. current.json is replaced by a conditional
 // PUT (If-Match, If-None-Match), in a directory under a file lock. What is live
-// already is not published again, and bitmaps that exist are not stored again; one
-// that is not the live generation's, which has been read, is compared first.
+// already is not published again, and bitmaps of the live generation, which have been
+// read, are not stored again; others that exist are, which makes them whole and young.
 // The same ids give the same bytes: Set.Bitmap picks the smallest container for
 // every 65,536 ids, and the bytes are those of RunOptimize in the roaring
 // libraries.
+//
+// Collecting: gc never takes anything of what is live or becomes it, whoever
+// publishes, rolls back, stops or is killed beside it. It holds a lease (gc.json),
+// gives current.json other bytes that say the same (the fence), looks at what is
+// there, and removes manifests first, then bitmaps that no other manifest names;
+// before each it looks whether current.json is still as it left it, and stops if
+// not. Whoever makes a generation live (1) reads current.json, (2) waits until
+// nobody holds the lease, moving current.json so that a holder stops, (3) stores
+// every object or looks that it is there, (4) replaces current.json if it still
+// has the tag of (1); where only a fence has moved it, all again from (1). Take
+// such a swap and any gc. If the fence came after the swap, gc sees the new
+// generation as live and keeps it. If it came before (1), the lease, which is
+// older, was seen in (2), so that every removal was over before (3). Between (1)
+// and (4) it cannot have come: each writing of current.json has bytes of its own,
+// and the swap would have failed. Nothing of this needs two clocks to agree or an
+// object to be young. A holder that was killed is one whose lease has not changed
+// for as long as it says, by the watch of who waits; the holder itself uses only
+// half of that after each renewal, so what is left to trust is that a request is
+// not carried out later than the other half after its sender gave it up. A gc of
+// an older tool knows no lease: against that, objects are made young before the
+// swap, and looked for once more after it.
 //
 // Reading: no byte is believed. A manifest must be the very bytes that were
 // published under its name: a segment's name, its place in the order, a reason or
@@ -85,7 +108,7 @@
 // set, container, encode and bitmap are the codec; snapshot and chunk the map for
 // lookups; manifest, document, load and cache the reading, refresher and metrics the
 // keeping; store, directory (with hung) and s3 (alone with the AWS SDK) the places; publish,
-// overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
+// upload, collect, lease, overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
 // reads raw ids, package build makes segments of them.
 //
 // # Not here
