@@ -18,13 +18,14 @@ type buildCommand struct {
 	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
 	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error. A table needs it: other names in it are bad rows."`
 
-	Format        ingest.Format `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" placeholder:"FORMAT" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
-	IDColumn      string        `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
-	SegmentColumn string        `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
-	Delimiter     string        `placeholder:"C" help:"Delimiter of the columns, one byte."`
-	Header        ingest.Header `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
-	Quote         ingest.Mark   `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
-	Escape        ingest.Mark   `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+	Format        ingest.Format       `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" placeholder:"FORMAT" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
+	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
+	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
+	Delimiter     string              `placeholder:"C" help:"Delimiter of the columns, one byte."`
+	Header        ingest.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
+	Quote         ingest.Mark         `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
+	Escape        ingest.Mark         `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
 
 	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`
 	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Write every bad row into this file, one JSON object a line with file, row, lines, value and reason."`
@@ -131,7 +132,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if c.Force && strings.TrimSpace(c.Reason) == "" {
 		return nil, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
 	}
-	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape}
+	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape, FinalNewline: c.FinalNewline}
 	if c.Delimiter != "" {
 		if err := base.SetDelimiter(c.Delimiter); err != nil {
 			return nil, fmt.Errorf("--delimiter %w", err)

@@ -157,6 +157,8 @@ func judge(err error) (status int, hint string) {
 		return statusGuard, "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file"
 	case errors.Is(err, segments.ErrLostRace):
 		return statusLostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
+	case errors.Is(err, ingest.ErrNoFinalNewline):
+		return statusBadInput, "if the file is whole: end its last line, or say --final-newline optional"
 	case errors.As(err, &input):
 		return statusBadInput, ""
 	case errors.Is(err, context.DeadlineExceeded):

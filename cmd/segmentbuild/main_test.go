@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"damage":     damage,
 			"exchange":   exchange,
 			"expand":     expand,
+			"shorten":    shorten,
 		},
 	})
 }
@@ -97,6 +99,17 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 func expand(ts *testscript.TestScript, _ bool, args []string) {
 	text := strings.ReplaceAll(ts.ReadFile(args[0]), "$B", args[1])
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+// shorten FILE N: cuts a file off after so many bytes, within a line.
+func shorten(ts *testscript.TestScript, _ bool, args []string) {
+	raw := ts.ReadFile(args[0])
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for n > 0 && raw[n-1] == '\n' {
+		n--
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(raw[:n]), 0o644))
 }
 
 // exchange FILE A B: swaps two strings in a file.

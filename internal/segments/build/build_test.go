@@ -177,3 +177,26 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+func TestBuildFileSaysWhetherLastLinesEnd(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file(t, folder, "a.txt", strings.Repeat("12\n", 6000)+"34")
+	for text, want := range map[string]string{
+		"segments: [{name: a, inputs: [a.txt]}]":                                       "the last line does not end",
+		"segments: [{name: a, inputs: [{path: a.txt, final_newline: optional}]}]":      "",
+		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: optional}":  "",
+		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]":            `segments[0].inputs[0].final_newline: must be required or optional, got "no"`,
+		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: sometimes}": "defaults.final_newline: must be required or optional",
+	} {
+		plan, err := Load(file(t, folder, "build.yaml", text), ingest.Input{}, new(Plan))
+		if err == nil {
+			_, err = Run(t.Context(), plan, ingest.Config{}, quiet)
+		}
+		if want == "" {
+			require.NoError(t, err, text)
+		} else {
+			require.ErrorContains(t, err, want, text)
+		}
+	}
+}

@@ -49,6 +49,7 @@ type Columns struct {
 	Delimiter     string `yaml:"delimiter"`
 	Quote         string `yaml:"quote"`
 	Escape        string `yaml:"escape"`
+	FinalNewline  string `yaml:"final_newline"`
 }
 
 // input is a path alone, or a path with columns and expectations.
@@ -183,6 +184,12 @@ func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.I
 		base.Header = ingest.HeaderNo
 	default:
 		c.fault("%s.header: must be true or false, got %v", where, own.Header)
+	}
+	if own.FinalNewline != "" {
+		base.FinalNewline = ingest.FinalNewline(own.FinalNewline)
+		if !base.FinalNewline.Known() {
+			c.fault("%s.final_newline: must be required or optional, got %q", where, own.FinalNewline)
+		}
 	}
 	if own.IDColumn != "" {
 		base.IDColumn = own.IDColumn

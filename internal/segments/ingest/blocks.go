@@ -52,16 +52,18 @@ func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, r recor
 	var pending sync.WaitGroup
 	defer pending.Wait()
 	var rest []byte
+	total := 0
 	for {
 		buffer := j.pool.bytes.Get().(*[]byte)
-		block := append((*buffer)[:0], rest...)
-		n, err := io.ReadFull(src, block[len(block):blockBytes])
-		block = block[:len(block)+n]
-		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !last {
+		block, last, err := fill(src, append((*buffer)[:0], rest...))
+		if err != nil {
 			return err
 		}
+		total += len(block) - len(rest)
 		if last {
+			if err := j.checkEnd(block, total, line); err != nil {
+				return err
+			}
 			block = r.last(block)
 			rest = nil
 		} else {
@@ -84,6 +86,44 @@ func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, r recor
 			return err
 		}
 	}
+}
+
+// fill reads until block has blockBytes. last says that the source has ended:
+// its own io.EOF alone does that, any other error means that bytes are missing.
+func fill(src io.Reader, block []byte) (filled []byte, last bool, err error) {
+	for len(block) < blockBytes {
+		n, err := src.Read(block[len(block):blockBytes])
+		block = block[:len(block)+n]
+		if err == io.EOF {
+			return block, true, nil
+		}
+		if err != nil {
+			return block, false, err
+		}
+	}
+	return block, false, nil
+}
+
+// shortFile is how long a text may be to be taken as it is when its last line
+// does not end, as in files that people write: the next longer ones are exports.
+const shortFile = 16 << 10
+
+// ErrNoFinalNewline: the last line of a long text does not end. Nothing else
+// tells a text that was cut off from a whole one, and the end of a cut id is an
+// id that may be in no file.
+var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may have been cut off")
+
+// checkEnd judges the end of a text of so many bytes, whose last block begins with the given line.
+func (j *job) checkEnd(block []byte, total int, line int64) error {
+	n := len(block)
+	if n == 0 || block[n-1] == '\n' || j.file.input.FinalNewline == NewlineOptional {
+		return nil
+	}
+	if total <= shortFile && j.file.input.FinalNewline != NewlineRequired {
+		return nil
+	}
+	start := bytes.LastIndexByte(block, '\n') + 1
+	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), clip(block[start:], maxValue), ErrNoFinalNewline)
 }
 
 // wholeLines is the length of the whole lines at the start of block.

@@ -35,4 +35,13 @@
 // whose writers know no quotes, has none unless it is asked for; a record of several
 // lines counts as so many, and is bad when most of these read as rows themselves;
 // and the longest one is part of the file's report.
+//
+// # Where a file ends
+//
+// Only its source's own io.EOF ends a file. A compressed stream that ends within
+// a member or frame, an S3 object whose body ends before its announced length (it
+// is read on from there a few times first, the same version of it), a file that
+// changes its length while it is read, empty standard input: each is an
+// InputError, and so is a text of more than 16 KiB whose last line does not end
+// (Input.FinalNewline), which is how a plain text that was cut off looks.
 package ingest

@@ -41,6 +41,22 @@ const (
 	HeaderNo   Header = "no"
 )
 
+// FinalNewline says whether the last line of text, CSV, TSV and NDJSON has to end in a line break.
+type FinalNewline string
+
+// NewlineAuto asks for it in files of more than 16 KiB: without it, a file that was cut off cannot be told
+// from a whole one.
+const (
+	NewlineAuto     FinalNewline = ""
+	NewlineRequired FinalNewline = "required"
+	NewlineOptional FinalNewline = "optional"
+)
+
+// Known reports whether f is one of the constants.
+func (f FinalNewline) Known() bool {
+	return f == NewlineAuto || f == NewlineRequired || f == NewlineOptional
+}
+
 // Input is one file or one pattern of files.
 type Input struct {
 	// Path of a file, a pattern with * ? [ ], s3://bucket/key (also a pattern), or "-" for standard input.
@@ -58,6 +74,8 @@ type Input struct {
 	// Quote and Escape of CSV and TSV. Zero: CSV has the quote " and no escape, TSV no quote and the escape \.
 	Quote, Escape Mark
 	Expect        Expect
+	// FinalNewline of a text, CSV, TSV or NDJSON file.
+	FinalNewline FinalNewline
 }
 
 // SetDelimiter sets the delimiter of the columns from its spelling.
@@ -124,10 +142,7 @@ func formatOf(f file) Format {
 	if f.input.Format != Auto {
 		return f.input.Format
 	}
-	name := strings.ToLower(f.name)
-	for _, ext := range []string{".gz", ".gzip", ".zst", ".zstd"} {
-		name = strings.TrimSuffix(name, ext)
-	}
+	name, _ := withoutPacking(f.name)
 	dot := strings.LastIndexByte(name, '.')
 	switch name[dot+1:] {
 	case "txt", "text", "ids":
@@ -144,6 +159,18 @@ func formatOf(f file) Format {
 		return Roaring
 	}
 	return Auto
+}
+
+// withoutPacking is a name in lower case without the extension of its
+// compression, and which compression that extension says, if any.
+func withoutPacking(name string) (plain, packing string) {
+	name = strings.ToLower(name)
+	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {
+		if plain, ok := strings.CutSuffix(name, ext); ok {
+			return plain, packing
+		}
+	}
+	return name, ""
 }
 
 // sniff decides by the first bytes of a file whose name says nothing.

@@ -19,6 +19,7 @@ import (
 // source is an open file, decompressed.
 type source struct {
 	*bufio.Reader
+	stored  *storedFile
 	plain   *os.File // the file itself when it is local and not compressed, for formats that seek
 	closers []func() error
 
@@ -27,54 +28,80 @@ type source struct {
 
 // open opens a file and looks through gzip and zstd, which it knows by their first bytes.
 func (r *Reader) open(ctx context.Context, f file) (*source, error) {
-	var body io.ReadCloser = io.NopCloser(r.cfg.Stdin)
-	size := int64(-1)
+	stored, err := r.stored(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	src := &source{stored: stored, closers: []func() error{stored.body.Close}}
+	if at, ok := segments.ChangedAt(stored.body); ok {
+		src.changedAt = &at
+	}
+	raw := bufio.NewReaderSize(stored, 1<<20)
+	if err := src.unpack(raw, f.name); err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return src, nil
+}
+
+// stored opens a file as it is stored.
+func (r *Reader) stored(ctx context.Context, f file) (*storedFile, error) {
+	s := &storedFile{ctx: ctx, body: io.NopCloser(r.cfg.Stdin), size: -1, progress: r.cfg.Progress}
 	if f.name != Stdin {
 		var err error
-		if body, size, err = r.files(f.name).Open(ctx, f.name); err != nil {
+		if s.body, s.size, err = r.files(f.name).Open(ctx, f.name); err != nil {
 			return nil, err
 		}
 	}
-	src := &source{closers: []func() error{body.Close}}
-	if at, ok := segments.ChangedAt(body); ok {
-		src.changedAt = &at
+	if s.progress != nil && s.size > 0 {
+		s.progress(0, s.size)
 	}
-	if r.cfg.Progress != nil && size > 0 {
-		r.cfg.Progress(0, size)
-	}
-	counted := &countingReader{ctx: ctx, from: body, progress: r.cfg.Progress}
-	raw := bufio.NewReaderSize(counted, 1<<20)
+	return s, nil
+}
+
+// unpack sets the reader of the decompressed content.
+func (s *source) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, src.Close())
+	if err != nil && err != io.EOF {
+		return err
 	}
 	switch {
+	case len(head) == 0 && name == Stdin:
+		return errors.New("standard input is empty: did the program that writes it fail?")
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(raw)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("gzip: %w", err), src.Close())
+			return fmt.Errorf("gzip: %w", err)
 		}
-		src.Reader = bufio.NewReaderSize(named{"gzip", z}, 1<<20)
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		s.Reader = bufio.NewReaderSize(&unpacked{"gzip", z, s.stored}, 1<<20)
+	case isZstd(head):
 		z, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(256<<20))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("zstd: %w", err), src.Close())
+			return fmt.Errorf("zstd: %w", err)
 		}
-		src.closers = append(src.closers, func() error { z.Close(); return nil })
-		src.Reader = bufio.NewReaderSize(named{"zstd", z}, 1<<20)
+		s.closers = append(s.closers, func() error { z.Close(); return nil })
+		s.Reader = bufio.NewReaderSize(&unpacked{"zstd", z, s.stored}, 1<<20)
 	default:
-		src.Reader = raw
-		if local, ok := body.(*os.File); ok && size >= 0 {
-			src.plain = local
+		if _, packing := withoutPacking(name); packing != "" {
+			return fmt.Errorf("the name says %s, the content is not (%d bytes, beginning with %q)", packing, s.stored.size, head)
+		}
+		s.Reader = raw
+		if local, ok := s.stored.body.(*os.File); ok && s.stored.size >= 0 {
+			s.plain = local
 		}
 	}
-	return src, nil
+	return nil
+}
+
+// isZstd knows a frame of zstd, and the skippable frame that some writers begin with.
+func isZstd(head []byte) bool {
+	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
+		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
 // peek returns up to n bytes from the beginning, fewer when the file is shorter.
 func (s *source) peek(n int) ([]byte, error) {
 	head, err := s.Peek(n)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, err
 	}
 	return head, nil
@@ -93,11 +120,7 @@ func (s *source) Close() error {
 // file itself, or else a copy in a temporary file.
 func (s *source) seekable() (*os.File, int64, error) {
 	if s.plain != nil {
-		stat, err := s.plain.Stat()
-		if err != nil {
-			return nil, 0, err
-		}
-		return s.plain, stat.Size(), nil
+		return s.plain, s.stored.size, nil
 	}
 	spool, err := os.CreateTemp("", "segmentbuild-*")
 	if err != nil {
@@ -106,35 +129,4 @@ func (s *source) seekable() (*os.File, int64, error) {
 	s.closers = append(s.closers, func() error { return errors.Join(spool.Close(), os.Remove(spool.Name())) })
 	size, err := io.Copy(spool, s.Reader)
 	return spool, size, err
-}
-
-// named adds the compression to errors, and takes an input that ends early for what it is.
-type named struct {
-	name string
-	from io.Reader
-}
-
-func (n named) Read(p []byte) (int, error) {
-	got, err := n.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%s: %w", n.name, err)
-	}
-	return got, err
-}
-
-type countingReader struct {
-	ctx      context.Context
-	from     io.Reader
-	progress func(read, total int64)
-}
-
-func (c *countingReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := c.from.Read(p)
-	if c.progress != nil && n > 0 {
-		c.progress(int64(n), 0)
-	}
-	return n, err
 }

@@ -48,7 +48,7 @@ func (j *job) readParquet(ctx context.Context, src *source) (err error) {
 		}
 	}
 	pending.Wait()
-	return errors.Join(append(faults, err)...)
+	return errors.Join(append(faults, err, src.stored.unchanged())...)
 }
 
 // parquetColumns are the columns of a file that are read.
@@ -236,7 +236,7 @@ func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Colum
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	for {
 		page, err := pages.ReadPage()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // itself alone: wrapped, it is a page that is cut off
 			return nil
 		}
 		if err != nil {

@@ -1,0 +1,282 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/segments"
+	"capper/internal/segments/s3test"
+)
+
+// export is one file as a warehouse writes it: above 2 MiB, and above 1 MiB
+// however it is compressed, so that blocks end within it at every stage.
+type export struct {
+	name    string
+	content []byte
+	table   bool
+	rows    int
+	lineEnd bool // cut right behind a line break it cannot be told from a whole one
+}
+
+// exports are the same random users in every format.
+func exports(t testing.TB) []export {
+	const rows = 280_000
+	type row struct {
+		UserID  int64  `parquet:"user_id,plain"`
+		Segment string `parquet:"segment,dict"`
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var text, csv, tsv, table, ndjson, columns bytes.Buffer
+	var set segments.Set
+	var records []row
+	csv.WriteString("user_id,name\n")
+	for range rows {
+		id, segment := random.Uint32(), []string{"new", "old"}[random.IntN(2)]
+		set.Add(id)
+		fmt.Fprintf(&text, "%d\n", id)
+		fmt.Fprintf(&csv, "%d,\"%x\"\r\n", id, random.Uint32())
+		fmt.Fprintf(&tsv, "%d\t%x\n", id, random.Uint32())
+		fmt.Fprintf(&table, "%d,%s\n", id, segment)
+		fmt.Fprintf(&ndjson, "{\"user_id\": %d}\n", id)
+		records = append(records, row{int64(id), segment})
+	}
+	w := parquet.NewGenericWriter[row](&columns, parquet.MaxRowsPerRowGroup(100_000))
+	_, err := w.Write(records)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	var bitmap segments.Set
+	for range 1_200_000 {
+		bitmap.Add(random.Uint32N(270_000_000))
+	}
+	return []export{
+		{name: "a.txt", content: text.Bytes(), rows: rows, lineEnd: true},
+		{name: "a.csv", content: csv.Bytes(), rows: rows, lineEnd: true},
+		{name: "a.tsv", content: tsv.Bytes(), rows: rows, lineEnd: true},
+		{name: "table.csv", content: table.Bytes(), table: true, rows: rows, lineEnd: true},
+		{name: "a.ndjson", content: ndjson.Bytes(), rows: rows, lineEnd: true},
+		{name: "a.parquet", content: columns.Bytes(), rows: rows},
+		{name: "a.roaring", content: bitmap.Bitmap().Bytes(), rows: int(bitmap.Bitmap().Cardinality())},
+	}
+}
+
+// packed are the exports plain and compressed, one frame or member, and several.
+func packed(t testing.TB) []export {
+	var list []export
+	for _, e := range exports(t) {
+		require.Greater(t, len(e.content), 2<<20, e.name)
+		list = append(list, e)
+		half := len(e.content) / 2
+		for suffix, pack := range map[string]func([]byte) []byte{".gz": fastGzip, ".zst": fastZstd} {
+			whole := export{name: e.name + suffix, content: pack(e.content), table: e.table, rows: e.rows}
+			parts := whole
+			parts.name, parts.content = "two-"+whole.name, append(pack(e.content[:half]), pack(e.content[half:])...)
+			require.Greater(t, len(whole.content), 1<<20, whole.name)
+			list = append(list, whole, parts)
+		}
+	}
+	return list
+}
+
+func fastGzip(content []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	_, err := z.Write(content)
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func fastZstd(content []byte) []byte {
+	var b bytes.Buffer // as a stream: without the length that EncodeAll writes into the frame
+	z, _ := zstd.NewWriter(&b, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	_, err := z.Write(content)
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// readExport returns how many rows were read, or why not all of them could be.
+func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
+	in := Input{Path: path}
+	if path == Stdin && bytes.Contains([]byte(e.name), []byte("csv")) {
+		in.Format = CSV // a first line cut off within its first field could be any format's
+	}
+	r := NewReader(cfg)
+	var err error
+	if e.table {
+		_, err = r.ReadTable(t.Context(), []Input{in}, nil)
+	} else {
+		_, err = r.ReadIDs(t.Context(), []Input{in})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(r.Reports()[0].Rows), r.Check()
+}
+
+// cuts are the lengths to cut the i-th export to: every step-th percent, so that
+// every percent is some export's. A cut that nobody could see is moved by a byte.
+func (e *export) cuts(i, step int) (lengths []int) {
+	for percent := i % step; percent < 100; percent += step {
+		n := len(e.content) * percent / 100
+		if n > 0 && e.lineEnd && e.content[n-1] == '\n' {
+			n--
+		}
+		lengths = append(lengths, n)
+	}
+	return append(lengths, len(e.content)-1)
+}
+
+func TestFileThatIsCutOffIsNoFile(t *testing.T) {
+	t.Parallel()
+	for i, e := range packed(t) {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), e.name)
+			require.NoError(t, os.WriteFile(path, e.content, 0o644))
+			rows, err := readExport(t, Config{}, e, path)
+			require.NoError(t, err)
+			require.Equal(t, e.rows, rows)
+			lengths := e.cuts(i, percentStep)
+			for _, n := range slices.Backward(lengths) {
+				require.NoError(t, os.Truncate(path, int64(n)))
+				rows, err := readExport(t, Config{}, e, path)
+				if n == 0 && e.lineEnd {
+					require.Zero(t, rows) // an empty part of an export
+					continue
+				}
+				require.Error(t, err, "%d of %d bytes", n, len(e.content))
+			}
+		})
+	}
+}
+
+func TestStandardInputThatIsCutOffIsNoFile(t *testing.T) {
+	t.Parallel()
+	for i, e := range packed(t) {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			rows, err := readExport(t, Config{Stdin: bytes.NewReader(e.content)}, e, Stdin)
+			require.NoError(t, err)
+			require.Equal(t, e.rows, rows)
+			for _, n := range e.cuts(i, 2*percentStep) {
+				_, err := readExport(t, Config{Stdin: bytes.NewReader(e.content[:n])}, e, Stdin)
+				require.Error(t, err, "%d of %d bytes", n, len(e.content))
+			}
+		})
+	}
+}
+
+// breaking ends with an error that some readers take for the end of a file.
+type breaking struct {
+	from io.Reader
+	with error
+}
+
+func (b *breaking) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if err == io.EOF {
+		err = b.with
+	}
+	return n, err
+}
+
+// A stream that breaks is no file, wherever it breaks: right behind a line, or
+// behind a frame or member, too.
+func TestStreamThatBreaksIsNoFile(t *testing.T) {
+	t.Parallel()
+	for _, e := range packed(t) {
+		for _, fault := range []error{io.ErrUnexpectedEOF, fmt.Errorf("connection: %w", io.EOF), io.ErrClosedPipe} {
+			for _, n := range []int{0, len(e.content) / 2, len(e.content)} {
+				for n > 0 && n < len(e.content) && e.lineEnd && e.content[n-1] != '\n' {
+					n++
+				}
+				_, err := readExport(t, Config{Stdin: &breaking{bytes.NewReader(e.content[:n]), fault}}, e, Stdin)
+				require.ErrorIs(t, err, fault, "%s: %d of %d bytes, %v", e.name, n, len(e.content), fault)
+			}
+		}
+	}
+}
+
+// Of an object whose body ends before its length nothing is used, and one that
+// breaks now and then is read to its end.
+func TestObjectThatIsCutOffIsReadOnOrNoFile(t *testing.T) {
+	t.Parallel()
+	bucket := s3test.Bucket(t)
+	for i, e := range packed(t) {
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &e.name, Body: bytes.NewReader(e.content)})
+		require.NoError(t, err)
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			var after, requests atomic.Int64
+			once := s3test.Proxy(t, func(server http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if requests.Add(1) == 1 {
+						s3test.CutBody(w, r, server, int(after.Load()))
+					}
+					server.ServeHTTP(w, r)
+				})
+			})
+			always := s3test.Proxy(t, func(server http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Range") != "" { // nothing of the rest
+						s3test.CutBody(w, r, server, 0)
+					}
+					s3test.CutBody(w, r, server, int(after.Load()))
+				})
+			})
+			for _, n := range e.cuts(i, 4*percentStep) {
+				after.Store(int64(n))
+				requests.Store(0)
+				rows, err := readExport(t, Config{S3: segments.S3Config{Endpoint: once}}, e, "s3://"+bucket+"/"+e.name)
+				require.NoError(t, err, "%d of %d bytes", n, len(e.content))
+				require.Equal(t, e.rows, rows)
+			}
+			_, err := readExport(t, Config{S3: segments.S3Config{Endpoint: always}}, e, "s3://"+bucket+"/"+e.name)
+			require.ErrorContains(t, err, fmt.Sprintf("ended after %d of %d bytes, 6 times in a row", after.Load(), len(e.content)))
+		})
+	}
+}
+
+// An object that is replaced while it is read is not read on: its halves would be of two exports.
+func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
+	t.Parallel()
+	bucket, key := s3test.Bucket(t), "a.txt"
+	put := func(first int) {
+		var text bytes.Buffer
+		for i := range 300_000 {
+			fmt.Fprintf(&text, "%07d\n", first+i)
+		}
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(text.Bytes())})
+		require.NoError(t, err)
+	}
+	put(0)
+	endpoint := s3test.Proxy(t, func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Range") == "" {
+				defer put(1_000_000)
+				s3test.CutBody(w, r, server, 1<<20)
+			}
+			server.ServeHTTP(w, r)
+		})
+	})
+	_, err := NewReader(Config{S3: segments.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
+	require.ErrorContains(t, err, "read on from byte 1048576 of s3://"+bucket+"/a.txt: status 412")
+}

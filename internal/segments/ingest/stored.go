@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+)
+
+// storedFile is a file as it is stored, before it is decompressed. Its Read
+// returns io.EOF, and nothing that could be taken for it, where the file
+// really ends: a length that was announced has arrived, to the byte.
+type storedFile struct {
+	ctx      context.Context
+	body     io.ReadCloser
+	size     int64 // announced; -1 when nothing announces one
+	progress func(read, total int64)
+
+	read  int64
+	fault atomic.Pointer[error] // why it could not be read to its end; a decoder reads ahead
+}
+
+// Read implements io.Reader.
+func (s *storedFile) Read(p []byte) (int, error) {
+	if err := cmp.Or(s.broken(), s.ctx.Err()); err != nil {
+		return 0, err
+	}
+	n, err := s.body.Read(p)
+	s.read += int64(n)
+	if s.progress != nil && n > 0 {
+		s.progress(int64(n), 0)
+	}
+	switch {
+	case err == nil || err == io.EOF && (s.size < 0 || s.read == s.size):
+		return n, err
+	case err == io.EOF:
+		err = s.changed(s.read)
+	default: // a broken connection may come as io.ErrUnexpectedEOF
+		err = fmt.Errorf("after %d bytes: %w", s.read, err)
+	}
+	s.fault.Store(&err)
+	return n, err
+}
+
+// broken is why the file could not be read to its end, nil while it could.
+func (s *storedFile) broken() error {
+	if fault := s.fault.Load(); fault != nil {
+		return *fault
+	}
+	return nil
+}
+
+// changed says that there are not the bytes that there were when the file was opened.
+func (s *storedFile) changed(now int64) error {
+	return fmt.Errorf("%d bytes, there were %d when it was opened: it is being written", now, s.size)
+}
+
+// unchanged looks whether a local file that was read at several places is still as long as it was.
+func (s *storedFile) unchanged() error {
+	local, ok := s.body.(*os.File)
+	if !ok || s.size < 0 {
+		return nil
+	}
+	stat, err := local.Stat()
+	if err == nil && stat.Size() != s.size {
+		err = s.changed(stat.Size())
+	}
+	return err
+}
+
+// unpacked is the content of a compressed file. A decoder may take a broken
+// input for its end, between two frames for instance; this does not.
+type unpacked struct {
+	packing string
+	from    io.Reader
+	stored  *storedFile
+}
+
+// Read implements io.Reader.
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	switch broken := u.stored.broken(); {
+	case broken != nil:
+		return n, broken
+	case err == io.EOF:
+		return n, io.EOF
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("cut off: %w", err)
+	}
+	return n, fmt.Errorf("%s: %w", u.packing, err)
+}

@@ -1,0 +1,78 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A file that becomes shorter or longer while it is read is not the export that somebody finished.
+func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
+	t.Parallel()
+	text := bytes.Repeat([]byte("1234567\n"), 1<<20)
+	parquet := exports(t)[5].content
+	for name, content := range map[string][]byte{"a.txt": text, "a.txt.gz": fastGzip(bytes.Join([][]byte{text, parquet}, nil)), "a.parquet": parquet} {
+		for _, by := range []int64{-8, 8} {
+			path := write(t, name, content)
+			changed := false
+			_, err := NewReader(Config{Progress: func(read, total int64) {
+				if !changed {
+					changed = true
+					require.NoError(t, os.Truncate(path, int64(len(content))+by))
+				}
+			}}).ReadIDs(t.Context(), []Input{{Path: path}})
+			require.Error(t, err, "%s by %d", name, by)
+		}
+	}
+}
+
+func TestLastLineHasToEnd(t *testing.T) {
+	t.Parallel()
+	long := bytes.Repeat([]byte("1234567\n"), 1<<11)
+	for _, c := range []struct {
+		content []byte
+		rule    FinalNewline
+		refused bool
+	}{
+		{[]byte("1\n2"), NewlineAuto, false},
+		{[]byte("1\n2"), NewlineRequired, true},
+		{[]byte("1\n2\n"), NewlineRequired, false},
+		{nil, NewlineRequired, false},
+		{long, NewlineAuto, false},
+		{append(bytes.Clone(long), '1'), NewlineAuto, true},
+		{append(bytes.Clone(long), '1', '\r'), NewlineAuto, true},
+		{append(bytes.Clone(long), '1'), NewlineOptional, false},
+		{append(bytes.Clone(long), "1\n\n\r\n"...), NewlineAuto, false},
+	} {
+		for _, name := range []string{"a.txt", "a.csv", "a.tsv", "a.txt.gz"} {
+			content := c.content
+			if name == "a.txt.gz" {
+				content = fastGzip(content)
+			}
+			_, err := read(t, Input{Path: write(t, name, content), FinalNewline: c.rule})
+			require.Equal(t, c.refused, errors.Is(err, ErrNoFinalNewline), "%s of %d bytes, %q: %v", name, len(c.content), c.rule, err)
+		}
+	}
+	_, err := read(t, Input{Path: write(t, "a.txt", append(bytes.Clone(long), "98"...))})
+	require.ErrorContains(t, err, `a.txt: line 2049: "98": the last line does not end`)
+}
+
+// What a compressed file is not: its name alone, or nothing.
+func TestNameOfACompressionIsNotEnough(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a.txt.gz", "a.csv.gzip", "a.tsv.ZST", "a.ndjson.zstd"} {
+		for _, content := range []string{"", "\x1f", "1\n"} {
+			_, err := read(t, Input{Path: write(t, name, []byte(content))})
+			require.ErrorContains(t, err, "the name says ", name)
+		}
+	}
+	skippable := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 'a', 'b', 'c', 'd'}, fastZstd([]byte("1\n2\n"))...)
+	for _, name := range []string{"a.txt.zst", "a"} {
+		got, err := read(t, Input{Path: write(t, name, skippable)})
+		require.NoError(t, err)
+		require.Equal(t, []uint32{1, 2}, got)
+	}
+}

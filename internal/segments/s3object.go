@@ -1,0 +1,125 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// A body that breaks off is asked for again so often, as long as no more of it
+// arrives than patientBytes in between; each time after a longer pause.
+const (
+	s3Breaks     = 5
+	s3FirstPause = 100 * time.Millisecond
+	patientBytes = s3PartBytes
+)
+
+// s3Object reads one object from its first byte to its last. Only as many bytes
+// as the server announced, all of one version of the object, are its end.
+type s3Object struct {
+	ctx    context.Context
+	bucket *bucket
+	key    string
+
+	body   io.ReadCloser // nil between two requests
+	tag    string        // of the version that is read
+	size   int64
+	at     int64 // bytes read so far
+	dated  time.Time
+	breaks int   // since patientBytes have arrived
+	since  int64 // at, at the last break
+}
+
+// start sends the first request, which settles version and size.
+func (o *s3Object) start() error {
+	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
+	if err != nil {
+		return o.bucket.failed("read", o.key, err)
+	}
+	o.body, o.tag, o.size = out.Body, aws.ToString(out.ETag), contentLength(out.ContentLength)
+	o.dated = aws.ToTime(out.LastModified)
+	if o.size < 0 {
+		return errors.Join(o.bucket.failed("read", o.key, errNoLength), o.Close())
+	}
+	return nil
+}
+
+var errNoLength = errors.New("the server does not say how long the object is, so nothing tells its end from a broken connection")
+
+// Read implements io.Reader.
+func (o *s3Object) Read(p []byte) (int, error) {
+	for {
+		if o.body == nil {
+			if err := o.resume(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := o.body.Read(p)
+		if o.at += int64(n); o.at > o.size {
+			return 0, o.bucket.failed("read", o.key, fmt.Errorf("more than the %d bytes that were announced", o.size))
+		}
+		switch {
+		case err == nil, err == io.EOF && o.at == o.size:
+			return n, err
+		case o.at == o.size || o.ctx.Err() != nil: // all is there but not right, such as a wrong checksum
+			return n, o.bucket.failed("read", o.key, err)
+		}
+		if err := o.broke(err); err != nil || n > 0 {
+			return n, err
+		}
+	}
+}
+
+// broke gives up the body that ended early, and the object after too many of them.
+func (o *s3Object) broke(err error) error {
+	if o.at-o.since >= patientBytes {
+		o.breaks = 0
+	}
+	o.breaks, o.since = o.breaks+1, o.at
+	_ = o.Close() // of what is broken already
+	if o.breaks <= s3Breaks {
+		return nil
+	}
+	return o.bucket.failed("read", o.key, fmt.Errorf("ended after %d of %d bytes, %d times in a row: %w", o.at, o.size, o.breaks, err))
+}
+
+// resume asks for the rest of the same version.
+func (o *s3Object) resume() error {
+	select {
+	case <-o.ctx.Done():
+		return o.ctx.Err()
+	case <-time.After(s3FirstPause << (o.breaks - 1)):
+	}
+	input := &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-", o.at))}
+	if o.tag != "" {
+		input.IfMatch = &o.tag
+	}
+	out, err := o.bucket.api.GetObject(o.ctx, input)
+	if err != nil {
+		return o.bucket.failed(fmt.Sprintf("read on from byte %d of", o.at), o.key, err)
+	}
+	if got := contentLength(out.ContentLength); got != o.size-o.at {
+		fault := fmt.Errorf("%d bytes follow, it should be %d", got, o.size-o.at)
+		return errors.Join(o.bucket.failed(fmt.Sprintf("read on from byte %d of", o.at), o.key, fault), out.Body.Close())
+	}
+	o.body = out.Body
+	return nil
+}
+
+// ChangedAt is the object's Last-Modified.
+func (o *s3Object) ChangedAt() time.Time { return o.dated }
+
+// Close ends the request that is under way.
+func (o *s3Object) Close() error {
+	if o.body == nil {
+		return nil
+	}
+	err := o.body.Close()
+	o.body = nil
+	return err
+}

@@ -1,0 +1,48 @@
+package s3test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"testing"
+)
+
+// Proxy puts wrap between clients and the server, for a network that is slow or
+// breaks, and returns its URL. Signatures hold: the host name is passed on as it came.
+func Proxy(t testing.TB, wrap func(server http.Handler) http.Handler) string {
+	t.Helper()
+	server, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(server)
+		r.Out.Host = r.In.Host
+	}}
+	proxy := httptest.NewServer(wrap(pass))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// CutBody answers as next does, with the headers of the whole body, and closes
+// the connection after the given number of its bytes.
+func CutBody(w http.ResponseWriter, r *http.Request, next http.Handler, after int) {
+	next.ServeHTTP(&cutWriter{w, after}, r)
+}
+
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutWriter) Write(p []byte) (int, error) {
+	if len(p) < c.left {
+		c.left -= len(p)
+		return c.ResponseWriter.Write(p)
+	}
+	_, _ = c.ResponseWriter.Write(p[:c.left]) // whether it arrives or not: nothing follows
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
