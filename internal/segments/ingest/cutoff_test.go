@@ -144,9 +144,18 @@ func (e *export) cuts(i, step int) (lengths []int) {
 	return append(lengths, len(e.content)-1)
 }
 
-func TestFileThatIsCutOffIsNoFile(t *testing.T) {
+// TestInputThatEndsEarlyIsNoFile: from nowhere is an input taken for the whole when it is not.
+func TestInputThatEndsEarlyIsNoFile(t *testing.T) {
 	t.Parallel()
-	for i, e := range packed(t) {
+	list := packed(t)
+	t.Run("file", func(t *testing.T) { cutFiles(t, list) })
+	t.Run("standard input", func(t *testing.T) { cutStandardInput(t, list) })
+	t.Run("broken stream", func(t *testing.T) { breakStreams(t, list) })
+	t.Run("object", func(t *testing.T) { cutObjects(t, list) })
+}
+
+func cutFiles(t *testing.T, list []export) {
+	for i, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), e.name)
@@ -168,9 +177,8 @@ func TestFileThatIsCutOffIsNoFile(t *testing.T) {
 	}
 }
 
-func TestStandardInputThatIsCutOffIsNoFile(t *testing.T) {
-	t.Parallel()
-	for i, e := range packed(t) {
+func cutStandardInput(t *testing.T, list []export) {
+	for i, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			rows, err := readExport(t, Config{Stdin: bytes.NewReader(e.content)}, e, Stdin)
@@ -198,11 +206,10 @@ func (b *breaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A stream that breaks is no file, wherever it breaks: right behind a line, or
-// behind a frame or member, too.
-func TestStreamThatBreaksIsNoFile(t *testing.T) {
-	t.Parallel()
-	for _, e := range packed(t) {
+// breakStreams: a stream that breaks is no file, wherever it breaks: right
+// behind a line, or behind a frame or member, too.
+func breakStreams(t *testing.T, list []export) {
+	for _, e := range list {
 		for _, fault := range []error{io.ErrUnexpectedEOF, fmt.Errorf("connection: %w", io.EOF), io.ErrClosedPipe} {
 			for _, n := range []int{0, len(e.content) / 2, len(e.content)} {
 				for n > 0 && n < len(e.content) && e.lineEnd && e.content[n-1] != '\n' {
@@ -215,12 +222,11 @@ func TestStreamThatBreaksIsNoFile(t *testing.T) {
 	}
 }
 
-// Of an object whose body ends before its length nothing is used, and one that
-// breaks now and then is read to its end.
-func TestObjectThatIsCutOffIsReadOnOrNoFile(t *testing.T) {
-	t.Parallel()
+// cutObjects: of an object whose body ends before its length nothing is used,
+// and one that breaks now and then is read to its end.
+func cutObjects(t *testing.T, list []export) {
 	bucket := s3test.Bucket(t)
-	for i, e := range packed(t) {
+	for i, e := range list {
 		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &e.name, Body: bytes.NewReader(e.content)})
 		require.NoError(t, err)
 		t.Run(e.name, func(t *testing.T) {

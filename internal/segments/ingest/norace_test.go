@@ -3,4 +3,4 @@
 package ingest
 
 // percentStep is how densely files are cut: every so many percent.
-const percentStep = 3
+const percentStep = 5
