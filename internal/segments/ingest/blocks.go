@@ -123,7 +123,7 @@ func (j *job) checkEnd(block []byte, total int, line int64) error {
 		return nil
 	}
 	start := bytes.LastIndexByte(block, '\n') + 1
-	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), clip(block[start:], maxValue), ErrNoFinalNewline)
+	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), clip(block[start:], maxShown), ErrNoFinalNewline)
 }
 
 // wholeLines is the length of the whole lines at the start of block.
