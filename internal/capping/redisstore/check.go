@@ -37,7 +37,7 @@ func (t *topology) discover(ctx context.Context) (warnings []string, err error) 
 // findKind asks every address whether it is a cluster's. All that answer have
 // to agree, and one has to answer.
 func (t *topology) findKind(ctx context.Context) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, max(time.Second, t.config.AttemptTimeout))
+	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout)) // how far they are is not known
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
 	t.ask(func(i int, n *node) {
@@ -68,7 +68,7 @@ func (t *topology) findKind(ctx context.Context) (warnings []string, err error) 
 // findStrangers refuses addresses of another cluster: which of the two would
 // be used is chance.
 func (t *topology) findStrangers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	faults := make([]error, len(t.config.Addrs))
 	t.ask(func(i int, n *node) {
@@ -148,6 +148,8 @@ func (n *node) check(ctx context.Context, f *findings) error {
 // inspect examines the rights of the store's user and the settings of a master.
 // Without the rights nothing else can be asked.
 func (n *node) inspect(ctx context.Context, f *findings) (usable bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
+	defer cancel()
 	who := "node " + n.addr
 	key, held := n.trialKey()
 	lacking, err := n.top.lackingRights(ctx, n.client, who, key, held)
@@ -189,6 +191,9 @@ func (t *topology) checkClock(f *findings, who string, off, took time.Duration) 
 	case skew > 0 && (off < -skew || off-took > skew):
 		f.refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
 			who, off.Round(time.Millisecond), skew)
+	case skew > 0 && took/2 > skew:
+		f.warn("%s: an answer took %v: calls that are on their way for longer than clock_skew %v are refused: raise it",
+			who, took.Round(time.Millisecond), skew)
 	case skew == 0 && (off < -time.Second || off-took > time.Second):
 		f.warn("%s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
 			who, off.Round(time.Millisecond))

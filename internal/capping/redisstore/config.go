@@ -76,8 +76,8 @@ type Config struct {
 
 	// Timeout bounds calls whose context has no deadline; default 10 s.
 	Timeout time.Duration
-	// AttemptTimeout bounds one pipeline to one node: what has no reply by
-	// then is unknown and is sent again; default 1 s.
+	// AttemptTimeout bounds one pipeline to one node, with four round trips on
+	// top: what has no reply by then is unknown and is sent again; default 1 s.
 	AttemptTimeout time.Duration
 
 	Clock      func() time.Time      // default time.Now

@@ -26,6 +26,7 @@ const (
 	kindLost      kind = "lost"       // no answer: it may or may not have happened
 	kindAcks      kind = "acks"       // too few replicas confirmed
 	kindClock     kind = "clock"      // the node's clock differs too much
+	kindLag       kind = "lag"        // the call was on its way for longer than clocks may differ
 	kindMemory    kind = "memory"     // the node is full
 	kindAuth      kind = "auth"       // wrong password or missing permission
 	kindServer    kind = "server"     // any other error of the server
@@ -37,7 +38,7 @@ const (
 
 // kinds are all that metrics count.
 var kinds = []kind{
-	kindScript, kindMoved, kindAsk, kindTryAgain, kindDown, kindDial, kindLost, kindAcks, kindClock,
+	kindScript, kindMoved, kindAsk, kindTryAgain, kindDown, kindDial, kindLost, kindAcks, kindClock, kindLag,
 	kindMemory, kindAuth, kindServer, kindRoute, kindDeadline, kindCorrupt, kindWrongType,
 }
 
@@ -132,6 +133,24 @@ func remedyOfReply(text string) remedy {
 	return remedy{kind: kindServer, unknown: true}
 }
 
+// late is whether a call that came off after its stamp, and whose answer took so
+// long, may have been late rather than the node's clock wrong.
+func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }
+
+// clockError is what a node says of a stamp that is off its clock.
+type clockError struct {
+	off, skew time.Duration
+	late      bool
+}
+
+func (e *clockError) Error() string {
+	if e.late {
+		return fmt.Sprintf("the call came %v after it was stamped, which is more than clock_skew %v: "+
+			"the way there is slow, or clock_skew too short for the distance", e.off, e.skew)
+	}
+	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
+}
+
 // faults counts what went wrong in a run, by kind, each with one example.
 type faults struct {
 	users    map[kind]int // users left undecided
@@ -161,6 +180,16 @@ func (f *faults) note(k kind, err error) {
 	}
 }
 
+// hints are what operators can do, by kind.
+var hints = map[kind]string{
+	kindAcks:   "replicas are lost or behind: /v1/status tells of which node",
+	kindClock:  "set the clocks by NTP",
+	kindMemory: "the node is full: give it more memory, or move slots to another",
+	kindAuth:   "compare the user, the password and deploy/redis.acl with the node's",
+	kindRoute:  clusterDown,
+	kindDown:   "the node starts, fails over or is out of service",
+}
+
 // err is a sentence for operators about the users left undecided, or nil.
 func (f *faults) err() error {
 	var kinds []kind
@@ -178,6 +207,9 @@ func (f *faults) err() error {
 		err := fmt.Errorf("%d users undecided (%s)", f.users[k], k)
 		if cause := f.cause(k); cause != nil {
 			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		if hint := hints[k]; hint != "" {
+			err = fmt.Errorf("%w (%s)", err, hint)
 		}
 		parts = append(parts, err)
 	}

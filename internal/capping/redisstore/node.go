@@ -31,6 +31,7 @@ type node struct {
 	addr    string
 	client  *redis.Client
 	top     *topology
+	trips   roundTrips
 	scripts atomic.Bool  // whether the scripts were loaded, as far as we know
 	vetted  atomic.Int64 // when this master's settings were examined, in ms; 0: not since it is one
 
@@ -118,6 +119,11 @@ func (n *node) take() []*call {
 	return calls
 }
 
+// attempt bounds one pipeline: what has no reply by then is unknown.
+func (n *node) attempt() time.Duration {
+	return n.trips.patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
+}
+
 // deliver hands calls back to their runs.
 func deliver(calls []*call) {
 	for start := 0; start < len(calls); {
@@ -133,8 +139,9 @@ func deliver(calls []*call) {
 // send runs one pipeline: scripts first where the node lacks them, WAIT last
 // where a call is durable. It sets reply, null and err of every call.
 func (n *node) send(calls []*call) {
-	ctx, pipe := context.Background(), n.client.Pipeline()
-	want := 0
+	ctx, cancel := context.WithTimeout(context.Background(), n.attempt())
+	defer cancel()
+	pipe, want := n.client.Pipeline(), 0
 	if calls[0].durable {
 		var err error
 		if want, err = n.wantedAcks(ctx); err != nil {

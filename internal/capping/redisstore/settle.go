@@ -13,6 +13,9 @@ func (r *run) settle(c *call) {
 		r.apply(c)
 		return
 	}
+	if fix.kind == kindClock {
+		c.err = r.judgeClock(c, &fix)
+	}
 	err := c.err
 	if c.node != nil {
 		err = fmt.Errorf("node %s: %w", c.node.addr, c.err)
@@ -48,11 +51,20 @@ func (r *run) hopeless(c *call, fix *remedy) bool {
 	case kindServer:
 		return c.serverTries >= maxServerTries
 	case kindClock:
-		// The node read its clock between the attempt's beginning and now.
-		took, skew := time.Since(c.began), r.store.config.ClockSkew
-		return fix.off < -skew || fix.off-took > skew
+		return true
 	}
 	return fix.final
+}
+
+// judgeClock tells a wrong clock from a call that was late: the node read its
+// clock between the attempt's beginning and now.
+func (r *run) judgeClock(c *call, fix *remedy) error {
+	skew := r.store.config.ClockSkew
+	e := &clockError{off: fix.off, skew: skew, late: late(fix.off, time.Since(c.began), skew)}
+	if e.late {
+		fix.kind = kindLag
+	}
+	return e
 }
 
 func (r *run) retry(c *call, fix *remedy) {

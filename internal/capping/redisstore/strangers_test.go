@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"net"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -204,4 +205,41 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	require.Equal(t, "ok", set("noeviction").State)
 	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "no").Err())
 	require.Contains(t, openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}).warnings[1], "appendfsync is no")
+}
+
+// A node that was taken out of the cluster on purpose is no alarm, whether the
+// configuration still names it or not.
+func TestNodesThatWereTakenOutAreNoAlarm(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: c.Addrs})
+	taken := c.Addrs[5]
+	id, err := admin(t, taken).Do(t.Context(), "cluster", "myid").Text()
+	require.NoError(t, err)
+	out, err := exec.Command("redis-cli", "--cluster", "del-node", taken, id).CombinedOutput()
+	require.NoError(t, err, string(out))
+	for range 5 {
+		refreshes(t, s)
+		_, problem := s.top.state()
+		require.NotContains(t, problem, taken)
+		require.NotContains(t, problem, "another cluster")
+	}
+}
+
+// A replica that is set to evict is seen before it is a master.
+func TestReplicasThatEvictAreSeen(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: c.Addrs[:1]})
+	require.Equal(t, "ok", s.Health(t.Context()).State)
+	set := func(policy string) {
+		require.NoError(t, admin(t, c.Addrs[1]).ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
+		s.top.route(0).vetted.Store(0) // as if half a minute had passed
+		refreshes(t, s)
+	}
+	set("allkeys-lru")
+	require.Equal(t, "degraded", s.Health(t.Context()).State)
+	require.Contains(t, s.Health(t.Context()).Error, "replica "+c.Addrs[1]+": maxmemory-policy is allkeys-lru")
+	set("noeviction")
+	require.Equal(t, "ok", s.Health(t.Context()).State)
 }

@@ -73,7 +73,9 @@ func (t *topology) checkSuccessors(ctx context.Context, f *findings, masters []*
 // checkSuccessor asks over a connection of its own: the replica of a
 // standalone server is none of the nodes, which every refresh asks.
 func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string) {
-	client := newDirectClient(t.config, addr)
+	client := newDirectClient(t.config, addr, &roundTrips{})
+	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
+	defer cancel()
 	defer func() { _ = client.Close() }()
 	who := "replica " + addr
 	lacking, err := t.lackingRights(ctx, client, who, t.trialKey(0), false)

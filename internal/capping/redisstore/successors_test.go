@@ -40,13 +40,14 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 			set("maxmemory-policy", "allkeys-lru")
 			_, err := Open(t.Context(), config)
 			require.EqualError(t, err, "replica "+replica+
-				": maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction")
+				": maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction"+inGroup)
 
 			set("maxmemory-policy", "noeviction")
 			set("appendonly", "no")
 			_, err = Open(t.Context(), config)
 			require.EqualError(t, err, "replica "+replica+
-				": appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes")
+				": appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes"+inGroup+
+				", or allow_no_append_only: true where lost nodes are replaced and never restarted empty")
 			config.ReplicaAcks = FixedAcks(0)
 			require.Contains(t, openTest(t, config).warnings,
 				"replica "+replica+": appendonly is no: a restart forgets every send since its last snapshot")

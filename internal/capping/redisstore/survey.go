@@ -145,11 +145,16 @@ func (t *topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// recognise notes whether the view is of our cluster.
+// recognise notes whether the view is of our cluster. A node without one is no
+// alarm: it was taken out of the cluster, or is not in it yet.
 func (t *topology) recognise(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
 		return nil
+	}
+	if len(v.members) == 0 {
+		delete(t.strangers, v.from.addr)
+		return v.stranger()
 	}
 	t.strangers[v.from.addr] = v.stranger()
 	return t.strangers[v.from.addr]

@@ -165,7 +165,8 @@ func (t *topology) node(addr string) *node {
 	defer t.mu.Unlock()
 	n := t.nodes[addr]
 	if n == nil {
-		n = &node{addr: addr, top: t, client: newClient(t.config, addr)}
+		n = &node{addr: addr, top: t}
+		n.client = newClient(t.config, addr, &n.trips)
 		n.acks.Store(unknownAcks)
 		t.nodes[addr] = n
 	}
@@ -175,14 +176,35 @@ func (t *topology) node(addr string) *node {
 // refresh learns the routes and counts replicas.
 func (t *topology) refresh(ctx context.Context) error {
 	err := t.relearn(ctx)
-	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	t.examine(ctx, err)
 	return err
 }
 
+// budget is for each of the two parts of a refresh.
+func (t *topology) budget() time.Duration {
+	return t.farthest().patience(refreshBudget, t.config.AttemptTimeout)
+}
+
+// attempt is for asking any server once.
+func (t *topology) attempt() time.Duration {
+	return t.farthest().patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
+}
+
+// farthest is the round trips to the node that is furthest away.
+func (t *topology) farthest() *roundTrips {
+	farthest := &roundTrips{}
+	for _, n := range t.all() {
+		if n.trips.time() > farthest.time() {
+			farthest = &n.trips
+		}
+	}
+	return farthest
+}
+
 func (t *topology) relearn(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, refreshBudget)
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	if t.cluster {
 		return t.refreshCluster(ctx)

@@ -1,0 +1,131 @@
+package redisstore
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// distance lies between a store and its servers: every byte takes half a round
+// trip each way, and a connection a whole one.
+type distance struct {
+	roundTrip time.Duration
+	open      sync.WaitGroup
+}
+
+func (d *distance) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	far, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(d.roundTrip):
+	case <-ctx.Done():
+		return nil, net.ErrClosed
+	}
+	near, end := net.Pipe()
+	d.open.Go(func() { d.carry(end, far) })
+	d.open.Go(func() { d.carry(far, end) })
+	return near, nil
+}
+
+// carry moves bytes in order, each half a round trip after it was sent.
+func (d *distance) carry(to, from net.Conn) {
+	type parcel struct {
+		bytes []byte
+		due   time.Time
+	}
+	way := make(chan parcel, 1000)
+	d.open.Go(func() {
+		defer func() { _, _ = to.Close(), from.Close() }()
+		for p := range way {
+			<-time.After(time.Until(p.due))
+			if _, err := to.Write(p.bytes); err != nil {
+				_, _ = io.Copy(io.Discard, from)
+			}
+		}
+	})
+	defer close(way)
+	for {
+		bytes := make([]byte, 1<<16)
+		n, err := from.Read(bytes)
+		if err != nil {
+			return
+		}
+		way <- parcel{bytes[:n], time.Now().Add(d.roundTrip / 2)}
+	}
+}
+
+// With round trips of 600 ms an attempt of a second would not even log in.
+func TestFarServersGetMoreTime(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	d := &distance{roundTrip: 600 * time.Millisecond}
+	defer d.open.Wait()
+	s, err := Open(t.Context(), Config{
+		Addrs: c.Addrs[:3], Username: leastUser, Password: leastUser, dial: d.dial, ClockSkew: time.Second, Timeout: 30 * time.Second,
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	users := spread(2000)
+	require.Equal(t, 2000, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
+	require.Equal(t, 2000, count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), capping.Denied))
+	for range 3 {
+		refreshes(t, s)
+		require.Equal(t, "ok", s.Health(t.Context()).State, s.Health(t.Context()).Error)
+	}
+	near := openTest(t, Config{Addrs: c.Addrs[:3]})
+	filter(t, near, batchOf("c", users))
+	for _, n := range near.top.masters() {
+		require.Less(t, n.attempt(), 1100*time.Millisecond, "near servers get no more")
+	}
+}
+
+// A call that was late says so: setting clocks would not help.
+func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	d := &distance{roundTrip: 500 * time.Millisecond}
+	defer d.open.Wait()
+	s, err := Open(t.Context(), Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond, ReplicaAcks: FixedAcks(0)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.Contains(t, s.Health(t.Context()).Warnings[1], "on their way for longer than clock_skew 100ms")
+	err = s.Filter(background(t, 2*time.Second), batchOf("a", spread(20)), make([]capping.Verdict, 20))
+	require.ErrorContains(t, err, "after it was stamped, which is more than clock_skew 100ms")
+	require.NotContains(t, err.Error(), "NTP")
+
+	behind := openTest(t, Config{
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), ClockSkew: 5 * time.Second,
+		Clock: func() time.Time { return time.Now().Add(-3 * time.Second) },
+	})
+	behind.config.ClockSkew = 250 * time.Millisecond // Open would have refused it
+	err = behind.Filter(background(t, 2*time.Second), batchOf("a", spread(20)), make([]capping.Verdict, 20))
+	require.ErrorContains(t, err, "20 users undecided (clock)")
+	require.ErrorContains(t, err, "its clock differs from this machine's by 3")
+	require.ErrorContains(t, err, "NTP")
+}
+
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	var trips roundTrips
+	require.Zero(t, trips.time())
+	trips.note(&trips.connects, 3*time.Millisecond)
+	trips.note(&trips.firsts, 600*time.Millisecond)
+	require.Equal(t, 600*time.Millisecond, trips.time())
+	require.Equal(t, time.Second+2400*time.Millisecond, trips.patience(time.Second, time.Second))
+	trips.note(&trips.firsts, 5*time.Millisecond) // the first one was slow, not far
+	require.Equal(t, 5*time.Millisecond, trips.time())
+	for range 8 {
+		trips.note(&trips.firsts, time.Hour)
+	}
+	require.Equal(t, 5*time.Second, trips.patience(time.Second, time.Second), "bounded")
+}
