@@ -47,7 +47,9 @@ store:
     username: capper
     replica_acks: 1
     clock_skew: 100ms
-    tls: {enabled: true, server_name: redis}
+    password_file: token
+    allow_no_append_only: true
+    tls: {enabled: true, server_name: redis, ca_file: ca.pem, cert_file: me.pem, key_file: me.key}
 log: {level: debug, format: json}
 channels: {push: 1, email: 2, sms: 3}
 limits:
@@ -197,6 +199,7 @@ func TestFaults(t *testing.T) {
 		"stranger's limit":  {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
 		"redis addrs":       {minimal + "store: {kind: redis}\n", "redis.addrs: is required"},
 		"password":          {minimal + "store: {kind: redis, redis: {addrs: ['a:1'], password: hunter2}}\n", "CAPPER_REDIS_PASSWORD"},
+		"half a pair":       {minimal + "store: {redis: {tls: {cert_file: a}}}\n", "store.redis.tls: must have both cert_file and key_file, or neither"},
 		"acks":              {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be healthy or a number from 0 to 5, got \"most\""},
 		"merge key":         {minimal + "log:\n  <<: {level: info}\n", "merge keys are not supported"},
 		"alias of nothing":  {minimal + "log: *a\n", "names no anchor"},
