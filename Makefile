@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run test demo bench torture lint vulncheck cluster-up cluster-down s3-up s3-down clean
+.PHONY: build run test demo bench torture lint vulncheck cluster-up cluster-down s3-up s3-down module-path clean
 
 build: ## both programs, into build/bin
 	go build -trimpath -o build/bin/ ./cmd/...
@@ -31,6 +31,7 @@ lint: ## gofmt, vet, staticcheck
 
 vulncheck: ## known vulnerabilities; needs the network's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+	cd client && go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
 cluster-up: ## a 3+3 Redis Cluster in build/cluster
 	scripts/cluster.sh up build/cluster
@@ -45,6 +46,9 @@ s3-up: ## an S3 server in build/s3
 
 s3-down:
 	scripts/s3.sh down build/s3
+
+module-path: ## give the modules the address of who hosts them: make module-path NEW=github.com/acme/capper
+	scripts/module-path.sh "$(NEW)"
 
 clean:
 	rm -rf build

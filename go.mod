@@ -3,6 +3,7 @@ module capper
 go 1.26.0
 
 require (
+	capper/client v0.0.0
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/aws/aws-sdk-go-v2 v1.47.5
@@ -97,3 +98,5 @@ require (
 	golang.org/x/tools v0.49.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+replace capper/client => ./client
