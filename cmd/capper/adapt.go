@@ -16,13 +16,19 @@ func (s *service) newServer(cfg *config.Config, store capping.Store) (err error)
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
-		Bounds: server.Bounds{
-			JSONUsers: cfg.Server.MaxJSONUsers, BitmapUsers: cfg.Server.MaxBitmap,
-			BodyBytes: cfg.Server.MaxBody, InFlightUsers: cfg.Server.MaxInFlight, CallTimeout: cfg.Server.CallTimeout,
-		},
+		Bounds: bounds(cfg.Server),
 		Access: access(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
 	})
 	return named("build the API", err)
+}
+
+func bounds(cfg config.Server) server.Bounds {
+	return server.Bounds{
+		JSONUsers: cfg.MaxJSONUsers, BitmapUsers: cfg.MaxBitmap, BodyBytes: cfg.MaxBody,
+		InFlightUsers: cfg.MaxInFlight, CallTimeout: cfg.CallTimeout,
+		InFlightBytes: cfg.Bounds.BodyBytes, AnswerBytes: cfg.Bounds.AnswerBytes, GzipRatio: cfg.Bounds.GzipRatio,
+		MinRate: cfg.Bounds.MinRate, Connections: cfg.Bounds.Connections,
+	}
 }
 
 // limiter is the shared one over Redis, so that all instances of the service

@@ -30,11 +30,22 @@ type Server struct {
 	MaxBitmap    int                  // max_bitmap_users: ids of a call as a bitmap; default 1000000
 	MaxBody      int64                // max_body: bytes of a request body; default 16MiB
 	MaxInFlight  int                  // max_in_flight_users: users of all calls under way; default 4000000
+	Bounds       Bounds               // bounds: of memory and connections, shared fairly between clients
 	APIKeys      []APIKey             // api_keys: who may call; none: anyone who reaches the loopback address
 	RateLimit    RateLimit            // rate_limits.default: of each client without one of its own; zero: none
 	ClientLimits map[string]RateLimit // rate_limits.clients
 
 	clientKeys []value // keys of rate_limits.clients, checked when api_keys are known
+}
+
+// Bounds are of what all calls together may take. A client that holds more
+// than its share is refused before another is.
+type Bounds struct {
+	BodyBytes   int64 // body_bytes: memory of bodies that come in and are decoded; default 512MiB, or four times max_body; at least max_body
+	AnswerBytes int64 // answer_bytes: memory of answers that are made and written; default 512MiB
+	GzipRatio   int   // gzip_ratio: bytes that a byte of gzip may stand for, beyond 4 MiB; default 100
+	MinRate     int64 // min_rate: bytes per second at which bodies must come and answers be read, after 10 seconds; default 64KiB
+	Connections int   // connections: open ones of each listener; default 16384
 }
 
 // TLS names the files of a certificate chain and its key; both or neither.

@@ -28,6 +28,7 @@ func defaults(version string) *Config {
 		Server: Server{
 			Listen: "127.0.0.1:8080", CallTimeout: 5 * time.Second, StopDelay: time.Second, StopTimeout: 20 * time.Second,
 			MaxJSONUsers: 100_000, MaxBitmap: 1_000_000, MaxBody: 16 << 20, MaxInFlight: 4_000_000,
+			Bounds:       Bounds{BodyBytes: defaultBodyBytes, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384},
 			ClientLimits: map[string]RateLimit{},
 		},
 		Segments: Segments{Refresh: 30 * time.Second, CacheDir: "var/cache"},

@@ -28,6 +28,7 @@ server:
   max_bitmap_users: 20
   max_body: 1MiB
   max_in_flight_users: 30
+  bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70}
   api_keys:
     - {client: crm, namespace: growth, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
   rate_limits:
@@ -73,6 +74,7 @@ func TestParseFillsDefaults(t *testing.T) {
 	require.Equal(t, 100_000, c.Server.MaxJSONUsers)
 	require.Equal(t, 1_000_000, c.Server.MaxBitmap)
 	require.Equal(t, int64(16<<20), c.Server.MaxBody)
+	require.Equal(t, Bounds{BodyBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384}, c.Server.Bounds)
 	require.Equal(t, Embedded, c.Store.Kind)
 	require.Equal(t, "var/log.db", c.Store.Embedded.Path)
 	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
@@ -91,6 +93,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
 	require.Equal(t, 3*time.Second, c.Server.StopDelay)
+	require.Equal(t, Bounds{BodyBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70}, c.Server.Bounds)
 	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
 	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
 	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
@@ -190,6 +193,8 @@ func TestFaults(t *testing.T) {
 		"port":              {"server: {listen: '127.0.0.1:99999'}\n" + minimal, "must be host:port"},
 		"tls half":          {"server: {tls: {cert_file: a}}\n" + minimal, "must have both cert_file and key_file"},
 		"size":              {"server: {max_body: 16MB}\n" + minimal, "must be a size such as 16MiB"},
+		"low bounds":        {"server: {bounds: {body_bytes: 1MiB}}\n" + minimal, "server: bounds.body_bytes: must be at least max_body"},
+		"no connections":    {"server: {bounds: {connections: 0}}\n" + minimal, "server.bounds.connections: must be 1 to 1000000"},
 		"size list":         {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
 		"bad sha":           {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
 		"empty namespace":   {"server: {api_keys: [{client: a, namespace: ''}]}\n" + minimal, "namespace: must not be empty"},

@@ -10,7 +10,11 @@ import (
 	"time"
 )
 
+// defaultBodyBytes is Bounds.BodyBytes, unless four bodies are larger.
+const defaultBodyBytes = 512 << 20
+
 func (s *Server) read(v value) {
+	s.Bounds.BodyBytes = 0
 	v.object(map[string]field{
 		"listen":              address(&s.Listen),
 		"admin_listen":        address(&s.AdminListen),
@@ -22,9 +26,16 @@ func (s *Server) read(v value) {
 		"max_bitmap_users":    within(&s.MaxBitmap, 1, 10_000_000),
 		"max_body":            size(&s.MaxBody, 1<<10, 1<<30),
 		"max_in_flight_users": within(&s.MaxInFlight, 1, 1_000_000_000),
+		"bounds":              s.Bounds.read,
 		"api_keys":            s.readKeys,
 		"rate_limits":         s.readRateLimits,
 	})
+	if s.Bounds.BodyBytes == 0 {
+		s.Bounds.BodyBytes = max(defaultBodyBytes, 4*s.MaxBody)
+	}
+	if s.Bounds.BodyBytes < s.MaxBody {
+		v.fault("bounds.body_bytes: must be at least max_body, %d bytes, got %d", s.MaxBody, s.Bounds.BodyBytes)
+	}
 	for _, at := range s.clientKeys {
 		client := at.node.GetToken().Value
 		if !slices.ContainsFunc(s.APIKeys, func(k APIKey) bool { return k.Client == client }) {
@@ -40,6 +51,16 @@ func (s *Server) read(v value) {
 	if len(s.APIKeys) == 0 && s.AdminListen != "" && !loopback(s.AdminListen) {
 		v.fault("api_keys: is required when admin_listen is not a loopback address, and %s is not", s.AdminListen)
 	}
+}
+
+func (b *Bounds) read(v value) {
+	v.object(map[string]field{
+		"body_bytes":   size(&b.BodyBytes, 1<<20, 1<<40),
+		"answer_bytes": size(&b.AnswerBytes, 1<<20, 1<<40),
+		"gzip_ratio":   within(&b.GzipRatio, 1, 2000),
+		"min_rate":     size(&b.MinRate, 1<<10, 1<<30),
+		"connections":  within(&b.Connections, 1, 1_000_000),
+	})
 }
 
 func (t *TLS) read(v value) {

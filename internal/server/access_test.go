@@ -288,17 +288,24 @@ func TestUsersInFlightAreBounded(t *testing.T) {
 	require.Contains(t, string(s.get("/v1/status").body), `"in_flight_users":0`)
 }
 
+// A body counts while it is read and decoded, and no longer.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{InFlightBytes: 1000, BodyBytes: 2000})
-	first := make(chan reply, 1)
-	go func() { first <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}) }()
-	<-held.entered
-	refused := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)})
-	require.Equal(t, http.StatusServiceUnavailable, refused.status)
+	s, held := newHeldService(t, server.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
+	answers := make(chan reply, 2)
+	for range 2 {
+		go func() { answers <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1300)}) }()
+		<-held.entered
+	}
+	refused := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 7000)})
+	require.Equal(t, http.StatusServiceUnavailable, refused.status, "announced: refused by the header")
 	require.Equal(t, "overloaded", refused.failure(t).Error.Code)
+	chunked := s.request(http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]`+strings.Repeat(" ", 30<<10)+"}")
+	chunked.ContentLength = -1
+	require.Equal(t, http.StatusServiceUnavailable, s.do(chunked).status, "not announced: refused as it comes")
 	close(held.held)
-	require.Equal(t, http.StatusOK, (<-first).status)
+	require.Equal(t, http.StatusOK, (<-answers).status)
+	require.Equal(t, http.StatusOK, (<-answers).status)
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}).status)
 }
 

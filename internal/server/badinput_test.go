@@ -289,7 +289,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 	requireRefused(t, call("application/json", "gzip", body), http.StatusBadRequest, "invalid_request", badBody{message: "gzip"})
 	cut := gzipped(t, body)
-	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request", badBody{message: "read whole"})
+	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request", badBody{message: "gzip that ends early"})
 }
 
 func TestPathsAndMethods(t *testing.T) {

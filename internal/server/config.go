@@ -46,7 +46,11 @@ type Bounds struct {
 	BitmapUsers   int           // most ids in users_bitmap; 1,000,000
 	BodyBytes     int64         // largest body, before and after decompression; 16 MiB
 	InFlightUsers int           // users of all calls being decided at one time; 4,000,000. A larger single batch is let in alone
-	InFlightBytes int64         // bodies held at one time; 512 MiB
+	InFlightBytes int64         // of bodies, as received and while they are decoded, at one time; 512 MiB
+	AnswerBytes   int64         // of answers being made and written at one time; 512 MiB
+	GzipRatio     int           // bytes that a byte of gzip may stand for, beyond 4 MiB; 100
+	MinRate       int64         // bytes per second at which bodies must come and answers be taken, after 10 s; 64 KiB
+	Connections   int           // open at one time, of each listener; 16,384
 	CallTimeout   time.Duration // for a call to the store, and as much again for every 250,000 users; 5 s
 }
 
@@ -56,6 +60,10 @@ func (b Bounds) withDefaults() Bounds {
 	orDefault(&b.BodyBytes, 16<<20)
 	orDefault(&b.InFlightUsers, 4_000_000)
 	orDefault(&b.InFlightBytes, 512<<20)
+	orDefault(&b.AnswerBytes, 512<<20)
+	orDefault(&b.GzipRatio, 100)
+	orDefault(&b.MinRate, 64<<10)
+	orDefault(&b.Connections, 16_384)
 	orDefault(&b.CallTimeout, 5*time.Second)
 	return b
 }

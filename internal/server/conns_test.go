@@ -41,6 +41,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(victimVariable); dir != "" {
+		if err := runVictim(dir); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(testcluster.Run(m))
 }
 

@@ -47,16 +47,17 @@ type decoder struct {
 	bounds Bounds
 	seen   map[string]bool
 	given  audience
+	room   func(bytes int64) error // makes sure of memory before it is taken
 }
 
-func newDecoder(body []byte, bounds Bounds) *decoder {
-	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
+func newDecoder(body []byte, bounds Bounds, room func(int64) error) *decoder {
+	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8), room: room}
 }
 
 // decodeFilter reads a body strictly. What needs the policy or the clock,
 // channel and at, is checked by the caller.
-func decodeFilter(body []byte, bounds Bounds) (*filterRequest, error) {
-	d := newDecoder(body, bounds)
+func decodeFilter(body []byte, bounds Bounds, room func(int64) error) (*filterRequest, error) {
+	d := newDecoder(body, bounds, room)
 	r := &filterRequest{enforce: true, record: true}
 	err := d.document(func(name string) (err error) {
 		if err := d.once(name); err != nil {
@@ -107,8 +108,8 @@ func (d *decoder) together(r *filterRequest) error {
 }
 
 // decodeRelease reads a body strictly.
-func decodeRelease(body []byte, bounds Bounds) (*releaseRequest, error) {
-	d := newDecoder(body, bounds)
+func decodeRelease(body []byte, bounds Bounds, room func(int64) error) (*releaseRequest, error) {
+	d := newDecoder(body, bounds, room)
 	r := &releaseRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.once(name); err != nil {
@@ -196,6 +197,9 @@ func (d *decoder) users(name string) (err error) {
 	if d.seen["user_ids"] && d.seen["users_bitmap"] {
 		return invalid(name, "user_ids and users_bitmap are both given: exactly one of them is needed")
 	}
+	if err := d.room(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+		return err
+	}
 	if name == "user_ids" {
 		d.given.users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.JSONUsers)
 		return err
@@ -205,7 +209,7 @@ func (d *decoder) users(name string) (err error) {
 		return err
 	}
 	d.given.bitmap = true
-	d.given.users, err = bitmapUsers(name, text, d.bounds.BitmapUsers)
+	d.given.users, err = bitmapUsers(name, text, d.bounds.BitmapUsers, d.room)
 	return err
 }
 
@@ -246,7 +250,7 @@ func ascending(users []capping.UserID) bool {
 
 // bitmapUsers reads the ids of a base64 roaring bitmap, at most limit. Nothing
 // is expanded before every byte has been checked.
-func bitmapUsers(field string, text []byte, limit int) ([]capping.UserID, error) {
+func bitmapUsers(field string, text []byte, limit int, room func(int64) error) ([]capping.UserID, error) {
 	if bytes.ContainsAny(text, "\r\n") { // the package skips line ends
 		return nil, invalid(field, "line ends are not base64")
 	}
@@ -265,6 +269,9 @@ func bitmapUsers(field string, text []byte, limit int) ([]capping.UserID, error)
 	}
 	if bitmap.Cardinality() == 0 {
 		return nil, nil
+	}
+	if err := room(4 * int64(bitmap.Cardinality())); err != nil {
+		return nil, err
 	}
 	return bitmap.Roaring().ToArray(), nil
 }

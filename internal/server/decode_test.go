@@ -16,6 +16,8 @@ import (
 	"capper/internal/capping"
 )
 
+func boundless(int64) error { return nil }
+
 var testBounds = Bounds{JSONUsers: 50, BitmapUsers: 5000}.withDefaults()
 
 // seeds are bodies to start fuzzing from.
@@ -36,7 +38,7 @@ func FuzzDecodeFilter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		given := bytes.Clone(body)
-		got, err := decodeFilter(body, testBounds)
+		got, err := decodeFilter(body, testBounds, boundless)
 		require.Equal(t, given, body, "the body was changed")
 		want, valid := slowDecode(body)
 		if err != nil {
@@ -76,7 +78,7 @@ func slowDecode(body []byte) (r *filterRequest, valid bool) {
 	_, ids := members["user_ids"]
 	_, at := members["at"]
 	if bitmap {
-		got, err := decodeFilter(body, testBounds) // trusted for what is in the bitmap
+		got, err := decodeFilter(body, testBounds, boundless) // trusted for what is in the bitmap
 		if err != nil || ids {
 			return nil, false
 		}
@@ -179,13 +181,13 @@ func FuzzBitmapUsers(f *testing.F) {
 	f.Add([]byte("OjAAAAEAAAAAAAIAEAAAAAcAKgBjAA=="))
 	f.Add([]byte("OzAAAAEAAA8AAQAAAA8A"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		users, err := bitmapUsers("users_bitmap", text, 100_000)
+		users, err := bitmapUsers("users_bitmap", text, 100_000, boundless)
 		if err != nil || len(users) == 0 {
 			return
 		}
 		require.True(t, ascending(users))
 		written, _ := appendBase64Bitmap(nil, nil, users)
-		again, err := bitmapUsers("users_bitmap", written[1:len(written)-1], 100_000)
+		again, err := bitmapUsers("users_bitmap", written[1:len(written)-1], 100_000, boundless)
 		require.NoError(t, err)
 		require.Equal(t, users, again)
 	})
@@ -200,7 +202,7 @@ func BenchmarkDecodeFilter(b *testing.B) {
 	bounds := Bounds{}.withDefaults()
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := decodeFilter(body, bounds)
+		_, err := decodeFilter(body, bounds, boundless)
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/user")

@@ -2,8 +2,8 @@
 //
 // # Flow
 //
-//	request → router: key and scope → readBody: media type, size, gzip → decode → enter: users in flight, client's rate
-//	→ Capper → tally → append the answer
+//	request → router: key and scope → readBody: refuse by the header, receive, inflate → decode → enter: answers' memory,
+//	users in flight, client's rate → Capper → tally → append the answer → give the users back → write at the client's pace
 //
 // A handler is a plain function of a call; the router, and only it, knows
 // echo. Every refusal is a failure, whose code has one status (statuses), and
@@ -33,8 +33,14 @@
 //     judged and recorded atomically, and the caller learns the result by
 //     asking again with the same message id.
 //   - What a call may cost is bounded before it costs it: bytes of one body and
-//     of all, users of one batch and of all, users per second of a client,
-//     time to send a header, a body, and to wait for the store.
+//     of all, users of one batch and of all, bytes of all answers, connections,
+//     users per second of a client, time to send a header, to wait for the
+//     store, and the rate of a body and of an answer.
+//   - What all calls share is shared fairly (budget): who holds most is refused
+//     before another is. Users are held while they are decided; memory of a
+//     body while it comes and is decoded, by what has come; memory of an answer
+//     until it is written. Who sends half and stops, or does not read, is cut
+//     off when another needs the room.
 //
 // # Who may call
 //

@@ -20,6 +20,7 @@ const (
 	CodeForbidden        Code = "forbidden"
 	CodeNotFound         Code = "not_found"
 	CodeMethodNotAllowed Code = "method_not_allowed"
+	CodeTimeout          Code = "request_timeout"
 	CodeTooLarge         Code = "too_large"
 	CodeUnsupportedMedia Code = "unsupported_media_type"
 	CodeRateLimited      Code = "rate_limited"
@@ -35,6 +36,7 @@ var statuses = map[Code]int{
 	CodeForbidden:        http.StatusForbidden,
 	CodeNotFound:         http.StatusNotFound,
 	CodeMethodNotAllowed: http.StatusMethodNotAllowed,
+	CodeTimeout:          http.StatusRequestTimeout,
 	CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	CodeUnsupportedMedia: http.StatusUnsupportedMediaType,
 	CodeRateLimited:      http.StatusTooManyRequests,
@@ -106,12 +108,16 @@ func wholeSeconds(d time.Duration) string {
 }
 
 func writeBody(w http.ResponseWriter, status int, body []byte) {
+	writeHeader(w, status, len(body))
+	_, _ = w.Write(body) // a caller that has gone needs no answer
+}
+
+func writeHeader(w http.ResponseWriter, status, length int) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(length))
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that has gone needs no answer
 }
 
 func writeJSON(w http.ResponseWriter, v any) error {

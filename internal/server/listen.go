@@ -9,29 +9,35 @@ import (
 	"time"
 )
 
-// The time-outs of connections. A body of the largest size has readTimeout to
-// come in, and an answer sendTimeout to go out.
+// The time-outs of connections. Calls with bodies move theirs on, see pace.
 const (
 	headerTimeout  = 5 * time.Second
-	readTimeout    = 60 * time.Second
 	sendTimeout    = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 16 << 10
 )
 
-// HTTPServer serves h, Public or Admin, with explicit time-outs and header
-// bounds. tlsConfig is from TLSConfig; nil: plain HTTP.
+// HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
+// headers and connections. tlsConfig is from TLSConfig; nil: plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
+	guests := newCrowd(s.bounds.Connections)
+	s.crowds.Store(guests, struct{}{})
 	return &http.Server{
 		Handler:           h,
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + s.bounds.timeout(s.bounds.BitmapUsers) + sendTimeout, // it runs from the header on
+		ReadTimeout:       headerTimeout + graceTime,
+		WriteTimeout:      s.slowestBody() + s.bounds.timeout(s.bounds.BitmapUsers) + sendTimeout, // it runs from the header on
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         guests.watch,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+}
+
+// slowestBody is how long a body of the largest size may take.
+func (s *Server) slowestBody() time.Duration {
+	return graceTime + time.Duration(s.bounds.BodyBytes/s.bounds.MinRate+1)*time.Second
 }
 
 // Serve serves the listener, with TLS when srv has it, until srv is shut down:

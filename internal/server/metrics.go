@@ -20,7 +20,7 @@ type metrics struct {
 	users    *prometheus.CounterVec
 }
 
-func newMetrics(registerer prometheus.Registerer, users *flight) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, s *Server) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_http_requests_total", Help: "Requests by route and status.",
@@ -34,14 +34,47 @@ func newMetrics(registerer prometheus.Registerer, users *flight) (*metrics, erro
 			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
 		}, []string{"outcome", "segment", "limit"}),
 	}
-	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_in_flight_users", Help: "Users of the calls being decided.",
-	}, func() float64 { return float64(users.now.Load()) })
 	var faults []error
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.users, inFlight} {
+	for _, c := range append(s.budgetMetrics(), m.requests, m.seconds, m.users) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
+}
+
+// budgetMetrics show what is held of each budget, and whom it has turned away.
+func (s *Server) budgetMetrics() (list []prometheus.Collector) {
+	held := map[string]prometheus.GaugeOpts{
+		"users":   {Name: "capper_in_flight_users", Help: "Users of the calls being decided."},
+		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of the bodies that are received and decoded."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of the answers that are made and written."},
+	}
+	for name, b := range map[string]*budget{"users": s.users, "bodies": s.bodies, "answers": s.answers} {
+		labels := prometheus.Labels{"budget": name}
+		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.inUse()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.", ConstLabels: labels,
+			}, func() float64 { _, refused, _ := b.usage(); return float64(refused) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a budget.", ConstLabels: labels,
+			}, func() float64 { _, _, cuts := b.usage(); return float64(cuts) }))
+	}
+	return append(list, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_open_connections", Help: "Open connections, of all listeners.",
+	}, func() float64 { open, _ := s.connections(); return float64(open) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "capper_connections_closed_total", Help: "Connections closed as there were more than the bound.",
+		}, func() float64 { _, closed := s.connections(); return float64(closed) }))
+}
+
+// connections counts those of all listeners: open now, and closed for the bound
+// since the start.
+func (s *Server) connections() (open int, closed int64) {
+	s.crowds.Range(func(key, _ any) bool {
+		o, c := key.(*crowd).usage()
+		open, closed = open+o, closed+c
+		return true
+	})
+	return open, closed
 }
 
 // expected are the statuses that are counted for each route from the start, as

@@ -1,43 +1,40 @@
 package server
 
 import (
-	"net/http"
-
 	"capper/internal/capping"
 )
 
 // release serves POST /v1/release.
 func (s *Server) release(c *call) error {
-	body, release, err := s.readBody(c)
+	body, err := s.readBody(c)
+	defer body.close()
 	if err != nil {
 		return err
 	}
-	defer release()
-	r, err := decodeRelease(*body, s.bounds)
+	r, err := decodeRelease(body.data, s.bounds, body.room)
 	if err != nil {
 		return err
 	}
+	body.decoded(&r.audience)
 	channel, err := channelOf(r.channel, s.capper.Policy())
 	if err != nil {
 		return err
 	}
-	leave, err := s.enter(c, &r.audience)
+	p, err := s.enter(c, &r.audience, 1024+24*int64(len(r.users)))
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer p.close()
+	body.close()
 	ctx, cancel := s.callContext(c.r, len(r.users))
 	defer cancel()
 	results, err := s.capper.Release(ctx, c.message(r.messageID), channel, r.users)
 
-	out, done := newBuffer()
-	defer done()
-	var unavailable int
-	*out, unavailable = releaseAnswer(*out, r, results)
+	out, unavailable := releaseAnswer(p.buffer(11*int64(len(r.users))), r, results)
 	if unavailable > 0 {
 		s.log.Warn("sends not released", "message_id", r.messageID, "users", unavailable, "of", len(r.users), "error", err)
 	}
-	writeBody(c.w, http.StatusOK, *out)
+	p.answer(out)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type call struct {
 	r  *http.Request
 	id string // path parameter
 	caller
+	holder string // whose the budgets are: the client, or without keys the address
 }
 
 // message is the one that the caller means by an id.
@@ -75,6 +77,7 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 			if call.caller, err = r.s.access.Load().caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
+			call.holder = holderOf(call)
 			if strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
 				return noSuchPath(call)
 			}
@@ -85,6 +88,30 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 		})
 		return nil
 	})
+}
+
+// holderOf is whom the budgets count a call for: its client, or the address it
+// comes from where there are no keys. Of IPv6 that is the network of 64 bits,
+// in which a machine has as many addresses as it likes.
+func holderOf(c *call) string {
+	if c.client != openClient {
+		return c.client
+	}
+	return addressOf(c.r.RemoteAddr)
+}
+
+func addressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		if network, err := ip.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
 }
 
 // serve answers a call, measures it and reports what went wrong.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,10 @@ type Server struct {
 
 	access        atomic.Pointer[access]
 	ready         atomic.Bool
-	users         *flight
-	bytes         *flight
+	users         *budget
+	bodies        *budget
+	answers       *budget
+	crowds        sync.Map // *crowd of each listener
 	adminSeparate bool
 }
 
@@ -42,11 +45,12 @@ func New(cfg Config) (*Server, error) {
 		capper: cfg.Capper, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
-		users:         &flight{bound: int64(cfg.Bounds.InFlightUsers)},
-		bytes:         &flight{bound: cfg.Bounds.InFlightBytes},
+		users:         newBudget(int64(cfg.Bounds.InFlightUsers), cfg.Bounds.CallTimeout),
+		bodies:        newBudget(cfg.Bounds.InFlightBytes, cfg.Bounds.CallTimeout),
+		answers:       newBudget(cfg.Bounds.AnswerBytes, cfg.Bounds.CallTimeout),
 		adminSeparate: cfg.AdminSeparate,
 	}
-	if s.metrics, err = newMetrics(cfg.Registerer, s.users); err != nil {
+	if s.metrics, err = newMetrics(cfg.Registerer, s); err != nil {
 		return nil, err
 	}
 	s.metrics.expectUsers(s.capper.Policy())
@@ -113,21 +117,4 @@ func (s *Server) common(r *router) {
 // message id.
 func (s *Server) callContext(r *http.Request, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), s.bounds.timeout(users))
-}
-
-// enter admits a call's users: the client's rate, and the bound of all calls.
-func (s *Server) enter(c *call, a *audience) (leave func(), err error) {
-	field := "user_ids"
-	if a.bitmap {
-		field = "users_bitmap"
-	}
-	n := int64(len(a.users))
-	if !s.users.enter(n) {
-		return nil, overloaded("too many users are being decided")
-	}
-	if err := s.admit(c, field, len(a.users)); err != nil {
-		s.users.leave(n)
-		return nil, err
-	}
-	return func() { s.users.leave(n) }, nil
 }

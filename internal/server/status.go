@@ -57,7 +57,7 @@ func (s *Server) status(c *call) error {
 		ConfigVersion: s.capper.Policy().Version,
 		Store:         s.health(c.r),
 		Segments:      s.segments(), Config: s.configStatus(),
-		InFlightUsers: s.users.now.Load(),
+		InFlightUsers: s.users.inUse(),
 	}
 	answer.Ready = s.ready.Load() && answer.Store.State != "down"
 	if created := answer.Segments.CreatedAt; !created.IsZero() {

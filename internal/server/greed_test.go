@@ -1,0 +1,223 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/server"
+)
+
+// victimVariable makes the test binary a service over a store in the directory
+// in it: a process of its own, whose memory can be measured.
+const victimVariable = "CAPPER_TEST_VICTIM"
+
+// The bounds of the victim, and what is documented of its memory: twice the
+// budgets (the garbage collector lets as much be garbage), and what the
+// process takes without a call, the store's cache with it.
+const (
+	victimBodies  = 128 << 20
+	victimAnswers = 128 << 20
+	victimUsers   = 4_000_000
+	victimBase    = 150 << 20
+	victimMemory  = 2*(victimBodies+victimAnswers+victimUsers*64) + victimBase
+)
+
+// everybodyBlocked denies all users, so that answers are large.
+func everybodyBlocked(capping.UserID) uint8 { return 4 }
+
+func runVictim(dir string) error {
+	ctx := context.Background()
+	store, err := pebblestore.Open(ctx, pebblestore.Config{Path: dir, Clock: time.Now, CacheBytes: 16 << 20})
+	if err != nil {
+		return err
+	}
+	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, everybodyBlocked}
+	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
+	s, err := server.New(server.Config{Capper: decider, Bounds: server.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers}})
+	if err != nil {
+		return err
+	}
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	return server.Serve(s.HTTPServer(s.Public(), nil), l)
+}
+
+// victim is the service in a process of its own.
+type victim struct {
+	t    *testing.T
+	addr string
+	pid  int
+}
+
+func startVictim(t *testing.T) *victim {
+	t.Helper()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), victimVariable+"="+t.TempDir())
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	addr, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(t, err)
+	return &victim{t, strings.TrimSpace(addr), command.Process.Pid}
+}
+
+var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peak is the most memory that the process has had, in bytes.
+func (v *victim) peak() int {
+	v.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.pid))
+	require.NoError(v.t, err)
+	kilobytes, err := strconv.Atoi(peakMemory.FindStringSubmatch(string(status))[1])
+	require.NoError(v.t, err)
+	return kilobytes << 10
+}
+
+// dial connects from an address of this machine: another client each.
+func (v *victim) dial(from string) (net.Conn, error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	return dialer.Dial("tcp", v.addr)
+}
+
+// attack keeps n connections from the address busy with a request each until
+// the test ends, and opens one anew when it is closed. It returns when each
+// has sent its first request.
+func (v *victim) attack(from string, n int, header string, body []byte) {
+	var first sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	var attackers sync.WaitGroup
+	v.t.Cleanup(func() { cancel(); attackers.Wait() })
+	for range n {
+		first.Add(1)
+		attackers.Go(func() {
+			once := sync.OnceFunc(first.Done)
+			defer once()
+			for ctx.Err() == nil {
+				v.strike(ctx, from, header, body, once)
+			}
+		})
+	}
+	first.Wait()
+}
+
+// strike sends one request, reads nothing, and waits until the service closes
+// the connection.
+func (v *victim) strike(ctx context.Context, from, header string, body []byte, sent func()) {
+	c, err := v.dial(from)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	_, err = (&net.Buffers{[]byte("POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + header + "\r\n"), body}).WriteTo(c)
+	sent()
+	// A write finds out that the other end is gone, and takes nothing from it.
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+			_, err = c.Write([]byte("\r\n"))
+		}
+	}
+}
+
+func idList(from, n int) []byte {
+	body := []byte(`{"message_id":"greed","user_ids":[`)
+	for i := range n {
+		body = strconv.AppendInt(append(body, ','), int64(from+i), 10)
+	}
+	return append(bytes.Replace(body, []byte("[,"), []byte("["), 1), "]}"...)
+}
+
+// squeezed is the gzip of 16 MiB in 16 KiB, whole.
+func squeezed(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(append([]byte(`{"message_id":"m","user_ids":[1]`), bytes.Repeat([]byte(" "), 16<<20-100)...))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// One caller does not read its answers, one does not end its gzip, one sends
+// large bodies and stops before their end, one sends bombs, one simply sends a
+// hundred calls at a time. Whoever behaves is served all the same, and memory
+// stays within what is documented.
+func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
+	v := startVictim(t)
+	many := idList(1_000_000_000, 100_000)
+	bomb := squeezed(t)
+	large := append(idList(1, 10), bytes.Repeat([]byte(" "), 15<<20)...)
+	announced := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
+	v.attack("127.0.0.2", 40, announced(len(many)), many)                                            // answers of 11 MB, unread
+	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // unfinished
+	v.attack("127.0.0.4", 40, announced(16<<20), large)                                              // 1 MiB missing
+	v.attack("127.0.0.5", 20, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb)
+	v.attack("127.0.0.6", 100, announced(len(many)), many)
+
+	audience := idList(5000, 100_000)
+	bitmap := fmt.Appendf(nil, `{"message_id":"fair","users_bitmap":%q}`, bitmapText(t, everyThirtieth(1_000_000)...))
+	for call := range 6 {
+		for _, body := range [][]byte{[]byte(fmt.Sprintf(`{"message_id":"m","user_ids":[%d]}`, call)), audience, bitmap} {
+			status, text := v.call(body)
+			require.Equal(t, http.StatusOK, status, "call %d: %s", call, text)
+		}
+	}
+	peak := v.peak()
+	t.Logf("peak: %d MiB of %d", peak>>20, victimMemory>>20)
+	require.Less(t, peak, victimMemory)
+}
+
+func everyThirtieth(n int) []uint32 {
+	users := make([]uint32, n)
+	for i := range users {
+		users[i] = uint32(i) * 30
+	}
+	return users
+}
+
+// call makes a call from the usual address; text is the beginning of the answer.
+func (v *victim) call(body []byte) (status int, text string) {
+	v.t.Helper()
+	client := http.Client{Timeout: time.Minute}
+	response, err := client.Post("http://"+v.addr+"/v1/filter", "application/json", bytes.NewReader(body))
+	require.NoError(v.t, err)
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(v.t, err)
+	if response.StatusCode == http.StatusOK {
+		require.True(v.t, json.Valid(answer))
+	}
+	return response.StatusCode, string(answer[:min(len(answer), 200)])
+}

@@ -1,0 +1,115 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/server"
+)
+
+// ask sends the text and reads what the service answers to it.
+func ask(t *testing.T, c net.Conn, text string) (status int, code string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	require.NoError(t, err)
+	return answered(t, c)
+}
+
+func answered(t *testing.T, c net.Conn) (status int, code string) {
+	t.Helper()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	var f failed
+	require.NoError(t, json.Unmarshal(body, &f), "%s", body)
+	return response.StatusCode, f.Error.Code
+}
+
+const postFilter = "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
+	t.Parallel()
+	addr := newService(t).start(nil)
+	t.Run("stops", func(t *testing.T) {
+		t.Parallel()
+		start := time.Now()
+		status, code := ask(t, guest(t, "127.0.0.1", addr), postFilter+"Content-Length: 100\r\n\r\n{")
+		require.Equal(t, http.StatusRequestTimeout, status)
+		require.Equal(t, "request_timeout", code)
+		require.Less(t, time.Since(start), 40*time.Second)
+	})
+	t.Run("trickles", func(t *testing.T) {
+		t.Parallel()
+		c := guest(t, "127.0.0.1", addr)
+		_, err := io.WriteString(c, postFilter+"Content-Length: 100000\r\n\r\n{")
+		require.NoError(t, err)
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() { // never silent for long, and far too slow
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(500 * time.Millisecond):
+					_, _ = c.Write([]byte(" "))
+				}
+			}
+		}()
+		status, code := answered(t, c)
+		require.Equal(t, http.StatusRequestTimeout, status)
+		require.Equal(t, "request_timeout", code)
+	})
+	t.Run("breaks off", func(t *testing.T) {
+		t.Parallel()
+		c := guest(t, "127.0.0.1", addr)
+		_, err := io.WriteString(c, postFilter+"Content-Length: 100\r\n\r\n{")
+		require.NoError(t, err)
+		require.NoError(t, c.(*net.TCPConn).CloseWrite())
+		status, code := answered(t, c)
+		require.Equal(t, http.StatusRequestTimeout, status)
+		require.Equal(t, "request_timeout", code)
+	})
+}
+
+// An unread answer holds no users, and is cut off when its client does not
+// read it at the least rate.
+func TestUnreadAnswersHoldNoUsers(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(cfg *server.Config) {
+		cfg.Bounds = server.Bounds{InFlightUsers: 100_000, MinRate: 1 << 30}
+	})
+	addr := s.start(nil)
+	many := idList(1_000_000_000, 100_000)
+	body := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(many), many)
+	ask := func(c net.Conn) {
+		_, err := io.WriteString(c, postFilter+body)
+		require.NoError(t, err)
+	}
+	first := guest(t, "127.0.0.2", addr)
+	ask(first) // the sends are recorded, so that all later ones are denied at length
+	_, err := io.Copy(io.Discard, io.LimitReader(first, 1))
+	require.NoError(t, err)
+	many = bytes.Replace(many, []byte("greed"), []byte("grief"), 1)
+	body = fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(many), many)
+	for range 3 {
+		c := guest(t, "127.0.0.2", addr)
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
+		ask(c)
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") != "0" }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_users") == "0" }, 20*time.Second, time.Millisecond)
+	}
+	require.NotEqual(t, "0", s.metric("capper_in_flight_answer_bytes"))
+	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, 60*time.Second, 10*time.Millisecond,
+		"nobody reads them")
+}
