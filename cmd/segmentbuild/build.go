@@ -76,6 +76,10 @@ func timedOut(ctx context.Context, err error) error {
 }
 
 func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store segments.Store, report *buildReport) error {
+	if err := c.held(ctx, store); err != nil {
+		report.failed(err)
+		return err
+	}
 	show := newProgress(e.stderr)
 	defer show.stop()
 	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.add}
@@ -111,6 +115,18 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	}
 	report.published(published)
 	return nil
+}
+
+// held looks for a hold before anything is read; a publish looks again at its end.
+func (c *buildCommand) held(ctx context.Context, store segments.Store) error {
+	if c.DryRun {
+		return nil
+	}
+	controls, err := segments.ReadControls(ctx, store)
+	if err == nil && controls.Hold != nil {
+		err = &segments.HoldError{Hold: *controls.Hold}
+	}
+	return err
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.

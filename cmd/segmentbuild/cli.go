@@ -26,24 +26,26 @@ const (
 	statusOverlap  = 4
 	statusGuard    = 5
 	statusLostRace = 6
+	statusHold     = 7
 )
 
 const description = `Builds segments of users from raw ids and publishes them, as one generation, to a directory or to S3.
 
-Exit status: 0 done, 1 failure, 2 usage, 3 bad input, 4 segments overlap, 5 refused by the guard, 6 somebody else published first.`
+Exit status: 0 done, 1 failure, 2 usage, 3 bad input, 4 segments overlap, 5 refused by the guard, 6 somebody else published first, 7 publishing is on hold.`
 
 type cli struct {
-	Build    buildCommand     `cmd:"" help:"Build segments and publish them as the live generation."`
-	List     listCommand      `cmd:"" help:"List the generations and which one is live."`
-	Inspect  inspectCommand   `cmd:"" help:"Show the segments of a generation, or a bitmap file."`
-	Diff     diffCommand      `cmd:"" help:"Show what changes from one generation to another."`
-	Members  membersCommand   `cmd:"" help:"Ask whether a user is in a segment, or sample its users."`
-	Export   exportCommand    `cmd:"" help:"Write the users of a segment as ids or as a bitmap."`
-	Verify   verifyCommand    `cmd:"" help:"Download a generation and check everything that a reader checks."`
-	Rollback rollbackCommand  `cmd:"" help:"Make an earlier generation live again."`
-	Gc       gcCommand        `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
-	Generate generateCommand  `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
-	Version  kong.VersionFlag `help:"Print the version."`
+	Build       buildCommand       `cmd:"" help:"Build segments and publish them as the live generation."`
+	List        listCommand        `cmd:"" help:"List the generations and which one is live."`
+	Inspect     inspectCommand     `cmd:"" help:"Show the segments of a generation, or a bitmap file."`
+	Diff        diffCommand        `cmd:"" help:"Show what changes from one generation to another."`
+	Members     membersCommand     `cmd:"" help:"Ask whether a user is in a segment, or sample its users."`
+	Export      exportCommand      `cmd:"" help:"Write the users of a segment as ids or as a bitmap."`
+	Verify      verifyCommand      `cmd:"" help:"Download a generation and check everything that a reader checks."`
+	Rollback    rollbackCommand    `cmd:"" help:"Make an earlier generation live again."`
+	ReleaseHold releaseHoldCommand `cmd:"" name:"release-hold" help:"End a hold of rollback --hold: publishing goes on."`
+	Gc          gcCommand          `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
+	Generate    generateCommand    `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
+	Version     kong.VersionFlag   `help:"Print the version."`
 }
 
 // env is what a command works with. What it says goes to stdout and stderr,
@@ -145,6 +147,8 @@ func judge(err error) (status int, hint string) {
 		input   *ingest.InputError
 		overlap *build.OverlapError
 		guard   guardError
+		hold    *segments.HoldError
+		back    *segments.WithdrawnError
 	)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &plan):
@@ -155,6 +159,10 @@ func judge(err error) (status int, hint string) {
 		return statusOverlap, "say which segment keeps such users: --precedence FIRST,SECOND,…"
 	case errors.As(err, &guard):
 		return statusGuard, "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file"
+	case errors.As(err, &back): // it was rolled back from after the guard had looked
+		return statusGuard, "if this is what you want: --force --reason \"…\""
+	case errors.As(err, &hold):
+		return statusHold, "segmentbuild release-hold --at LOCATION ends it"
 	case errors.Is(err, segments.ErrLostRace):
 		return statusLostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
 	case errors.Is(err, ingest.ErrNoFinalNewline):

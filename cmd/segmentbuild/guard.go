@@ -73,6 +73,11 @@ func (c *buildCommand) guard(ctx context.Context, g *guarded) error {
 		return err
 	}
 	refusals = append(refusals, compared...)
+	withdrawn, err := g.withdrawn(ctx)
+	if err != nil {
+		return err
+	}
+	refusals = append(refusals, withdrawn...)
 	if len(refusals) == 0 {
 		return nil
 	}
@@ -86,6 +91,20 @@ func (c *buildCommand) guard(ctx context.Context, g *guarded) error {
 		return guardError{errors.New("not published: " + refusals[0])}
 	}
 	return guardError{fmt.Errorf("not published, for %d reasons:\n  %s", len(refusals), strings.Join(refusals, "\n  "))}
+}
+
+// withdrawn refuses what was rolled back from, unless it is live.
+func (g *guarded) withdrawn(ctx context.Context) (refusals []string, err error) {
+	controls, err := segments.ReadControls(ctx, g.store)
+	if err != nil {
+		return nil, err
+	}
+	list := g.result.Candidate.Describe()
+	live := g.base.Generation != nil && segments.Content(g.base.Generation.Manifest.Segments) == segments.Content(list)
+	if refusal := controls.Withdrawal(list); refusal != nil && !live {
+		refusals = append(refusals, refusal.Error())
+	}
+	return refusals, nil
 }
 
 // compare judges what changes since the last publish and since a week ago; of a

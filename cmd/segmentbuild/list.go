@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -39,10 +40,7 @@ func (c *listCommand) Run(e *env) error {
 	out := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "\tGENERATION\tCREATED\tSEGMENTS\tUSERS\tBYTES\tTOOL\tREASON")
 	for _, l := range list {
-		mark := " "
-		if l.Live {
-			mark = "live"
-		}
+		mark := markOf(&l)
 		if l.Manifest == nil {
 			fmt.Fprintf(out, "%s\t%s\tdamaged: %s\n", mark, l.Generation, l.Fault)
 			continue
@@ -51,7 +49,29 @@ func (c *listCommand) Run(e *env) error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", mark, l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339),
 			len(l.Manifest.Segments), users, size, l.Manifest.ToolVersion, l.Manifest.Reason)
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return printHold(e.stdout, list)
+}
+
+func markOf(l *segments.Listing) string {
+	switch {
+	case l.Live:
+		return "live"
+	case l.WithdrawnAt != nil:
+		return "withdrawn"
+	}
+	return " "
+}
+
+func printHold(w io.Writer, list []segments.Listing) (err error) {
+	for _, l := range list {
+		if l.Hold != nil {
+			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), l.Hold.Reason)
+		}
+	}
+	return err
 }
 
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {

@@ -15,7 +15,7 @@ import (
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
 type buildReport struct {
-	// Status: published, unchanged, dry run, overlap, bad input, refused, lost the race, failed.
+	// Status: published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold, failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
@@ -75,6 +75,10 @@ func (r *buildReport) failed(err error) {
 		r.Status = "overlap"
 	case statusLostRace:
 		r.Status = "lost the race"
+	case statusHold:
+		r.Status = "on hold"
+	case statusGuard:
+		r.Status = "refused"
 	}
 }
 

@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"capper/internal/segments"
 )
 
 type rollbackCommand struct {
 	Generation string `arg:"" help:"The generation to make live again."`
+	Hold       string `placeholder:"REASON" help:"Stop all publishing, until release-hold; nothing is forced past it."`
 	DryRun     bool   `name:"dry-run" help:"Check it and show what changes, and leave it at that."`
 	at         `embed:""`
 }
@@ -25,12 +28,18 @@ type rollbackReport struct {
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
 func (c *rollbackCommand) Run(e *env) error {
+	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
+		return usageError{errors.New("--hold needs a reason: it is what build and list say")}
+	}
 	ctx, cancel, store, err := c.Place.open(e, c.At)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	report, err := c.rollback(ctx, store)
+	if err != nil && c.Hold != "" && !c.DryRun {
+		err = hinted{err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it"}
+	}
 	if err != nil {
 		return timedOut(ctx, err)
 	}
@@ -45,6 +54,12 @@ func (c *rollbackCommand) Run(e *env) error {
 }
 
 func (c *rollbackCommand) rollback(ctx context.Context, store segments.Store) (*rollbackReport, error) {
+	publisher := segments.Publisher{Store: store}
+	if c.Hold != "" && !c.DryRun {
+		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
+			return nil, err
+		}
+	}
 	base, err := segments.ReadLiveState(ctx, store)
 	if err != nil {
 		return nil, err
@@ -62,7 +77,6 @@ func (c *rollbackCommand) rollback(ctx context.Context, store segments.Store) (*
 	if c.DryRun {
 		return report, nil
 	}
-	publisher := segments.Publisher{Store: store}
 	done, err := publisher.Rollback(ctx, earlier, base)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package segments
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -364,5 +366,20 @@ func TestAFencedPointerSaysTheSame(t *testing.T) {
 		require.Equal(t, before, after)
 		require.Equal(t, newTag, now)
 		require.Equal(t, m.Generation, after.Generation)
+
+		// What the first version of this format required of current.json, which services that run it still do.
+		raw, _, err := store.ReadTagged(t.Context(), currentKey, "")
+		require.NoError(t, err)
+		var first struct {
+			FormatVersion int    `json:"format_version"`
+			Generation    string `json:"generation"`
+			SHA256        string `json:"sha256,omitempty"`
+		}
+		require.NoError(t, decodeDocument(raw, &first))
+		var plain bytes.Buffer
+		require.NoError(t, json.Compact(&plain, raw))
+		want, err := json.Marshal(first)
+		require.NoError(t, err)
+		require.Equal(t, string(want), plain.String())
 	})
 }

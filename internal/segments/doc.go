@@ -14,6 +14,7 @@
 //	<prefix>/generations/<generation>.json  a manifest, immutable
 //	<prefix>/current.json                   which generation is live; replaced by compare-and-swap
 //	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
+//	<prefix>/controls.json                  what must not go live: a hold, what was rolled back from; likewise
 //	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
 //
 // A location is a directory or an S3 prefix; Source reads it, Store writes it
@@ -54,6 +55,14 @@
 // not carried out later than the other half after its sender gave it up. A gc of
 // an older tool knows no lease: against that, objects are made young before the
 // swap, and looked for once more after it.
+//
+// Withdrawing: what was rolled back from does not go live again unasked, whatever
+// its new generation would be called: controls.json keeps a hash of the names, the
+// order and the users of its segments. A hold there stops all publishing. It is a
+// document beside current.json, whose readers take no key that they do not know.
+// A rollback writes it before it replaces current.json, a hold moves current.json
+// after it has written it, and a publisher reads it after the tag of current.json
+// that it must find again at its swap: so none goes live on what it said before.
 //
 // Reading: no byte is believed. A manifest must be the very bytes that were
 // published under its name: a segment's name, its place in the order, a reason or
@@ -108,7 +117,7 @@
 // set, container, encode and bitmap are the codec; snapshot and chunk the map for
 // lookups; manifest, document, load and cache the reading, refresher and metrics the
 // keeping; store, directory (with hung) and s3 (alone with the AWS SDK) the places; publish,
-// upload, collect, lease, overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
+// upload, collect, lease, controls, overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
 // reads raw ids, package build makes segments of them.
 //
 // # Not here

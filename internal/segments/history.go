@@ -13,6 +13,10 @@ type Listing struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`
 	StoredAt   time.Time `json:"stored_at"` // when the manifest was stored
+	// WithdrawnAt is when it was rolled back from, unless its content went live again since.
+	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
+	// Hold is of the live generation: while publishing is on hold it stays live.
+	Hold *Hold `json:"hold,omitempty"`
 	// Manifest is nil when it cannot be read; Fault says why.
 	Manifest *Manifest `json:"manifest,omitempty"`
 	Fault    string    `json:"fault,omitempty"`
@@ -24,6 +28,10 @@ type Listing struct {
 func List(ctx context.Context, store Store) ([]Listing, error) {
 	current, _, err := readLive(ctx, store, "")
 	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	controls, err := ReadControls(ctx, store)
+	if err != nil {
 		return nil, err
 	}
 	live := current.Generation
@@ -52,6 +60,7 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 		if err != nil {
 			l.Fault = err.Error()
 		}
+		controls.mark(l)
 	})
 	slices.SortFunc(list, func(a, b Listing) int { return strings.Compare(b.Generation, a.Generation) })
 	return list, ctx.Err()

@@ -53,8 +53,10 @@ type LiveState struct {
 	Name       string
 	// Fault is why the live generation cannot be read; a publish must then be forced.
 	Fault error
-	live  pointer
-	tag   string
+
+	manifest *Manifest // that of the live generation, also when a bitmap is at Fault
+	live     pointer
+	tag      string
 }
 
 // ReadLiveState reads the live generation, all of it. What is damaged there is
@@ -88,10 +90,10 @@ func readLiveState(ctx context.Context, src Source) (*LiveState, error) {
 		return state, ctx.Err()
 	}
 	state.Name = state.live.Generation
-	if m, err := state.live.manifest(ctx, src); err != nil {
+	if state.manifest, err = state.live.manifest(ctx, src); err != nil {
 		state.Fault = err
 	} else {
-		state.Generation, state.Fault = readWhole(ctx, src, m)
+		state.Generation, state.Fault = readWhole(ctx, src, state.manifest)
 	}
 	return state, ctx.Err()
 }
@@ -109,7 +111,9 @@ type Published struct {
 // Publish stores the candidate and makes it live if base still is: bitmaps
 // first, the manifest next, current.json last, so that a crash at any point
 // leaves the live generation whole. What is live already changes nothing.
-// ErrLostRace when somebody else has published since base was read.
+// ErrLostRace when somebody else has published since base was read, a HoldError
+// when publishing is on hold. What was rolled back from is a WithdrawnError
+// without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	list := c.Describe()
 	if base.Generation != nil && sameSegments(base.Generation.Manifest.Segments, list) {
@@ -120,7 +124,19 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	return done, p.goLive(ctx, p.upload(&Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base)
+	err := p.goLive(ctx, p.upload(&Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base, func(c *Controls) error {
+		if c.Hold != nil {
+			return &HoldError{*c.Hold}
+		}
+		if reason == "" {
+			return c.Withdrawal(list)
+		}
+		return nil
+	})
+	if err == nil && reason != "" {
+		err = changeControls(ctx, p.Store, func(c *Controls) { c.lift(Content(list)) })
+	}
+	return done, err
 }
 
 func sameSegments(a, b []Segment) bool {
@@ -129,10 +145,11 @@ func sameSegments(a, b []Segment) bool {
 
 // goLive stores what the store does not have of it, and makes it live if base
 // still is. A Collector that is at work is stopped, and waited for; one that
-// begins later gives current.json another tag, so that this looks again.
-func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState) error {
+// begins later gives current.json another tag, so that this looks again. So does
+// a hold: may looks whether what is to go live may.
+func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*Controls) error) error {
 	for tag := base.tag; ; {
-		if err := p.stopCollector(ctx); err != nil {
+		if err := p.admit(ctx, may); err != nil {
 			return err
 		}
 		if err := up.put(ctx); err != nil {
@@ -154,6 +171,19 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState) err
 		return fmt.Errorf("%s is live, but looking at it once more did not succeed: %w", up.g.Manifest.Generation, err)
 	}
 	return nil
+}
+
+// admit looks at what stands in the way of a publish: controls.json, and a
+// Collector, for which it waits.
+func (p *Publisher) admit(ctx context.Context, may func(*Controls) error) error {
+	controls, err := ReadControls(ctx, p.Store)
+	if err == nil {
+		err = may(controls)
+	}
+	if err != nil {
+		return err
+	}
+	return p.stopCollector(ctx)
 }
 
 // stopCollector makes a Collector that is at work stop, and waits until it has.
@@ -183,12 +213,16 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 }
 
 // Rollback makes an earlier generation live again if base still is; earlier is
-// what ReadGeneration returned, checked as a reader would. The result is
+// what ReadGeneration returned, checked as a reader would. The content of base is
+// withdrawn, and a hold does not stand in the way. The result is
 // Unchanged when it is live already, and whole.
 func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *LiveState) (*Published, error) {
 	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Fault == nil && base.Name == earlier.Manifest.Generation}
 	if done.Unchanged {
 		return done, nil
 	}
-	return done, p.goLive(ctx, p.upload(earlier, base, done), base)
+	if err := p.withdraw(ctx, base, earlier.Manifest); err != nil {
+		return nil, err
+	}
+	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*Controls) error { return nil })
 }

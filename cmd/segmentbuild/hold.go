@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"capper/internal/segments"
+)
+
+type releaseHoldCommand struct {
+	at `embed:""`
+}
+
+type releaseHoldReport struct {
+	Released *segments.Hold `json:"released"` // null when there was no hold
+}
+
+// Run ends a hold.
+func (c *releaseHoldCommand) Run(e *env) error {
+	ctx, cancel, store, err := c.Place.open(e, c.At)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	hold, err := (&segments.Publisher{Store: store}).ReleaseHold(ctx)
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	if c.JSON {
+		return e.printJSON(releaseHoldReport{hold})
+	}
+	if hold == nil {
+		_, err = fmt.Fprintf(e.stdout, "publishing to %s is not on hold\n", c.At)
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), hold.Reason)
+	return err
+}

@@ -1,0 +1,187 @@
+package segments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// controlsKey is the document that says what must not go live. It stands beside
+// current.json, whose readers take no key that they do not know.
+const controlsKey = "controls.json"
+
+// maxWithdrawn bounds the list of what was withdrawn; the oldest go.
+const maxWithdrawn = 1000
+
+// Hold stops all publishing until it is released; roll-backs go on.
+type Hold struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// Withdrawal is a generation that was rolled back from. Its content must not go
+// live again unasked, under whatever name.
+type Withdrawal struct {
+	Generation string    `json:"generation"`
+	Content    string    `json:"content"` // see Content
+	At         time.Time `json:"at"`
+}
+
+// Controls is controls.json: what must not go live.
+type Controls struct {
+	FormatVersion int          `json:"format_version"`
+	Hold          *Hold        `json:"hold,omitempty"`
+	Withdrawn     []Withdrawal `json:"withdrawn,omitempty"` // in order of time
+}
+
+// HoldError: publishing is on hold.
+type HoldError struct{ Hold Hold }
+
+func (e *HoldError) Error() string {
+	return fmt.Sprintf("publishing is on hold since %s: %s", e.Hold.Since.Format(time.RFC3339), e.Hold.Reason)
+}
+
+// WithdrawnError: what was to be published has been rolled back from.
+type WithdrawnError struct{ Withdrawal Withdrawal }
+
+func (e *WithdrawnError) Error() string {
+	return fmt.Sprintf("this is the content of %s, which was rolled back from at %s",
+		e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
+}
+
+// Content is a hash of what a generation says about users: names, order and
+// users of its segments, not its time.
+func Content(list []Segment) string {
+	var text strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
+	}
+	return hash([]byte(text.String()))
+}
+
+// ReadControls reads what must not go live at a location; nothing when nobody has said so.
+func ReadControls(ctx context.Context, src Source) (*Controls, error) {
+	c, _, err := readControls(ctx, src)
+	return c, err
+}
+
+func readControls(ctx context.Context, src Source) (*Controls, string, error) {
+	c := &Controls{FormatVersion: FormatVersion}
+	raw, tag, err := src.ReadTagged(ctx, controlsKey, "")
+	if errors.Is(err, ErrNotFound) {
+		return c, "", nil
+	}
+	if err == nil {
+		err = decodeDocument(raw, c)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", controlsKey, err)
+	}
+	return c, tag, nil
+}
+
+// Withdrawal returns why segments must not go live unasked, nil when they may.
+func (c *Controls) Withdrawal(list []Segment) error {
+	content := Content(list)
+	for _, w := range c.Withdrawn {
+		if w.Content == content {
+			return &WithdrawnError{w}
+		}
+	}
+	return nil
+}
+
+// lift forgets that a content was withdrawn.
+func (c *Controls) lift(content string) {
+	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Content == content })
+}
+
+func (c *Controls) encode() []byte {
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("encode controls: %v", err)) // no field can fail
+	}
+	return append(raw, '\n')
+}
+
+// changeControls changes controls.json; change may be called more than once.
+func changeControls(ctx context.Context, store Store, change func(*Controls)) error {
+	for {
+		c, tag, err := readControls(ctx, store)
+		if err != nil {
+			return err
+		}
+		before := c.encode()
+		change(c)
+		if slices.Equal(before, c.encode()) {
+			return nil
+		}
+		if _, err := swap(ctx, store, controlsKey, c.encode(), tag); !errors.Is(err, ErrLostRace) {
+			return err
+		}
+	}
+}
+
+// SetHold stops all publishing at a location, also of who has begun. A hold that
+// is there already gets the new reason.
+func (p *Publisher) SetHold(ctx context.Context, reason string) error {
+	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
+		return errors.New("a hold needs a reason")
+	}
+	since := p.now().UTC().Truncate(time.Second)
+	err := changeControls(ctx, p.Store, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })
+	if err != nil {
+		return err
+	}
+	// Who has looked for a hold already has to look again before the swap.
+	if _, err = fence(ctx, p.Store); errors.Is(err, ErrNothingLive) {
+		return nil
+	}
+	return err
+}
+
+// ReleaseHold ends a hold and returns it; nil when there was none.
+func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
+	var was *Hold
+	err := changeControls(ctx, p.Store, func(c *Controls) { was, c.Hold = c.Hold, nil })
+	if err != nil {
+		return nil, err
+	}
+	return was, nil
+}
+
+// withdraw notes that base is rolled back from, and that to is not any more.
+// The note comes before the swap: whoever reads current.json after it finds the note.
+func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *Manifest) error {
+	at := p.now().UTC().Truncate(time.Second)
+	return changeControls(ctx, p.Store, func(c *Controls) {
+		target := Content(to.Segments)
+		c.lift(target)
+		if base.manifest == nil {
+			return // what it was is not known
+		}
+		content := Content(base.manifest.Segments)
+		if content == target {
+			return
+		}
+		c.lift(content)
+		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
+		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]
+	})
+}
+
+// mark notes on a generation what the controls say about it.
+func (c *Controls) mark(l *Listing) {
+	if l.Live {
+		l.Hold = c.Hold
+	}
+	for _, w := range c.Withdrawn {
+		if w.Generation == l.Generation || l.Manifest != nil && w.Content == Content(l.Manifest.Segments) {
+			l.WithdrawnAt = &w.At
+		}
+	}
+}
