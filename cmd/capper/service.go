@@ -49,6 +49,9 @@ func (s *service) start(ctx context.Context, stop *stops) error {
 			s.logger.Error("close the store", "error", err)
 		}
 	})
+	if err := announce(ctx, store, cfg.Policy); err != nil {
+		return err
+	}
 	s.capper = capping.New(store, func() capping.Segments { return s.segments.Current() }, cfg.Policy, time.Now)
 	s.warnUnmatched(s.segments.Current())
 	if err := s.newServer(cfg, store); err != nil {
@@ -132,7 +135,11 @@ func (s *service) startReload(stop *stops) {
 	reloads.WithLabelValues("refused")
 	s.registry.MustRegister(reloads)
 	apply := func(cfg *config.Config) error {
+		if err := announce(context.Background(), s.capper.Store(), cfg.Policy); err != nil {
+			return err
+		}
 		if err := s.api.SetAccess(access(cfg.Server)); err != nil {
+			_ = announce(context.Background(), s.capper.Store(), s.capper.Policy()) // as before; that was accepted once
 			return err
 		}
 		s.shortened.note(s.capper.Policy(), cfg.Policy, time.Now())

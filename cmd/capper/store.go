@@ -40,7 +40,8 @@ func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, regis
 		Addrs: cfg.Redis.Addrs, SentinelMaster: cfg.Redis.Master,
 		Username: cfg.Redis.Username, Password: os.Getenv(redisPassword), Credentials: password, TLS: secure,
 		ReplicaAcks: acks(cfg.Redis.ReplicaAcks), ClockSkew: cfg.Redis.ClockSkew, WithoutAppendOnly: cfg.Redis.AllowNoAppendOnly,
-		Clock: time.Now, Logger: logger, Registerer: registry,
+		MustExist: !cfg.Redis.Create,
+		Clock:     time.Now, Logger: logger, Registerer: registry,
 	})
 }
 

@@ -88,4 +88,12 @@ type Health struct {
 	State    string   `json:"state"`              // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   `json:"error,omitempty"`    // why it is not ok
 	Warnings []string `json:"warnings,omitempty"` // what start-up checks found and tolerated
+	Fleet    *Fleet   `json:"fleet,omitempty"`    // the instances that share the store; nil of a store of one
+}
+
+// Fleet is the instances that share a store, as one of them sees it.
+type Fleet struct {
+	Instances int            `json:"instances"`           // this one and those heard of lately
+	Differing map[string]int `json:"differing,omitempty"` // by what differs: how many others differ from this one in it
+	Made      time.Time      `json:"made,omitzero"`       // when the store was begun with nothing recorded
 }

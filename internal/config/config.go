@@ -113,6 +113,7 @@ type RedisStore struct {
 	// allow_no_append_only: take servers without append-only file; default false. Only where lost nodes are
 	// replaced and never restarted empty, as some managed services do.
 	AllowNoAppendOnly bool
+	Create            bool // create: begin anew where nothing is recorded, or where some of it is lost; default true; false refuses to
 }
 
 // HealthyReplicas is the ReplicaAcks of `healthy`: every replica that the

@@ -35,7 +35,7 @@ func defaults(version string) *Config {
 		Store: Store{
 			Kind:     Embedded,
 			Embedded: EmbeddedStore{Path: "var/log.db", CacheSize: 512 << 20},
-			Redis:    RedisStore{ReplicaAcks: HealthyReplicas, ClockSkew: 250 * time.Millisecond},
+			Redis:    RedisStore{ReplicaAcks: HealthyReplicas, Create: true, ClockSkew: 250 * time.Millisecond},
 		},
 		Log: Log{Level: "info", Format: "text"},
 		Policy: &capping.Policy{

@@ -103,6 +103,7 @@ func (r *RedisStore) read(v value) {
 		},
 		"clock_skew":           duration(&r.ClockSkew, 0, time.Minute),
 		"allow_no_append_only": boolean(&r.AllowNoAppendOnly),
+		"create":               boolean(&r.Create),
 		"password": func(v value) {
 			v.fault("must not be in the file: set CAPPER_REDIS_PASSWORD in the environment, or password_file")
 		},

@@ -126,7 +126,9 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs})
-	require.Equal(t, capping.Health{Kind: "redis", State: "ok"}, s.Health(t.Context()))
+	h := s.Health(t.Context())
+	require.WithinDuration(t, time.Now(), h.Fleet.Made, time.Minute)
+	require.Equal(t, capping.Health{Kind: "redis", State: "ok", Fleet: &capping.Fleet{Instances: 1, Made: h.Fleet.Made}}, h)
 	is := func(state, problem string) {
 		t.Helper()
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -162,7 +164,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, 1.0, sample(t, registry, "capper_store_errors_total", "deadline"))
 }
 
-// sample is the counter that has all the label values.
+// sample is the counter or gauge that has all the label values.
 func sample(t *testing.T, registry *prometheus.Registry, name string, values ...string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -176,7 +178,7 @@ func sample(t *testing.T, registry *prometheus.Registry, name string, values ...
 				}
 			}
 			if family.GetName() == name && found == len(values) {
-				return metric.GetCounter().GetValue()
+				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 			}
 		}
 	}

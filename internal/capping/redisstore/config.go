@@ -74,6 +74,10 @@ type Config struct {
 	// service that replaces lost nodes by copies of their replicas does so.
 	WithoutAppendOnly bool
 
+	// MustExist: refuse to begin anew where nothing is recorded, or where some
+	// of what was is lost. Without it a start does, and says so.
+	MustExist bool
+
 	// Timeout bounds calls whose context has no deadline; default 10 s.
 	Timeout time.Duration
 	// AttemptTimeout bounds one pipeline to one node, with four round trips on

@@ -31,6 +31,7 @@ const (
 	kindAuth      kind = "auth"       // wrong password or missing permission
 	kindServer    kind = "server"     // any other error of the server
 	kindRoute     kind = "route"      // no node serves the slot
+	kindBarred    kind = "barred"     // what is recorded there is not whole
 	kindDeadline  kind = "deadline"   // time was up
 	kindCorrupt   kind = "corrupt"    // a log that is none
 	kindWrongType kind = "wrong_type" // a key of another type
@@ -39,7 +40,7 @@ const (
 // kinds are all that metrics count.
 var kinds = []kind{
 	kindScript, kindMoved, kindAsk, kindTryAgain, kindDown, kindDial, kindLost, kindAcks, kindClock, kindLag,
-	kindMemory, kindAuth, kindServer, kindRoute, kindDeadline, kindCorrupt, kindWrongType,
+	kindMemory, kindAuth, kindServer, kindRoute, kindBarred, kindDeadline, kindCorrupt, kindWrongType,
 }
 
 // remedy is what a run does about a fault.
@@ -88,9 +89,12 @@ func remedyOf(err error) remedy {
 	var acks *errAcks
 	var reply redis.Error
 	var op *net.OpError
+	var barred *bar
 	switch {
 	case err == nil:
 		return remedy{}
+	case errors.As(err, &barred):
+		return remedy{kind: kindBarred, final: true}
 	case errors.As(err, &unsent):
 		r := remedyOf(unsent.err)
 		r.unknown, r.refresh = false, true

@@ -48,11 +48,14 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 		if err := job.prepare(s.config.ClockSkew); err != nil {
 			return nil, err
 		}
+		if b.Record {
+			job.header.forget = s.fleet.forget(b.Retention)
+		}
 		r := s.newRun(job, b.Record)
 		r.most = job.rules.callUsers()
 		r.users(b.Users)
 		if b.Record {
-			s.accompany(r, b)
+			s.accompany(r, b, &job.header)
 		}
 		s.do(ctx, r)
 		r.faults.undecided(kindCorrupt, job.bad.corrupt, errCorrupt)
@@ -79,7 +82,7 @@ func (j *filterJob) prepare(skew time.Duration) error {
 		return fmt.Errorf("retention: must be %v to %v, got %v", minRetention, maxRetention, b.Retention)
 	}
 	j.header = header{
-		retention: b.Retention, skew: skew, record: b.Record, channel: b.Channel, token: b.Token,
+		retention: b.Retention, forget: b.Retention, skew: skew, record: b.Record, channel: b.Channel, token: b.Token,
 	}
 	if b.At != 0 {
 		if b.Record {

@@ -2,14 +2,16 @@
 -- The rules are those of capping.Judge and capping.Log.Record.
 --
 -- KEYS     buckets; one may come several times
--- ARGV[1]  header, 41 bytes, big endian: now (5), since (5), retention (6), keep (6), life (6),
---          skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
+-- ARGV[1]  header, 47 bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
+--          life (6), skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), has channels (1), if so their bits (32)
 -- ARGV[3]  users, key by key: count (1), a field each (1: its number), then a group each (1)
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC,
--- durations (retention, keep, life, hold, skew) are milliseconds.
+-- durations (retention, forget, keep, life, hold, skew) are milliseconds.
+-- retention: entries as old as that are not looked at; forget: those as old as
+-- that, no less, are removed, since no policy in force can see them.
 -- An entry of the token on the channel is this send: replayed. since: one
 -- recorded at or after it is this call's own, of an attempt whose answer was
 -- lost. keep: a key outlives its newest entry by so much; life: the TTL that is
@@ -41,12 +43,12 @@ local NEVER = '\255\255\255\255\255'
 local COARSE = 65536
 
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
-if #ARGV ~= 3 or #header ~= 41 then
+if #ARGV ~= 3 or #header ~= 47 then
   return redis.error_reply('BADARG header of ' .. #(header or '') .. ' bytes in ' .. #ARGV .. ' arguments')
 end
-local now, since, retention, keep, life, skew, record, channel, last_group, token =
-  scan('>I5I5I6I6I6I4BBBc6', header)
-if not (now < 1099511627775) or not (keep >= 1 and keep < life and life <= 315360000000) or not (retention <= keep)
+local now, since, retention, forget, keep, life, skew, record, channel, last_group, token =
+  scan('>I5I5I6I6I6I6I4BBBc6', header)
+if not (now < 1099511627775) or not (keep >= 1 and keep < life and life <= 315360000000) or not (retention <= forget and forget <= keep)
   or not (record <= 1) or #KEYS == 0 then
   return redis.error_reply('BADARG header out of range')
 end
@@ -85,8 +87,8 @@ if #users > 12 then
   }
 end
 
-local horizon = now - retention
-local now_coarse, horizon_coarse = (now - now % COARSE) / COARSE, (horizon - horizon % COARSE) / COARSE
+local horizon, oblivion = now - retention, now - forget
+local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
 local entry = pack('>I5B', now, channel) .. token
 local no_token = token == '\0\0\0\0\0\0'
 
@@ -256,15 +258,15 @@ for k = 1, #KEYS do
               same = 0
             end
           end
-          if oldest <= horizon_coarse then -- forget the oldest
+          if oldest <= oblivion_coarse then -- forget the oldest
             local first = 1
-            if oldest < horizon_coarse and d and (d * 256 + e) * 256 + f > horizon_coarse then
+            if oldest < oblivion_coarse and d and (d * 256 + e) * 256 + f > oblivion_coarse then
               first = 13
             else
               local past, live = 0, size / 12 -- entries known to be past, and the first known not to be
               while past < live do
                 local middle = math.floor((past + live) / 2)
-                if instant(log, middle * 12 + 1) <= horizon then past = middle + 1 else live = middle end
+                if instant(log, middle * 12 + 1) <= oblivion then past = middle + 1 else live = middle end
               end
               first = past * 12 + 1
             end
@@ -335,7 +337,7 @@ for k = 1, #KEYS do
       call('HSET', key, unpack(w, 1, m))
       call('PEXPIRE', key, expire)
       if swept then
-        -- Drop the logs that hold nothing later than the horizon. Where logs are too
+        -- Drop the logs that hold nothing later than oblivion. Where logs are too
         -- many bytes, those that are seen: each sweep begins at another place.
         local cursor, seen, turns, held = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
         repeat
@@ -348,7 +350,7 @@ for k = 1, #KEYS do
             local name, log = all[i], all[i + 1]
             local size = #log
             seen = seen + size
-            if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= horizon) then
+            if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= oblivion) then
               dead[#dead + 1] = name
             end
           end

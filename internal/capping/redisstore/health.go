@@ -3,6 +3,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,13 +47,43 @@ func (t *trouble) latest() error {
 // seconds old, and why calls of the last half minute left users undecided.
 func (s *Store) Health(context.Context) capping.Health {
 	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
-	if m := s.mismatch.Load(); m != nil {
-		h.State, h.Error = "down", m.Error()
+	seen := s.fleet.seen.Load()
+	h.Fleet = &seen.fleet
+	if kept := s.fleet.keptLonger(); kept != "" {
+		h.Warnings = append(slices.Clone(h.Warnings), kept)
+	}
+	if err := s.halted(); err != nil {
+		h.State, h.Error = "down", err.Error()
 		return h
 	}
 	h.State, h.Error = s.top.state()
+	counts, whys := s.top.barredPartitions()
+	var lost []string
+	if seen.gone != nil {
+		lost = append(lost, seen.gone.Error())
+	}
+	for _, reason := range slices.Sorted(maps.Keys(whys)) {
+		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.partitions, whys[reason]))
+	}
+	if len(lost) > 0 && h.State == "ok" {
+		h.State = "degraded"
+	}
+	if total(counts) == s.layout.partitions {
+		h.State = "down"
+	}
+	if h.Error != "" {
+		lost = append(lost, h.Error)
+	}
+	h.Error = strings.Join(lost, "; ")
 	if err := s.trouble.latest(); err != nil && h.State == "ok" {
 		h.State, h.Error = "degraded", err.Error()
 	}
 	return h
+}
+
+func total(counts map[string]int) (n int) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
 }

@@ -109,6 +109,14 @@ func owner(t testing.TB, s *Store, user capping.UserID) *redis.Client {
 	return admin(t, s.top.route(partition).addr)
 }
 
+// beginAnew makes emptied servers usable again, as a restart of capper does.
+func beginAnew(t testing.TB, stores ...*Store) {
+	t.Helper()
+	for _, s := range stores {
+		require.NoError(t, s.fleet.start(t.Context()))
+	}
+}
+
 func background(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)

@@ -4,17 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"strconv"
-	"sync/atomic"
 
 	"capper/internal/capping"
 )
 
 // record is the format record: which version of the stored format the logs
 // have. It has a TTL that outlives theirs, so that an idle keyspace empties.
-type record struct {
-	key, text string
-	until     atomic.Int64 // instant until which it lasts, as far as this store set it
-}
+type record struct{ key, text string }
 
 const formatVersion = 1
 
@@ -37,66 +33,24 @@ func (e *formatError) Error() string {
 		": use the version of capper that wrote it, or another namespace or cluster"
 }
 
-// checkFormat refuses a keyspace of another format.
-func (s *Store) checkFormat(ctx context.Context) error {
-	c, j := s.command(s.layout.record(), "get", s.record.key)
-	r := s.newRun(j, false)
-	r.add(c)
-	s.do(ctx, r)
-	if err := r.faults.err(); err != nil {
-		return err
+// mismatched stops the store: another version has taken the keyspace.
+func (s *Store) mismatched(found string) {
+	err := &formatError{found, s.record.text}
+	if s.mismatch.CompareAndSwap(nil, err) {
+		s.config.Logger.Error("the store stops deciding", "error", err)
 	}
-	if !j.null && j.reply != s.record.text {
-		return &formatError{j.reply, s.record.text}
-	}
-	return nil
 }
 
 // accompany adds to a run that records what has to be stored beside the logs:
-// the format record when it would not outlive them, and the message.
-func (s *Store) accompany(r *run, b *capping.Batch) {
-	h := header{retention: b.Retention, skew: s.config.ClockSkew}
-	keep, now := h.keep(), int64(capping.InstantOf(s.config.Clock()))
-	needed := now + lifeOf(keep)
-	if until := s.record.until.Load(); until < needed {
-		life := lifeOf(keep) + keep/32
-		c := &call{partition: s.layout.record(), side: true}
-		c.job = &formatJob{store: s, life: life, until: now + life}
-		c.job.encode(c)
-		r.add(c)
+// the message, as long as they are kept.
+func (s *Store) accompany(r *run, b *capping.Batch, h *header) {
+	if !s.memory.Keep(b) {
+		return
 	}
-	if s.memory.Keep(b) {
-		p := s.messagePartition(b.Token)
-		c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(lifeOf(keep), 10))
-		c.side = true
-		r.add(c)
-	}
-}
-
-// formatJob renews the format record.
-type formatJob struct {
-	store *Store
-	life  int64 // milliseconds
-	until int64 // instant
-}
-
-func (j *formatJob) encode(c *call) {
-	record := &j.store.record
-	c.command("evalsha", j.store.top.scripts.format.sha, "1", record.key, record.text, strconv.FormatInt(j.life, 10))
-}
-
-func (j *formatJob) stamp(*call) {}
-
-func (j *formatJob) apply(c *call) (int, error) {
-	if record := &j.store.record; c.reply != record.text {
-		err := &formatError{c.reply, record.text}
-		if j.store.mismatch.CompareAndSwap(nil, err) {
-			j.store.config.Logger.Error("the store stops deciding", "error", err)
-		}
-		return 0, err
-	}
-	j.store.record.until.Store(j.until)
-	return 0, nil
+	p := s.messagePartition(b.Token)
+	c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(lifeOf(h.keep()), 10))
+	c.side = true
+	r.add(c)
 }
 
 // messagePartition spreads message ids over the nodes.

@@ -12,6 +12,12 @@ type metrics struct {
 	calls   *prometheus.CounterVec
 	errors  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
+
+	barred    *prometheus.GaugeVec
+	gone      *prometheus.GaugeVec
+	instances *prometheus.GaugeVec
+	differing *prometheus.GaugeVec
+	made      *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -30,13 +36,54 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	}, []string{"store", "op"}))
-	if err := errors.Join(faults[:]...); err != nil {
+	if err := errors.Join(append(faults[:], m.registerFleet(registerer))...); err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
 		m.errors.WithLabelValues("redis", string(k)) // so that alerts see the first error as a step from 0
 	}
 	return m, nil
+}
+
+// registerFleet registers what beats set.
+func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
+	var faults []error
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g, err := register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"store"}, labels...)))
+		faults = append(faults, err)
+		return g
+	}
+	m.barred = gauge("capper_store_barred_partitions",
+		"Partitions whose users are unavailable, of 64: their server was emptied (gone), its clock was ahead (clock), their slot is torn (parted).", "reason")
+	m.gone = gauge("capper_store_records_gone", "1 while the store's records are gone, as after FLUSHALL.")
+	m.instances = gauge("capper_store_instances", "Instances that share the store, this one with them.")
+	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what differs.", "key")
+	m.made = gauge("capper_store_made_timestamp_seconds", "When the store was begun with nothing recorded, in Unix seconds.")
+	return errors.Join(faults...)
+}
+
+// fleet sets what the latest beat found.
+func (m *metrics) fleet(f *fleet) {
+	if m == nil {
+		return
+	}
+	seen := f.seen.Load()
+	counts, _ := f.store.top.barredPartitions()
+	for _, reason := range []string{"gone", "clock", "parted"} {
+		m.barred.WithLabelValues("redis", reason).Set(float64(counts[reason]))
+	}
+	gone := 0.0
+	if seen.gone != nil {
+		gone = 1
+	}
+	m.gone.WithLabelValues("redis").Set(gone)
+	m.instances.WithLabelValues("redis").Set(float64(seen.fleet.Instances))
+	for key := range f.own.text {
+		m.differing.WithLabelValues("redis", key).Set(float64(seen.fleet.Differing[key]))
+	}
+	if !seen.fleet.Made.IsZero() {
+		m.made.WithLabelValues("redis").Set(float64(seen.fleet.Made.UnixMilli()) / 1000)
+	}
 }
 
 // register registers c, or finds the one that another store registered.

@@ -32,8 +32,10 @@ type node struct {
 	client  *redis.Client
 	top     *topology
 	trips   roundTrips
-	scripts atomic.Bool  // whether the scripts were loaded, as far as we know
-	vetted  atomic.Int64 // when this master's settings were examined, in ms; 0: not since it is one
+	scripts atomic.Bool            // whether the scripts were loaded, as far as we know
+	id      atomic.Pointer[string] // in the cluster; nil: not known yet
+	told    atomic.Pointer[gossip] // nil: it was not asked yet
+	vetted  atomic.Int64           // when this master's settings were examined, in ms; 0: not since it is one
 
 	// Of the refresher, and of Open before it:
 	breach string   // which promises the settings break; "": none
@@ -164,6 +166,7 @@ func (n *node) send(calls []*call) {
 		commands[i] = redis.NewCmd(ctx, c.argv...)
 		_ = pipe.Process(ctx, commands[i])
 	}
+	sign := n.watch(ctx, pipe, calls)
 	var wait *redis.Cmd
 	if want > 0 {
 		wait = redis.NewCmd(ctx, "wait", want, n.top.config.waitMillis())
@@ -175,6 +178,10 @@ func (n *node) send(calls []*call) {
 	}
 	if loads != nil {
 		n.scripts.Store(loaded(loads))
+	}
+	if n.emptied(sign, calls) {
+		fail(calls, barGone)
+		return
 	}
 	lacking := shortOf(wait, want)
 	for i, c := range calls {

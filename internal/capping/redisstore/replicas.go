@@ -63,6 +63,8 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 		}
 	}
 	asked.Wait()
+	t.followMoves(ctx, masters)
+	t.noteTorn()
 	bad := len(problems)
 	for _, n := range masters {
 		if n.breach != "" {
@@ -148,6 +150,7 @@ func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
 	if !n.top.cluster {
 		return online, all, nil
 	}
+	n.heed(nodes.Val())
 	alive, all = countSlaves(nodes.Val())
 	return max(alive-syncing, min(alive, online)), all, nil // one that is flagged may be fed all the same
 }

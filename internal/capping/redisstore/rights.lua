@@ -22,8 +22,8 @@ end
 
 try('TIME')
 try('GET', key)
+try('HGET', key, '0')
 try('SET', key, '', 'XX')
-try('PTTL', key)
 try('HMGET', key, '0')
 try('HLEN', key)
 try('HEXISTS', key, '0')

@@ -151,8 +151,8 @@ func (r *run) fillFronts() {
 				break
 			}
 			c.hold(f)
-			if f.node == nil {
-				c.err = errNoRoute
+			if err := r.store.top.refusal(c); err != nil {
+				c.err = err
 				r.settle(c)
 				continue
 			}

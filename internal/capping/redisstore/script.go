@@ -26,8 +26,11 @@ var releaseSource string
 //go:embed erase.lua
 var eraseSource string
 
-//go:embed format.lua
-var formatSource string
+//go:embed beat.lua
+var beatSource string
+
+//go:embed sign.lua
+var signSource string
 
 //go:embed rate.lua
 var rateSource string
@@ -42,18 +45,20 @@ func scriptOf(source string) *script {
 	return &script{source, hex.EncodeToString(sum[:])}
 }
 
-type scripts struct{ filter, release, erase, format, rate, rights *script }
+type scripts struct{ filter, release, erase, beat, sign, rate, rights *script }
 
 func newScripts() scripts {
 	return scripts{
 		filter: scriptOf(preludeSource + filterSource), release: scriptOf(preludeSource + releaseSource),
-		erase: scriptOf(preludeSource + eraseSource), format: scriptOf(formatSource),
+		erase: scriptOf(preludeSource + eraseSource), beat: scriptOf(beatSource), sign: scriptOf(signSource),
 		rate: scriptOf(rateSource), rights: scriptOf(rightsSource),
 	}
 }
 
-// all are those that calls use.
-func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.erase, s.format, s.rate} }
+// all are those that calls and beats use.
+func (s *scripts) all() []*script {
+	return []*script{s.filter, s.release, s.erase, s.beat, s.sign, s.rate}
+}
 
 // keyUsers is the most users of one key within a call: a bucket with more is
 // named several times. They are read at once, so that it bounds what a script
@@ -61,12 +66,13 @@ func (s *scripts) all() []*script { return []*script{s.filter, s.release, s.eras
 const keyUsers = 8
 
 // headerSize is the length of the header of filter.lua.
-const headerSize = 41
+const headerSize = 47
 
 // header is the part of a filter call that is the same for every user.
 type header struct {
 	now, since      capping.Instant
 	retention, skew time.Duration
+	forget          time.Duration // at least the retention: what no policy in force can see
 	record          bool
 	channel         capping.Channel
 	groups          int
@@ -75,7 +81,7 @@ type header struct {
 
 // keep is for how long a key outlives its newest entry, at least: longer than
 // the entry counts by what two clocks may differ.
-func (h *header) keep() int64 { return h.retention.Milliseconds() + 2*h.skew.Milliseconds() }
+func (h *header) keep() int64 { return h.forget.Milliseconds() + 2*h.skew.Milliseconds() }
 
 // lifeOf is the TTL that is set when keep is not assured: the slack spares
 // most calls from setting it.
@@ -85,6 +91,7 @@ func (h *header) append(dst []byte) []byte {
 	dst = appendUint(dst, uint64(h.now), 5)
 	dst = appendUint(dst, uint64(h.since), 5)
 	dst = appendUint(dst, uint64(h.retention.Milliseconds()), 6)
+	dst = appendUint(dst, uint64(h.forget.Milliseconds()), 6)
 	dst = appendUint(dst, uint64(h.keep()), 6)
 	dst = appendUint(dst, uint64(lifeOf(h.keep())), 6)
 	dst = appendUint(dst, uint64(h.skew.Milliseconds()), 4)

@@ -34,6 +34,9 @@ func (r *run) settle(c *call) {
 	if fix.refresh {
 		r.store.top.outdated()
 	}
+	if fix.kind == kindClock && fix.off > 0 {
+		r.store.top.alarm() // a server that is ahead may have let logs expire
+	}
 	if c.side && !fix.now {
 		c.release()
 		return

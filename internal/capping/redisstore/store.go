@@ -26,6 +26,7 @@ type Store struct {
 	memory   *capping.MessageMemory
 	warnings []string
 	record   record
+	fleet    *fleet
 	mismatch atomic.Pointer[formatError]
 	trouble  trouble
 	runs     sync.Pool
@@ -52,10 +53,12 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 	s.record = newRecord(l, config.Namespace)
 	s.top = newTopology(&s.config, l, newScripts())
 	s.prefixes = s.top.prefixes
+	s.top.signs = signCommands(s.prefixes, s.record.key)
+	s.fleet = newFleet(s)
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(err, s.top.close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -74,11 +77,18 @@ func (s *Store) start(ctx context.Context) error {
 		s.config.Logger.Warn("Redis start-up check", "warning", warning)
 	}
 	s.top.run()
-	return s.top.explain(ctx, s.checkFormat(ctx))
+	if err := s.fleet.start(ctx); err != nil {
+		return s.top.explain(ctx, err)
+	}
+	s.fleet.run()
+	return nil
 }
 
 // Close ends the connections and every goroutine.
-func (s *Store) Close() error { return s.top.close() }
+func (s *Store) Close() error {
+	s.fleet.close()
+	return s.top.close()
+}
 
 func (s *Store) newRun(j job, durable bool) *run {
 	r, _ := s.runs.Get().(*run)
@@ -117,9 +127,9 @@ func (s *Store) do(ctx context.Context, r *run) {
 // timed measures an operation and turns its faults into one error.
 func (s *Store) timed(op string, users int, work func() (*run, error)) error {
 	began := time.Now()
-	if m := s.mismatch.Load(); m != nil {
+	if err := s.halted(); err != nil {
 		s.metrics.call(op, "error", time.Since(began))
-		return m
+		return err
 	}
 	r, err := work()
 	if err != nil {
@@ -132,6 +142,14 @@ func (s *Store) timed(op string, users int, work func() (*run, error)) error {
 	s.metrics.call(op, r.faults.result(max(users, 1)), time.Since(began))
 	s.recycle(r)
 	return err
+}
+
+// halted is why the store decides nothing, or nil.
+func (s *Store) halted() error {
+	if m := s.mismatch.Load(); m != nil {
+		return m
+	}
+	return s.fleet.seen.Load().channel
 }
 
 // commandJob is a single command and its reply.

@@ -154,17 +154,26 @@ func slavesIn(info facts) (addrs []string) {
 // slavesOf reads CLUSTER NODES, where an address is ip:port@bus,hostname. The
 // replicas of a master that is known by its name are known by theirs.
 func slavesOf(text, master string) (addrs []string) {
-	host, _, _ := net.SplitHostPort(master)
 	for fields := range slaves(text) {
-		addr, name, _ := strings.Cut(fields[1], ",")
-		addr, _, _ = strings.Cut(addr, "@")
-		name, _, _ = strings.Cut(name, ",") // Redis 7.2 has more behind it
-		if colon := strings.LastIndexByte(addr, ':'); colon >= 0 {
-			if net.ParseIP(host) != nil || name == "" {
-				name = addr[:colon]
-			}
-			addrs = append(addrs, net.JoinHostPort(name, addr[colon+1:]))
+		if addr := listedAddr(fields[1], master); addr != "" {
+			addrs = append(addrs, addr)
 		}
 	}
 	return addrs
+}
+
+// listedAddr reads an address of CLUSTER NODES, as asked of a node; "": none.
+func listedAddr(text, asked string) string {
+	host, _, _ := net.SplitHostPort(asked)
+	addr, name, _ := strings.Cut(text, ",")
+	addr, _, _ = strings.Cut(addr, "@")
+	name, _, _ = strings.Cut(name, ",") // Redis 7.2 has more behind it
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 {
+		return ""
+	}
+	if net.ParseIP(host) != nil || name == "" {
+		name = addr[:colon]
+	}
+	return net.JoinHostPort(name, addr[colon+1:])
 }

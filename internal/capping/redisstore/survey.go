@@ -92,6 +92,9 @@ func (t *topology) adopt(best *view) {
 			addr := best.from.beside(m.addr)
 			listed[addr] = true
 			n := t.node(addr)
+			if m.id != "" {
+				n.id.Store(&m.id)
+			}
 			if i > 0 {
 				continue
 			}

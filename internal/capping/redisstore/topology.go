@@ -27,10 +27,17 @@ type topology struct {
 
 	prefixes []string // of keys, by partition
 
-	routes []atomic.Pointer[node] // by partition, then of the format record; nil: no node holds the slot
-	kick   chan struct{}
-	stop   context.CancelFunc
-	wait   sync.WaitGroup // refresher and lanes
+	routes []atomic.Pointer[node]    // by partition, then of the format record; nil: no node holds the slot
+	bars   []atomic.Pointer[bar]     // the same; nil: what is recorded there is whole, as far as known
+	parted []atomic.Pointer[parting] // the same; nil: the slot is not being moved
+	signs  [][]any                   // the same: the command that reads its sign
+	signed atomic.Bool               // every sign has been made: one that is missing was lost
+
+	longest atomic.Int64  // milliseconds: the longest retention in force, as far as known
+	alarmed chan struct{} // something is to be looked at now
+	kick    chan struct{}
+	stop    context.CancelFunc
+	wait    sync.WaitGroup // refresher and lanes
 
 	mu       sync.Mutex
 	nodes    map[string]*node
@@ -41,20 +48,22 @@ type topology struct {
 	watchful bool // the start-up checks are over: masters are vetted
 
 	// Of the refresher, and of Open before it:
-	members   map[string]bool  // ids of the nodes of our cluster
-	strangers map[string]error // by address: nodes that are of another cluster
-	master    *node            // of servers that are no cluster
-	replid    string           // its history's id
-	heirs     map[*node]bool   // its replicas among the addresses; false: who is a master beside it
-	logged    string           // the last refresh's error in the log; "": none
-	loggedAt  time.Time
+	members    map[string]bool  // ids of the nodes of our cluster
+	strangers  map[string]error // by address: nodes that are of another cluster
+	master     *node            // of servers that are no cluster
+	replid     string           // its history's id
+	heirs      map[*node]bool   // its replicas among the addresses; false: who is a master beside it
+	tornBefore int              // slots that were torn
+	logged     string           // the last refresh's error in the log; "": none
+	loggedAt   time.Time
 }
 
 func newTopology(config *Config, l layout, s scripts) *topology {
 	return &topology{
 		config: config, layout: l, scripts: s, prefixes: l.prefixes(config.Namespace),
 		routes: make([]atomic.Pointer[node], l.partitions+1),
-		kick:   make(chan struct{}, 1), stop: func() {},
+		bars:   make([]atomic.Pointer[bar], l.partitions+1), parted: make([]atomic.Pointer[parting], l.partitions+1), alarmed: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*node{}, absent: map[string]int{},
 		strangers: map[string]error{}, heirs: map[*node]bool{},
 	}
@@ -137,6 +146,14 @@ func (t *topology) disconnect() error {
 func (t *topology) outdated() {
 	select {
 	case t.kick <- struct{}{}:
+	default:
+	}
+}
+
+// alarm asks for a look at the records and signs soon.
+func (t *topology) alarm() {
+	select {
+	case t.alarmed <- struct{}{}:
 	default:
 	}
 }

@@ -105,6 +105,7 @@ func (r *torture) round(n int) {
 	for _, shard := range r.shards() {
 		require.NoError(r, r.admins[shard.master].FlushAll(r.Context()).Err())
 	}
+	beginAnew(r, r.stores...)
 }
 
 // draw is one fault of any kind; connections may be cut beside it.

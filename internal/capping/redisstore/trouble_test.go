@@ -180,7 +180,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	n, key := s.top.route(0), s.prefixes[0]+"0"
-	good := header{now: 1000, since: capping.Never, retention: time.Hour, record: true, groups: 1, token: capping.Token{1}}
+	good := header{now: 1000, since: capping.Never, retention: time.Hour, forget: time.Hour, record: true, groups: 1, token: capping.Token{1}}
 	head := func(change func(*header)) string {
 		h := good
 		if change != nil {
@@ -197,7 +197,8 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{head(nil), string(rules)},
 		{head(nil)[1:], string(rules), users},
 		{head(func(h *header) { h.now = capping.Never }), string(rules), users},
-		{head(func(h *header) { h.retention = 0; h.now = 1 << 40 }), string(rules), users},
+		{head(func(h *header) { h.retention, h.forget = 0, 0; h.now = 1 << 40 }), string(rules), users},
+		{head(func(h *header) { h.retention += time.Second }), string(rules), users},
 		{head(nil), string(rules[1:]), users},
 		{head(nil), string(rules) + "x", users},
 		{head(nil), "", users},
@@ -210,7 +211,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		err := n.client.EvalSha(t.Context(), s.top.scripts.filter.sha, []string{key}, args...).Err()
 		require.ErrorContains(t, err, "BADARG", "case %d", i)
 	}
-	for _, script := range []*script{s.top.scripts.release, s.top.scripts.erase, s.top.scripts.format} {
+	for _, script := range []*script{s.top.scripts.release, s.top.scripts.erase, s.top.scripts.beat, s.top.scripts.sign, s.top.scripts.rate} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
 			err := n.client.EvalSha(t.Context(), script.sha, []string{key}, args...).Err()
 			if script != s.top.scripts.erase || len(args) != 1 {

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// announcer is a store that other instances share: they are told of a policy
+// before it is put in force. An error is why it must not be.
+type announcer interface {
+	Announce(ctx context.Context, p *capping.Policy) error
+}
+
+// announceTimeout bounds what a start or a reload waits for a shared store.
+const announceTimeout = 5 * time.Second
+
+// announce tells the instances that share the store of the policy.
+func announce(ctx context.Context, store capping.Store, p *capping.Policy) error {
+	shared, ok := store.(announcer)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	return shared.Announce(ctx, p)
+}

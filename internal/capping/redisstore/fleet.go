@@ -1,0 +1,370 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/capping"
+)
+
+const (
+	beatEvery = 5 * time.Second
+	silentFor = 6 * beatEvery       // after which an instance is no longer listed
+	leastLife = 30 * 24 * time.Hour // of the records: so long may all instances be away
+)
+
+// fleet is this instance among all that use the namespace: it renews what they
+// keep in common, every few seconds, and looks whether it is still there.
+type fleet struct {
+	store     *Store
+	announced atomic.Int64 // milliseconds: the retention of this instance's policy; 0: none was announced
+	id        string
+	cancel    context.CancelFunc
+	wait      sync.WaitGroup
+
+	longest *atomic.Int64 // milliseconds: the longest retention in force, as far as known
+	wanted  atomic.Int64  // milliseconds: of a call that was longer than announced
+	seen    atomic.Pointer[sight]
+
+	mu  sync.Mutex // one beat at a time
+	own announcement
+}
+
+// announcement is what an instance tells the others.
+type announcement struct {
+	retention time.Duration
+	channels  map[string]capping.Channel
+	text      map[string]string // compared key by key
+}
+
+// sight is what the latest beat found.
+type sight struct {
+	gone, channel error // the records are missing; a number contradicts what is stored
+	fleet         capping.Fleet
+	made          bool // the store is new since then
+}
+
+func newFleet(s *Store) *fleet {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	f := &fleet{store: s, id: hex.EncodeToString(id), cancel: func() {}, longest: &s.top.longest}
+	f.own.text = f.describe()
+	f.seen.Store(&sight{})
+	return f
+}
+
+// describe is what each instance has to have in common with the others,
+// without a policy.
+func (f *fleet) describe() map[string]string {
+	return map[string]string{
+		"replica_acks": f.store.config.ReplicaAcks.String(), "clock_skew": f.store.config.ClockSkew.String(),
+	}
+}
+
+// announcementOf is the one of an instance with the policy.
+func (f *fleet) announcementOf(p *capping.Policy) announcement {
+	a := announcement{retention: p.Retention(), channels: p.Channels, text: f.describe()}
+	var channels []string
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		channels = append(channels, fmt.Sprint(name, " ", p.Channels[name]))
+	}
+	a.text["config_version"], a.text["channels"] = p.Version, strings.Join(channels, ", ")
+	return a
+}
+
+// Announce tells the other instances which policy this one is about to decide
+// by: call it before the first call under the policy. From then on nothing is
+// forgotten that the policy can see. It refuses numbers of channels that
+// contradict what is stored. What cannot be told now is told as soon as it can.
+func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
+	f := s.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer s.metrics.fleet(f)
+	before, seen := f.own, f.seen.Load()
+	f.own = f.announcementOf(p)
+	f.wanted.Store(0)
+	err := f.renew(ctx, lookOnly)
+	if channel := f.seen.Load().channel; channel != nil {
+		f.own = before
+		f.seen.Store(seen)
+		return channel
+	}
+	f.announced.Store(f.own.retention.Milliseconds())
+	if err != nil {
+		s.config.Logger.Warn("the other instances do not know of this configuration yet", "error", err)
+	}
+	return nil
+}
+
+// Retention is the longest that any instance has had in force within itself:
+// so long sends are kept.
+func (s *Store) Retention() time.Duration {
+	return time.Duration(s.fleet.longest.Load()) * time.Millisecond
+}
+
+// keptLonger says that sends are kept for a policy that was in force, or is
+// elsewhere; "" when they are not.
+func (f *fleet) keptLonger() string {
+	own, longest := f.announced.Load(), f.longest.Load()
+	if own == 0 || longest <= own {
+		return ""
+	}
+	span := func(ms int64) string { return capping.Span(time.Duration(ms) * time.Millisecond) }
+	return fmt.Sprintf("sends are kept for %s, though the limits here look back %s: so long they looked back within that time, here or in another instance",
+		span(longest), span(own))
+}
+
+// forget is for how long a call keeps sends that needs them for the retention.
+func (f *fleet) forget(retention time.Duration) time.Duration {
+	longest := f.longest.Load()
+	if retention.Milliseconds() > longest {
+		f.longest.CompareAndSwap(longest, retention.Milliseconds())
+		f.wanted.Store(max(f.wanted.Load(), retention.Milliseconds()))
+		f.kick()
+	}
+	return max(retention, time.Duration(longest)*time.Millisecond)
+}
+
+// kick asks for a beat soon.
+func (f *fleet) kick() { f.store.top.alarm() }
+
+// run beats until close.
+func (f *fleet) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
+	f.wait.Go(func() {
+		ticker := time.NewTicker(beatEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			case <-f.store.top.alarmed:
+			}
+			f.beat(ctx)
+			pause(ctx, refreshPause)
+		}
+	})
+}
+
+func (f *fleet) close() {
+	f.cancel()
+	f.wait.Wait()
+}
+
+// beat renews and looks at everything. What cannot be reached stays as it was:
+// the topology says what is wrong with it.
+func (f *fleet) beat(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.seen.Load()
+	if err := f.renew(ctx, lookOnly); err != nil && ctx.Err() == nil {
+		f.store.config.Logger.Debug("beat", "error", err)
+	}
+	now := f.seen.Load()
+	for _, err := range []error{now.gone, now.channel} {
+		if err != nil && before.gone == nil && before.channel == nil {
+			f.store.config.Logger.Error("Redis store", "error", err)
+		}
+	}
+	f.lookAtSigns(ctx, nil)
+	f.store.metrics.fleet(f)
+}
+
+// mode is what a beat may do.
+type mode int
+
+const (
+	lookOnly   mode = iota // of an instance that runs
+	adopt                  // of one that starts
+	makeOrMend             // of one that starts and may begin anew
+)
+
+// renew runs beat.lua and keeps what it says.
+func (f *fleet) renew(ctx context.Context, m mode) error {
+	reply, err := f.ask(ctx, m)
+	if err != nil {
+		return err
+	}
+	switch next := (&sight{fleet: f.seen.Load().fleet}); reply[0] {
+	case "format":
+		f.store.mismatched(reply[1])
+	case "gone":
+		next.gone = errGone
+		f.seen.Store(next)
+	case "channel":
+		next.channel = channelError(reply[1:])
+		f.seen.Store(next)
+	default:
+		return f.learn(reply)
+	}
+	return nil
+}
+
+func (f *fleet) learn(reply []string) error {
+	longest, err := strconv.ParseInt(reply[1], 10, 64)
+	if err != nil {
+		return errReply
+	}
+	f.longest.Store(longest)
+	f.store.top.signed.Store(reply[3] == "1")
+	born, _ := strconv.ParseInt(reply[2], 10, 64)
+	f.seen.Store(&sight{fleet: f.own.compare(reply[4:], time.UnixMilli(born)), made: reply[0] == "made"})
+	if reply[0] != "found" {
+		f.store.config.Logger.Warn("Redis store", "namespace", f.store.config.Namespace, "made", madeSentence[reply[0]])
+	}
+	return nil
+}
+
+var madeSentence = map[string]string{
+	"made":    "a new store was made: nothing is recorded in it, so that every user may receive a message",
+	"adopted": "the logs of an older version are taken over",
+}
+
+var errGone = fmt.Errorf("the store's records are gone, as after FLUSHALL: what was recorded is lost with them: " +
+	"restart capper to begin anew with what is left (store.redis.create: true)")
+
+func channelError(r []string) error {
+	return fmt.Errorf("channels.%s: is %s here, but the sends that are stored have %s as %s: "+
+		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2], r[3])
+}
+
+// ask runs beat.lua.
+func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
+	s := f.store
+	n := s.top.route(s.layout.record())
+	if n == nil {
+		return nil, errNoRoute
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.AttemptTimeout)
+	defer cancel()
+	text, err := json.Marshal(f.own.text)
+	if err != nil {
+		return nil, err
+	}
+	retention := max(f.own.retention.Milliseconds(), f.wanted.Load())
+	args := []any{s.record.text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
+	for name, number := range f.own.channels {
+		args = append(args, name, int(number))
+	}
+	base := s.record.key
+	keys := []string{base, base + ":store", base + ":retentions", base + ":channels", base + ":instances"}
+	reply, err := runScript(ctx, n.client, s.top.scripts.beat, keys, args...).StringSlice()
+	if err == nil && (len(reply) == 0 || len(reply) < 5 && reply[0] == "channel") {
+		err = errReply
+	}
+	if err != nil {
+		s.top.outdated()
+		return nil, fmt.Errorf("node %s: %w", n.addr, err)
+	}
+	return reply, nil
+}
+
+// compare counts the other instances, and by key those that differ in it.
+func (a *announcement) compare(others []string, made time.Time) capping.Fleet {
+	told := map[string]map[string]string{}
+	for i := 0; i+1 < len(others); i += 2 {
+		var text map[string]string
+		if json.Unmarshal([]byte(others[i+1]), &text) == nil {
+			told[others[i]] = text
+		}
+	}
+	fleet := capping.Fleet{Instances: 1 + len(told), Made: made}
+	for _, text := range told {
+		for key, own := range a.text {
+			if other, ok := text[key]; ok && other != own {
+				if fleet.Differing == nil {
+					fleet.Differing = map[string]int{}
+				}
+				fleet.Differing[key]++
+			}
+		}
+	}
+	return fleet
+}
+
+// start makes or finds the records and the signs, and says what is new or lost.
+func (f *fleet) start(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := makeOrMend
+	if f.store.config.MustExist {
+		m = adopt
+	}
+	for {
+		err := f.renew(ctx, m)
+		if err == nil {
+			break
+		}
+		if pause(ctx, firstPause); ctx.Err() != nil {
+			return err
+		}
+	}
+	if m := f.store.mismatch.Load(); m != nil {
+		return m
+	}
+	if f.seen.Load().gone != nil {
+		return fmt.Errorf("no store is in namespace %s: either it was never used, or what was recorded is lost: "+
+			"set store.redis.create: true to begin anew", f.store.config.Namespace)
+	}
+	found := f.lookAtSigns(ctx, nil)
+	defer f.store.metrics.fleet(f)
+	if missing := missingOf(found); f.seen.Load().made && missing < len(found) {
+		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", missing, len(found)))
+	}
+	return f.mend(ctx)
+}
+
+// missingOf counts the signs that had to be made.
+func missingOf(signs []signReply) (n int) {
+	for _, sign := range signs {
+		if sign.outcome == "made" {
+			n++
+		}
+	}
+	return n
+}
+
+// beganAnew says what a start went on without.
+func (f *fleet) beganAnew(what string) {
+	warning := "begun anew with what is left: " + what
+	f.store.warnings = append(f.store.warnings, warning)
+	f.store.config.Logger.Error("Redis store", "warning", warning)
+}
+
+// mend begins anew where a start finds that records are lost, which is what its
+// operator started it for, unless he said otherwise.
+func (f *fleet) mend(ctx context.Context) error {
+	t := f.store.top
+	accepted, whats := map[int]bool{}, map[string]int{}
+	for p := range t.bars {
+		if b := t.bars[p].Load(); b != nil {
+			accepted[p] = true
+			whats[b.what]++
+		}
+	}
+	if len(accepted) == 0 {
+		return nil
+	}
+	for what, n := range whats {
+		warning := fmt.Sprintf("%d of %d partitions: %s", n, len(t.bars), what)
+		if f.store.config.MustExist {
+			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
+		}
+		f.beganAnew(warning)
+	}
+	f.lookAtSigns(ctx, accepted)
+	return nil
+}

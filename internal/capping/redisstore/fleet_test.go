@@ -1,0 +1,212 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// policyOf is a policy with one rolling window.
+func policyOf(version string, window time.Duration, channels map[string]capping.Channel) *capping.Policy {
+	return &capping.Policy{Version: version, Channels: channels, Default: []capping.Limit{{Name: "a", Max: 2, Window: window}}}
+}
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
+
+// weekly is a send under two a week, by a store that has announced so.
+func weekly(message string, users []capping.UserID) *capping.Batch {
+	return batchOf(message, users, rolling(2, week))
+}
+
+// daily is a send under five a day: its policy sees no more than a day.
+func daily(message string, users []capping.UserID) *capping.Batch {
+	b := batchOf(message, users, rolling(5, day))
+	b.Retention = day
+	return b
+}
+
+// A limit that disappears for a moment, by a mistaken reload or in an instance
+// with another file, erases nothing of what it counts.
+func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
+	t.Parallel()
+	users := spread(3000)
+	send := func(s *Store, b *capping.Batch, want capping.Outcome) {
+		t.Helper()
+		require.Equal(t, len(users), count(filter(t, s, b), want))
+	}
+	open := func(c *clock, ns string, policy *capping.Policy) *Store {
+		s := openShared(t, func(config *Config) { config.Clock, config.Namespace = c.now, ns })
+		require.NoError(t, s.Announce(t.Context(), policy))
+		return s
+	}
+	week, day := policyOf("w", week, nil), policyOf("d", day, nil)
+	for name, mistake := range map[string]func(right *Store, c *clock) *Store{
+		"a reload": func(right *Store, _ *clock) *Store {
+			require.NoError(t, right.Announce(t.Context(), day))
+			return right
+		},
+		"an instance with another file": func(right *Store, c *clock) *Store { return open(c, right.config.Namespace, day) },
+		"all instances start anew": func(right *Store, c *clock) *Store {
+			return open(c, right.config.Namespace, day)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			right := open(c, namespace(), week)
+			send(right, weekly("1", users), capping.Allowed)
+			c.advance(30 * time.Hour)
+			wrong := mistake(right, c)
+			send(wrong, daily("2", users), capping.Allowed)
+			c.advance(30 * time.Hour)
+			send(wrong, daily("3", users), capping.Allowed)
+			require.Equal(t, 7*24*time.Hour, wrong.Retention(), "the longer one is in force within itself")
+			require.NoError(t, right.Announce(t.Context(), week))
+			send(right, weekly("4", users), capping.Denied)
+			for _, user := range users[:10] {
+				partition, key, _ := right.key(user)
+				ttl, err := right.top.route(partition).client.PTTL(t.Context(), key).Result()
+				require.NoError(t, err)
+				require.Greater(t, ttl, 6*24*time.Hour, "the key lasts as long")
+			}
+		})
+	}
+}
+
+// A retention falls when it has passed since it was last renewed, and not before.
+func TestARetentionStaysInForceWithinItself(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	require.NoError(t, s.Announce(t.Context(), policyOf("w", week, nil)))
+	require.Empty(t, s.Health(t.Context()).Warnings)
+	require.NoError(t, s.Announce(t.Context(), policyOf("d", day, nil)))
+	require.Equal(t, week, s.Retention())
+	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
+		"so long they looked back within that time, here or in another instance"}, s.Health(t.Context()).Warnings)
+	client := s.top.route(s.layout.record()).client
+	renewed := func(ago time.Duration) {
+		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
+		require.NoError(t, client.HSet(t.Context(), s.record.key+":retentions", week.Milliseconds(), at).Err())
+		require.NoError(t, s.Announce(t.Context(), policyOf("d", day, nil)))
+	}
+	renewed(week - time.Minute)
+	require.Equal(t, week, s.Retention())
+	renewed(week)
+	require.Equal(t, day, s.Retention())
+	fields, err := client.HKeys(t.Context(), s.record.key+":retentions").Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{fmt.Sprint(day.Milliseconds())}, fields)
+
+	// A call that needs more than was announced is seen to as well.
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	require.Equal(t, week, s.Retention())
+	require.Eventually(t, func() bool {
+		found, err := client.HExists(t.Context(), s.record.key+":retentions", fmt.Sprint(week.Milliseconds())).Result()
+		return err == nil && found
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestInstancesSeeEachOther(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	first := openShared(t, func(c *Config) { c.Registerer = registry })
+	second := openShared(t, func(c *Config) {
+		c.Namespace, c.ReplicaAcks, c.ClockSkew = first.config.Namespace, FixedAcks(1), time.Second
+	})
+	third := openShared(t, func(c *Config) { c.Namespace = first.config.Namespace })
+	for s, version := range map[*Store]string{first: "v1", second: "v2", third: "v1"} {
+		channels := map[string]capping.Channel{"push": 1}
+		if s == third {
+			channels["email"] = 2
+		}
+		require.NoError(t, s.Announce(t.Context(), policyOf(version, week, channels)))
+	}
+	first.fleet.kick()
+	differing := map[string]int{"config_version": 1, "replica_acks": 1, "clock_skew": 1, "channels": 1}
+	require.Eventually(t, func() bool {
+		fleet := first.Health(t.Context()).Fleet
+		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
+	}, 5*time.Second, 5*time.Millisecond)
+	require.Equal(t, "ok", first.Health(t.Context()).State)
+	require.Eventually(t, func() bool {
+		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 && sample(t, registry, "capper_store_instances", "redis") == 3
+	}, 5*time.Second, 5*time.Millisecond)
+
+	// Who is silent for long is no longer counted.
+	client := first.top.route(first.layout.record()).client
+	require.NoError(t, second.Close())
+	old := fmt.Sprint(time.Now().Add(-silentFor-time.Second).UnixMilli()) + " {}"
+	require.NoError(t, client.HSet(t.Context(), first.record.key+":instances", second.fleet.id, old).Err())
+	require.NoError(t, first.Announce(t.Context(), policyOf("v1", week, map[string]capping.Channel{"push": 1, "email": 2})))
+	require.Equal(t, 2, first.Health(t.Context()).Fleet.Instances)
+	require.Empty(t, first.Health(t.Context()).Fleet.Differing)
+	require.False(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
+}
+
+func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
+	t.Parallel()
+	type channels = map[string]capping.Channel
+	s := openShared(t, nil)
+	announce := func(s *Store, c channels) error { return s.Announce(t.Context(), policyOf("v", week, c)) }
+	require.NoError(t, announce(s, channels{"push": 1, "email": 2}))
+	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: is 3 here, but the sends that are stored have push as 1")
+	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: is 2 here, but the sends that are stored have email as 2")
+	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed), "the one before stays")
+
+	again := openShared(t, func(c *Config) { c.Namespace = s.config.Namespace })
+	require.Error(t, announce(again, channels{"email": 1, "push": 2}), "it outlives the instance")
+	require.NoError(t, announce(again, channels{"email": 2, "sms": 3}), "push may be left out, sms may be new")
+	require.Error(t, announce(again, channels{"sms": 1}), "the number of one that is left out is not free")
+
+	// An instance whose numbers were contradicted meanwhile decides nothing, until they agree.
+	client := s.top.route(s.layout.record()).client
+	stored := func(number int, ago time.Duration) {
+		require.NoError(t, client.HSet(t.Context(), s.record.key+":channels", "push",
+			fmt.Sprint(number, " ", time.Now().Add(-ago).UnixMilli())).Err())
+		s.fleet.kick()
+	}
+	stored(9, 0)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 5*time.Second, 5*time.Millisecond)
+	verdicts := make([]capping.Verdict, 1)
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts), "channels.push: is 1 here")
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	// What nobody has used for longer than sends are kept is in no log.
+	stored(9, 15*day)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 5*time.Second, 5*time.Millisecond)
+}
+
+// Everything that happens at the beginning happens to many instances at once.
+func TestManyInstancesStartAtOnce(t *testing.T) {
+	t.Parallel()
+	ns := namespace()
+	var starts sync.WaitGroup
+	for i := range 8 {
+		starts.Go(func() {
+			s, err := Open(t.Context(), Config{Addrs: testcluster.Shared(t), Namespace: ns})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, map[string]capping.Channel{"push": 1})); err != nil {
+				t.Error(err)
+			}
+			if h := s.Health(t.Context()); h.State != "ok" || len(h.Warnings) > 0 {
+				t.Error(h)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starts.Wait()
+}

@@ -1,0 +1,224 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// pressure asks for users who have had all that they may, in calls of every
+// size, and counts how many are allowed all the same.
+type pressure struct {
+	allowed, denied, unavailable atomic.Int64
+	stop                         context.CancelFunc
+	callers                      sync.WaitGroup
+}
+
+func press(s *Store, users []capping.UserID) *pressure {
+	p := &pressure{}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = func() { cancel(); p.callers.Wait() }
+	for caller := range 6 {
+		some := users[caller*len(users)/6 : (caller+1)*len(users)/6]
+		if caller == 0 {
+			some = some[:1]
+		}
+		p.callers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				verdicts := make([]capping.Verdict, len(some))
+				bounded, done := context.WithTimeout(context.Background(), 2*time.Second)
+				_ = s.Filter(bounded, batchOf(fmt.Sprint("more ", caller, " ", i), some, rolling(1, week)), verdicts)
+				done()
+				p.allowed.Add(int64(count(verdicts, capping.Allowed)))
+				p.denied.Add(int64(count(verdicts, capping.Denied)))
+				p.unavailable.Add(int64(count(verdicts, capping.Unavailable)))
+			}
+		})
+	}
+	return p
+}
+
+// pressed waits until n more users are decided, or left undecided.
+func (p *pressure) pressed(t *testing.T, of *atomic.Int64, n int64) {
+	t.Helper()
+	want := of.Load() + n
+	require.Eventually(t, func() bool { return of.Load() >= want }, 20*time.Second, 5*time.Millisecond)
+}
+
+// A FLUSHALL while capper runs lets nobody have more than allowed: everybody is
+// unavailable until capper is started anew, which says so.
+func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	registry := prometheus.NewRegistry()
+	config := Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser}
+	s := openTest(t, Config{Addrs: c.Addrs, Registerer: registry})
+	users := spread(20_000)
+	require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))), capping.Allowed))
+	p := press(s, users)
+	defer p.stop()
+	p.pressed(t, &p.denied, 50_000)
+	for _, addr := range c.Addrs[:3] {
+		require.NoError(t, admin(t, addr).FlushAll(t.Context()).Err())
+	}
+	p.pressed(t, &p.unavailable, 50_000)
+	health := func() capping.Health { return s.Health(t.Context()) }
+	require.Eventually(t, func() bool {
+		return health().State == "down" && strings.Contains(health().Error, "the store's records are gone, as after FLUSHALL")
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Contains(t, health().Error, "64 of 64 partitions: the server was emptied")
+	require.Eventually(t, func() bool {
+		return sample(t, registry, "capper_store_barred_partitions", "gone") == 64 && sample(t, registry, "capper_store_records_gone") == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	_, err := s.Log(t.Context(), users[0])
+	require.ErrorContains(t, err, "the server was emptied", "nothing is said of a user of whom nothing is known")
+	p.stop()
+	require.Zero(t, p.allowed.Load())
+
+	config.MustExist = true
+	_, err = Open(t.Context(), config)
+	require.ErrorContains(t, err, "no store is in namespace fc: either it was never used, or what was recorded is lost: set store.redis.create: true to begin anew")
+	config.MustExist = false
+	again := openTest(t, config)
+	require.WithinDuration(t, time.Now(), again.Health(t.Context()).Fleet.Made, time.Minute)
+	anew := filter(t, again, batchOf("anew", users, rolling(1, week)))
+	require.Equal(t, len(users), count(anew, capping.Allowed)+count(anew, capping.Denied), "some were recorded while they were unavailable")
+	require.NotZero(t, count(anew, capping.Allowed))
+	s.fleet.kick()
+	require.Eventually(t, func() bool { return health().State == "ok" || strings.Contains(health().Error, "within the last") }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied), "one restart is enough for all instances")
+}
+
+// A master that comes back empty, or is emptied, costs its own users alone.
+func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
+	t.Parallel()
+	flush := func(t *testing.T, c *testcluster.Cluster, addr string) {
+		require.NoError(t, admin(t, addr).FlushDB(t.Context()).Err())
+	}
+	for name, empty := range map[string]func(t *testing.T, c *testcluster.Cluster, addr string){
+		"flushed":                   flush,
+		"flushed, with the records": flush,
+		"restarted without append-only file": func(t *testing.T, c *testcluster.Cluster, addr string) {
+			require.NoError(t, c.Kill(addr))
+			require.NoError(t, c.Restart(addr))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testcluster.Start(t, testcluster.Options{Settings: []string{"appendonly no", `save ""`}})
+			config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
+			s := openTest(t, config)
+			victim := s.top.route(s.layout.record())
+			if !strings.Contains(name, "records") {
+				for p := 0; victim == s.top.route(s.layout.record()); p++ {
+					victim = s.top.route(p)
+				}
+			}
+			var own, others []capping.UserID
+			for _, user := range spread(6000) {
+				if s.top.route(s.layout.partition(user)) == victim {
+					own = append(own, user)
+				} else {
+					others = append(others, user)
+				}
+			}
+			all := append(own[:len(own):len(own)], others...)
+			require.Equal(t, len(all), count(filter(t, s, batchOf("first", all, rolling(1, week))), capping.Allowed))
+			p := press(s, own)
+			defer p.stop()
+			p.pressed(t, &p.denied, 5000)
+			empty(t, c, victim.addr)
+			p.pressed(t, &p.unavailable, 5000)
+			require.Eventually(t, func() bool {
+				return strings.Contains(s.Health(t.Context()).Error, "of 64 partitions: the server was emptied, what was recorded there is lost: the users are unavailable until capper is restarted")
+			}, 20*time.Second, 10*time.Millisecond)
+			require.NotEqual(t, "down", s.Health(t.Context()).State)
+			require.Equal(t, len(others), count(filter(t, s, batchOf("second", others, rolling(1, week))), capping.Denied))
+			p.stop()
+			require.Zero(t, p.allowed.Load())
+
+			config.MustExist = true
+			_, err := Open(t.Context(), config)
+			require.ErrorContains(t, err, "set store.redis.create: true to begin anew")
+			config.MustExist = false
+			again := openTest(t, config)
+			require.Contains(t, strings.Join(again.Health(t.Context()).Warnings, "\n"), "begun anew with what is left")
+			require.NotZero(t, count(filter(t, again, batchOf("third", own, rolling(1, week))), capping.Allowed))
+			require.Equal(t, len(others), count(filter(t, again, batchOf("third", others, rolling(1, week))), capping.Denied))
+		})
+	}
+}
+
+// A server whose clock was ahead has let logs expire before their time.
+func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, func(c *Config) { c.ClockSkew = 250 * time.Millisecond })
+	filter(t, s, batchOf("a", []capping.UserID{0, 190}))
+	node, key := s.top.route(0), s.top.signKey(0)
+	text, err := node.client.Get(t.Context(), key).Result()
+	require.NoError(t, err)
+	seen, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), time.UnixMilli(seen), time.Minute)
+	ahead := func(by time.Duration) { // what a look wrote while the clock was so much ahead
+		later := fmt.Sprint(time.Now().Add(by).UnixMilli())
+		require.NoError(t, node.client.Set(t.Context(), key, later, time.Hour).Err())
+		s.fleet.kick()
+	}
+	ask := func(message string) []capping.Verdict {
+		verdicts := make([]capping.Verdict, 2)
+		_ = s.Filter(t.Context(), batchOf(message, []capping.UserID{0, 190}), verdicts)
+		return verdicts
+	}
+	ahead(8 * day)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "degraded" }, 10*time.Second, 5*time.Millisecond)
+	require.Contains(t, s.Health(t.Context()).Error, "1 of 64 partitions: the server's clock was ahead by 192h0m0s, so that logs may have expired before their time")
+	require.Equal(t, []capping.Verdict{{}, {Outcome: capping.Allowed}}, ask("b"))
+
+	config := s.config
+	config.MustExist = true
+	_, err = Open(t.Context(), config)
+	require.ErrorContains(t, err, "clock was ahead by 192h0m0s")
+	ahead(2 * time.Second) // waiting heals it as well
+	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
+	ahead(8 * day)
+	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 10*time.Second, 5*time.Millisecond)
+	again := openTest(t, s.config)
+	require.Contains(t, strings.Join(again.Health(t.Context()).Warnings, "\n"), "begun anew with what is left: 1 of 65 partitions: the server's clock was ahead by 192h0m0s")
+	s.fleet.kick()
+	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
+}
+
+// What a version without these records left is taken over, also by an instance
+// that must not begin anew.
+func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	filter(t, s, batchOf("a", []capping.UserID{7}, rolling(1, week)))
+	require.NoError(t, s.Close())
+	for _, addr := range testcluster.Shared(t) { // as before: the format record, logs and message ids
+		client := admin(t, addr)
+		for _, key := range client.Keys(t.Context(), s.config.Namespace+":*").Val() {
+			if strings.HasSuffix(key, "-sign") || strings.Contains(key, "{format}:") {
+				_ = client.Del(t.Context(), key).Err() // of a replica: its master's
+			}
+		}
+	}
+	config := s.config
+	config.MustExist = true
+	again := openTest(t, config)
+	require.Empty(t, again.Health(t.Context()).Warnings)
+	require.Equal(t, capping.Denied, filter(t, again, batchOf("b", []capping.UserID{7}, rolling(1, week)))[0].Outcome)
+	require.True(t, again.top.signed.Load())
+}
