@@ -75,7 +75,7 @@ func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
 			send(right, weekly("4", users), capping.Denied)
 			for _, user := range users[:10] {
 				partition, key, _ := right.key(user)
-				ttl, err := right.top.route(partition).client.PTTL(t.Context(), key).Result()
+				ttl, err := admin(t, right.top.route(partition).addr).PTTL(t.Context(), key).Result()
 				require.NoError(t, err)
 				require.Greater(t, ttl, 6*24*time.Hour, "the key lasts as long")
 			}
@@ -93,7 +93,7 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	require.Equal(t, week, s.Retention())
 	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
 		"so long they looked back within that time, here or in another instance"}, s.Health(t.Context()).Warnings)
-	client := s.top.route(s.layout.record()).client
+	client := admin(t, s.top.route(s.layout.record()).addr)
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
 		require.NoError(t, client.HSet(t.Context(), s.record.key+":retentions", week.Milliseconds(), at).Err())
@@ -143,7 +143,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 
 	// Who is silent for long is no longer counted.
-	client := first.top.route(first.layout.record()).client
+	client := admin(t, first.top.route(first.layout.record()).addr)
 	require.NoError(t, second.Close())
 	old := fmt.Sprint(time.Now().Add(-silentFor-time.Second).UnixMilli()) + " {}"
 	require.NoError(t, client.HSet(t.Context(), first.record.key+":instances", second.fleet.id, old).Err())
@@ -169,7 +169,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	require.Error(t, announce(again, channels{"sms": 1}), "the number of one that is left out is not free")
 
 	// An instance whose numbers were contradicted meanwhile decides nothing, until they agree.
-	client := s.top.route(s.layout.record()).client
+	client := admin(t, s.top.route(s.layout.record()).addr)
 	stored := func(number int, ago time.Duration) {
 		require.NoError(t, client.HSet(t.Context(), s.record.key+":channels", "push",
 			fmt.Sprint(number, " ", time.Now().Add(-ago).UnixMilli())).Err())

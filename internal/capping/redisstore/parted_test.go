@@ -1,0 +1,143 @@
+package redisstore
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+func TestWhatNodesSayOfMoves(t *testing.T) {
+	t.Parallel()
+	g := gossipOf("07c3 127.0.0.1:30004@31004 slave e7d1 0 1426238317239 4 connected\n"+
+		"67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n"+
+		"292f 127.0.0.1:30003@31003,name3 master - 0 1426238318243 3 connected\n"+
+		"292e 127.0.0.1:30013@31003,name3 master,fail - 0 1426238318243 3 disconnected\n"+
+		"e7d1 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5460 7 [93-<-67ed] [77->-292f] [78-<-07c3]\n", "127.0.0.1:30001")
+	require.Equal(t, gossip{
+		self: "e7d1", imports: []importing{{93, "67ed"}, {78, "07c3"}},
+		idle: []string{"127.0.0.1:30003"}, known: []string{"07c3", "67ed", "292f", "292e", "e7d1"},
+	}, g)
+}
+
+// A master that fails while one of its slots is being moved is followed by one
+// that knows nothing of the keys that have gone: their users are unavailable
+// until the slot is mended, and not allowed once more. The slot may be the
+// first of its new node.
+func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
+	t.Parallel()
+	for name, firstSlot := range map[string]bool{"to a master": false, "to a new master without slots": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+			registry := prometheus.NewRegistry()
+			config := Config{Addrs: c.Addrs[:1], Registerer: registry}
+			if firstSlot {
+				config.ReplicaAcks = FixedAcks(0) // the new master has no replica
+			}
+			s := openTest(t, config)
+			f := &field{TB: t, cluster: c, stores: []*Store{s}, admins: map[string]*redis.Client{}}
+			for _, addr := range c.Addrs {
+				f.admins[addr] = admin(t, addr)
+			}
+			victim := f.shards()[0]
+			to := f.other(victim).master
+			if firstSlot {
+				to = f.newMaster(c)
+			}
+			slot := s.layout.slot(f.partitions(victim.master)[0])
+			m := slotMove{f, slot, f.admins[victim.master], f.admins[to]}
+			users := inSlot(s, slot)
+			require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))), capping.Allowed))
+
+			m.begin()
+			for range m.keys() / 2 {
+				require.True(t, m.carry())
+			}
+			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))), capping.Denied), "a move costs nobody anything")
+			p := s.layout.slotPartition(slot)
+			require.Eventually(t, func() bool { return s.top.parted[p].Load() != nil }, 10*time.Second, 5*time.Millisecond)
+			pressed := press(s, users)
+			defer pressed.stop()
+			pressed.pressed(t, &pressed.denied, 200)
+			require.NoError(t, c.Kill(victim.master))
+			f.until("the replica takes over", func() bool { return f.role(victim.replica) == "master" })
+			require.Eventually(t, func() bool { return s.top.barred(p) == barTorn }, 20*time.Second, 5*time.Millisecond)
+			pressed.pressed(t, &pressed.unavailable, 200)
+			h := s.Health(t.Context())
+			require.Contains(t, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot was being moved")
+			require.Equal(t, "degraded", h.State)
+			pressed.stop()
+			require.Zero(t, pressed.allowed.Load())
+			s.fleet.kick()
+			require.Eventually(t, func() bool { return sample(t, registry, "capper_store_barred_partitions", "parted") == 1 }, 10*time.Second, 5*time.Millisecond)
+
+			require.NoError(t, c.Restart(victim.master)) // a replica now, so that acks are possible
+			fix := func() string {
+				out, _ := exec.Command("redis-cli", "--cluster", "fix", victim.replica).CombinedOutput()
+				return string(out)
+			}
+			told := ""
+			require.Eventually(t, func() bool {
+				told = fix()
+				s.top.outdated()
+				return s.top.barred(p) == nil
+			}, 60*time.Second, 500*time.Millisecond, told)
+			verdicts := make([]capping.Verdict, len(users))
+			require.Eventually(t, func() bool {
+				_ = s.Filter(t.Context(), batchOf(fmt.Sprint(time.Now()), users, rolling(1, week)), verdicts)
+				return count(verdicts, capping.Unavailable) == 0
+			}, 30*time.Second, 50*time.Millisecond)
+			require.Equal(t, len(users), count(verdicts, capping.Denied), "nothing was lost:\n%s", told)
+		})
+	}
+}
+
+// inSlot are users of forty buckets whose keys are in the slot.
+func inSlot(s *Store, slot int) (users []capping.UserID) {
+	p := s.layout.slotPartition(slot)
+	for i := range 40 {
+		users = append(users, capping.UserID(i*s.layout.partitions+p)*capping.UserID(s.layout.bucketSize))
+	}
+	return users
+}
+
+// slotPartition is the partition that the slot is of.
+func (l layout) slotPartition(slot int) int {
+	for p := range l.partitions {
+		if l.slot(p) == slot {
+			return p
+		}
+	}
+	return -1
+}
+
+// newMaster adds a node without slots to the cluster.
+func (f *field) newMaster(c *testcluster.Cluster) string {
+	f.Helper()
+	extra := testcluster.Start(f, testcluster.Options{Masters: 3}).Addrs[0]
+	f.admins[extra] = admin(f, extra)
+	client := f.admins[extra]
+	require.NoError(f, client.Do(f.Context(), "cluster", "reset", "hard").Err())
+	host, port, _ := strings.Cut(c.Addrs[0], ":")
+	require.NoError(f, client.ClusterMeet(f.Context(), host, port).Err())
+	f.until("everybody knows the new node", func() bool {
+		for _, addr := range append(c.Addrs[:len(c.Addrs):len(c.Addrs)], extra) {
+			text, err := f.admins[addr].ClusterNodes(f.Context()).Result()
+			if err != nil || strings.Count(text, " connected") != len(c.Addrs)+1 || strings.Contains(text, "handshake") {
+				return false
+			}
+		}
+		info, err := client.ClusterInfo(f.Context()).Result()
+		return err == nil && parseInfo(info)["cluster_state"] == "ok"
+	})
+	return extra
+}
