@@ -248,7 +248,7 @@ func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
 	if n == nil {
 		return nil, errNoRoute
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.longestAttempt())
 	defer cancel()
 	text, err := json.Marshal(f.own.text)
 	if err != nil {

@@ -152,7 +152,7 @@ func (f *fleet) allSigned(ctx context.Context) {
 
 // askSigns runs sign.lua for every partition that can be reached.
 func (t *topology) askSigns(ctx context.Context, mode func(partition int) int) []signReply {
-	ctx, cancel := context.WithTimeout(ctx, t.config.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.config.longestAttempt())
 	defer cancel()
 	partitions := map[*node][]int{}
 	for p := range t.signs {
