@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -30,7 +27,7 @@ func (j *job) readParquet(ctx context.Context, src *source) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := columns.checkCodecs(opened); err != nil {
+	if err := errors.Join(columns.checkCodecs(opened), checkRowCounts(opened)); err != nil {
 		return err
 	}
 	groups := opened.RowGroups()
@@ -41,7 +38,7 @@ func (j *job) readParquet(ctx context.Context, src *source) (err error) {
 		row := first
 		first += group.NumRows()
 		err = j.pool.submit(ctx, &pending, func(w *worker) {
-			faults[i] = columns.readGroup(ctx, j, w, group, row)
+			faults[i] = columns.readGroup(ctx, j, w, from, opened, i, row)
 		})
 		if err != nil {
 			break
@@ -51,103 +48,14 @@ func (j *job) readParquet(ctx context.Context, src *source) (err error) {
 	return errors.Join(append(faults, err, src.stored.unchanged())...)
 }
 
-// parquetColumns are the columns of a file that are read.
-type parquetColumns struct {
-	id       *parquet.Column
-	unsigned bool
-	segment  *parquet.Column // nil when the file is no table
-}
-
-func (j *job) parquetColumns(file *parquet.File) (*parquetColumns, error) {
-	id, err := leaf(file, columnOr(j.file.input.IDColumn, "user_id"))
-	if err != nil {
-		return nil, err
-	}
-	c := &parquetColumns{id: id}
-	if c.unsigned, err = integerType(id); err != nil {
-		return nil, err
-	}
-	if !j.table {
-		return c, nil
-	}
-	if c.segment, err = leaf(file, columnOr(j.file.input.SegmentColumn, "segment")); err != nil {
-		return nil, err
-	}
-	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {
-		return nil, fmt.Errorf("column %q has type %s, segment names must be strings", c.segment.Name(), c.segment.Type())
-	}
-	return c, nil
-}
-
-// leaf finds a column by its name, by the path of names if it is nested, or by its number from 1.
-func leaf(file *parquet.File, name string) (*parquet.Column, error) {
-	at := file.Root()
-	var names []string
-	for _, c := range at.Columns() {
-		names = append(names, c.Name())
-	}
-	if n, err := strconv.Atoi(name); err == nil && at.Column(name) == nil {
-		if n < 1 || n > len(names) {
-			return nil, fmt.Errorf("no column %d: the file has %d", n, len(names))
-		}
-		name = names[n-1]
-	}
-	if whole := at.Column(name); whole != nil { // a name may hold dots itself
-		at = whole
-	} else {
-		for step := range strings.SplitSeq(name, ".") {
-			if at = at.Column(step); at == nil {
-				return nil, fmt.Errorf("no column %q: the file has %q", name, strings.Join(names, ","))
-			}
-		}
-	}
-	if !at.Leaf() || at.MaxRepetitionLevel() > 0 {
-		return nil, fmt.Errorf("column %q is not a plain column", name)
-	}
-	return at, nil
-}
-
-// integerType refuses every type whose values are not whole numbers as they stand.
-func integerType(c *parquet.Column) (unsigned bool, err error) {
-	refused := fmt.Errorf("column %q has type %s, user ids must be 32-bit or 64-bit integers", c.Name(), c.Type())
-	if kind := c.Type().Kind(); kind != parquet.Int32 && kind != parquet.Int64 {
-		return false, refused
-	}
-	if logical := c.Type().LogicalType(); logical != nil {
-		switch t := logical.Value.(type) {
-		case *format.IntType:
-			return !t.IsSigned, nil
-		case *format.DecimalType:
-			if t.Scale == 0 {
-				return false, nil
-			}
-		}
-		return false, refused
-	}
-	converted := c.Type().ConvertedType()
-	if converted == nil {
-		return false, nil
-	}
-	switch *converted {
-	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
-		return true, nil
-	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
-		return false, nil
-	}
-	return false, refused
-}
-
-// checkCodecs refuses LZ4: the library takes wrong bytes for the page without
-// an error, https://github.com/parquet-go/parquet-go/issues/608.
+// checkCodecs refuses the codecs that are not what they seem: writers disagree
+// about the bytes of LZ4, which LZ4_RAW replaces.
 func (c *parquetColumns) checkCodecs(file *parquet.File) error {
 	for _, group := range file.Metadata().RowGroups {
-		for _, column := range []*parquet.Column{c.id, c.segment} {
-			if column == nil {
-				continue
-			}
+		for _, column := range c.list() {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
-			case format.Lz4, format.Lz4Raw, format.LZO:
-				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, gzip, zstd or brotli, or not compressed", column.Name(), codec)
+			case format.Lz4, format.LZO:
+				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, gzip, zstd, brotli or LZ4_RAW, or not compressed", column.Name(), codec)
 			}
 		}
 	}
@@ -171,8 +79,12 @@ func damaged(err *error) {
 }
 
 // readGroup reads one row group, whose first row has the given number.
-func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, group parquet.RowGroup, row int64) (err error) {
+func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, from io.ReaderAt, file *parquet.File, i int, row int64) (err error) {
 	defer damaged(&err)
+	group, c, err := c.group(from, file, i)
+	if err != nil {
+		return err
+	}
 	w.begin()
 	var codes []int16
 	if c.segment != nil {
@@ -182,12 +94,12 @@ func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, group
 	}
 	at := 0
 	err = eachPage(ctx, group, c.id, func(page parquet.Page) error {
-		values, present, err := numbers(page, c.id, c.unsigned)
+		ids, err := c.ids(page)
 		if err != nil {
 			return err
 		}
 		for i := range int(page.NumValues()) {
-			c.row(w, row+int64(at), values, present, i, codes, at)
+			c.row(w, row+int64(at), ids, i, codes, at)
 			at++
 			if len(w.ids) == batchRows {
 				w.end(j)
@@ -197,14 +109,41 @@ func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, group
 		return nil
 	})
 	w.end(j)
-	if err == nil && c.segment != nil && at != len(codes) {
-		err = fmt.Errorf("parquet: %d ids and %d segments in one row group", at, len(codes))
+	if err != nil {
+		return err
 	}
-	return err
+	if int64(at) != group.NumRows() || c.segment != nil && len(codes) != at {
+		return fmt.Errorf("parquet: damaged: %d ids and %d segments in a row group of %d rows", at, len(codes), group.NumRows())
+	}
+	return nil
+}
+
+// checkRowCounts compares the footer's own counts, of the file, of its row
+// groups and of their columns. What is read is compared with them group by group.
+func checkRowCounts(file *parquet.File) error {
+	total := int64(0)
+	for i, group := range file.Metadata().RowGroups {
+		for _, column := range group.Columns {
+			path := column.MetaData.PathInSchema
+			if values := column.MetaData.NumValues; len(path) == 1 && values != group.NumRows {
+				if leaf := file.Root().Column(path[0]); leaf != nil && leaf.Leaf() && leaf.MaxRepetitionLevel() == 0 {
+					return fmt.Errorf("parquet: damaged: %d values of column %q in row group %d of %d rows", values, path[0], i, group.NumRows)
+				}
+			}
+		}
+		if group.NumRows < 0 {
+			return fmt.Errorf("parquet: damaged: row group %d of %d rows", i, group.NumRows)
+		}
+		total += group.NumRows
+	}
+	if total != file.NumRows() {
+		return fmt.Errorf("parquet: damaged: %d rows in its row groups, %d in the file", total, file.NumRows())
+	}
+	return nil
 }
 
 // row takes value i of a page, the at-th of its row group.
-func (c *parquetColumns) row(w *worker, row int64, values []int64, present []bool, i int, codes []int16, at int) {
+func (c *parquetColumns) row(w *worker, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
 		if at >= len(codes) || codes[at] == badSegment {
@@ -212,16 +151,15 @@ func (c *parquetColumns) row(w *worker, row int64, values []int64, present []boo
 		}
 		code = codes[at]
 	}
-	v := values[i]
+	v := ids.values[i]
 	switch {
-	case present != nil && !present[i]:
+	case ids.present != nil && !ids.present[i]:
 		w.reject(row, []byte("null"), reasonEmpty)
-	case v < 0 && c.unsigned:
-		w.reject(row, strconv.AppendUint(nil, uint64(v), 10), reasonNotID)
 	case v < 0 || v > maxID:
-		w.reject(row, strconv.AppendInt(nil, v, 10), reasonNotID)
+		text := ids.text(i)
+		w.reject(row, text, whyNotID(text))
 	case code == noSegment:
-		w.reject(row, []byte("null"), reasonNoSegment)
+		w.reject(row, []byte("null"), "no segment")
 	default:
 		w.ids = append(w.ids, uint32(v))
 		if codes != nil {
@@ -248,37 +186,6 @@ func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Colum
 			return err
 		}
 	}
-}
-
-// numbers returns a page's values, one per row; present is nil when no row is
-// null. A uint64 beyond int64 comes as a negative number.
-func numbers(page parquet.Page, column *parquet.Column, unsigned bool) (values []int64, present []bool, err error) {
-	stored := page.Data()
-	if dictionary := page.Dictionary(); dictionary != nil {
-		words := dictionary.Page().Data()
-		table := integers(&words, column, unsigned)
-		for _, index := range stored.Int32() {
-			if int(index) >= len(table) || index < 0 {
-				return nil, nil, fmt.Errorf("parquet: dictionary index %d of %d", index, len(table))
-			}
-			values = append(values, table[index])
-		}
-	} else {
-		values = integers(&stored, column, unsigned)
-	}
-	if page.NumNulls() == 0 {
-		return values, nil, checkLength(len(values), page)
-	}
-	spread := make([]int64, page.NumValues())
-	present = make([]bool, page.NumValues())
-	n := 0
-	for i, level := range page.DefinitionLevels() {
-		if int(level) == column.MaxDefinitionLevel() && n < len(values) {
-			spread[i], present[i] = values[n], true
-			n++
-		}
-	}
-	return spread, present, checkLength(n+int(page.NumNulls()), page)
 }
 
 func checkLength(n int, page parquet.Page) error {

@@ -175,6 +175,7 @@ type job struct {
 	rows   atomic.Int64
 	bad    atomic.Int64
 	header string
+	column string // that the ids were read from
 
 	mu        sync.Mutex
 	multiline Multiline
