@@ -203,6 +203,8 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.Allowed, "and that send still counts")
 	write(t, file, embedded(dir, "{}"))
+	require.Regexp(t, `msg=audit action=reload result=refused client="" key="" request_id=[0-9a-f]{16} version=`+before, p.log.String())
+	require.Regexp(t, `msg=audit action=reload result=accepted client="" key="" request_id=[0-9a-f]{16} version=`+got.ConfigVersion, p.log.String())
 	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "are uncapped") },
 		10*time.Second, 10*time.Millisecond, "what is hardly meant is said after a reload too")
 	stop.Store(true)
@@ -224,6 +226,7 @@ func TestSegmentsAreRefreshedAndABadGenerationIsRefused(t *testing.T) {
 	got, err = p.filter("m2", 5, 1_000_006)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{5}, got.Allowed)
+	require.Regexp(t, `msg=audit action=refresh result=accepted .* generation=`+got.Generation+` before=\d`, p.log.String())
 
 	require.NoError(t, os.WriteFile(filepath.Join(place, "current.json"), nil, 0o600))
 	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(p.get("/v1/status")["segments"]), "error:") }, 10*time.Second, 10*time.Millisecond)

@@ -75,7 +75,7 @@ func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
 	}
 	s.segments = segments.NewRefresher(segments.RefresherConfig{
 		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Refresh,
-		Logger: s.logger, Clock: time.Now, Registerer: s.registry, OnSwap: s.warnUnmatched,
+		Logger: s.logger, Clock: time.Now, Registerer: s.registry, OnSwap: s.swapped,
 	})
 	if err := s.segments.Load(ctx); err != nil {
 		err = named("load segments from "+cfg.Source, err)
@@ -92,6 +92,16 @@ func (s *service) warn(cfg *config.Config) {
 	for _, warning := range cfg.Warnings {
 		s.logger.Warn("configuration", "warning", warning)
 	}
+}
+
+// swapped tells of a generation that goes into use.
+func (s *service) swapped(next *segments.Snapshot) {
+	before := ""
+	if current := s.segments.Current(); current != nil {
+		before = current.Generation()
+	}
+	server.AuditFile(s.logger, "refresh", "accepted", "generation", next.Generation(), "before", before)
+	s.warnUnmatched(next)
 }
 
 // warnUnmatched logs segments that are configured and not published, and the
@@ -150,10 +160,12 @@ func (s *service) startReload(stop *stops) {
 		if err != nil {
 			reloads.WithLabelValues("refused").Inc()
 			s.logger.Error("configuration refused, the one before stays in force", "error", err)
+			server.AuditFile(s.logger, "reload", "refused", "version", s.watcher.Current().Version, "error", err)
 			return
 		}
 		reloads.WithLabelValues("accepted").Inc()
 		s.logger.Info("configuration in force", "version", s.watcher.Current().Version)
+		server.AuditFile(s.logger, "reload", "accepted", "version", s.watcher.Current().Version)
 		s.warn(s.watcher.Current())
 		s.warnUnmatched(s.segments.Current())
 	}

@@ -111,11 +111,21 @@ func newLiveKey(key Key) (*liveKey, error) {
 	return live, nil
 }
 
+// clientsWith are the clients of keys with the scope.
+func (a *access) clientsWith(scope Scope) (clients []string) {
+	for _, key := range a.Keys {
+		if slices.Contains(key.Scopes, scope) {
+			clients = append(clients, key.Client)
+		}
+	}
+	return clients
+}
+
 // openClient is the client of all calls where no keys are configured.
 const openClient = "anonymous"
 
 // caller is who a call comes from.
-type caller struct{ client, namespace string }
+type caller struct{ client, namespace, key string }
 
 // caller is who sends the Authorization header, which must have the scope.
 func (a *access) caller(authorization string, scope Scope) (caller, error) {
@@ -134,10 +144,19 @@ func (a *access) caller(authorization string, scope Scope) (caller, error) {
 	}
 	got := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
-		return caller{}, fail(CodeUnauthorized, "the API key is not valid")
+		return known(key), fail(CodeUnauthorized, "the API key is not valid")
 	}
 	if !slices.Contains(key.Scopes, scope) {
-		return caller{}, fail(CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
+		return caller{key.Client, key.Namespace, key.ID}, fail(CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
 	}
-	return caller{key.Client, key.Namespace}, nil
+	return caller{key.Client, key.Namespace, key.ID}, nil
+}
+
+// known names, of a key that was refused, what is in the configuration: what a
+// caller made up, or sent by mistake, is not for logs.
+func known(key *liveKey) caller {
+	if key == nil {
+		return caller{}
+	}
+	return caller{key: key.ID}
 }

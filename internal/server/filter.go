@@ -31,7 +31,7 @@ func (s *Server) filter(c *call) error {
 	defer cancel()
 	d := s.capper.Filter(ctx, send)
 	t := tallyOf(d)
-	s.reportFilter(r, d, t)
+	s.reportFilter(c, r, d, t)
 
 	p.answer(filterAnswer(p.buffer(r.expectedBytes(t, size)), r, d, t))
 	return nil
@@ -75,12 +75,13 @@ func (s *Server) sendOf(c *call, r *filterRequest) (*capping.Send, error) {
 	}, nil
 }
 
-func (s *Server) reportFilter(r *filterRequest, d *capping.Decisions, t *tally) {
+func (s *Server) reportFilter(c *call, r *filterRequest, d *capping.Decisions, t *tally) {
 	if r.record {
 		s.metrics.decisions(t, d.Names)
+		s.metrics.ofClient(c.client, r.channel, t)
 	}
 	if t.unavailable > 0 {
 		s.log.Warn("users unavailable", "message_id", r.messageID, "users", t.unavailable,
-			"of", t.requested, "error", d.Err)
+			"of", t.requested, "client", c.client, "request_id", c.requestID, "error", d.Err)
 	}
 }

@@ -2,7 +2,9 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +20,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	users    *prometheus.CounterVec
+	clients  *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer, s *Server) (*metrics, error) {
@@ -33,9 +36,13 @@ func newMetrics(registerer prometheus.Registerer, s *Server) (*metrics, error) {
 			Name: "capper_users_total",
 			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
 		}, []string{"outcome", "segment", "limit"}),
+		clients: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_client_users_total",
+			Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel (empty: none) and outcome.",
+		}, []string{"client", "channel", "outcome"}),
 	}
 	var faults []error
-	for _, c := range append(s.budgetMetrics(), m.requests, m.seconds, m.users) {
+	for _, c := range append(s.budgetMetrics(), m.requests, m.seconds, m.users, m.clients) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
@@ -104,6 +111,38 @@ func (m *metrics) expectSegment(segment string, limits []capping.Limit) {
 	}
 	for i := range limits {
 		m.users.WithLabelValues("denied", segment, limits[i].Name)
+	}
+}
+
+// outcomesOf are the users of a call by outcome.
+func outcomesOf(t *tally) map[string]int {
+	return map[string]int{"allowed": t.allowed - t.replayed, "replayed": t.replayed, "denied": t.denied, "unavailable": t.unavailable}
+}
+
+// ofClient counts the users of a client's call. Both labels are configured
+// names.
+func (m *metrics) ofClient(client, channel string, t *tally) {
+	for outcome, users := range outcomesOf(t) {
+		if users > 0 {
+			m.clients.WithLabelValues(client, channel, outcome).Add(float64(users))
+		}
+	}
+}
+
+// expectClients makes the counters of the clients that may filter. Those of
+// channels of later policies come with their users.
+func (m *metrics) expectClients(a *access, p *capping.Policy) {
+	names := []string{openClient}
+	if len(a.Keys) > 0 {
+		names = a.clientsWith(ScopeFilter)
+	}
+	channels := append(slices.Collect(maps.Keys(p.Channels)), "")
+	for _, client := range names {
+		for _, channel := range channels {
+			for outcome := range outcomesOf(&tally{}) {
+				m.clients.WithLabelValues(client, channel, outcome)
+			}
+		}
 	}
 }
 

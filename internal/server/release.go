@@ -32,10 +32,19 @@ func (s *Server) release(c *call) error {
 
 	out, unavailable := releaseAnswer(p.buffer(11*int64(len(r.users))), r, results)
 	if unavailable > 0 {
-		s.log.Warn("sends not released", "message_id", r.messageID, "users", unavailable, "of", len(r.users), "error", err)
+		s.log.Warn("sends not released", "message_id", r.messageID, "users", unavailable, "of", len(r.users), "request_id", c.requestID, "error", err)
 	}
+	s.audit(c, "release", outcome(unavailable), "message_id", r.messageID, "channel", r.channel,
+		"users", len(r.users), "unavailable", unavailable)
 	p.answer(out)
 	return nil
+}
+
+func outcome(unavailable int) string {
+	if unavailable > 0 {
+		return "partial"
+	}
+	return "done"
 }
 
 // releaseAnswer appends the response to dst.

@@ -22,7 +22,8 @@ type call struct {
 	r  *http.Request
 	id string // path parameter
 	caller
-	holder string // whose the budgets are: the client, or without keys the address
+	requestID string
+	holder    string // whose the budgets are: the client, or without keys the address
 }
 
 // message is the one that the caller means by an id.
@@ -118,11 +119,13 @@ func addressOf(remote string) string {
 func (r *router) serve(route string, c *call, h handler) {
 	start := time.Now()
 	status := http.StatusOK
+	c.requestID = requestID(c.r)
+	c.w.Header()[requestIDHeader] = []string{c.requestID}
 	if err := protect(h, c); err != nil {
 		f := asFailure(err)
 		status = statuses[f.Code]
 		f.write(c.w)
-		r.report(route, f)
+		r.report(route, c, f)
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
 	}
@@ -145,12 +148,13 @@ func protect(h handler, c *call) (err error) {
 }
 
 // report logs what operators should know of: our faults, not the callers'.
-func (r *router) report(route string, f *failure) {
+func (r *router) report(route string, c *call, f *failure) {
+	r.s.auditRefusal(c, f)
 	switch {
 	case f.Code == CodeInternal:
-		r.s.log.Error("call failed", "route", route, "error", f.cause)
+		r.s.log.Error("call failed", "route", route, "request_id", c.requestID, "error", f.cause)
 	case f.Code == CodeUnavailable && f.cause != nil:
-		r.s.log.Warn("call not answered", "route", route, "error", f.cause)
+		r.s.log.Warn("call not answered", "route", route, "request_id", c.requestID, "error", f.cause)
 	}
 }
 

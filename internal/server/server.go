@@ -30,6 +30,7 @@ type Server struct {
 	users         *budget
 	bodies        *budget
 	answers       *budget
+	refusals      map[Code]*valve
 	crowds        sync.Map // *crowd of each listener
 	adminSeparate bool
 }
@@ -48,6 +49,7 @@ func New(cfg Config) (*Server, error) {
 		users:         newBudget(int64(cfg.Bounds.InFlightUsers), cfg.Bounds.CallTimeout),
 		bodies:        newBudget(cfg.Bounds.InFlightBytes, cfg.Bounds.CallTimeout),
 		answers:       newBudget(cfg.Bounds.AnswerBytes, cfg.Bounds.CallTimeout),
+		refusals:      newValves(),
 		adminSeparate: cfg.AdminSeparate,
 	}
 	if s.metrics, err = newMetrics(cfg.Registerer, s); err != nil {
@@ -66,6 +68,7 @@ func (s *Server) SetAccess(a Access) error {
 		return err
 	}
 	s.access.Store(ready)
+	s.metrics.expectClients(ready, s.capper.Policy())
 	return nil
 }
 

@@ -93,8 +93,10 @@ func (s *Server) erase(c *call) error {
 	ctx, cancel := s.callContext(c.r, 1)
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
+		s.audit(c, "erase", "failed", "user_id", user)
 		return storeFailure(err)
 	}
+	s.audit(c, "erase", "done", "user_id", user)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

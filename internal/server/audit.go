@@ -1,0 +1,101 @@
+package server
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// requestIDHeader names a request, in both directions.
+const requestIDHeader = "X-Request-Id"
+
+// requestIDMax is the most bytes of a caller's request id.
+const requestIDMax = 128
+
+// requestID is the caller's name of the request when it gave one that can go
+// into logs and headers, else a new one.
+func requestID(r *http.Request) string {
+	if given := r.Header[requestIDHeader]; len(given) == 1 && validRequestID(given[0]) {
+		return given[0]
+	}
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], rand.Uint64())
+	return hex.EncodeToString(raw[:])
+}
+
+func validRequestID(id string) bool {
+	if len(id) == 0 || len(id) > requestIDMax {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		alphanumeric := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alphanumeric && c != '-' && c != '_' && c != '.' && c != ':' && c != '/' && c != '+' && c != '=' && c != '@' {
+			return false
+		}
+	}
+	return true
+}
+
+// audit logs who did what. All such lines have the message "audit".
+func (s *Server) audit(c *call, action, result string, attrs ...any) {
+	line := []any{"action", action, "result", result, "client", c.client, "key", c.key,
+		"request_id", c.requestID, "address", addressOf(c.r.RemoteAddr)}
+	s.log.Info("audit", append(line, attrs...)...)
+}
+
+// auditRefusal logs a refused key, as often as the valve lets it.
+func (s *Server) auditRefusal(c *call, f *failure) {
+	if f.Code != CodeUnauthorized && f.Code != CodeForbidden {
+		return
+	}
+	suppressed, ok := s.refusals[f.Code].open(s.clock())
+	if !ok {
+		return
+	}
+	s.audit(c, "key", "refused", "code", f.Code, "method", c.r.Method, "path", clip([]byte(c.r.URL.Path)), "suppressed", suppressed)
+}
+
+// valve lets through a burst of lines, then one a second, so that nobody fills
+// the log who has no key.
+type valve struct {
+	mu         sync.Mutex
+	full       time.Time // when all of the burst is there again
+	suppressed int
+}
+
+const valveBurst = 10
+
+// open reports whether a line may be written now, and how many were not since
+// the last one.
+func (v *valve) open(now time.Time) (suppressed int, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.full.Before(now) {
+		v.full = now
+	}
+	if v.full.Sub(now) > (valveBurst-1)*time.Second {
+		v.suppressed++
+		return 0, false
+	}
+	v.full = v.full.Add(time.Second)
+	suppressed, v.suppressed = v.suppressed, 0
+	return suppressed, true
+}
+
+// newValves are those of the refusals of keys: whoever floods one does not
+// hide the other.
+func newValves() map[Code]*valve {
+	return map[Code]*valve{CodeUnauthorized: {}, CodeForbidden: {}}
+}
+
+// AuditFile logs, beside the audit lines of calls, what a change outside of
+// calls did: of the configuration file, or of the segments.
+func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
+	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", requestID(&http.Request{})}
+	logger.Info("audit", append(line, attrs...)...)
+}
