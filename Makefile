@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run test demo bench torture lint vulncheck cluster-up cluster-down s3-up s3-down module-path clean
+.PHONY: build run test demo bench torture lint openapi vulncheck cluster-up cluster-down s3-up s3-down module-path clean
 
 build: ## both programs, into build/bin
 	go build -trimpath -o build/bin/ ./cmd/...
@@ -28,6 +28,9 @@ torture: ## faults at random: make torture MINUTES=2 SEED=1
 
 lint: ## gofmt, vet, staticcheck
 	scripts/lint.sh
+
+openapi: ## the API's description: a linter, and its types under tsc --strict
+	scripts/openapi.sh
 
 vulncheck: ## known vulnerabilities; needs the network's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...

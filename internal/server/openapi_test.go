@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -61,6 +62,22 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	}
 	output.SetBodyBytes(answer.body)
 	require.NoError(t, openapi3filter.ValidateResponse(r.Context(), output), "%d %s", answer.status, answer.body)
+	described := route.Operation.Responses.Status(answer.status).Value.Headers
+	for name := range answer.header {
+		if !slices.Contains(transportHeaders, http.CanonicalHeaderKey(name)) {
+			require.Contains(t, canonical(described), http.CanonicalHeaderKey(name), "%s %s: %d has a header that is not described", r.Method, r.URL.Path, answer.status)
+		}
+	}
+}
+
+// transportHeaders belong to HTTP, not to this API.
+var transportHeaders = []string{"Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection", "Date", "Vary"}
+
+func canonical(headers openapi3.Headers) (names []string) {
+	for name := range headers {
+		names = append(names, http.CanonicalHeaderKey(name))
+	}
+	return names
 }
 
 func TestDescriptionIsServed(t *testing.T) {

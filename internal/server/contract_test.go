@@ -1,0 +1,127 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// described is the API's description.
+func described(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
+	require.NoError(t, err)
+	return doc
+}
+
+// routed is every call of a router, as "GET /v1/users/{id}", but the profiles:
+// those are for who runs the service, in formats of Go's tools.
+func routed(h http.Handler) (calls []string) {
+	for _, route := range h.(*router).echo.Routes() {
+		if !strings.HasPrefix(route.Path, "/debug/pprof/") {
+			calls = append(calls, route.Method+" "+strings.ReplaceAll(route.Path, ":id", "{id}"))
+		}
+	}
+	return calls
+}
+
+func TestEveryCallIsDescribed(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Capper: capping.New(nil, nil, new(capping.Policy), time.Now)})
+	require.NoError(t, err)
+	var calls []string
+	for path, item := range described(t).Paths.Map() {
+		for method := range item.Operations() {
+			calls = append(calls, method+" "+path)
+		}
+	}
+	require.ElementsMatch(t, calls, routed(s.Public()))
+	for _, call := range routed(s.Admin()) {
+		require.Contains(t, calls, call)
+	}
+}
+
+// Every code stands in the description under its status, with an example, and
+// nothing stands there that is not answered.
+func TestEveryErrorIsDescribed(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	listed := doc.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value.Enum
+	shown := map[Code]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status, response := range operation.Responses.Map() {
+				if status < "400" || method == http.MethodHead {
+					continue
+				}
+				media := response.Value.Content.Get("application/json")
+				require.NotNil(t, media, "%s %s %s", method, path, status)
+				require.Equal(t, "#/components/schemas/Error", media.Schema.Ref)
+				require.NotEmpty(t, media.Examples, "%s %s %s", method, path, status)
+				for _, example := range media.Examples {
+					code := Code(example.Value.Value.(map[string]any)["error"].(map[string]any)["code"].(string))
+					require.Equal(t, status, strconv.Itoa(statuses[code]), "%s under %s of %s %s", code, status, method, path)
+					shown[code] = true
+				}
+			}
+		}
+	}
+	require.Len(t, listed, len(statuses))
+	page, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	for code, status := range statuses {
+		require.Regexp(t, fmt.Sprintf("(?m)^\\| %d \\| `%s` \\|", status, code), string(page))
+		require.Contains(t, listed, string(code))
+		require.True(t, shown[code], "no call answers %s", code)
+	}
+}
+
+// What a call does decides what it may answer.
+func TestEveryStatusIsDescribed(t *testing.T) {
+	t.Parallel()
+	for path, item := range described(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			var got []string
+			for status := range operation.Responses.Map() {
+				got = append(got, status)
+			}
+			slices.Sort(got)
+			require.Equal(t, statusesOf(method, path), got, "%s %s", method, path)
+		}
+	}
+}
+
+func statusesOf(method, path string) []string {
+	api, user := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/")
+	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
+	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
+	for status, answered := range map[string]bool{
+		"400": api, "401": !open, "403": !open,
+		"404": user || path == "/metrics",  // an id with a slash; the admin listener's
+		"405": method == http.MethodDelete, // the admin listener's
+		"408": method == http.MethodPost, "413": method == http.MethodPost, "415": method == http.MethodPost,
+		"429": method == http.MethodPost || user && method == http.MethodGet,
+		"500": true,
+		"503": method == http.MethodPost || user || path == "/readyz",
+	} {
+		found[status] = answered
+	}
+	var list []string
+	for status, answered := range found {
+		if answered {
+			list = append(list, status)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

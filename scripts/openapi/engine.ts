@@ -1,0 +1,42 @@
+// A caller in TypeScript, as integration.md has the send loop. It is compiled, not run.
+import type { components, paths } from "./capper";
+
+type Filter = paths["/v1/filter"]["post"];
+type FilterRequest = Filter["requestBody"]["content"]["application/json"];
+type FilterAnswer = Filter["responses"][200]["content"]["application/json"];
+type ReleaseRequest = components["schemas"]["ReleaseRequest"];
+
+// Only what the documents call required has to be there.
+export const filter: FilterRequest = { message_id: "promo-2026-11-20", channel: "push", user_ids: [7, 42, 99] };
+export const preview: FilterRequest = { record: false, users_bitmap: "OjAAAAAAAAA=" };
+export const release: ReleaseRequest = { message_id: "promo-2026-11-20", user_ids: [99] };
+export const releaseOfAChannel: ReleaseRequest = { ...release, channel: "push" };
+
+// @ts-expect-error: there is no such field
+export const misspelt: FilterRequest = { messageId: "promo", user_ids: [7] };
+// @ts-expect-error: ids are numbers
+export const quoted: FilterRequest = { message_id: "promo", user_ids: ["7"] };
+// @ts-expect-error: a release names a message
+export const nameless: ReleaseRequest = { user_ids: [7] };
+// @ts-expect-error: counts or denials
+export const detail: FilterRequest = { message_id: "promo", user_ids: [7], detail: "all" };
+
+export async function sendLoop(url: string, request: FilterRequest, send: (users: number[]) => number[]): Promise<number[]> {
+  const response = await fetch(url + "/v1/filter", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
+  });
+  if (!response.ok) {
+    const { error }: components["schemas"]["Error"] = await response.json();
+    throw new Error(`${error.code}: ${error.message}`);
+  }
+  const answer: FilterAnswer = await response.json();
+  if (!("allowed" in answer)) throw new Error("bitmaps for a request in ids");
+  for (const denial of answer.denied ?? []) {
+    const until: string | null = denial.retry_at;
+    console.log(denial.user_id, denial.limit, until);
+  }
+  const failed = send(answer.allowed);
+  const again: ReleaseRequest = { message_id: request.message_id ?? "", user_ids: failed };
+  if (failed.length > 0) await fetch(url + "/v1/release", { method: "POST", body: JSON.stringify(again) });
+  return answer.unavailable;
+}

@@ -1,0 +1,34 @@
+// Writes every request and answer that the documents show as a typed constant: node examples.mjs DOCUMENT PAGE… > examples.ts
+import { readFileSync } from 'node:fs';
+import { bundle, createConfig } from '@redocly/openapi-core';
+
+const [document, ...pages] = process.argv.slice(2);
+const { bundle: result } = await bundle({ ref: document, config: await createConfig({}), dereference: true });
+const lines = ['import type { paths } from "./capper";', ''];
+const constant = (type, value) => lines.push(`export const example${lines.length}: ${type} = ${JSON.stringify(value)};`);
+
+for (const [path, item] of Object.entries(result.parsed.paths)) {
+  for (const method of ['get', 'post', 'put', 'delete']) {
+    const operation = item[method];
+    if (!operation) continue;
+    const type = `paths[${JSON.stringify(path)}]["${method}"]`;
+    const json = (content) => Object.values(content?.['application/json']?.examples ?? {}).map((example) => example.value);
+    for (const value of json(operation.requestBody?.content)) {
+      constant(`${type}["requestBody"]["content"]["application/json"]`, value);
+    }
+    for (const [status, response] of Object.entries(operation.responses)) {
+      for (const value of json(response.content)) {
+        constant(`${type}["responses"][${status}]["content"]["application/json"]`, value);
+      }
+    }
+  }
+}
+const described = lines.length;
+for (const page of pages) { // curl … URL/v1/filter … -d 'BODY'
+  const text = readFileSync(page, 'utf8').replaceAll('\\\n', ' ');
+  for (const [, path, body] of text.matchAll(/curl [^\n]*(\/v1\/\w+)[^\n]* -d '([^']*)'/g)) {
+    constant(`paths["${path}"]["post"]["requestBody"]["content"]["application/json"]`, JSON.parse(body));
+  }
+}
+if (described < 20 || lines.length < described + 4) throw new Error(`only ${described} examples described, ${lines.length - described} in pages`);
+console.log(lines.join('\n'));
