@@ -19,6 +19,8 @@ func BenchmarkParse(b *testing.B) {
 	fields := &objectFields{id: "user_id", segment: "segment"}
 	csv := &layout{dialect: dialect{delimiter: ',', quote: '"'}, id: 0, segment: -1, columns: 2}
 	table := &layout{dialect: dialect{delimiter: ',', quote: '"'}, id: 0, segment: 1, columns: 2}
+	tsv := &layout{dialect: dialect{delimiter: '\t', escape: '\\'}, id: 0, segment: 1, columns: 2}
+	wide := &layout{dialect: tsv.dialect, id: 0, segment: 1, columns: 3}
 	for _, c := range []struct {
 		name, row string
 		parse     func(w *worker, block []byte, line int64)
@@ -27,6 +29,8 @@ func BenchmarkParse(b *testing.B) {
 		{"csv", "%d,active\n", csv.parse},
 		{"csv table", "%d,active\n", table.parse},
 		{"csv table, quoted", "\"%d\",\"active\"\n", table.parse},
+		{"tsv table", "%d\tactive\n", tsv.parse},
+		{"tsv table, escapes", "%d\tactive\t\\N\n", wide.parse},
 		{"ndjson table", "{\"user_id\": %d, \"segment\": \"active\"}\n", fields.parse},
 	} {
 		b.Run(c.name, func(b *testing.B) {

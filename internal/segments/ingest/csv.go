@@ -19,12 +19,8 @@ func (s *layout) parse(w *worker, block []byte, line int64) {
 			at = plain
 			continue
 		}
-		end := s.recordEnd(block, at)
-		if end < 0 {
-			end = len(block)
-		}
-		line += s.parseRecord(w, trimBreak(block[at:end]), line)
-		at = end
+		size, lines := s.parseRecord(w, block[at:], line)
+		at, line = at+size, line+lines
 	}
 }
 
@@ -74,17 +70,13 @@ func (s *layout) parsePlain(w *worker, block []byte, line int64) int64 {
 			}
 			column, field = column+1, i+1
 		}
-		if end == len(block) { // the last row, without a line break
-			end = field + len(trimBreak(block[field:]))
-			s.parseRecord(w, block[:end], line)
-			return line + 1
-		}
-		if column+1 == s.columns && len(id) > 0 && id[0] != '"' {
+		if end < len(block) && column+1 == s.columns && len(id) > 0 && id[0] != '"' {
 			w.row(line, id, segment, segmentColumn >= 0)
-		} else {
-			s.parseRecord(w, trimBreak(block[:end]), line)
+			block = block[end+1:]
+			continue
 		}
-		block = block[end+1:]
+		size, _ := s.parseRecord(w, block, line)
+		block = block[size:]
 	}
 	return line
 }
@@ -99,14 +91,15 @@ func trimBreak(record []byte) []byte {
 	return record
 }
 
-// parseRecord takes a record apart and returns how many lines it has.
-func (s *layout) parseRecord(w *worker, record []byte, line int64) (lines int64) {
+// parseRecord takes the record apart with which b begins, and returns its size
+// in bytes and in lines.
+func (s *layout) parseRecord(w *worker, b []byte, line int64) (size int, lines int64) {
 	var id, segment []byte
 	columns, inOrder := 0, true
-	for at := 0; at <= len(record); columns++ {
-		var field []byte
-		field, at = s.nextField(record, at)
-		value, ok := s.unquote(field)
+	for at, end := 0, 0; ; at = end + 1 {
+		var value []byte
+		var ok bool
+		value, ok, end = s.field(b, at)
 		inOrder = inOrder && ok
 		switch columns {
 		case s.id:
@@ -114,12 +107,32 @@ func (s *layout) parseRecord(w *worker, record []byte, line int64) (lines int64)
 		case s.segment:
 			segment = value
 		}
+		columns++
+		if size = end; end == len(b) || b[end] == '\n' {
+			break
+		}
 	}
-	if lines = int64(bytes.Count(record, []byte{'\n'})) + 1; lines > 1 {
-		w.multiline.note(line, lines)
-		w.lines = lines
-		defer func() { w.lines = 1 }()
+	record := b[:beforeReturn(b, 0, size)]
+	if size < len(b) {
+		size++ // the line break
 	}
+	lines = int64(bytes.Count(record, []byte{'\n'})) + 1
+	if lines == 1 {
+		s.judge(w, record, line, columns, inOrder, id, segment)
+		return size, lines
+	}
+	w.multiline.note(line, lines)
+	w.lines = lines
+	if inOrder && columns == s.columns && s.quote != 0 && s.swallows(record) {
+		w.reject(line, record, reasonSwallowed)
+	} else {
+		s.judge(w, record, line, columns, inOrder, id, segment)
+	}
+	w.lines = 1
+	return size, lines
+}
+
+func (s *layout) judge(w *worker, record []byte, line int64, columns int, inOrder bool, id, segment []byte) {
 	switch {
 	case len(record) == 0:
 		w.reject(line, record, reasonEmpty)
@@ -127,12 +140,9 @@ func (s *layout) parseRecord(w *worker, record []byte, line int64) (lines int64)
 		w.reject(line, record, reasonQuote)
 	case columns != s.columns:
 		w.reject(line, record, fmt.Sprintf(reasonColumns, columns, s.columns))
-	case lines > 1 && s.quote != 0 && s.swallows(record):
-		w.reject(line, record, reasonSwallowed)
 	default:
 		s.row(w, line, id, segment)
 	}
-	return lines
 }
 
 // swallows reports whether the further lines of a record read as rows of their
@@ -140,7 +150,7 @@ func (s *layout) parseRecord(w *worker, record []byte, line int64) (lines int64)
 // encloses are other people's rows.
 func (s *layout) swallows(record []byte) bool {
 	lines := bytes.Split(record, []byte{'\n'})[1:]
-	if first, _ := s.nextField(record, 0); bytes.IndexByte(first, '\n') >= 0 {
+	if _, _, end := s.field(record, 0); bytes.IndexByte(record[:end], '\n') >= 0 {
 		lines = lines[:len(lines)-1] // it holds all other fields of the record, as it should
 	}
 	return s.mostAreRows(lines, s.columns)
@@ -167,24 +177,18 @@ func (s *layout) mostAreRows(lines [][]byte, columns int) bool {
 	return 2*rows > len(lines)
 }
 
-// row takes one row's fields, escapes included.
+// row takes one row's fields. Escapes are not resolved: no id and no segment has any.
 func (s *layout) row(w *worker, line int64, id, segment []byte) {
-	if s.escape != 0 {
-		switch {
-		case s.isNull(id):
-			w.reject(line, id, reasonEmpty)
-			return
-		case s.segment >= 0 && s.isNull(segment):
-			w.reject(line, segment, reasonNoSegment)
-			return
-		}
-		id, segment = s.plain(id), s.plain(segment)
-	}
-	if s.quote == 0 && len(id) > 0 && id[0] == '"' {
+	switch {
+	case s.isNull(id):
+		w.reject(line, id, reasonEmpty)
+	case s.segment >= 0 && s.isNull(segment):
+		w.reject(line, segment, reasonNoSegment)
+	case s.quote == 0 && len(id) > 0 && id[0] == '"':
 		w.reject(line, id, reasonQuoted)
-		return
+	default:
+		w.row(line, id, segment, s.segment >= 0)
 	}
-	w.row(line, id, segment, s.segment >= 0)
 }
 
 // row takes one row's fields.

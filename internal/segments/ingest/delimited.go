@@ -94,13 +94,12 @@ func (d *dialect) firstRecord(head []byte, text bool) (fields []string, size int
 		return []string{strings.TrimSpace(string(record))}, end, nil
 	}
 	for at := 0; at <= len(record); {
-		field, next := d.nextField(record, at)
-		value, ok := d.unquote(field)
+		value, ok, next := d.field(record, at)
 		if !ok {
 			fault = fmt.Errorf("the header: %s", reasonQuote)
 		}
-		fields = append(fields, strings.TrimSpace(string(d.plain(value))))
-		at = next
+		fields = append(fields, strings.TrimSpace(string(value)))
+		at = next + 1
 	}
 	return fields, end, fault
 }

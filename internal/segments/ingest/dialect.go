@@ -126,12 +126,13 @@ func (d *dialect) recordEnd(b []byte, i int) int {
 
 // fieldEnd is the index of the delimiter or line break that ends the text at i, len(b) when there is none.
 func (d *dialect) fieldEnd(b []byte, i int) int {
+	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
 		c := b[i]
-		if c == d.delimiter || c == '\n' {
+		if c == delimiter || c == '\n' {
 			return i
 		}
-		if c == d.escape && c != 0 {
+		if c == escape && c != 0 {
 			i++
 		}
 	}
@@ -161,44 +162,43 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// nextField returns the field that starts at i of a record, quotes included,
-// and where the next one starts, beyond the record's end when there is none.
-func (d *dialect) nextField(record []byte, i int) (field []byte, next int) {
-	end := i
-	if d.quote != 0 && end < len(record) && record[end] == d.quote {
-		if end = d.quoteEnd(record, end); end < 0 {
-			return record[i:], len(record) + 1
-		}
+// field reads the field at i: its value without quotes, whether these are in
+// order, and the index of what ends it, len(b) at the end. A quote that is never
+// closed takes all of b.
+func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
+	if d.quote == 0 || i == len(b) || b[i] != d.quote {
+		end = d.fieldEnd(b, i)
+		value = b[i:beforeReturn(b, i, end)]
+		return value, d.allEscaped(value), end
 	}
-	for end < len(record) {
-		if end = d.fieldEnd(record, end); end == len(record) || record[end] == d.delimiter {
-			break
-		}
-		end++ // a line break that no quote encloses: of a record that is not in order
+	closed := d.quoteEnd(b, i)
+	if closed < 0 {
+		return b[i:], false, len(b)
 	}
-	return record[i:end], end + 1
-}
-
-// unquote removes the quotes of a field; ok is false when they are not in order.
-func (d *dialect) unquote(field []byte) (value []byte, ok bool) {
-	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
-		return field, true
+	end = d.fieldEnd(b, closed)
+	if beforeReturn(b, closed, end) != closed {
+		return b[i:end], false, end
 	}
-	if field[0] != d.quote {
-		return field, d.allEscaped(field)
-	}
-	if len(field) < 2 || d.quoteEnd(field, 0) != len(field) {
-		return field, false
-	}
-	value = field[1 : len(field)-1]
+	value = b[i+1 : closed-1]
 	if bytes.IndexByte(value, d.quote) >= 0 {
 		value = bytes.ReplaceAll(value, []byte{d.quote, d.quote}, []byte{d.quote})
 	}
-	return value, true
+	return value, true, end
+}
+
+// beforeReturn is end, or the index before it when the record ends there with a carriage return.
+func beforeReturn(b []byte, i, end int) int {
+	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
+		return end - 1
+	}
+	return end
 }
 
 // allEscaped reports whether every quote of an unquoted field is escaped.
 func (d *dialect) allEscaped(field []byte) bool {
+	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
+		return true
+	}
 	for i := 0; i < len(field); i++ {
 		switch c := field[i]; {
 		case c == d.quote:
@@ -213,24 +213,4 @@ func (d *dialect) allEscaped(field []byte) bool {
 // isNull reports whether a field is \N, which is how a null is written where there are escapes.
 func (d *dialect) isNull(field []byte) bool {
 	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
-}
-
-// plain resolves the escapes of a value.
-func (d *dialect) plain(value []byte) []byte {
-	if d.escape == 0 || bytes.IndexByte(value, d.escape) < 0 {
-		return value
-	}
-	resolved := make([]byte, 0, len(value))
-	for i := 0; i < len(value); i++ {
-		c := value[i]
-		if c == d.escape && i+1 < len(value) {
-			i++
-			c = value[i]
-			if at := strings.IndexByte("0bfnrtv", c); at >= 0 {
-				c = "\x00\b\f\n\r\t\v"[at]
-			}
-		}
-		resolved = append(resolved, c)
-	}
-	return resolved
 }

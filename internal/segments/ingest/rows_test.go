@@ -56,7 +56,7 @@ func TestReadsWhatPostgresCopies(t *testing.T) {
 // it, in blocks that end anywhere.
 func TestTSVLosesNoRow(t *testing.T) {
 	t.Parallel()
-	const rows = 200_000
+	const rows = 100_000
 	notes := map[string][]string{
 		"mysql -B":           {`"quoted`, `"all"`, `two\nlines`, `a\tb`, `C:\\`, `\\\\`, `NULL`, ``, `it's "so"`},
 		"mysql INTO OUTFILE": {`"quoted`, "two\\\nlines", "a\\\tb", `C:\\`, "\\\n\\\n", `\N`, `\0`, `x\\\\\` + "\n"},
@@ -94,6 +94,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 	cases := []struct {
 		name, file, content string
 		quote, escape       string
+		delimiter           byte
 		want                []uint32
 		bad                 int64
 	}{
@@ -102,6 +103,8 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		{name: "TSV, single quotes", file: "a.tsv", content: "1\t'a\tb'\n2\tx\n", quote: "'", want: []uint32{1, 2}},
 		{name: "TSV without escapes", file: "a.tsv", content: "1\tC:\\\n2\tD:\\\n", escape: "none", want: []uint32{1, 2}},
 		{name: "TSV, a backslash that escapes the line break", file: "a.tsv", content: "0\tx\n1\tC:\\\n2\tD:\n3\tx\n", want: []uint32{0, 3}, bad: 2},
+		{name: "Hive's own files", file: "000000_0", content: "1\x01\"a\n2\x01\\N\n3\x01b\\\x01c\n", delimiter: 1, want: []uint32{1, 2, 3}},
+		{name: "TSV, an id in octal", file: "a.tsv", content: "1\tx\n\\062\tx\n\\3\tx\n", want: []uint32{1}, bad: 2},
 		{name: "CSV without quotes", file: "a.csv", content: "1,\"a\n2,b\"\n", quote: "none", want: []uint32{1, 2}},
 		{name: "CSV with escapes in quotes", file: "a.csv", content: "1,\"a \\\"b\\\", c\"\n2,\"\\\\\"\n", escape: `\`, want: []uint32{1, 2}},
 		{name: "CSV with escapes outside quotes", file: "a.csv", content: "1,a\\,b\n2,a\\\nb\n3,\\\"\n", escape: `\`, want: []uint32{1, 2, 3}},
@@ -112,6 +115,9 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			in := Input{Path: write(t, c.file, []byte(c.content))}
+			if c.delimiter != 0 {
+				in.Format, in.Delimiter = TSV, c.delimiter
+			}
 			if c.quote != "" {
 				in.Quote = mark(t, c.quote)
 			}
