@@ -1,26 +1,19 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
 	"capper/internal/capping"
+	"capper/internal/yamltree"
 )
-
-// maxFile bounds a configuration file, in bytes.
-const maxFile = 1 << 20
 
 func defaults(version string) *Config {
 	return &Config{
@@ -47,7 +40,7 @@ func defaults(version string) *Config {
 // Load reads and checks a file. The error is a *Faults when the file could be
 // read but has faults.
 func Load(file string) (*Config, error) {
-	data, err := os.ReadFile(file)
+	data, err := yamltree.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -56,7 +49,7 @@ func Load(file string) (*Config, error) {
 
 // Parse checks the bytes of a file; file is only its name in errors.
 func Parse(file string, data []byte) (*Config, error) {
-	root, fault := tree(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	root, fault := tree(data)
 	if fault != nil {
 		return nil, &Faults{file, []Fault{*fault}}
 	}
@@ -70,45 +63,21 @@ func Parse(file string, data []byte) (*Config, error) {
 	return config, nil
 }
 
-// tree is the root node of the one document that the file must hold.
+// tree is the root node of the one document that the file must hold. Repeated
+// keys are found by the walk, with the other faults.
 func tree(data []byte) (ast.Node, *Fault) {
-	if len(data) > maxFile {
-		return nil, &Fault{Rule: fmt.Sprintf("must be at most %d bytes, got %d", maxFile, len(data))}
+	root, err := yamltree.Parse(data, parser.AllowDuplicateMapKey())
+	if err == nil {
+		return root, nil
 	}
-	if !utf8.Valid(data) {
-		return nil, &Fault{Rule: "must be UTF-8 text"}
+	var fault *yamltree.Fault
+	if !errors.As(err, &fault) {
+		return nil, &Fault{Rule: err.Error()}
 	}
-	// Repeated keys are found by the walk, with the other faults.
-	parsed, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, syntaxFault(err)
+	if fault.Empty {
+		fault.Rule += "; at least segments.source and limits are needed"
 	}
-	var documents []ast.Node
-	for _, d := range parsed.Docs {
-		if d.Body != nil && d.Body.Type() != ast.CommentType {
-			documents = append(documents, d.Body)
-		}
-	}
-	switch len(documents) {
-	case 0:
-		return nil, &Fault{Rule: "is empty; at least segments.source and limits are needed"}
-	case 1:
-		return documents[0], nil
-	}
-	line, column := position(documents[1])
-	return nil, &Fault{Line: line, Column: column, Rule: "a second document begins here; a file holds one"}
-}
-
-func syntaxFault(err error) *Fault {
-	fault := &Fault{Rule: strings.SplitN(err.Error(), "\n", 2)[0]}
-	var syntax yaml.Error
-	if errors.As(err, &syntax) {
-		fault.Rule = syntax.GetMessage()
-		if token := syntax.GetToken(); token != nil {
-			fault.Line, fault.Column = token.Position.Line, token.Position.Column
-		}
-	}
-	return fault
+	return nil, &Fault{Line: fault.Line, Column: fault.Column, Rule: fault.Rule}
 }
 
 // name is the rule of segments, limits, channels and clients; that of segments

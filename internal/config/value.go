@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"capper/internal/capping"
+	"capper/internal/yamltree"
 )
 
 // value is a node of the syntax tree with its path. Its methods note a fault
@@ -34,26 +35,8 @@ type field = func(value)
 
 func (v value) fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
-	f.Line, f.Column = position(v.node)
+	f.Line, f.Column = yamltree.Position(v.node)
 	v.reader.faults = append(v.reader.faults, f)
-}
-
-// position is where a node begins; the token of a mapping without braces is
-// its first colon, so that it begins at its first key.
-func position(node ast.Node) (line, column int) {
-	switch n := node.(type) {
-	case *ast.MappingNode:
-		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return position(n.Values[0].Key)
-		}
-	case *ast.MappingValueNode:
-		return position(n.Key)
-	}
-	if node == nil || node.GetToken() == nil {
-		return 0, 0
-	}
-	at := node.GetToken().Position
-	return at.Line, at.Column
 }
 
 // resolve follows anchors and aliases to the node that they stand for.

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"reflect"
 	"sync"
 	"time"
+
+	"capper/internal/yamltree"
 )
 
 // Watcher keeps the configuration in force and reads the file again when its
@@ -34,7 +35,7 @@ type Status struct {
 
 // NewWatcher loads the file.
 func NewWatcher(file string, clock func() time.Time) (*Watcher, error) {
-	data, err := os.ReadFile(file)
+	data, err := yamltree.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -81,7 +82,7 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 // judged. An editor that replaces a file leaves it absent or empty for a
 // moment: the next poll finds what it wrote.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
-	data, err := os.ReadFile(w.file)
+	data, err := yamltree.ReadFile(w.file)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {

@@ -1,11 +1,8 @@
 package build
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"capper/internal/segments/ingest"
+	"capper/internal/yamltree"
 )
 
 // document is a build file. Relative paths in it start at its folder.
@@ -77,30 +75,28 @@ func (in *input) UnmarshalYAML(node ast.Node) error {
 // Load reads a build file into a plan. base holds the defaults of all inputs,
 // which the file's own go over; into brings what the flags say.
 func Load(path string, base ingest.Input, into *Plan) (*Plan, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := yamltree.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := parse(raw, filepath.Dir(path), base, into)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var wrong *faults
+	if errors.As(err, &wrong) {
+		wrong.file = path
 	}
-	return plan, nil
+	return plan, err
 }
 
 func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, error) {
+	root, err := yamltree.Parse(raw)
+	if err != nil {
+		return nil, &faults{list: []*yamltree.Fault{yamltree.Explain(err)}}
+	}
 	var d document
-	decoder := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict())
-	if err := decoder.Decode(&d); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("empty")
-		}
-		return nil, err
+	if err := yaml.NodeToValue(root, &d, yaml.Strict()); err != nil {
+		return nil, &faults{list: []*yamltree.Fault{yamltree.Explain(err)}}
 	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one YAML document")
-	}
-	c := &converter{folder: folder}
+	c := &converter{folder: folder, root: root}
 	base = c.apply(base, d.Defaults.Columns, "defaults")
 	base.Expect = c.expect(base.Expect, d.Defaults.Expect, "defaults")
 	into.Segments = c.recipes(d.Segments, base, "segments")
@@ -123,17 +119,53 @@ func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, err
 		}
 	}
 	c.bounds(&d, into)
-	return into, errors.Join(c.faults...)
+	if len(c.faults) > 0 {
+		return nil, &faults{list: c.faults}
+	}
+	return into, nil
+}
+
+// faults is everything that is wrong with a build file, a line each.
+type faults struct {
+	file string
+	list []*yamltree.Fault
+}
+
+func (f *faults) Error() string {
+	var lines []string
+	for _, err := range f.list {
+		lines = append(lines, err.In(f.file))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // converter turns the file's form into the plan's, and collects the faults.
 type converter struct {
 	folder string
-	faults []error
+	root   ast.Node
+	faults []*yamltree.Fault
 }
 
+// fault notes a fault; its text begins with the path of what is wrong, and a colon.
 func (c *converter) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Errorf(format, args...))
+	f := &yamltree.Fault{Rule: fmt.Errorf(format, args...).Error()}
+	at, _, _ := strings.Cut(f.Rule, ":")
+	f.Line, f.Column = c.position(at)
+	c.faults = append(c.faults, f)
+}
+
+// position is where a path such as segments[0].inputs[1].format stands; of what is
+// missing, where that stands which should have it.
+func (c *converter) position(at string) (line, column int) {
+	for at != "" {
+		if path, err := yaml.PathString("$." + at); err == nil {
+			if node, err := path.FilterNode(c.root); err == nil && node != nil {
+				return yamltree.Position(node)
+			}
+		}
+		at = at[:max(0, strings.LastIndexAny(at, ".["))]
+	}
+	return yamltree.Position(c.root)
 }
 
 func (c *converter) recipes(list []recipe, base ingest.Input, where string) []Recipe {

@@ -1,0 +1,201 @@
+package yamltree
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a text.
+const (
+	maxBytes   = 1 << 20
+	maxMarks   = 100_000
+	maxTokens  = 50_000
+	maxDepth   = 32
+	maxSpelled = 100_000
+)
+
+// marks are the characters that begin or end a token.
+const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
+
+// checkMarks bounds what the library's scanner makes of the text: a token has a
+// mark at one of its ends.
+func checkMarks(text []byte) error {
+	if n, line := countMarks(text, maxMarks); n > maxMarks {
+		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes and the like up to here", maxMarks)}
+	}
+	return nil
+}
+
+// countMarks counts marks, up to one more than most, and lines. A line that is a
+// comment is one mark.
+func countMarks(text []byte, most int) (n, line int) {
+	line = 1
+	comment, blank := false, true
+	for _, c := range text {
+		if n > most {
+			break
+		}
+		if c == '\n' || c == '\r' {
+			comment, blank = false, true
+			n++
+			if c == '\n' {
+				line++
+			}
+			continue
+		}
+		comment = comment || blank && c == '#'
+		blank = blank && c == ' '
+		if !comment && strings.IndexByte(marks, c) >= 0 {
+			n++
+		}
+	}
+	return n, line
+}
+
+// checkTokens bounds the number of tokens, and how deep they lie in each other.
+func checkTokens(text string) error {
+	var d depth
+	for i, t := range lexer.Tokenize(text) {
+		if i == maxTokens {
+			return at(t, fmt.Sprintf("is too much: more than %d names, values and signs up to here", maxTokens))
+		}
+		if d.add(t) > maxDepth {
+			return at(t, fmt.Sprintf("is too deep: more than %d levels within each other", maxDepth))
+		}
+	}
+	return nil
+}
+
+func at(t *token.Token, rule string) error {
+	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
+}
+
+// depth follows how deep tokens lie: by columns outside of brackets, by brackets
+// within, and by what stands in a row without a value, such as - - - and !a !b.
+type depth struct {
+	columns []int // of the keys and dashes that the token lies in, ascending
+	flow    int   // brackets that are open
+	row     int   // tags and anchors, in brackets also keys and dashes, since the last value
+	before  *token.Token
+}
+
+func (d *depth) add(t *token.Token) int {
+	switch t.Type {
+	case token.SequenceStartType, token.MappingStartType:
+		d.flow++
+		d.row = 0
+	case token.SequenceEndType, token.MappingEndType:
+		d.flow = max(0, d.flow-1)
+		d.row = 0
+	case token.CollectEntryType:
+		d.row = 0
+	case token.SequenceEntryType, token.MappingKeyType:
+		d.enter(t)
+	case token.MappingValueType:
+		if d.before != nil && d.before.Position.Line == t.Position.Line {
+			d.enter(d.before)
+		} else {
+			d.enter(t)
+		}
+	case token.TagType, token.AnchorType:
+		d.row++
+	case token.CommentType:
+		return 0
+	case token.DocumentHeaderType, token.DocumentEndType:
+		*d = depth{}
+	default:
+		if d.flow == 0 && (d.before == nil || d.before.Type != token.AnchorType) {
+			d.row = 0
+		}
+	}
+	d.before = t
+	return len(d.columns) + d.flow + d.row
+}
+
+// enter notes that what follows lies in the key or dash t.
+func (d *depth) enter(t *token.Token) {
+	if d.flow > 0 {
+		d.row++
+		return
+	}
+	for len(d.columns) > 0 && d.columns[len(d.columns)-1] >= t.Position.Column {
+		d.columns = d.columns[:len(d.columns)-1]
+	}
+	d.columns = append(d.columns, t.Position.Column)
+}
+
+// checkAliases bounds the tree with its aliases spelled out: ten lines of ten
+// aliases each to the line before stand for ten billion values.
+func checkAliases(root ast.Node) error {
+	s := speller{anchors: map[string]int{}}
+	s.size(root)
+	return s.fault()
+}
+
+type speller struct {
+	anchors map[string]int // the size of what an anchor stands for; -1 while it is being measured
+	failed  *Fault
+}
+
+func (s *speller) fault() error {
+	if s.failed == nil {
+		return nil
+	}
+	return s.failed
+}
+
+// size is the number of nodes of n, its aliases spelled out, at most one more than is allowed.
+func (s *speller) size(n ast.Node) int {
+	total := 1
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			total += s.size(v)
+		}
+	case *ast.MappingValueNode:
+		total += s.size(n.Key) + s.size(n.Value)
+	case *ast.MappingKeyNode:
+		total += s.size(n.Value)
+	case *ast.SequenceNode:
+		for _, v := range n.Values {
+			total += s.size(v)
+		}
+	case *ast.TagNode:
+		total += s.size(n.Value)
+	case *ast.AnchorNode:
+		name := n.Name.GetToken().Value
+		s.anchors[name] = -1
+		total = s.size(n.Value)
+		s.anchors[name] = total
+	case *ast.AliasNode:
+		total = s.alias(n)
+	}
+	if total > maxSpelled {
+		s.fail(n, fmt.Sprintf("is too much: more than %d values when every alias is spelled out", maxSpelled))
+		return maxSpelled + 1
+	}
+	return total
+}
+
+func (s *speller) alias(n *ast.AliasNode) int {
+	size, known := s.anchors[n.Value.GetToken().Value]
+	switch {
+	case !known:
+		return 1 // whoever reads the tree says so
+	case size < 0:
+		s.fail(n, fmt.Sprintf("alias *%s stands within what it stands for", clip(n.Value.GetToken().Value)))
+		return 1
+	}
+	return size
+}
+
+func (s *speller) fail(n ast.Node, rule string) {
+	if s.failed == nil {
+		line, column := Position(n)
+		s.failed = &Fault{Line: line, Column: column, Rule: rule}
+	}
+}

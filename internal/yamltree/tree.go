@@ -1,0 +1,136 @@
+package yamltree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Fault is why a text is not parsed.
+type Fault struct {
+	Line, Column int    // 1-based; 0: the text as a whole
+	Rule         string // what must hold, and what was found instead
+	Empty        bool   // there is no document
+}
+
+func (f *Fault) Error() string {
+	if f.Line == 0 {
+		return f.Rule
+	}
+	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Rule)
+}
+
+// In is the error with the name of the file: file:line:column: rule.
+func (f *Fault) In(file string) string {
+	if f.Line == 0 {
+		return file + ": " + f.Error()
+	}
+	return file + ":" + f.Error()
+}
+
+// ReadFile reads a file for Parse: all of it, or as much as is needed to see
+// that it is too much.
+func ReadFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// Parse returns the root of the one document that the text must hold. Repeated
+// keys are faults unless the options allow them. The error is a *Fault.
+func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if err := measure(text); err != nil {
+		return nil, err
+	}
+	parsed, err := parser.ParseBytes(text, 0, options...)
+	if err != nil {
+		return nil, Explain(err)
+	}
+	var documents []ast.Node
+	for _, d := range parsed.Docs {
+		if d.Body != nil && d.Body.Type() != ast.CommentType {
+			documents = append(documents, d.Body)
+		}
+	}
+	switch len(documents) {
+	case 0:
+		return nil, &Fault{Rule: "is empty", Empty: true}
+	case 1:
+		if err := checkAliases(documents[0]); err != nil {
+			return nil, err
+		}
+		return documents[0], nil
+	}
+	line, column := Position(documents[1])
+	return nil, &Fault{Line: line, Column: column, Rule: "a second document begins here; a file holds one"}
+}
+
+// measure refuses texts that are too much for the parser.
+func measure(text []byte) error {
+	if len(text) > maxBytes {
+		return &Fault{Rule: fmt.Sprintf("must be at most %d bytes, this is longer", maxBytes)}
+	}
+	if !utf8.Valid(text) {
+		return &Fault{Rule: "must be UTF-8 text"}
+	}
+	if err := checkMarks(text); err != nil {
+		return err
+	}
+	return checkTokens(string(text))
+}
+
+// Explain turns an error of the library into a *Fault without the text around
+// it, which the library would copy once for each of its tokens. A *Fault stays as it is.
+func Explain(err error) *Fault {
+	var known *Fault
+	if errors.As(err, &known) {
+		return known
+	}
+	var syntax yaml.Error
+	if !errors.As(err, &syntax) {
+		return &Fault{Rule: strings.SplitN(err.Error(), "\n", 2)[0]}
+	}
+	fault := &Fault{Rule: clip(syntax.GetMessage())}
+	if token := syntax.GetToken(); token != nil {
+		fault.Line, fault.Column = token.Position.Line, token.Position.Column
+	}
+	return fault
+}
+
+func clip(s string) string {
+	const most = 300
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// Position is where a node begins; the token of a mapping without braces is
+// its first colon, so that it begins at its first key.
+func Position(node ast.Node) (line, column int) {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return Position(n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return Position(n.Key)
+	}
+	if node == nil || node.GetToken() == nil {
+		return 0, 0
+	}
+	at := node.GetToken().Position
+	return at.Line, at.Column
+}
