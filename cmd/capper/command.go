@@ -7,11 +7,13 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"capper/client"
 	"capper/internal/config"
+	"capper/internal/oneshot"
 	"capper/internal/terminal"
 )
 
@@ -71,8 +73,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStde
 		fmt.Fprintf(stderr, "capper: error: %v\nhint: capper --help lists commands and flags\n", err)
 		return exitUsage
 	}
-	return complain(stderr, command.Run(&console{ctx, stdin, stdout, stderr}))
+	on := &console{ctx, stdin, stdout, stderr}
+	if command.Command() == "serve" { // it stops in an order of its own
+		return complain(stderr, command.Run(on))
+	}
+	_, err = oneshot.Run(ctx, patience, func() (struct{}, error) { return struct{}{}, command.Run(on) })
+	return complain(stderr, err)
 }
+
+// patience is how long a command may take after a signal to write what it has been answered.
+const patience = 5 * time.Second
 
 // version is that of the module, or of the commit it was built from.
 func version() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"capper/internal/config"
+	"capper/internal/oneshot"
 )
 
 // serveCommand is `capper serve`.
@@ -23,7 +24,7 @@ const reloadInterval = time.Second
 
 // Run serves until the context ends: start in order, stop in reverse.
 func (c *serveCommand) Run(on *console) error {
-	watcher, err := config.NewWatcher(c.Config, time.Now)
+	watcher, err := oneshot.Run(on.ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
 	if err != nil {
 		return badInput{err}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"capper/internal/oneshot"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
@@ -118,11 +119,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStde
 		return fail(stderr, hinted{usageError{err}, "segmentbuild --help, or segmentbuild COMMAND --help"})
 	}
 	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
-	if err := parsed.Run(e); err != nil {
+	if _, err := oneshot.Run(ctx, patience, func() (struct{}, error) { return struct{}{}, parsed.Run(e) }); err != nil {
 		return fail(stderr, err)
 	}
 	return statusDone
 }
+
+// patience is how long a command may take to end after a signal: what it leaves
+// half done by then is as good as what a crash leaves.
+const patience = 2 * time.Second
 
 // fail says what went wrong and returns its exit status.
 func fail(stderr io.Writer, err error) int {
