@@ -24,6 +24,14 @@ type StoreStatus struct {
 	State    string   `json:"state"` // "ok", "degraded" or "down"
 	Error    string   `json:"error"`
 	Warnings []string `json:"warnings"`
+	Fleet    *Fleet   `json:"fleet"` // nil of a store of one instance
+}
+
+// Fleet is the instances that share a store, as the one that was asked sees it.
+type Fleet struct {
+	Instances int            `json:"instances"` // with the one that was asked
+	Differing map[string]int `json:"differing"` // how many others differ from it, by what differs
+	Made      time.Time      `json:"made"`      // when the store was begun with nothing recorded
 }
 
 // SegmentsStatus is the state of the segments.

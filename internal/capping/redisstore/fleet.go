@@ -162,6 +162,19 @@ func (f *fleet) run() {
 func (f *fleet) close() {
 	f.cancel()
 	f.wait.Wait()
+	f.leave()
+}
+
+// leave takes this instance off the list at once, if it can: else it drops off.
+func (f *fleet) leave() {
+	s := f.store
+	n := s.top.route(s.layout.record())
+	if n == nil || f.seen.Load().fleet.Instances == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(s.config.AttemptTimeout, 500*time.Millisecond))
+	defer cancel()
+	_ = n.client.HDel(ctx, s.record.key+":instances", f.id).Err()
 }
 
 // beat renews and looks at everything. What cannot be reached stays as it was:

@@ -138,13 +138,18 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
 	}, 5*time.Second, 5*time.Millisecond)
 	require.Equal(t, "ok", first.Health(t.Context()).State)
+	require.Equal(t, []string{"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another clock_skew than this one",
+		"1 of 2 other instances have another config_version than this one", "1 of 2 other instances have another replica_acks than this one"},
+		first.Health(t.Context()).Warnings)
 	require.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 && sample(t, registry, "capper_store_instances", "redis") == 3
 	}, 5*time.Second, 5*time.Millisecond)
 
-	// Who is silent for long is no longer counted.
+	// Who stops is off the list at once, who is silent for long some time later.
 	client := admin(t, first.top.route(first.layout.record()).addr)
+	require.True(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
 	require.NoError(t, second.Close())
+	require.False(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
 	old := fmt.Sprint(time.Now().Add(-silentFor-time.Second).UnixMilli()) + " {}"
 	require.NoError(t, client.HSet(t.Context(), first.record.key+":instances", second.fleet.id, old).Err())
 	require.NoError(t, first.Announce(t.Context(), policyOf("v1", week, map[string]capping.Channel{"push": 1, "email": 2})))

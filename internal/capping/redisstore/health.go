@@ -52,6 +52,10 @@ func (s *Store) Health(context.Context) capping.Health {
 	if kept := s.fleet.keptLonger(); kept != "" {
 		h.Warnings = append(slices.Clone(h.Warnings), kept)
 	}
+	for _, key := range slices.Sorted(maps.Keys(seen.fleet.Differing)) {
+		h.Warnings = append(slices.Clone(h.Warnings), fmt.Sprintf("%d of %d other instances have another %s than this one",
+			seen.fleet.Differing[key], seen.fleet.Instances-1, key))
+	}
 	if err := s.halted(); err != nil {
 		h.State, h.Error = "down", err.Error()
 		return h

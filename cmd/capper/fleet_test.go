@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
+)
+
+// onServer is a configuration over a Redis of the test's own.
+func onServer(t *testing.T, addr, channels, limits string) (file string) {
+	t.Helper()
+	dir := t.TempDir()
+	publish(t, filepath.Join(dir, "segments"), "new=1-10")
+	file = filepath.Join(dir, "capper.yaml")
+	write(t, file, redisConfig(dir, addr, channels, limits, true))
+	return file
+}
+
+func redisConfig(dir, addr, channels, limits string, create bool) string {
+	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+segments: {source: %[1]s/segments, cache_dir: %[1]s/cache, refresh: 100ms}
+store: {kind: redis, redis: {addrs: [%[2]s], replica_acks: 0, create: %[5]t}}
+channels: %[3]s
+limits: %[4]s
+`, dir, addr, channels, limits, create)
+}
+
+// Four sends in seconds under a maximum of two a week, by a mistaken reload of
+// one instance: the other's sends are counted all the same.
+func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
+	t.Parallel()
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	const right, wrong = "{default: {daily: 9, weekly: 2}}", "{default: [{name: blink, max: 9, window: 1s}]}"
+	file := onServer(t, redis, "{push: 1}", right)
+	first, second := serve(t, file), serve(t, onServer(t, redis, "{push: 1}", right))
+	reload := func(limits string) {
+		before := first.get("/v1/status")["config_version"]
+		write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1}", limits, true))
+		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, 10*time.Second, 10*time.Millisecond)
+	}
+	ask := func(p *process, message string) int {
+		got, err := p.filter(message, 7)
+		require.NoError(t, err)
+		require.Empty(t, got.Unavailable)
+		return len(got.Allowed)
+	}
+	require.Equal(t, 2, ask(first, "1")+ask(second, "2")+ask(first, "3"))
+	asked := time.Now()
+	reload(wrong)
+	require.Eventually(t, func() bool { return time.Since(asked) > 1700*time.Millisecond }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, 1, ask(first, "4"), "its own limits decide")
+	status := fmt.Sprint(first.get("/v1/status"))
+	require.Contains(t, status, "a reload shortened how far they look back")
+	require.Contains(t, status, "sends are kept for 168h0m0.5s, though the limits here look back 1.5s")
+	require.Equal(t, 0, ask(second, "5"))
+	reload(right)
+	require.Equal(t, 0, ask(first, "6"))
+	sends := first.get("/v1/users/7")["sends"].([]any)
+	require.Len(t, sends, 3, "all are kept")
+}
+
+// An instance whose channels contradict what is stored is refused, at a start
+// and at a reload; one that differs otherwise is shown.
+func TestChannelsOfAFleetMustAgree(t *testing.T) {
+	t.Parallel()
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	const limits = "{default: {daily: 1}}"
+	file := onServer(t, redis, "{push: 1, email: 2}", limits)
+	p := serve(t, file)
+	other := launch(t, onServer(t, redis, "{push: 2}", limits))
+	<-other.exited
+	require.Contains(t, other.log.String(), "channels.push: is 2 here, but the sends that are stored have push as 1")
+
+	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
+	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
+	require.Eventually(t, func() bool {
+		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Contains(t, status(), "channels.mail: is 2 here, but the sends that are stored have email as 2")
+	got, err := p.filter("m", 7)
+	require.NoError(t, err)
+	require.Len(t, got.Allowed, 1, "the configuration before stays in force")
+
+	third := serve(t, onServer(t, redis, "{push: 1, sms: 3}", limits))
+	require.Eventually(t, func() bool {
+		fleet := third.get("/v1/status")["store"].(map[string]any)["fleet"].(map[string]any)
+		differing, _ := fleet["differing"].(map[string]any)
+		return fleet["instances"] == 2.0 && differing["config_version"] == 1.0 && differing["channels"] == 1.0
+	}, 20*time.Second, 20*time.Millisecond, "%v", third.get("/v1/status"))
+}
+
+// create: false refuses an empty Redis, and one that was emptied.
+func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
+	t.Parallel()
+	redis := testcluster.Single(t, testcluster.Options{})
+	file := onServer(t, redis.Addrs[0], "{push: 1}", "{default: {daily: 1}}")
+	create := func(create bool) {
+		write(t, file, redisConfig(filepath.Dir(file), redis.Addrs[0], "{push: 1}", "{default: {daily: 1}}", create))
+	}
+	refused := func() {
+		create(false)
+		p := launch(t, file)
+		<-p.exited
+		require.Contains(t, p.log.String(), "no store is in namespace fc: either it was never used, or what was recorded is lost: set store.redis.create: true to begin anew")
+	}
+	refused()
+	create(true)
+	p := serve(t, file)
+	require.Contains(t, p.log.String(), "a new store was made: nothing is recorded in it")
+	p.signal(syscall.SIGTERM)
+	create(false)
+	serve(t, file).signal(syscall.SIGTERM)
+	_, port, err := net.SplitHostPort(redis.Addrs[0])
+	require.NoError(t, err)
+	require.NoError(t, exec.Command("redis-cli", "-p", port, "flushall").Run())
+	refused()
+}
