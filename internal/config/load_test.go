@@ -48,6 +48,7 @@ store:
     username: capper
     replica_acks: 1
     clock_skew: 100ms
+    create: false
     password_file: token
     allow_no_append_only: true
     tls: {enabled: true, server_name: redis, ca_file: ca.pem, cert_file: me.pem, key_file: me.key}
@@ -78,6 +79,7 @@ func TestParseFillsDefaults(t *testing.T) {
 	require.Equal(t, Embedded, c.Store.Kind)
 	require.Equal(t, "var/log.db", c.Store.Embedded.Path)
 	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
+	require.True(t, c.Store.Redis.Create)
 	require.Equal(t, 30*time.Second, c.Segments.Refresh)
 	require.Zero(t, c.Policy.Widen, "the embedded store has one clock")
 	require.Len(t, c.Version, 12)

@@ -12,7 +12,10 @@
 //	fc:{53t}:2rk   partition 0, bucket 3584 (base 36): users 680,960 to 681,149
 //	fc:{53t}:m:…   the message of a token that falls on the partition: its id, or
 //	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
-//	fc:{format}    the format record
+//	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
+//	fc:{53t}:rate:… the shared budget of a client
+//	fc:{format}     the format record, and beside it, in :store, :retentions,
+//	                :channels and :instances, what the instances have in common
 //
 // A program from before there were namespaces shows such a message as its
 // namespace and id with an unprintable byte before each, takes a replay of one
@@ -24,13 +27,41 @@
 // most sends need not set it, and by how much it grew since idle users were
 // last dropped, so that busy buckets are swept about once per half retention.
 // Every key has a TTL: that of a bucket outlives its newest entry by the
-// retention and twice the clock tolerance, and by at most 1/64 more. Where a
-// retention grows, a key's next send extends it; what had expired by then is
-// gone.
+// retention in force and twice the clock tolerance, and by at most 1/64 more.
+// Where a retention grows, a key's next send extends it; what had expired by then
+// is gone.
 //
 // The format record names version, bucket size, partitions and epoch. Open
 // refuses a keyspace whose record differs; a running store that finds another
 // record when it renews its own stops deciding.
+//
+// # What instances have in common
+//
+// Every five seconds each instance beats (fleet.go, beat.lua): it renews the
+// records, tells which configuration it has, and learns
+//
+//   - the retention in force: the longest that any instance has renewed within
+//     itself. A call judges by its own policy's and forgets by that in force, so
+//     that a policy which is gone for a moment, or from one instance, erases
+//     nothing. Where the records cannot be reached it does not fall;
+//   - numbers of channels: one that contradicts what is stored is refused;
+//   - who else is there, and in what they differ.
+//
+// # What wipes out
+//
+// A sign stands for all that is recorded in a partition: it is there as long as
+// the server was not emptied (signs.go). Each pipeline reads the sign of its last
+// call's partition behind the calls: where it is missing, the server may have
+// been emptied before any of them, and none is answered. A beat looks at all the
+// signs; a partition without one is barred, and its users are unavailable. A sign
+// holds the latest time that its server has shown: while the clock is behind it,
+// keys may have expired too early. Only Open makes signs anew, and says so.
+//
+// A slot that is moved has its keys on two nodes. Each refresh asks the masters,
+// those without slots too, what they import (parted.go): a slot whose owner is
+// neither the node that imports it nor the one it is imported from was torn by a
+// failover, and is barred until it is mended. As that is known before the
+// failover, no call reaches the new owner.
 //
 // # A filter call
 //
