@@ -33,8 +33,10 @@ type buildReport struct {
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
-	BadRows       int64               `json:"bad_rows"`
-	BadRowSamples []ingest.BadRow     `json:"bad_row_samples,omitempty"`
+	// LeftOut match a pattern but are no data by their names: _SUCCESS, .crc, hidden files.
+	LeftOut       []string        `json:"left_out,omitempty"`
+	BadRows       int64           `json:"bad_rows"`
+	BadRowSamples []ingest.BadRow `json:"bad_row_samples,omitempty"`
 }
 
 // weekReport is the drift since the generation of a week ago, or the one that
@@ -59,7 +61,7 @@ func (r *buildReport) built(result *build.Result) {
 	if result == nil {
 		return
 	}
-	r.Overlaps, r.Files = result.Overlaps, result.Files
+	r.Overlaps, r.Files, r.LeftOut = result.Overlaps, result.Files, result.LeftOut
 	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
 	for _, s := range result.Candidate.Describe() {
 		r.Segments = append(r.Segments, builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max})
@@ -108,6 +110,9 @@ func (r *buildReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
 	}
 	r.printBadRows(w)
+	if n := len(r.LeftOut); n > 0 {
+		fmt.Fprintf(w, "left out: %d files that are no data by their names, such as %s\n", n, r.LeftOut[0])
+	}
 	for _, f := range r.Files {
 		if f.Header != "" {
 			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)

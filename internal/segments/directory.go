@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"syscall"
 	"time"
@@ -202,43 +200,4 @@ func (d *directory) Delete(ctx context.Context, key string) error {
 		}
 		return nil
 	})
-}
-
-// LocalFiles reads input files from the file system.
-type LocalFiles struct{}
-
-var _ Files = LocalFiles{}
-
-// Glob implements Files; a name without wildcards is returned as it is.
-func (LocalFiles) Glob(_ context.Context, pattern string) ([]string, error) {
-	if !hasWildcard(pattern) {
-		return []string{pattern}, nil
-	}
-	names, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
-	}
-	sort.Strings(names)
-	return names, nil
-}
-
-func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?[") }
-
-// Open implements Files.
-func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, notFound(name, err)
-	}
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	if stat.IsDir() {
-		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name, filepath.Join(name, "*.csv")), f.Close())
-	}
-	if !stat.Mode().IsRegular() {
-		return f, -1, nil
-	}
-	return f, stat.Size(), nil
 }

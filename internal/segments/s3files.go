@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 	"sync"
 
@@ -24,30 +23,30 @@ var _ Files = (*S3Files)(nil)
 // NewS3Files returns files that are reached by cfg. It connects with the first use.
 func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg} }
 
-// Glob implements Files; '*' and '?' do not match '/'.
-func (f *S3Files) Glob(ctx context.Context, pattern string) ([]string, error) {
-	if !hasWildcard(pattern) {
-		return []string{pattern}, nil
+// Glob implements Files.
+func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
+	if !hasWildcard(text) {
+		return Matches{Names: []string{text}}, nil
 	}
-	b, key, err := f.open(ctx, pattern)
+	b, key, err := f.open(ctx, text)
 	if err != nil {
-		return nil, err
+		return Matches{}, err
+	}
+	rule, err := parsePattern(text)
+	if err != nil {
+		return Matches{}, err
 	}
 	objects, err := b.List(ctx, key[:strings.IndexAny(key, "*?[")])
 	if err != nil {
-		return nil, err
+		return Matches{}, err
 	}
 	var names []string
 	for _, o := range objects {
-		ok, err := path.Match(key, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
-		}
-		if ok {
+		if !strings.HasSuffix(o.Key, "/") { // the mark of a folder
 			names = append(names, s3Scheme+b.name+"/"+o.Key)
 		}
 	}
-	return names, nil
+	return rule.sort(names), nil
 }
 
 func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error) {

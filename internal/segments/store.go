@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -68,8 +69,9 @@ type Object struct {
 // Files is where input files are read from; the names of Glob are those that
 // Open understands.
 type Files interface {
-	// Glob returns the names that match the pattern, ascending; none is no error.
-	Glob(ctx context.Context, pattern string) ([]string, error)
+	// Glob returns what matches the pattern; nothing is no error. A name without
+	// wildcards is returned as it is.
+	Glob(ctx context.Context, pattern string) (Matches, error)
 	// Open opens a file for reading. The size is -1 when it is not known. ChangedAt
 	// says of the body when the file was written.
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
@@ -105,6 +107,13 @@ type S3Config struct {
 
 const s3Scheme = "s3://"
 
+// schemeRule is the beginning of a URL, or of what was meant to be one: s3:/bucket is no folder's name.
+var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
+
+// IsURL reports whether a location is written as a URL, of whatever scheme and
+// however many slashes, and not as a path.
+func IsURL(location string) bool { return schemeRule.MatchString(location) }
+
 // OpenSource opens a directory or s3://bucket/prefix for reading. It does not
 // touch the location: what is not there shows when it is read.
 func OpenSource(ctx context.Context, location string, cfg S3Config) (Source, error) {
@@ -123,7 +132,8 @@ func OpenStore(ctx context.Context, location string, cfg S3Config) (Store, error
 	if location == "" {
 		return nil, errors.New("no location: want a directory or s3://bucket/prefix")
 	}
-	if scheme, _, ok := strings.Cut(location, "://"); ok {
+	if IsURL(location) {
+		scheme, _, _ := strings.Cut(location, ":/")
 		return nil, fmt.Errorf("location %q: unknown scheme %q, want a directory or s3://bucket/prefix", location, scheme)
 	}
 	return &directory{root: filepath.Clean(location)}, nil

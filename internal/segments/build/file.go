@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/yamltree"
 )
@@ -193,7 +193,7 @@ func (c *converter) inputs(list []input, base ingest.Input, where string) []inge
 		switch {
 		case in.Path == "":
 			c.fault("%s.path: missing", at)
-		case in.Path != ingest.Stdin && !strings.Contains(in.Path, "://") && !filepath.IsAbs(in.Path):
+		case in.Path != ingest.Stdin && !segments.IsURL(in.Path) && !filepath.IsAbs(in.Path):
 			converted.Path = filepath.Join(c.folder, in.Path)
 		}
 		inputs = append(inputs, converted)

@@ -19,6 +19,8 @@ type Result struct {
 	Samples  []ingest.BadRow // the first bad rows
 	// Shortfalls are what the inputs lack of what was expected of them.
 	Shortfalls []string
+	// LeftOut match a pattern but are no data by their names.
+	LeftOut []string
 }
 
 // OverlapError says that segments have users in common and nothing says which
@@ -57,7 +59,7 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Candidate: candidate, Files: k.reader.Reports(), Shortfalls: k.reader.Shortfalls()}
+	result := &Result{Candidate: candidate, Files: k.reader.Reports(), Shortfalls: k.reader.Shortfalls(), LeftOut: k.reader.LeftOut()}
 	result.BadRows, result.Samples = k.reader.BadRows()
 	if err := k.reader.Check(); err != nil {
 		return result, err

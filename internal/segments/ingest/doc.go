@@ -6,7 +6,7 @@
 //
 //	inputs → expand patterns → open, decompress → blocks of whole records → workers: parse → Set
 //
-// One goroutine per open file reads and cuts blocks of 1 MiB at the end of a
+// One goroutine per open file, of which there are as many as cores and of S3 objects 32, reads and cuts blocks of 1 MiB at the end of a
 // record; a pool of workers, one per core and shared by all files, parses them
 // into ids and hands these to a Writer of the set, which sorts them by shards so
 // that little memory is touched at a time. Parquet goes by row groups instead of

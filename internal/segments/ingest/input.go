@@ -112,14 +112,15 @@ func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 			files = append(files, file{name: Stdin, input: in, of: i})
 			continue
 		}
-		names, err := r.files(in.Path).Glob(ctx, in.Path)
+		found, err := r.files(in.Path).Glob(ctx, in.Path)
 		if err != nil {
 			return nil, err
 		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("no file matches %q", in.Path)
+		if len(found.Names) == 0 {
+			return nil, noMatch(in.Path, found.LeftOut)
 		}
-		for _, name := range names {
+		r.leftOut = append(r.leftOut, found.LeftOut...)
+		for _, name := range found.Names {
 			files = append(files, file{name: name, input: in, of: i})
 		}
 	}
@@ -127,6 +128,13 @@ func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 		return nil, fmt.Errorf("standard input is there %d times, it can be read once", stdins)
 	}
 	return files, nil
+}
+
+func noMatch(pattern string, leftOut []string) error {
+	if len(leftOut) == 0 {
+		return fmt.Errorf("no file matches %q", pattern)
+	}
+	return fmt.Errorf("no file matches %q but %d that are no data by their names, such as %q", pattern, len(leftOut), leftOut[0])
 }
 
 func (r *Reader) files(name string) segments.Files {

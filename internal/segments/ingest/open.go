@@ -36,7 +36,7 @@ func (r *Reader) open(ctx context.Context, f file) (*source, error) {
 	if at, ok := segments.ChangedAt(stored.body); ok {
 		src.changedAt = &at
 	}
-	raw := bufio.NewReaderSize(stored, 1<<20)
+	raw := bufio.NewReaderSize(stored, stored.bufferBytes())
 	if err := src.unpack(raw, f.name); err != nil {
 		return nil, errors.Join(err, src.Close())
 	}

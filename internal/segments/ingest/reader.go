@@ -43,6 +43,7 @@ type Reader struct {
 	reports  []FileReport
 
 	shortfalls []string
+	leftOut    []string
 }
 
 // FileReport is what was in one file.
@@ -74,6 +75,9 @@ func NewReader(cfg Config) *Reader {
 
 // Reports lists the files read so far, in order.
 func (r *Reader) Reports() []FileReport { return r.reports }
+
+// LeftOut lists the files that match a pattern but are no data by their names: hidden ones, _SUCCESS, .crc.
+func (r *Reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError when more rows were bad than are tolerated, or
 // all rows of a file, else nil. Reading goes on over bad rows so that it can name
@@ -122,7 +126,7 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	faults := make([]error, len(files))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(r.cfg.Workers, len(files)) {
+	for range min(r.atOnce(files), len(files)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				job := &job{reader: r, file: files[i], index: r.fileSeen + i, pool: pool, table: to.isTable()}
@@ -141,6 +145,20 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	}
 	r.expect(inputs, files, reports)
 	return nil
+}
+
+// s3AtOnce is how many objects are open at a time: most of what a small one
+// takes is waiting for its first byte.
+const s3AtOnce = 32
+
+// atOnce is how many of the files are read at a time.
+func (r *Reader) atOnce(files []file) int {
+	for _, f := range files {
+		if r.files(f.name) == segments.Files(r.s3) {
+			return max(r.cfg.Workers, s3AtOnce)
+		}
+	}
+	return r.cfg.Workers
 }
 
 // InputError is an input that cannot be read: it is missing, damaged, or not

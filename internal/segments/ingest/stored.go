@@ -23,6 +23,14 @@ type storedFile struct {
 	fault atomic.Pointer[error] // why it could not be read to its end; a decoder reads ahead
 }
 
+// bufferBytes is enough to look at the first record, or at all of a small file.
+func (s *storedFile) bufferBytes() int {
+	if s.size < 0 {
+		return blockBytes
+	}
+	return int(min(s.size+1, blockBytes))
+}
+
 // Read implements io.Reader.
 func (s *storedFile) Read(p []byte) (int, error) {
 	if err := cmp.Or(s.broken(), s.ctx.Err()); err != nil {

@@ -1,0 +1,90 @@
+package segments
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Matches are the files that a pattern names.
+type Matches struct {
+	Names []string // ascending; those that Open understands
+	// LeftOut match as well but are no data: hidden files and the marks that
+	// jobs leave beside it (_SUCCESS, .part-0.crc, _temporary/…).
+	LeftOut []string
+}
+
+// pattern is a path whose parts may hold * ? [ ], none of which matches a
+// slash. The part "**" stands for any number of directories, none included.
+type pattern struct {
+	text  string
+	parts []string
+}
+
+func parsePattern(text string) (*pattern, error) {
+	p := &pattern{text: text, parts: strings.Split(text, "/")}
+	for _, part := range p.parts {
+		if strings.Contains(part, "**") && part != "**" {
+			return nil, fmt.Errorf("pattern %q: ** stands for directories and must be alone between slashes, as in **/*.csv", text)
+		}
+		if _, err := path.Match(part, ""); err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", text, err)
+		}
+	}
+	return p, nil
+}
+
+// prefix is what stands before the first wildcard.
+func (p *pattern) prefix() string { return p.text[:strings.IndexAny(p.text, "*?[")] }
+
+func (p *pattern) anyDepth() bool { return slices.Contains(p.parts, "**") }
+
+// sort takes the names that match, apart from those that are no data.
+func (p *pattern) sort(names []string) Matches {
+	var m Matches
+	slices.Sort(names)
+	for _, name := range names {
+		switch ok, data := match(p.parts, strings.Split(name, "/")); {
+		case data:
+			m.Names = append(m.Names, name)
+		case ok:
+			m.LeftOut = append(m.LeftOut, name)
+		}
+	}
+	return m
+}
+
+// match reports whether a name matches, and whether it then is data.
+func match(parts, name []string) (ok, data bool) {
+	if len(parts) == 0 || len(name) == 0 {
+		ok = len(parts) == 0 && len(name) == 0
+		return ok, ok
+	}
+	if parts[0] == "**" {
+		ok, data = match(parts[1:], name)
+		if len(name) > 1 && !data {
+			deeper, deeperData := match(parts, name[1:])
+			ok, data = ok || deeper, deeperData && !hidden("**", name[0])
+		}
+		if len(parts) == 1 && len(name) == 1 { // at the end: all files below
+			return true, !hidden("**", name[0])
+		}
+		return ok, data
+	}
+	if fits, _ := path.Match(parts[0], name[0]); !fits {
+		return false, false
+	}
+	ok, data = match(parts[1:], name[1:])
+	return ok, data && !hidden(parts[0], name[0])
+}
+
+// hidden reports whether a part of a name is no data's unless the pattern spells it out. A partition such as
+// _date=2026-01-01 is data.
+func hidden(part, name string) bool {
+	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
+		return true
+	}
+	begins := strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
+	return begins && !strings.HasPrefix(part, name[:1])
+}
