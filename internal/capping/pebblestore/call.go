@@ -178,6 +178,7 @@ func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.
 		w.scratch = next
 		cache.put(user, next)
 		putLog(batch, user, next)
+		s.mend(batch, user, next)
 	case !cached:
 		cache.put(user, log)
 	}
@@ -233,7 +234,7 @@ func (s *Store) now() (capping.Instant, error) {
 // unreadable leaves one user undecided.
 func (s *Store) unreadable(c *call, user capping.UserID, err error) {
 	s.metrics.errors.WithLabelValues("log").Inc()
-	if s.damaged.add(user, err) {
+	if _, damaged := s.damaged.block(user); !damaged && s.damaged.add(user, err) {
 		s.logger.Error("a log cannot be read; erasing the user makes it new", "user", user, "error", err.Error())
 	}
 	c.failed(fmt.Errorf("log of user %d: %w", user, err))

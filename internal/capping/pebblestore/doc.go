@@ -13,8 +13,9 @@
 //   - When the disk refuses a write, the call's users are unavailable and the
 //     store is out of service until it is opened again: nobody knows which
 //     writes the disk holds. The process lives on and logs can still be read.
-//   - A log that cannot be read makes its user unavailable, nobody else.
-//     Erasing the user makes the log new.
+//   - A log that cannot be read makes its user unavailable, nobody else, and a
+//     damaged block of a table those whose logs may be in it. Erasing the user
+//     makes the log new.
 //   - A second process on the directory gets an error and changes nothing.
 //
 // # Data layout
@@ -25,6 +26,7 @@
 //	01 user (4)      the user's log, entries as package capping writes them
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id
+//	04 user (4)      the user's log was written since its block was damaged
 //
 // A program from before there were namespaces reads and sweeps 01 and 02 alone:
 // it shows a message of 03 as one that was not remembered, and its replays as
@@ -49,6 +51,17 @@
 // Changed logs of a chunk are committed together, without a sync, before its
 // locks are given back; one sync of an empty record at the end makes all of
 // them durable, as the write-ahead log is in order.
+//
+// # Damaged blocks
+//
+// Pebble takes tens of milliseconds for each look at a damaged block, as it
+// tries every bit of it. So the first one leads to a survey, which walks towards
+// the damage from both sides; from then on the users in between are unavailable
+// without a look. What is written of such a user, by a call that finds the log
+// in the cache or by an erasure, is noted as mended and later read by a lookup
+// that ends at the newest value, above the block; for that a log that is removed
+// is written as an empty value. A damaged filter costs nobody anything but time:
+// logs are read without filters then.
 //
 // # When the disk is full or broken
 //

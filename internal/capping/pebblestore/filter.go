@@ -135,7 +135,18 @@ func (s *Store) erase(user capping.UserID) {
 	batch := s.db.NewBatch()
 	defer batch.Close()
 	putLog(batch, user, nil)
+	_, _ = s.stored(user) // finds out whether its block is damaged
+	s.mend(batch, user, nil)
 	s.commit(batch)
+}
+
+// stored is a copy of what is stored of the user; nil: nothing.
+func (s *Store) stored(user capping.UserID) ([]byte, error) {
+	w := s.workers.Get().(*worker)
+	defer s.workers.Put(w)
+	defer w.reader.end()
+	value, err := w.reader.value(user)
+	return slices.Clone(value), err
 }
 
 // Log is the user's log; see capping.Reader.
@@ -143,7 +154,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, 
 	defer s.metrics.observe("log", time.Now(), &err)
 	var found capping.Log
 	err = s.reading(ctx, func() error {
-		value, err := lookup(s.db, logKey(user))
+		value, err := s.stored(user)
 		if err == nil && value != nil {
 			found, err = decodeLog(value)
 		}

@@ -1,9 +1,11 @@
 package pebblestore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -17,7 +19,8 @@ const (
 	keyLog     = 1 // + user id (4, big endian)
 	keyMessage = 2 // + token (6): a message without a namespace
 	keyNamed   = 3 // + token (6): one with a namespace
-	keyEnd     = 4
+	keyEnd     = 4 // of what the sweep looks at
+	keyMended  = 4 // + user id (4): the log was written since its block was damaged
 )
 
 const logKeySize = 5
@@ -99,10 +102,30 @@ func lookup(db *pebble.DB, key []byte) ([]byte, error) {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}
+	if pebble.IsCorruptionError(err) {
+		return lookupUnfiltered(db, key, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
+}
+
+// lookupUnfiltered is lookup without the tables' filters, one of which may be
+// all that was found damaged.
+func lookupUnfiltered(db *pebble.DB, key []byte, damage error) (value []byte, err error) {
+	it, err := db.NewIter(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if it.SeekGE(key) && bytes.Equal(it.Key(), key) {
+		value = slices.Clone(it.Value())
+	}
+	if it.Error() != nil {
+		return nil, damage
+	}
+	return value, nil
 }
 
 // maxLogSize is that of a log with LogBound entries in every channel, and in none.

@@ -54,7 +54,7 @@ func newStore(config Config) *Store {
 	}
 	s.disk = newDisk(config.fs, func(err error) { _ = s.fail(err) })
 	s.calls.New = func() any { return new(call) }
-	s.workers.New = func() any { return &worker{reader: reader{db: s.db}} }
+	s.workers.New = func() any { return &worker{reader: reader{store: s}} }
 	return s
 }
 

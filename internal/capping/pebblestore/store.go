@@ -2,7 +2,7 @@ package pebblestore
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -52,7 +52,7 @@ func (s *Store) load() error {
 	if err := checkFormat(s.db); err != nil {
 		return err
 	}
-	return s.loadRetentions()
+	return errors.Join(s.loadRetentions(), s.loadMended())
 }
 
 // Health is "down" when the disk has refused a write, "degraded" while no
@@ -73,40 +73,4 @@ func (s *Store) Health(context.Context) capping.Health {
 		health.State, health.Error = "down", err.Error()
 	}
 	return health
-}
-
-// damage is what is known of unreadable logs. It names a few users at most.
-type damage struct {
-	sync.Mutex
-	users map[capping.UserID]error
-}
-
-const maxDamaged = 1000
-
-func (d *damage) add(user capping.UserID, err error) (isNew bool) {
-	d.Lock()
-	defer d.Unlock()
-	if d.users == nil {
-		d.users = make(map[capping.UserID]error)
-	}
-	if _, known := d.users[user]; known || len(d.users) >= maxDamaged {
-		return false
-	}
-	d.users[user] = err
-	return true
-}
-
-func (d *damage) remove(user capping.UserID) {
-	d.Lock()
-	defer d.Unlock()
-	delete(d.users, user)
-}
-
-func (d *damage) err() error {
-	d.Lock()
-	defer d.Unlock()
-	for user, err := range d.users {
-		return fmt.Errorf("logs that cannot be read: %d, among them that of user %d: %w", len(d.users), user, err)
-	}
-	return nil
 }

@@ -3,6 +3,8 @@ package pebblestore
 import (
 	"context"
 	"encoding/binary"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -72,12 +74,13 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 		return found, nil, err
 	}
 	defer it.Close()
-	n := 0
+	n, last := 0, slices.Clone(from)
 	for ok := it.First(); ok; ok = it.Next() {
 		key := it.Key()
 		if n++; n > sweepKeys {
 			return found, append([]byte(nil), key...), nil
 		}
+		last = append(last[:0], key...)
 		if key[0] != keyLog {
 			if expires, _, err := decodeMessage(it.Value()); err == nil && expires <= now {
 				found.messages = append(found.messages, append([]byte(nil), key...))
@@ -88,7 +91,33 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
 		}
 	}
-	return found, nil, it.Error()
+	if err := it.Error(); err != nil {
+		next, err = s.behind(last, err)
+		return found, next, err
+	}
+	return found, nil, nil
+}
+
+// behind is the first key behind the damaged block that was met after a key.
+func (s *Store) behind(key []byte, err error) (next []byte, _ error) {
+	if len(key) > logKeySize || key[0] != keyLog {
+		return nil, err
+	}
+	user := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
+	if len(key) == logKeySize && user < math.MaxUint32 {
+		user++
+	}
+	if _, known := s.damaged.block(user); !known && !s.survey(user, false, err) {
+		return nil, err
+	}
+	b, damaged := s.damaged.block(user)
+	if !damaged {
+		return nil, err
+	}
+	if b.last == math.MaxUint32 {
+		return []byte{keyMessage}, nil
+	}
+	return logKey(b.last + 1), nil
 }
 
 // removeLogs removes the users' logs if they are still dead under the lock.
