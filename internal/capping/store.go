@@ -85,6 +85,7 @@ type Store interface {
 // Health is a store's state.
 type Health struct {
 	Kind     string   `json:"kind"`               // "embedded" or "redis"
+	Path     string   `json:"path,omitempty"`     // embedded: the directory
 	State    string   `json:"state"`              // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   `json:"error,omitempty"`    // why it is not ok
 	Warnings []string `json:"warnings,omitempty"` // what start-up checks found and tolerated

@@ -10,9 +10,11 @@ import (
 
 // Config is how a store is opened. Only Path is required.
 type Config struct {
-	Path   string           // directory, made when it is absent; one process at a time
+	Path   string           // directory, one process at a time; beside it is a file PATH.id
 	Clock  func() time.Time // stamps sends; nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default()
+	// MustExist: Open fails where no store is, instead of beginning an empty one.
+	MustExist bool
 	// Registerer gets the store's metrics; nil: none.
 	Registerer prometheus.Registerer
 	// CacheBytes bounds what is kept in memory of logs, three quarters of it, and

@@ -27,7 +27,7 @@ const crashDir = "CAPPER_TEST_CRASH_DIR"
 // crashChild records sends for ever, from several goroutines at once, and
 // tells every answered allowed on stdout: message (8), user (4).
 func crashChild(dir string, stdout io.Writer) error {
-	s, err := Open(context.Background(), Config{Path: dir})
+	s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func TestKill(t *testing.T) {
 		require.NoError(t, child.Start())
 		all := readTold(t, stdout, 8_000*(round+1), child.Process.Kill)
 		_ = child.Wait() // it was killed
-		s, err := Open(context.Background(), Config{Path: dir})
+		s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
 		require.NoError(t, err)
 		answered := make(map[told]bool, len(all))
 		for _, told := range all {
@@ -156,7 +156,7 @@ func tokens(log capping.Log) map[capping.Token]bool {
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
-	s, err := Open(context.Background(), Config{Path: "db", fs: disk})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: disk, Logger: quiet})
 	require.NoError(t, err)
 	for round := range uint64(9) {
 		var mu sync.Mutex
@@ -212,7 +212,7 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 }
 
 func requireKept(t *testing.T, disk vfs.FS, answered map[told]bool) {
-	s, err := Open(context.Background(), Config{Path: "db", fs: disk})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: disk, Logger: quiet})
 	require.NoError(t, err)
 	requireAnswers(t, s, answered)
 	require.NoError(t, s.Close())
@@ -227,9 +227,9 @@ func waitFor(t *testing.T, condition func() bool) {
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(context.Background(), Config{Path: dir})
+	s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
 	require.NoError(t, err)
-	_, err = Open(context.Background(), Config{Path: dir})
+	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet})
 	require.ErrorContains(t, err, "another capper has it open")
 
 	child := exec.Command(os.Args[0], "-test.run=^$")
@@ -243,7 +243,7 @@ func TestSecondProcess(t *testing.T) {
 	// The first is as well as before, and gives the directory back.
 	require.NoError(t, s.Filter(context.Background(), benchBatch("m", []capping.UserID{1}), make([]capping.Verdict, 1)))
 	require.NoError(t, s.Close())
-	s, err = Open(context.Background(), Config{Path: dir})
+	s, err = Open(context.Background(), Config{Path: dir, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }

@@ -23,6 +23,7 @@ import (
 // gets the error, after a pause, as it makes none.
 type disk struct {
 	vfs.FS
+	notes   *fileNotes
 	refused func(error) // is told, before Pebble is, what the file system refused
 	serving atomic.Bool // not while the database is being opened: it then ends by itself
 	// hopeless: a table could not be written while the database was being opened.
@@ -33,8 +34,8 @@ type disk struct {
 	void     vfs.FS // has the files that are created on a frozen disk
 }
 
-func newDisk(fs vfs.FS, refused func(error)) *disk {
-	return &disk{FS: fs, refused: refused, quit: make(chan struct{}), void: vfs.NewMem()}
+func newDisk(fs vfs.FS, dir string, refused func(error)) *disk {
+	return &disk{FS: fs, notes: &fileNotes{fs: fs, dir: dir}, refused: refused, quit: make(chan struct{}), void: vfs.NewMem()}
 }
 
 var errFrozen = errors.New("the store is out of service and writes nothing any more")
@@ -112,6 +113,7 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 		opened, err := open()
 		if err == nil {
 			file = opened
+			err = d.notes.add(name)
 		}
 		return err
 	})
@@ -133,7 +135,12 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, option
 }
 
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.create(to, func() (vfs.File, error) { return d.FS.ReuseForWrite(from, to, category) })
+	return d.create(to, func() (vfs.File, error) {
+		if err := d.notes.remove(from); err != nil {
+			return nil, err
+		}
+		return d.FS.ReuseForWrite(from, to, category)
+	})
 }
 
 // OpenDir is a directory, which can be synced.
@@ -158,7 +165,12 @@ func (d *disk) MkdirAll(dir string, mode os.FileMode) error {
 }
 
 func (d *disk) Remove(name string) error {
-	_, err := d.change(func() error { return d.FS.Remove(name) })
+	_, err := d.change(func() error {
+		if err := d.notes.remove(name); err != nil {
+			return err
+		}
+		return d.FS.Remove(name)
+	})
 	return err
 }
 

@@ -90,7 +90,7 @@ func TestFullDisk(t *testing.T) {
 func fill(t *testing.T, size int64) {
 	disk := vfs.NewCrashableMem()
 	small := newSmallDisk(disk, 1<<40)
-	s := reopen(t, Config{Path: "db", fs: small})
+	s := reopen(t, Config{Path: "/db", fs: small})
 	small.left.Store(size)
 	var mu sync.Mutex
 	answered := make(map[uint64][]capping.UserID) // by message
@@ -120,7 +120,7 @@ func fill(t *testing.T, size int64) {
 	if size%2 == 0 {
 		disk = disk.CrashClone(vfs.CrashCloneCfg{})
 	}
-	s = reopen(t, Config{Path: "db", fs: disk})
+	s = reopen(t, Config{Path: "/db", fs: disk})
 	for n, users := range answered {
 		verdicts, err := filterAll(s, crashMessage(n), users...)
 		require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestNoSpaceForTables(t *testing.T) {
 	t.Parallel()
 	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
 	var said syncBuffer
-	s, err := Open(context.Background(), Config{Path: "db", fs: full, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
 	full.full.Store(true)
 	_, err = filterAll(s, "m", 1, 2, 3)
@@ -261,7 +261,7 @@ const fullDir = "CAPPER_TEST_FULL_DIR"
 func openFull(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: dir, fs: newSmallDisk(vfs.Default, probeSize+100_000)})
+	_, err := Open(ctx, Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, probeSize+100_000)})
 	return err
 }
 
@@ -320,7 +320,7 @@ func TestOpenGivesUp(t *testing.T) {
 	stalled := stalledDisk{FS: vfs.NewMem(), release: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: "db", Logger: quiet, fs: stalled})
+	_, err := Open(ctx, Config{Path: "/db", Logger: quiet, fs: stalled})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	close(stalled.release)
 }

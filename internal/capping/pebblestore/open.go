@@ -27,7 +27,14 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 func open(ctx context.Context, config Config) (*Store, error) {
 	s := newStore(config)
-	var err error
+	there, err := config.exists()
+	if err == nil && !there {
+		err = config.mayCreate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.created = !there
 	if s.lock, err = lockDirectory(config); err != nil {
 		return nil, err
 	}
@@ -41,6 +48,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	for i := range s.stripes {
 		s.stripes[i].cache = newLogCache(segments)
 	}
+	if s.created {
+		s.logger.Warn("an embedded store was created, empty: everybody may be sent to", "path", config.Path)
+	} else {
+		s.logger.Info("embedded store open", "path", config.Path)
+	}
 	sweeping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { s.keepSweeping(sweeping, config.SweepInterval) })
@@ -49,10 +61,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 func newStore(config Config) *Store {
 	s := &Store{
-		clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(), metrics: newMetrics(),
+		config: config,
+		clock:  config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(), metrics: newMetrics(),
 		writes: make(chan struct{}, maxCalls), reads: make(chan struct{}, maxCalls), outage: newOutage(),
 	}
-	s.disk = newDisk(config.fs, func(err error) { _ = s.fail(err) })
+	s.disk = newDisk(config.fs, config.Path, func(err error) { _ = s.fail(err) })
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: reader{store: s}} }
 	return s
@@ -88,11 +101,14 @@ func (s *Store) openDatabase(config Config) (err error) {
 	if err := probe(config.fs, config.Path); err != nil {
 		return err
 	}
+	if err := s.disk.notes.check(); err != nil {
+		return err
+	}
 	if s.db, err = pebble.Open(config.Path, s.options(config)); err != nil {
 		return err
 	}
 	s.disk.serving.Store(true)
-	if err := errors.Join(s.load(), s.broken()); err != nil {
+	if err := errors.Join(s.load(config), s.broken()); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
 	return nil
@@ -141,7 +157,12 @@ func (s *Store) Close() error {
 	closed := make(chan error, 1)
 	go func() {
 		s.running.Wait()
-		closed <- s.rescued(s.db.Close)
+		closed <- s.rescued(func() error {
+			if s.broken() == nil {
+				_ = s.mark() // what it meets, closing the database meets too
+			}
+			return s.db.Close()
+		})
 	}()
 	timeout := closeTimeout
 	if s.broken() != nil {

@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,12 +77,12 @@ func TestLimitGoneForAMoment(t *testing.T) {
 		// The mistake: who is sent to meanwhile is no less remembered for it.
 		sent := users[:len(users)/2]
 		requireAll(t, capping.Allowed, under(t, s, "thursday", 2, sent, day))
-		require.Contains(t, s.Health(context.Background()).Warnings[0], "look back 24h, earlier ones looked back 168h")
+		require.Contains(t, strings.Join(s.Health(context.Background()).Warnings, "; "), "look back 24h, earlier ones looked back 168h")
 		sweepAll(t, s)
 		again()
 		sweepAll(t, s)
 		requireAll(t, capping.Denied, under(t, s, "friday", 2, users, day, week))
-		require.Empty(t, s.Health(context.Background()).Warnings)
+		require.NotContains(t, strings.Join(s.Health(context.Background()).Warnings, "; "), "look back")
 		log, err := s.Log(context.Background(), sent[0])
 		require.NoError(t, err)
 		require.Equal(t, 3, log.Len())

@@ -34,10 +34,17 @@ type Store struct {
 	damaged damage
 	outage
 
-	kept    keeping
-	memo    sync.Mutex // over the writing of message ids
-	stop    context.CancelFunc
-	running sync.WaitGroup // calls, also those that nobody waits for any more, and the sweep
+	config   Config
+	created  bool // empty, by this Open
+	kept     keeping
+	marking  sync.Mutex // over identity
+	identity identity
+	marked   atomic.Int64           // written, at the last mark
+	markedAt time.Time              // of the sweep's goroutine
+	unmarked atomic.Pointer[string] // why the file beside the directory could not be written
+	memo     sync.Mutex             // over the writing of message ids
+	stop     context.CancelFunc
+	running  sync.WaitGroup // calls, also those that nobody waits for any more, and the sweep
 }
 
 var _ capping.Store = (*Store)(nil)
@@ -48,18 +55,29 @@ var _ capping.Store = (*Store)(nil)
 const maxCalls = 256
 
 // load checks the format and reads what is remembered across restarts.
-func (s *Store) load() error {
+func (s *Store) load(config Config) error {
 	if err := checkFormat(s.db); err != nil {
 		return err
 	}
-	return errors.Join(s.loadRetentions(), s.loadMended())
+	if err := errors.Join(s.loadRetentions(), s.loadMended()); err != nil {
+		return err
+	}
+	return s.identify(config)
 }
+
+const createdWarning = "the store was created empty at this start: sends before it are not known"
 
 // Health is "down" when the disk has refused a write, "degraded" while no
 // files can be made of what is in the write buffers or damaged logs are known
 // of, else "ok". It asks only what is in memory.
 func (s *Store) Health(context.Context) capping.Health {
-	health := capping.Health{Kind: "embedded", State: "ok"}
+	health := capping.Health{Kind: "embedded", State: "ok", Path: s.config.Path}
+	if s.created {
+		health.Warnings = append(health.Warnings, createdWarning)
+	}
+	if warning := s.unmarked.Load(); warning != nil {
+		health.Warnings = append(health.Warnings, *warning)
+	}
 	if warning := s.kept.now().warning(capping.InstantOf(s.clock())); warning != "" {
 		health.Warnings = append(health.Warnings, warning)
 	}

@@ -30,6 +30,11 @@ func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 			return
 		case <-ticker.C:
 		}
+		if s.broken() == nil {
+			if err := s.rescued(func() error { return s.watch(time.Now()) }); err != nil {
+				s.logger.Error("the embedded store could not be looked after", "error", err.Error())
+			}
+		}
 		if pause--; pause >= 0 || s.broken() != nil {
 			continue
 		}

@@ -1,0 +1,184 @@
+package pebblestore
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+)
+
+// identity is what the file beside the directory, PATH.id, remembers of the
+// store: it stays where it is when the directory is emptied, replaced by an
+// older copy, or a volume that is not mounted. The same is in the database, never
+// older than in the file.
+type identity struct {
+	ID   string    `json:"id"`
+	Mark uint64    `json:"mark"` // counts up while the store is used
+	At   time.Time `json:"at"`   // of the mark
+}
+
+var (
+	idKey   = []byte("\x00id")
+	markKey = []byte("\x00mark") // mark (8), instant (8)
+)
+
+// markInterval is how often a store that is written to sets its mark.
+const markInterval = time.Minute
+
+func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
+
+// beside is the identity that the file beside the directory has; nil: there is
+// no file.
+func (c Config) beside() (*identity, error) {
+	name := c.identityFile()
+	content, err := readFile(c.fs, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	found := new(identity)
+	if err == nil {
+		err = json.Unmarshal(content, found)
+	}
+	if err == nil && found.ID == "" {
+		err = errors.New("holds no id")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s, which tells which store belongs here, cannot be read: %w; if the store is the right one, remove that file", name, err)
+	}
+	return found, nil
+}
+
+// exists reports whether the directory has a database. Its data without what
+// leads to it is an error.
+func (c Config) exists() (bool, error) {
+	desc, err := pebble.Peek(c.Path, c.fs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || desc.Exists {
+		return err == nil, err
+	}
+	files, err := c.fs.List(c.Path)
+	for _, file := range files {
+		if isTable(file) || strings.HasSuffix(file, ".log") {
+			return false, fmt.Errorf("it has the file %s and not the manifest that tells what to do with it: put back what is missing, or give the store an empty directory", file)
+		}
+	}
+	return false, err
+}
+
+// mayCreate is why a store must not begin empty where none is.
+func (c Config) mayCreate() error {
+	known, err := c.beside()
+	switch {
+	case err != nil:
+		return err
+	case known != nil:
+		return fmt.Errorf("no store is there, and by %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
+			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file", c.identityFile(), stamp(known.At))
+	case c.MustExist:
+		return errors.New("no store is there, and create is false: check the path, and that its volume is mounted; " +
+			"or, to begin with an empty store, which allows everybody again, start once with create: true")
+	}
+	return nil
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// identify finds out whether the database is the one that belongs here, with
+// all that it had, and gives it an identity if it has none.
+func (s *Store) identify(config Config) error {
+	known, err := config.beside()
+	if err != nil {
+		return err
+	}
+	if s.identity, err = s.inside(); err != nil {
+		return err
+	}
+	own := s.identity
+	switch file := config.identityFile(); {
+	case known == nil:
+	case own.ID != "" && own.ID != known.ID:
+		return fmt.Errorf("it is another store than the one that was here, by %s last used at %s: bring that back; "+
+			"or, to go on with this one, remove that file", file, stamp(known.At))
+	case own.Mark < known.Mark:
+		ends := "at " + stamp(own.At)
+		if own.Mark == 0 {
+			ends = "before its first mark"
+		}
+		return fmt.Errorf("it lacks its newest sends: by %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost: "+
+			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
+	}
+	if s.identity.ID == "" {
+		s.identity.ID = rand.Text()
+	}
+	return s.mark()
+}
+
+// inside is the identity that the database has.
+func (s *Store) inside() (own identity, err error) {
+	id, err := lookup(s.db, idKey)
+	if err != nil {
+		return own, err
+	}
+	mark, err := lookup(s.db, markKey)
+	if err != nil || mark == nil {
+		return own, err
+	}
+	if len(mark) != 16 || len(id) == 0 {
+		return own, fmt.Errorf("mark %x of id %q: must be 16 bytes, of an id", mark, id)
+	}
+	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
+	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil
+}
+
+// mark sets the next mark, in the database first. When the file cannot be
+// written, the status says so: the store works without it.
+func (s *Store) mark() error {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	next := identity{s.identity.ID, s.identity.Mark + 1, s.clock()}
+	value := binary.BigEndian.AppendUint64(nil, next.Mark)
+	value = binary.BigEndian.AppendUint64(value, uint64(max(0, capping.InstantOf(next.At))))
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(idKey, []byte(next.ID), nil) // fails only for indexed batches
+	_ = batch.Set(markKey, value, nil)
+	s.commit(batch)
+	if err := s.sync(); err != nil {
+		return err
+	}
+	s.identity = next
+	s.marked.Store(s.written.Load())
+	content, err := json.Marshal(next)
+	if err == nil {
+		err = replaceFile(s.disk.FS, s.config.identityFile(), append(content, '\n'))
+	}
+	s.unmarked.Store(nil)
+	if err != nil {
+		warning := "an emptied directory would not be noticed: " + err.Error()
+		s.unmarked.Store(&warning)
+	}
+	return nil
+}
+
+// watch looks whether the store's files are still there, and sets a mark when
+// it is due and something was written since the last.
+func (s *Store) watch(now time.Time) error {
+	if err := s.disk.notes.present(); err != nil {
+		return s.fail(err)
+	}
+	if now.Sub(s.markedAt) < markInterval || s.written.Load() == s.marked.Load() {
+		return nil
+	}
+	s.markedAt = now
+	return s.mark()
+}

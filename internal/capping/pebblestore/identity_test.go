@@ -1,0 +1,231 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// used is a closed store in which a send to some users is recorded.
+func used(t *testing.T, config Config, message string) {
+	t.Helper()
+	s := reopen(t, config)
+	verdicts, err := filterAll(s, message, manyUsers(1000)...)
+	require.NoError(t, err)
+	requireAll(t, capping.Allowed, verdicts)
+	require.NoError(t, s.Close())
+}
+
+func refused(t *testing.T, config Config, why ...string) {
+	t.Helper()
+	config.Logger = quiet
+	_, err := Open(context.Background(), config)
+	require.Error(t, err)
+	for _, part := range append(why, config.Path) {
+		require.ErrorContains(t, err, part)
+	}
+}
+
+// moveAll moves what is in a directory into another one, which is made.
+func moveAll(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(to, 0o755))
+	files, err := os.ReadDir(from)
+	require.NoError(t, err)
+	for _, file := range files {
+		require.NoError(t, os.Rename(filepath.Join(from, file.Name()), filepath.Join(to, file.Name())))
+	}
+}
+
+func copyAll(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, os.CopyFS(to, os.DirFS(from)))
+}
+
+// TestCreated says loudly that a store begins empty, and refuses to where one
+// must be.
+func TestCreated(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sub", "log.db")
+	refused(t, Config{Path: path, MustExist: true}, "no store is there, and create is false")
+	require.NoDirExists(t, filepath.Dir(path), "what is refused changes nothing")
+	var said syncBuffer
+	logger := slog.New(slog.NewTextHandler(&said, nil))
+	for _, created := range []bool{true, false} {
+		s, err := Open(context.Background(), Config{Path: path, MustExist: !created, Logger: logger})
+		require.NoError(t, err)
+		health := s.Health(context.Background())
+		require.Equal(t, path, health.Path)
+		require.Equal(t, created, len(health.Warnings) == 1, health.Warnings)
+		require.NoError(t, s.Close())
+	}
+	require.Equal(t, 1, strings.Count(said.String(), "level=WARN msg=\"an embedded store was created, empty"))
+	require.Equal(t, 2, strings.Count(said.String(), "path="+path))
+}
+
+// TestEmptied takes a store's files away, as an unmounted volume, a cleaned
+// directory or one that was made anew do, and puts them back.
+func TestEmptied(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
+	aside := config.Path + ".aside"
+	used(t, config, "m")
+	id := config.Path + ".id"
+	moveAll(t, config.Path, aside)
+	refused(t, config, "no store is there", id, "not mounted", "remove that file")
+	require.NoError(t, os.Remove(config.Path))
+	refused(t, config, "no store is there", id)
+	require.NoDirExists(t, config.Path)
+
+	// Another store in its place.
+	require.NoError(t, os.Rename(id, id+".aside"))
+	used(t, config, "other")
+	require.NoError(t, os.Rename(id+".aside", id))
+	refused(t, config, "it is another store", id)
+	require.NoError(t, os.RemoveAll(config.Path))
+
+	moveAll(t, aside, config.Path)
+	s := reopen(t, config)
+	verdicts, err := filterAll(s, "m", manyUsers(1000)...)
+	require.NoError(t, err)
+	requireAll(t, capping.Replayed, verdicts)
+	require.NoError(t, s.Close())
+
+	// On purpose: as the error says.
+	require.NoError(t, os.RemoveAll(config.Path))
+	require.NoError(t, os.Remove(id))
+	used(t, config, "m")
+}
+
+// TestManifestGone leaves the data of a store without what leads to it.
+func TestManifestGone(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
+	used(t, config, "m")
+	for _, pattern := range []string{"MANIFEST-*", "marker.*"} {
+		files, err := filepath.Glob(filepath.Join(config.Path, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			require.NoError(t, os.Remove(file))
+		}
+		config.Logger = quiet
+		refused(t, config, "")
+	}
+	require.NoError(t, os.Remove(config.Path+".id"))
+	refused(t, config, "not the manifest")
+}
+
+// TestLogGone kills a store and removes its write-ahead log, which holds all
+// sends: Pebble would open without them.
+func TestLogGone(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), crashDir+"="+config.Path)
+	stdout, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	readTold(t, stdout, 8_000, child.Process.Kill)
+	_ = child.Wait() // it was killed
+	logs, err := filepath.Glob(filepath.Join(config.Path, "*.log"))
+	require.NoError(t, err)
+	require.NotEmpty(t, logs)
+	for _, log := range logs {
+		require.NoError(t, os.Rename(log, log+".aside"))
+	}
+	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+filepath.Join(config.Path, notesFile))
+	for _, log := range logs {
+		require.NoError(t, os.Rename(log+".aside", log))
+	}
+	s := reopen(t, config)
+	require.NoError(t, s.Close())
+}
+
+// TestLogCut loses the end of a write-ahead log that a store had closed.
+func TestLogCut(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	used(t, config, "m")
+	logs, err := filepath.Glob(filepath.Join(config.Path, "*.log"))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(logs[len(logs)-1], 0))
+	refused(t, config, "lacks its newest sends", config.Path+".id")
+}
+
+// TestOlderCopy puts an older copy back, and goes on with it on purpose.
+func TestOlderCopy(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
+	used(t, config, "first")
+	copyAll(t, config.Path, config.Path+".copy")
+	used(t, config, "second")
+	require.NoError(t, os.RemoveAll(config.Path))
+	require.NoError(t, os.Rename(config.Path+".copy", config.Path))
+	refused(t, config, "it lacks its newest sends", "an older copy was put back")
+	require.NoError(t, os.Remove(config.Path+".id"))
+	used(t, config, "second")
+}
+
+// TestEarlierVersionInBetween opens with an earlier version, which notes
+// nothing, a store that this one has used.
+func TestEarlierVersionInBetween(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	used(t, config, "m")
+	notes, err := os.ReadFile(filepath.Join(config.Path, notesFile))
+	require.NoError(t, err)
+	used(t, config, "n")
+	require.NoError(t, os.WriteFile(filepath.Join(config.Path, notesFile), notes, 0o600)) // as it had left them
+	require.NotContains(t, string(notes), "nothing")
+	used(t, config, "o")
+	s := reopen(t, config)
+	require.Len(t, logOf(t, s, 7), 3)
+	require.NoError(t, s.Close())
+}
+
+// TestFilesGoneWhileOpen empties the directory of a store that is in use.
+func TestFilesGoneWhileOpen(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: filepath.Join(t.TempDir(), "log.db"), SweepInterval: time.Millisecond}
+	s := reopen(t, config)
+	_, err := filterAll(s, "m", manyUsers(1000)...)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(config.Path))
+	waitFor(t, func() bool { return s.Health(context.Background()).State == "down" })
+	requireDown(t, s, "removed or replaced while it was open")
+	_ = s.Close() // of a broken database: what it says does not matter
+	refused(t, config, "no store is there")
+}
+
+// TestMarkLags kills a store again and again: the file beside it is never ahead.
+func TestMarkLags(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir(), Logger: quiet}
+	for range 3 {
+		s := reopen(t, config)
+		for i := range 50 {
+			require.NoError(t, s.mark())
+			if i%10 == 0 {
+				_, err := filterAll(s, crashMessage(uint64(i)), 1, 2, 3)
+				require.NoError(t, err)
+			}
+		}
+		s.disk.freeze() // a power cut, to the files
+		_ = s.fail(context.Canceled)
+		_ = s.Close()
+	}
+	content, err := os.ReadFile(config.Path + ".id")
+	require.NoError(t, err)
+	require.True(t, bytes.Contains(content, []byte(`"mark":15`)), string(content))
+}

@@ -1,0 +1,148 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fileNotes is the file FILES of a store's directory: which write-ahead logs and
+// manifests there are. Pebble opens a database whose write-ahead log is gone
+// without a word, and without what was sent last. A file is noted after it was
+// made and before it is removed, so that what is noted is there.
+type fileNotes struct {
+	fs  vfs.FS
+	dir string
+
+	mu    sync.Mutex
+	names []string
+}
+
+const notesFile = "FILES"
+
+// noted reports whether the file is one that is noted.
+func noted(name string) bool {
+	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
+}
+
+func (n *fileNotes) add(file string) error {
+	name := path.Base(file)
+	if !noted(name) {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if slices.Contains(n.names, name) {
+		return nil
+	}
+	return n.write(append(slices.Clone(n.names), name))
+}
+
+func (n *fileNotes) remove(file string) error {
+	name := path.Base(file)
+	if !noted(name) {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := slices.Index(n.names, name)
+	if i < 0 {
+		return nil
+	}
+	return n.write(slices.Delete(slices.Clone(n.names), i, i+1))
+}
+
+// write notes names. n.mu is held.
+func (n *fileNotes) write(names []string) error {
+	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, notesFile), []byte(strings.Join(names, "\n")+"\n"))
+	if err == nil {
+		n.names = names
+	}
+	return err
+}
+
+// check reads what is noted and demands that it is there. Notes that do not
+// know the database's manifest are those of before an earlier version of capper
+// had it open, and say nothing.
+func (n *fileNotes) check() error {
+	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, notesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	desc, err := pebble.Peek(n.dir, n.fs)
+	if err != nil {
+		return err
+	}
+	names := strings.Fields(string(content))
+	if !slices.Contains(names, n.fs.PathBase(desc.ManifestFilename)) {
+		return nil
+	}
+	var gone []string
+	for _, name := range names {
+		if _, err := n.fs.Stat(n.fs.PathJoin(n.dir, name)); errors.Is(err, fs.ErrNotExist) {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		return fmt.Errorf("files with its newest sends are gone: %s: put them back; or, to go on without those sends, remove the file %s",
+			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, notesFile))
+	}
+	n.names = names
+	return nil
+}
+
+// present reports whether what is noted still is in the directory.
+func (n *fileNotes) present() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.names {
+		if _, err := n.fs.Stat(n.fs.PathJoin(n.dir, name)); err != nil {
+			return fmt.Errorf("its files were removed or replaced while it was open: %w", err)
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file whole and durably, or leaves it as it was.
+func replaceFile(fs vfs.FS, name string, content []byte) error {
+	temporary := name + ".new"
+	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, fs.Remove(temporary))
+	}
+	if err := fs.Rename(temporary, name); err != nil {
+		return err
+	}
+	dir, err := fs.OpenDir(fs.PathDir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func readFile(fs vfs.FS, name string) ([]byte, error) {
+	file, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	return content, errors.Join(err, file.Close())
+}
