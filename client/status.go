@@ -21,6 +21,7 @@ type Status struct {
 // StoreStatus is the state of the store.
 type StoreStatus struct {
 	Kind     string   `json:"kind"`  // "embedded" or "redis"
+	Path     string   `json:"path"`  // embedded: the directory
 	State    string   `json:"state"` // "ok", "degraded" or "down"
 	Error    string   `json:"error"`
 	Warnings []string `json:"warnings"`

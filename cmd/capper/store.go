@@ -25,7 +25,8 @@ const redisPassword = "CAPPER_REDIS_PASSWORD"
 func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
 	if cfg.Kind == config.Embedded {
 		return pebblestore.Open(ctx, pebblestore.Config{
-			Path: cfg.Embedded.Path, CacheBytes: cfg.Embedded.CacheSize, Clock: time.Now, Logger: logger, Registerer: registry,
+			Path: cfg.Embedded.Path, MustExist: !cfg.Embedded.Create, CacheBytes: cfg.Embedded.CacheSize,
+			Clock: time.Now, Logger: logger, Registerer: registry,
 		})
 	}
 	secure, err := redisTLS(cfg.Redis.TLS)

@@ -6,7 +6,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Config is a whole configuration, every default filled in.
+// Config is a whole configuration, every default filled in. Paths of files and
+// directories are absolute: what is relative in the file begins at its directory.
 type Config struct {
 	Version  string // first 12 hex digits of the file's SHA-256
 	Server   Server
@@ -97,7 +98,8 @@ type Store struct {
 
 // EmbeddedStore is a Pebble database.
 type EmbeddedStore struct {
-	Path      string // path: a directory; default var/log.db
+	Path      string // path: a directory; beside it is a file PATH.id; default var/log.db
+	Create    bool   // create: begin with an empty store where none is; default true; false, for production, refuses to
 	CacheSize int64  // cache_size: bytes of cache; default 512MiB, and memory may exceed it by about 200MiB
 }
 

@@ -27,7 +27,7 @@ func defaults(version string) *Config {
 		Segments: Segments{Refresh: 30 * time.Second, CacheDir: "var/cache"},
 		Store: Store{
 			Kind:     Embedded,
-			Embedded: EmbeddedStore{Path: "var/log.db", CacheSize: 512 << 20},
+			Embedded: EmbeddedStore{Path: "var/log.db", Create: true, CacheSize: 512 << 20},
 			Redis:    RedisStore{ReplicaAcks: HealthyReplicas, Create: true, ClockSkew: 250 * time.Millisecond},
 		},
 		Log: Log{Level: "info", Format: "text"},
@@ -47,7 +47,8 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-// Parse checks the bytes of a file; file is only its name in errors.
+// Parse checks the bytes of a file; file is its name in errors, and where
+// relative paths begin.
 func Parse(file string, data []byte) (*Config, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -57,6 +58,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	config := defaults(hex.EncodeToString(sum[:])[:12])
 	r := &reader{anchors: map[string]ast.Node{}}
 	config.read(value{"", root, r}.resolve())
+	config.locate(file, r)
 	if len(r.faults) > 0 {
 		return nil, (&Faults{file, r.faults}).sorted()
 	}

@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +79,10 @@ func TestParseFillsDefaults(t *testing.T) {
 	require.Equal(t, int64(16<<20), c.Server.MaxBody)
 	require.Equal(t, Bounds{BodyBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384}, c.Server.Bounds)
 	require.Equal(t, Embedded, c.Store.Kind)
-	require.Equal(t, "var/log.db", c.Store.Embedded.Path)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(here, "var/log.db"), c.Store.Embedded.Path)
+	require.True(t, c.Store.Embedded.Create)
 	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
 	require.True(t, c.Store.Redis.Create)
 	require.Equal(t, 30*time.Second, c.Segments.Refresh)

@@ -64,7 +64,7 @@ func (b *Bounds) read(v value) {
 }
 
 func (t *TLS) read(v value) {
-	given := v.object(map[string]field{"cert_file": text(&t.CertFile), "key_file": text(&t.KeyFile)})
+	given := v.object(map[string]field{"cert_file": path(&t.CertFile), "key_file": path(&t.KeyFile)})
 	if !given["cert_file"] || !given["key_file"] {
 		v.fault("must have both cert_file and key_file")
 	}

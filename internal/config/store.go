@@ -14,7 +14,7 @@ func (s *Segments) read(v value) {
 	given := v.object(map[string]field{
 		"source":    source(&s.Source),
 		"refresh":   duration(&s.Refresh, 100*time.Millisecond, 24*time.Hour),
-		"cache_dir": text(&s.CacheDir),
+		"cache_dir": path(&s.CacheDir),
 		"s3": func(v value) {
 			var pathStyle bool
 			given := v.object(map[string]field{
@@ -37,6 +37,10 @@ func source(to *string) field {
 		bucket, _, _ := strings.Cut(rest, "/")
 		if found && (scheme != "s3" || bucket == "") || !found && strings.HasPrefix(*to, "s3:") {
 			v.fault("must be a directory or s3://bucket/prefix, got %q", *to)
+			return
+		}
+		if !found {
+			v.reader.places = append(v.reader.places, place{v, to})
 		}
 	}
 }
@@ -56,7 +60,8 @@ func (s *Store) read(v value) {
 		"kind": oneOf(&s.Kind, Embedded, Redis),
 		"embedded": func(v value) {
 			v.object(map[string]field{
-				"path":       text(&s.Embedded.Path),
+				"path":       path(&s.Embedded.Path),
+				"create":     boolean(&s.Embedded.Create),
 				"cache_size": size(&s.Embedded.CacheSize, 1<<20, 1<<40),
 			})
 		},
@@ -87,7 +92,7 @@ func (r *RedisStore) read(v value) {
 		},
 		"sentinel_master": text(&r.Master),
 		"username":        text(&r.Username),
-		"password_file":   text(&r.PasswordFile),
+		"password_file":   path(&r.PasswordFile),
 		"tls":             r.TLS.read,
 		"replica_acks": func(v value) {
 			if s, ok := v.peek(); ok && s == "healthy" {
@@ -112,8 +117,8 @@ func (r *RedisStore) read(v value) {
 
 func (t *RedisTLS) read(v value) {
 	given := v.object(map[string]field{
-		"enabled": boolean(&t.Enabled), "ca_file": text(&t.CAFile), "server_name": text(&t.ServerName),
-		"cert_file": text(&t.CertFile), "key_file": text(&t.KeyFile),
+		"enabled": boolean(&t.Enabled), "ca_file": path(&t.CAFile), "server_name": text(&t.ServerName),
+		"cert_file": path(&t.CertFile), "key_file": path(&t.KeyFile),
 	})
 	if given["cert_file"] != given["key_file"] {
 		v.fault("must have both cert_file and key_file, or neither")

@@ -27,6 +27,7 @@ type value struct {
 // reader collects the faults of one file, and resolves its anchors.
 type reader struct {
 	faults  []Fault
+	places  []place
 	anchors map[string]ast.Node
 }
 

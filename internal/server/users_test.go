@@ -189,7 +189,7 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	body := string(s.get("/v1/status").body)
 	for _, part := range []string{
 		`"ready":true`, `"generation":"2026-11-20T080000Z-1"`, `"generation_age_seconds":3600`, `"config_version":"policy-1"`,
-		`"store":{"kind":"embedded","state":"ok"`, `"origin":"cache"`, `"error":"get current.json: no such host"`,
+		`"store":{"kind":"embedded","path":"`, `"state":"ok"`, `"origin":"cache"`, `"error":"get current.json: no such host"`,
 		`"error_at":"2026-11-20T09:11:44.12Z"`, `"problems":["limits.segments.ghost: not published"]`, `"in_flight_users":0`,
 	} {
 		require.Contains(t, body, part)

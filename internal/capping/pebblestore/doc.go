@@ -21,6 +21,8 @@
 // # Data layout
 //
 //	00 "format"      what everything else looks like; an unknown one is refused
+//	00 "id"          the store's, as in the file beside the directory
+//	00 "mark"        counts up while the store is used (8), instant (8)
 //	00 "retention"   milliseconds for which logs were kept by the last policy
 //	00 "retentions"  those and the longer ones before, each with until when it was in force
 //	01 user (4)      the user's log, entries as package capping writes them
@@ -51,6 +53,27 @@
 // Changed logs of a chunk are committed together, without a sync, before its
 // locks are given back; one sync of an empty record at the end makes all of
 // them durable, as the write-ahead log is in order.
+//
+// # Stores that are not what they were
+//
+// Pebble makes a database where it finds none, and opens one whose write-ahead
+// log is gone without what was in it. Both would allow everybody again, so:
+//
+//   - Beside the directory is a file PATH.id with the store's id and its mark, a
+//     number that counts up at each start, at each close and once a minute of
+//     use, in the database first. It stays when the directory is emptied,
+//     replaced or on a volume that is not mounted: Open then refuses, as it
+//     does when the database's mark is behind, which is an older copy or one
+//     that has lost its end. Where the parent directory is on the same volume,
+//     only Config.MustExist helps.
+//   - In the directory is a file FILES, the names of the write-ahead logs and
+//     manifests, noted after they are made and before they are removed. Open
+//     demands them. Notes that do not know the manifest in use are from before
+//     an earlier version of capper had the store open, and are not asked.
+//   - Each second a store that is open looks whether those files still are in
+//     its directory, and is out of service when they are not.
+//
+// An error names the file to remove for who wants to go on all the same.
 //
 // # Damaged blocks
 //
