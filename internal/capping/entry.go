@@ -88,22 +88,11 @@ func (l Log) Check() error {
 	return nil
 }
 
-// mark is what makes an entry a send that can be told from others: channel (1)
-// and token (6), as they stand in the entry.
-type mark [7]byte
-
-func markOf(channel Channel, token Token) (m mark) {
-	m[0] = byte(channel)
-	copy(m[1:], token[:])
-	return m
-}
-
 // find is the index of the newest entry of the token on the channel that is
 // later than horizon, or -1.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
-	wanted := markOf(channel, token)
 	for i := l.Len() - 1; i >= 0; i-- {
-		if mark(l[i*EntrySize+5:(i+1)*EntrySize]) == wanted {
+		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
 			if l.At(i) > horizon {
 				return i
 			}
