@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,7 +206,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 			if err := s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, map[string]capping.Channel{"push": 1})); err != nil {
 				t.Error(err)
 			}
-			if h := s.Health(t.Context()); h.State != "ok" || len(h.Warnings) > 0 {
+			if h := s.Health(t.Context()); h.State != "ok" || strings.Contains(fmt.Sprint(h.Warnings), "anew") {
 				t.Error(h)
 			}
 			if err := s.Close(); err != nil {
@@ -214,4 +215,25 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 		})
 	}
 	starts.Wait()
+}
+
+// A beat brings its scripts along where a node has lost them.
+func TestBeatsGoOnWithoutScripts(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, c.Addrs[0])
+	for i := range 3 {
+		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+		require.NoError(t, client.Del(t.Context(), s.top.signKey(5)).Err())
+		require.NoError(t, s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, nil)))
+		field, err := client.HGet(t.Context(), s.record.key+":instances", s.fleet.id).Result()
+		require.NoError(t, err)
+		require.Contains(t, field, fmt.Sprintf(`"config_version":"%d"`, i))
+		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+		s.fleet.beat(t.Context())
+		require.NotNil(t, s.top.barred(5))
+		beginAnew(t, s)
+		require.Nil(t, s.top.barred(5))
+	}
 }

@@ -48,8 +48,12 @@ func (s *Store) rateKey(partition int, caller string) string {
 // the node lacks it.
 func runScript(ctx context.Context, client redis.Scripter, s *script, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.sha, keys, args...)
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		return client.Eval(ctx, s.source, keys, args...)
+	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return cmd
 	}
-	return cmd
+	if err := client.ScriptLoad(ctx, s.source).Err(); err != nil {
+		cmd.SetErr(err)
+		return cmd
+	}
+	return client.EvalSha(ctx, s.sha, keys, args...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,23 +50,13 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// acl is the least that capper needs: no key beyond its namespace, no command
-// beyond these.
-const acl = "resetchannels ~fc:* -@all +evalsha +eval +script|load +wait +time +info +cluster|slots +cluster|info +cluster|nodes " +
-	"+asking +hget +hmget +hset +hdel +hlen +hscan +hexists +get +set +pexpire +pttl +del"
-
 // Budgets live in the store's namespace: who may use that needs no other right.
 func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
 	server := admin(t, c.Addrs[0])
-	args := []any{"acl", "setuser", "capper", "on", ">secret"}
-	for _, rule := range strings.Fields(acl) {
-		args = append(args, rule)
-	}
-	require.NoError(t, server.Do(t.Context(), args...).Err())
-	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: "capper", Password: "secret"})
-	for range 2 { // with the script, and where the node has lost it
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}) // as the user of deploy/redis.acl
+	for range 2 {                                                       // with the script, and where the node has lost it
 		budget, err := s.Take(t.Context(), "crm", 1, 100, 10)
 		require.NoError(t, err)
 		require.True(t, budget.Allowed)
@@ -98,7 +87,7 @@ func TestBudgetRefills(t *testing.T) {
 	// A smaller burst, or a clock that went back, locks nobody out.
 	partition := int(crc16("crm")) % s.layout.partitions
 	ahead := fmt.Sprint(time.Now().Add(time.Hour).UnixMicro())
-	client := s.top.route(partition).client
+	client := admin(t, s.top.route(partition).addr)
 	require.NoError(t, client.Set(t.Context(), s.rateKey(partition, "crm"), ahead, time.Hour).Err())
 	budget = take(500)
 	require.False(t, budget.Allowed)
