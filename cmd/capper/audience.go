@@ -14,14 +14,22 @@ type audience struct {
 	File   string `arg:"" name:"audience" help:"Users: text or CSV of ids, or .roaring; plain, gzip or zstd; - for standard input."`
 	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" help:"Format of the audience; by name and content if not given."`
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
+
+	Quote  ingest.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
+	Escape ingest.Mark `placeholder:"C" help:"Escape of a CSV or TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
 }
 
 // read is the audience, each user once.
 func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.stdin})
-	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column}})
+	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column, Quote: a.Quote, Escape: a.Escape}})
 	if err == nil {
 		err = reader.Check()
+	}
+	for _, f := range reader.Reports() {
+		if f.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
+			fmt.Fprintf(on.stderr, "capper: rows over several lines in %s: %s\n", f.File, f.Multiline)
+		}
 	}
 	var bad *ingest.BadRowsError
 	switch {

@@ -118,7 +118,7 @@ func (r *buildReport) print(w io.Writer) error {
 			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)
 		}
 		if m := f.Multiline; m != nil {
-			fmt.Fprintf(w, "rows over several lines in %s: %d, the longest of %d lines at line %d\n", f.File, m.Rows, m.Longest, m.At)
+			fmt.Fprintf(w, "rows over several lines in %s: %s\n", f.File, m)
 		}
 	}
 	if r.ComparedWith != "" {

@@ -1,5 +1,7 @@
 package ingest
 
+import "fmt"
+
 // Multiline tells of rows that span several lines, because of a quoted field or
 // an escaped line break. Few and short ones are somebody's address; a long one is
 // mostly a quote that is missing, with other people's rows inside.
@@ -23,4 +25,8 @@ func (m *Multiline) add(other Multiline) {
 	if other.Longest > m.Longest || other.Longest == m.Longest && other.At < m.At {
 		m.Longest, m.At = other.Longest, other.At
 	}
+}
+
+func (m Multiline) String() string {
+	return fmt.Sprintf("%d, the longest of %d lines at line %d", m.Rows, m.Longest, m.At)
 }
