@@ -113,6 +113,7 @@ func (r *buildReport) print(w io.Writer) error {
 	if n := len(r.LeftOut); n > 0 {
 		fmt.Fprintf(w, "left out: %d files that are no data by their names, such as %s\n", n, r.LeftOut[0])
 	}
+	r.printFiles(w)
 	for _, f := range r.Files {
 		if f.Header != "" {
 			fmt.Fprintf(w, "header of %s: %s\n", f.File, f.Header)
@@ -125,6 +126,26 @@ func (r *buildReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
 	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), r.Week.print(w), r.printEnd(w))
+}
+
+// shownFiles are written for people; --json has all.
+const shownFiles = 20
+
+// printFiles says what was read from where.
+func (r *buildReport) printFiles(w io.Writer) {
+	for _, f := range r.Files[:min(len(r.Files), shownFiles)] {
+		column, about := "", ""
+		if f.Column != "" {
+			column = fmt.Sprintf(", column %q", f.Column)
+		}
+		if f.DistinctEstimated {
+			about = "about "
+		}
+		fmt.Fprintf(w, "read %s (%s%s): %d rows, %s%d distinct ids\n", f.File, f.Format, column, f.Rows, about, f.DistinctIDs)
+	}
+	if more := len(r.Files) - shownFiles; more > 0 {
+		fmt.Fprintf(w, "read %d more files: --json lists all\n", more)
+	}
 }
 
 func (r *buildReport) printEnd(w io.Writer) error {

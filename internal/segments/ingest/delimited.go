@@ -39,8 +39,12 @@ func (j *job) readDelimited(ctx context.Context, src *source, format Format) err
 	if err != nil {
 		return err
 	}
+	if format != Text {
+		j.column = strconv.Itoa(shape.id + 1)
+	}
 	line := int64(1)
 	if shape.header {
+		j.column = first[shape.id]
 		if err := j.takeHeader(shape, head[:size], fault); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ func (j *job) readNDJSON(ctx context.Context, src *source) error {
 		return err
 	}
 	fields := &objectFields{id: columnOr(j.file.input.IDColumn, "user_id")}
+	j.column = fields.id
 	if j.table {
 		fields.segment = columnOr(j.file.input.SegmentColumn, "segment")
 	}

@@ -39,6 +39,7 @@ type worker struct {
 	sink  sink
 	ids   []uint32
 	codes []uint8
+	seen  sketch // of ids
 	bad   []BadRow
 	count int64 // of bad rows in the block, those beyond len(bad) included
 	keep  int   // how many bad rows are kept

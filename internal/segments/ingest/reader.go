@@ -50,9 +50,14 @@ type Reader struct {
 type FileReport struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
-	Rows   int64  `json:"rows"`               // rows with an id; of a bitmap its ids
-	Bad    int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
-	Header string `json:"header,omitempty"`   // the first record, when it was taken for a header
+	// Column that the ids were read from: its name, or its number where there is no header. Empty for text and bitmaps.
+	Column string `json:"column,omitempty"`
+	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
+	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
+	DistinctIDs       int64  `json:"distinct_ids"`
+	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
+	Bad               int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
+	Header            string `json:"header,omitempty"`   // the first record, when it was taken for a header
 	// Multiline rows of CSV and TSV; nil when there is none.
 	Multiline *Multiline `json:"multiline,omitempty"`
 	// ChangedAt is when the file was last written; absent when that is not known.
@@ -197,6 +202,7 @@ type job struct {
 
 	mu        sync.Mutex
 	multiline Multiline
+	distinct  distinct
 	at        *time.Time // when the file was last written
 }
 
@@ -206,6 +212,12 @@ func (j *job) run(ctx context.Context) (FileReport, error) {
 		return FileReport{}, fmt.Errorf("%s: %w", j.file.name, err)
 	}
 	report := FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header, ChangedAt: j.at}
+	report.Column = j.column
+	distinct, exact := j.distinct.count(report.Rows)
+	report.DistinctIDs, report.DistinctEstimated = distinct, !exact
+	if format == Roaring {
+		report.DistinctIDs = report.Rows
+	}
 	if j.multiline.Rows > 0 {
 		report.Multiline = &j.multiline
 	}
@@ -254,9 +266,12 @@ func (j *job) done(w *worker) {
 	if j.reader.cfg.BadRows != nil && len(w.bad) > 0 {
 		j.reader.cfg.BadRows(w.bad)
 	}
+	w.seen = sketch{}
+	w.seen.add(w.ids)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.distinct.add(w.ids, &w.seen)
 	if w.multiline.Rows > 0 {
-		j.mu.Lock()
-		defer j.mu.Unlock()
 		j.multiline.add(w.multiline)
 	}
 }
