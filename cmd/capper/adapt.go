@@ -18,6 +18,7 @@ func (s *service) newServer(cfg *config.Config, store capping.Store) (err error)
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Bounds: bounds(cfg.Server),
 		Access: access(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
+		HostNames: cfg.Server.HostNames,
 	})
 	return named("build the API", err)
 }

@@ -31,6 +31,9 @@ func (c *checkCommand) Run(on *console) error {
 	}
 	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
 	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, loaded.Store.Kind)
+	for _, line := range describeServer(loaded.Server) {
+		fmt.Fprintf(on.stdout, "  %s\n", line)
+	}
 	fmt.Fprintf(on.stdout, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
 		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +33,7 @@ func (c *serveCommand) Run(on *console) error {
 	cfg := watcher.Current()
 	logger := newLogger(on.stderr, cfg.Log)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	var stop stops
 	defer stop.run()
@@ -46,6 +48,22 @@ func (c *serveCommand) Run(on *console) error {
 	case <-on.ctx.Done():
 		return s.drain(cfg.Server)
 	}
+}
+
+// buildInfo is a metric that is always 1 and says in labels what runs.
+func buildInfo() prometheus.Collector {
+	labels := prometheus.Labels{"version": "unknown", "revision": "unknown", "go_version": runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		labels["version"] = info.Main.Version
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				labels["revision"] = setting.Value
+			}
+		}
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_build_info", Help: "1, with what was built.", ConstLabels: labels,
+	}, func() float64 { return 1 })
 }
 
 func newLogger(to io.Writer, cfg config.Log) *slog.Logger {

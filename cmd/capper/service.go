@@ -187,6 +187,7 @@ func (s *service) listen(cfg config.Server, stop *stops) (err error) {
 		if secure, err = server.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
 			return named("load server.tls", err)
 		}
+		s.registry.MustRegister(server.CertificateExpiry(secure))
 	}
 	public, err := s.api.Listen(cfg.Listen)
 	if err != nil {
@@ -225,7 +226,7 @@ func (s *service) serve(e endpoint, secure *tls.Config, stop *stops) {
 func (s *service) drain(cfg config.Server) error {
 	timeout := cfg.StopTimeout
 	s.logger.Info("stopping", "delay", cfg.StopDelay.String(), "timeout", timeout.String())
-	s.api.SetReady(false)
+	s.api.BeginStop()
 	time.Sleep(cfg.StopDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

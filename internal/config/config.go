@@ -17,6 +17,8 @@ type Config struct {
 	Policy   *capping.Policy // channels and limits; its Version is that of the file
 	// Warnings are what is allowed but hardly meant, such as no default limits.
 	Warnings []string
+
+	leaves map[string]string // what the file gives, by path: to name what has changed
 }
 
 // Server is how the API is served.
@@ -32,6 +34,8 @@ type Server struct {
 	MaxBody      int64                // max_body: bytes of a request body; default 16MiB
 	MaxInFlight  int                  // max_in_flight_users: users of all calls under way; default 4000000
 	Bounds       Bounds               // bounds: of memory and connections, shared fairly between clients
+	HostNames    []string             // host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
+	WithoutKeys  bool                 // without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
 	APIKeys      []APIKey             // api_keys: who may call; none: anyone who reaches the loopback address
 	RateLimit    RateLimit            // rate_limits.default: of each client without one of its own; zero: none
 	ClientLimits map[string]RateLimit // rate_limits.clients

@@ -62,6 +62,8 @@ func Parse(file string, data []byte) (*Config, error) {
 	if len(r.faults) > 0 {
 		return nil, (&Faults{file, r.faults}).sorted()
 	}
+	config.leaves = map[string]string{}
+	leavesOf(value{"", root, r}.resolve(), config.leaves)
 	return config, nil
 }
 

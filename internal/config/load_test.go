@@ -30,6 +30,7 @@ server:
   max_bitmap_users: 20
   max_body: 1MiB
   max_in_flight_users: 30
+  host_names: [capper.internal, capper]
   bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70}
   api_keys:
     - {client: crm, namespace: growth, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
@@ -100,6 +101,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
 	require.Equal(t, 3*time.Second, c.Server.StopDelay)
+	require.Equal(t, []string{"capper.internal", "capper"}, c.Server.HostNames)
 	require.Equal(t, Bounds{BodyBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70}, c.Server.Bounds)
 	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
 	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
@@ -202,6 +204,8 @@ func TestFaults(t *testing.T) {
 		"size":              {"server: {max_body: 16MB}\n" + minimal, "must be a size such as 16MiB"},
 		"low bounds":        {"server: {bounds: {body_bytes: 1MiB}}\n" + minimal, "server: bounds.body_bytes: must be at least max_body"},
 		"no connections":    {"server: {bounds: {connections: 0}}\n" + minimal, "server.bounds.connections: must be 1 to 1000000"},
+		"keys confirmed":    {"server: {without_keys: true, api_keys: [{client: a, id: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}]}\n" + minimal, "without_keys: must not be true together with api_keys"},
+		"host name":         {"server: {host_names: ['a:80']}\n" + minimal, "server.host_names[0]: must be a host name"},
 		"size list":         {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
 		"bad sha":           {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
 		"empty namespace":   {"server: {api_keys: [{client: a, namespace: ''}]}\n" + minimal, "namespace: must not be empty"},

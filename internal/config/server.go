@@ -27,6 +27,8 @@ func (s *Server) read(v value) {
 		"max_body":            size(&s.MaxBody, 1<<10, 1<<30),
 		"max_in_flight_users": within(&s.MaxInFlight, 1, 1_000_000_000),
 		"bounds":              s.Bounds.read,
+		"host_names":          s.readHostNames,
+		"without_keys":        boolean(&s.WithoutKeys),
 		"api_keys":            s.readKeys,
 		"rate_limits":         s.readRateLimits,
 	})
@@ -35,6 +37,9 @@ func (s *Server) read(v value) {
 	}
 	if s.Bounds.BodyBytes < s.MaxBody {
 		v.fault("bounds.body_bytes: must be at least max_body, %d bytes, got %d", s.MaxBody, s.Bounds.BodyBytes)
+	}
+	if s.WithoutKeys && len(s.APIKeys) > 0 {
+		v.fault("without_keys: must not be true together with api_keys: it confirms a file without them")
 	}
 	for _, at := range s.clientKeys {
 		client := at.node.GetToken().Value
@@ -51,6 +56,16 @@ func (s *Server) read(v value) {
 	if len(s.APIKeys) == 0 && s.AdminListen != "" && !loopback(s.AdminListen) {
 		v.fault("api_keys: is required when admin_listen is not a loopback address, and %s is not", s.AdminListen)
 	}
+}
+
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+func (s *Server) readHostNames(v value) {
+	v.list(func(v value) {
+		var host string
+		named(&host, hostName, "must be a host name in lower case, without port, got %q")(v)
+		s.HostNames = append(s.HostNames, host)
+	})
 }
 
 func (b *Bounds) read(v value) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -114,31 +113,4 @@ func (w *Watcher) refuse(err error) error {
 	w.status.Refused++
 	w.status.Error, w.status.ErrorAt = err.Error(), w.clock()
 	return err
-}
-
-// reloadable reports what of next can only change at a start.
-func (c *Config) reloadable(file string, next *Config) error {
-	faults := &Faults{File: file}
-	must := func(path string, same bool) {
-		if !same {
-			faults.List = append(faults.List, Fault{Path: path, Rule: "changes only at a start; the configuration in force stays"})
-		}
-	}
-	was, is := c.Server, next.Server
-	was.APIKeys, was.RateLimit, was.ClientLimits, was.clientKeys = nil, RateLimit{}, nil, nil
-	is.APIKeys, is.RateLimit, is.ClientLimits, is.clientKeys = nil, RateLimit{}, nil, nil
-	must("server (other than api_keys and rate_limits)", reflect.DeepEqual(was, is))
-	must("segments", reflect.DeepEqual(c.Segments, next.Segments))
-	must("store", reflect.DeepEqual(c.Store, next.Store))
-	must("log", c.Log == next.Log)
-	for name, number := range c.Policy.Channels {
-		if now, ok := next.Policy.Channels[name]; ok && now != number {
-			faults.List = append(faults.List, Fault{Path: "channels." + name,
-				Rule: fmt.Sprintf("must stay %d, got %d: the number is stored in the logs", number, now)})
-		}
-	}
-	if len(faults.List) > 0 {
-		return faults
-	}
-	return nil
 }

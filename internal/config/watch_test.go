@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,7 @@ func TestWatcher(t *testing.T) {
 
 	for bad, why := range map[string]string{
 		minimal + "channels: {push: 2}\n":                              "must stay 1, got 2",
-		minimal + "store: {kind: embedded, embedded: {path: other}}\n": "store: changes only at a start",
+		minimal + "store: {kind: embedded, embedded: {path: other}}\n": "store.embedded.path: changes only at a start; the configuration in force stays (not given, now other)",
 		minimal + "limits: {}\n":                                       "is given twice",
 	} {
 		write(bad)
@@ -51,4 +52,42 @@ func TestWatcher(t *testing.T) {
 	require.Eventually(t, func() bool { return w.Status().Error == "" }, 5*time.Second, time.Millisecond)
 	cancel()
 	<-done
+}
+
+// A refused reload names the keys, not the section that they are in.
+func TestARefusedReloadNamesTheKeys(t *testing.T) {
+	t.Parallel()
+	parsed := func(text string) *Config {
+		c, err := Parse("f", []byte(text))
+		require.NoError(t, err)
+		return c
+	}
+	const key = "{client: crm, id: crm-%s, sha256: %s86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}"
+	first, second := fmt.Sprintf(key, "1", "9f"), fmt.Sprintf(key, "2", "af")
+	was := parsed("server: {listen: '127.0.0.1:80', max_body: 16MiB, bounds: {connections: 9}, api_keys: [" + first + "]}\n" + minimal)
+	for name, c := range map[string]struct {
+		server string
+		want   []string
+	}{
+		"address":       {"{listen: '127.0.0.1:81', bounds: {connections: 9}, api_keys: [" + first + "]}", []string{"server.listen: changes only at a start; the configuration in force stays (127.0.0.1:80, now 127.0.0.1:81)"}},
+		"bound":         {"{listen: '127.0.0.1:80', bounds: {connections: 8}, api_keys: [" + first + "]}", []string{"server.bounds.connections: changes only"}},
+		"two":           {"{listen: '127.0.0.1:80', call_timeout: 1s, api_keys: [" + first + "]}", []string{"server.bounds.connections: changes only", "server.call_timeout: changes only"}},
+		"no keys":       {"{listen: '127.0.0.1:80', bounds: {connections: 9}}", []string{"server.api_keys: must not lose its last key", "server.without_keys: true"}},
+		"empty list":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: []}", []string{"server.api_keys: must not lose its last key"}},
+		"no keys, said": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, without_keys: true}", nil},
+		"other keys":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: [" + second + "]}", nil},
+		"same, spelt":   {"{listen: '127.0.0.1:80', max_body: 16777216B, bounds: {connections: 9}, api_keys: [" + first + "]}", nil},
+	} {
+		err := was.reloadable("f", parsed("server: "+c.server+"\n"+minimal))
+		if c.want == nil {
+			require.NoError(t, err, name)
+			continue
+		}
+		for _, want := range c.want {
+			require.ErrorContains(t, err, want, name)
+		}
+		require.NotContains(t, err.Error(), "server.api_keys[", name)
+	}
+	open := parsed("server: {without_keys: true}\n" + minimal)
+	require.NoError(t, open.reloadable("f", parsed("server: {api_keys: ["+first+"]}\n"+minimal)), "keys may come")
 }

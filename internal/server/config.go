@@ -35,6 +35,9 @@ type Config struct {
 	// AdminSeparate: /metrics and the calls of the admin scope are served by
 	// Admin only. False: Public serves them too.
 	AdminSeparate bool
+	// HostNames are the names, beside localhost and loopback addresses, by which
+	// a listener on a loopback address may be called.
+	HostNames []string
 	// Clock must be the one of the Capper. Nil: time.Now.
 	Clock func() time.Time
 }

@@ -21,6 +21,8 @@ const (
 	CodeNotFound         Code = "not_found"
 	CodeMethodNotAllowed Code = "method_not_allowed"
 	CodeTimeout          Code = "request_timeout"
+	CodeMisdirected      Code = "misdirected"
+	CodeHeaderTooLarge   Code = "header_too_large"
 	CodeTooLarge         Code = "too_large"
 	CodeUnsupportedMedia Code = "unsupported_media_type"
 	CodeRateLimited      Code = "rate_limited"
@@ -37,6 +39,8 @@ var statuses = map[Code]int{
 	CodeNotFound:         http.StatusNotFound,
 	CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	CodeTimeout:          http.StatusRequestTimeout,
+	CodeMisdirected:      http.StatusMisdirectedRequest,
+	CodeHeaderTooLarge:   http.StatusRequestHeaderFieldsTooLarge,
 	CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	CodeUnsupportedMedia: http.StatusUnsupportedMediaType,
 	CodeRateLimited:      http.StatusTooManyRequests,

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,7 +18,14 @@ const (
 	sendTimeout    = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 16 << 10
+	// Up to so much is read and answered. Beyond it net/http ends an HTTP/2
+	// connection, and all other calls on it, for one call with too large a header.
+	readHeaderBytes = 64 << 10
 )
+
+// loopbackKey marks, in a request's context, that its listener is on a loopback
+// address.
+type loopbackKey struct{}
 
 // HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
 // headers and connections. tlsConfig is from TLSConfig; nil: plain HTTP.
@@ -29,10 +39,51 @@ func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 		ReadTimeout:       headerTimeout + graceTime,
 		WriteTimeout:      s.slowestBody() + s.bounds.timeout(s.bounds.BitmapUsers) + sendTimeout, // it runs from the header on
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    readHeaderBytes,
+		BaseContext:       baseContext,
 		ConnState:         guests.watch,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+}
+
+func baseContext(l net.Listener) context.Context {
+	return context.WithValue(context.Background(), loopbackKey{}, IsLoopback(l.Addr().String()))
+}
+
+// acceptable refuses what has too large a header, and calls of a loopback
+// listener by another name: a page whose name its owner lets point here would
+// make them, from a browser on this machine.
+func (s *Server) acceptable(r *http.Request) error {
+	size := len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	if size > maxHeaderBytes {
+		return fail(CodeHeaderTooLarge, "the header has %d bytes, at most %d are allowed", size, maxHeaderBytes)
+	}
+	if loopback, _ := r.Context().Value(loopbackKey{}).(bool); loopback && !localHost(r.Host) && !slices.Contains(s.hosts, hostOf(r.Host)) {
+		return fail(CodeMisdirected, "this service is called by localhost, a loopback address, or a name of server.host_names, not by %q", clip([]byte(r.Host)))
+	}
+	return nil
+}
+
+// hostOf is the name in a Host header, without port, in lower case.
+func hostOf(header string) string {
+	host := header
+	if name, _, err := net.SplitHostPort(header); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// localHost reports whether a Host header names this machine by a name that
+// cannot be pointed elsewhere. Only HTTP/1.0 has none.
+func localHost(header string) bool {
+	host := hostOf(header)
+	ip := net.ParseIP(host)
+	return header == "" || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // slowestBody is how long a body of the largest size may take.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,8 +94,14 @@ func (m *metrics) expectRoute(route string) {
 	for _, status := range expected {
 		m.requests.WithLabelValues(route, strconv.Itoa(status))
 	}
-	m.seconds.WithLabelValues(route)
+	if timed(route) {
+		m.seconds.WithLabelValues(route)
+	}
 }
+
+// timed reports whether durations of the route mean anything: a profile takes
+// as long as it was asked to.
+func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
 // expectUsers makes the counters of the policy's segments. Those of segments
 // without limits of their own, and of later policies, come with their users.
@@ -148,7 +155,9 @@ func (m *metrics) expectClients(a *access, p *capping.Policy) {
 
 func (m *metrics) request(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	if timed(route) {
+		m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	}
 }
 
 func (m *metrics) decisions(t *tally, names []string) {

@@ -64,10 +64,11 @@ func (r *router) handleLocal(method, path string, scope Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request came to a loopback address.
+// arrivedLocally reports whether the request came to a loopback address, and
+// means it: a page of elsewhere that a browser of this machine shows does not.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback()
+	return ok && addr.IP.IsLoopback() && localHost(req.Host)
 }
 
 func (r *router) route(method, path string, scope func(*http.Request) Scope, h handler) {
@@ -121,7 +122,14 @@ func (r *router) serve(route string, c *call, h handler) {
 	status := http.StatusOK
 	c.requestID = requestID(c.r)
 	c.w.Header()[requestIDHeader] = []string{c.requestID}
-	if err := protect(h, c); err != nil {
+	if r.s.stopping.Load() {
+		c.w.Header().Set("Connection", "close") // with HTTP/2, the whole connection ends once its calls have
+	}
+	err := r.s.acceptable(c.r)
+	if err == nil {
+		err = protect(h, c)
+	}
+	if err != nil {
 		f := asFailure(err)
 		status = statuses[f.Code]
 		f.write(c.w)

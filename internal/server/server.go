@@ -27,6 +27,8 @@ type Server struct {
 
 	access        atomic.Pointer[access]
 	ready         atomic.Bool
+	stopping      atomic.Bool
+	hosts         []string
 	users         *budget
 	bodies        *budget
 	answers       *budget
@@ -50,7 +52,7 @@ func New(cfg Config) (*Server, error) {
 		bodies:        newBudget(cfg.Bounds.InFlightBytes, cfg.Bounds.CallTimeout),
 		answers:       newBudget(cfg.Bounds.AnswerBytes, cfg.Bounds.CallTimeout),
 		refusals:      newValves(),
-		adminSeparate: cfg.AdminSeparate,
+		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
 	if s.metrics, err = newMetrics(cfg.Registerer, s); err != nil {
 		return nil, err
@@ -74,6 +76,13 @@ func (s *Server) SetAccess(a Access) error {
 
 // SetReady says whether /readyz asks for calls. Calls are answered either way.
 func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
+
+// BeginStop asks for no more calls: /readyz says so, and connections are closed
+// with the answers of calls that come all the same.
+func (s *Server) BeginStop() {
+	s.stopping.Store(true)
+	s.ready.Store(false)
+}
 
 // Public is the API, and with it /metrics and the admin calls unless they have
 // a listener of their own.
