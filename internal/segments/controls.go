@@ -95,6 +95,11 @@ func (c *Controls) Withdrawal(list []Segment) error {
 	return nil
 }
 
+// withdrawn reports whether a generation was rolled back from.
+func (c *Controls) withdrawn(generation string) bool {
+	return slices.ContainsFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Generation == generation })
+}
+
 // lift forgets that a content was withdrawn.
 func (c *Controls) lift(content string) {
 	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Content == content })

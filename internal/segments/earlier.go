@@ -22,8 +22,8 @@ type Earlier struct {
 
 // FindEarlier finds what was live a week before now, as far as it is still
 // there: the newest generation that is at least a week old; where all are
-// younger, the oldest. Only generations before the live one count, so what was
-// withdrawn by a rollback does not. A forced generation is where somebody has
+// younger, the oldest. Only generations before the live one count, and none that
+// was rolled back from. A forced generation is where somebody has
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
 func FindEarlier(ctx context.Context, store Store, live string, now time.Time) (*Earlier, error) {
@@ -34,6 +34,11 @@ func FindEarlier(ctx context.Context, store Store, live string, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
+	controls, err := ReadControls(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, controls.withdrawn)
 	weekAgo := nameOf(now.Add(-Week))
 	old := func(name string) bool { return name[:len(weekAgo)] <= weekAgo }
 	if old(live) {

@@ -11,9 +11,13 @@ import (
 // nightly publishes a generation for each day before today, the oldest first,
 // with a reason where one is given, and returns their names by age in days.
 func nightly(t *testing.T, store Store, today time.Time, oldest int, reasons map[int]string) map[int]string {
+	return nights(t, store, today, oldest, 0, reasons)
+}
+
+func nights(t *testing.T, store Store, today time.Time, oldest, youngest int, reasons map[int]string) map[int]string {
 	t.Helper()
 	names := map[int]string{}
-	for age := oldest; age >= 0; age-- {
+	for age := oldest; age >= youngest; age-- {
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
 		p := Publisher{Store: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
@@ -64,6 +68,14 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		require.Equal(t, g[4], find(t.Context(), t, store, g[0]))
 		require.Equal(t, "none", find(t.Context(), t, store, g[4]))
 		require.Equal(t, g[7], find(t.Context(), t, store, g[5]))
+	})
+	t.Run("what was rolled back from does not count", func(t *testing.T) {
+		t.Parallel()
+		store := openStore(t, t.TempDir())
+		g := nights(t, store, today, 9, 7, nil)
+		rollBack(t, store, g[8])
+		g[0] = nights(t, store, today, 6, 0, nil)[0]
+		require.Equal(t, g[8], find(t.Context(), t, store, g[0]))
 	})
 	t.Run("many generations a day", func(t *testing.T) {
 		t.Parallel()
