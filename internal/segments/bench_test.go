@@ -220,3 +220,27 @@ func BenchmarkPublish(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGuard is what the guard computes of two generations; a build does it
+// once for the last publish and once for the week.
+func BenchmarkGuard(b *testing.B) {
+	for layout, draw := range layouts {
+		b.Run(layout, func(b *testing.B) {
+			bitmaps := draw(benchUsers())
+			c := &Candidate{Names: benchNames, Bitmaps: bitmaps}
+			before := generationOf(benchNames, bitmaps[1], bitmaps[0], bitmaps[2], bitmapOf(7))
+			for name, compute := range map[string]func(){
+				"NoSegment": func() { c.NoSegment(before) },
+				"Drift":     func() { c.Drift(before) },
+				"Compare":   func() { c.Compare(before) },
+			} {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						compute()
+					}
+				})
+			}
+		})
+	}
+}

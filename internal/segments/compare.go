@@ -46,9 +46,7 @@ func (c *Candidate) Compare(before *Generation) []Change {
 		old[s.Name] = i
 	}
 	n := len(before.Bitmaps)
-	shared := make([]uint64, len(c.Names)*n) // users in new segment i and old segment j
-	inParallel(len(shared), func(k int) { shared[k], _ = common(c.Bitmaps[k/n], before.Bitmaps[k%n]) })
-
+	shared := c.shared(before)
 	var changes []Change
 	for i, name := range c.Names {
 		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].card, Added: c.Bitmaps[i].card}
@@ -70,6 +68,51 @@ func (c *Candidate) Compare(before *Generation) []Change {
 		}
 	}
 	return changes
+}
+
+// manyPairs is from how many pairs of segments on it is faster to look at every
+// user once than at every pair.
+const manyPairs = 64
+
+// shared counts the users in new segment i and old segment j, at i*n+j for n old ones.
+func (c *Candidate) shared(before *Generation) []uint64 {
+	n := len(before.Bitmaps)
+	shared := make([]uint64, len(c.Bitmaps)*n)
+	if len(shared) > manyPairs && disjoint(before.Bitmaps) {
+		inParallel(min(chunks(c.Bitmaps), chunks(before.Bitmaps)), func(key int) { c.shareChunk(before, key, shared) })
+	} else {
+		inParallel(len(shared), func(k int) { shared[k], _ = common(c.Bitmaps[k/n], before.Bitmaps[k%n]) })
+	}
+	return shared
+}
+
+// shareChunk adds the counts of one chunk: a user has one old segment at most.
+func (c *Candidate) shareChunk(before *Generation, key int, shared []uint64) {
+	old := gather(before.Bitmaps, key)
+	if len(old) == 0 {
+		return
+	}
+	var taken words
+	var codes [chunkIDs]uint8
+	for _, f := range old {
+		takeWords(f.data, f.code, &taken, &codes)
+	}
+	for _, f := range gather(c.Bitmaps, key) {
+		var w words
+		var counts [MaxSegments + 1]uint64 // by old code; 0: of none
+		f.data.addTo(&w)
+		for i, x := range w {
+			for ; x != 0; x &= x - 1 {
+				counts[codes[i<<6+bits.TrailingZeros64(x)]]++
+			}
+		}
+		row := shared[(int(f.code)-1)*len(before.Bitmaps):]
+		for code, count := range counts {
+			if code > 0 && count > 0 {
+				atomic.AddUint64(&row[code-1], count)
+			}
+		}
+	}
 }
 
 // compareWith completes the change of a segment that was there before.

@@ -1,6 +1,8 @@
 package segments
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -97,4 +99,44 @@ func TestNoSegmentAgreesWithRoaring(t *testing.T) {
 	require.Equal(t, NoSegment{}, empty.NoSegment(generationOf([]string{"a"}, bitmapOf())))
 	whole := &Candidate{Names: []string{"a"}, Bitmaps: []*Bitmap{bitmapOf(0, 1<<32-1)}}
 	require.Equal(t, NoSegment{After: 2, Rise: 2}, whole.NoSegment(generationOf([]string{"a"}, bitmapOf())))
+}
+
+// With many segments every user is looked at once, not every pair of segments.
+func TestCompareWithManySegments(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func(segments int) (names []string, bitmaps []*Bitmap) {
+		sets := newSets(segments)
+		for id := range uint32(300_000) { // arrays, bitmaps and runs; some in no segment
+			switch at := r.IntN(segments + 2); {
+			case id > 200_000:
+				sets[int(id/1_000)%segments].Add(id)
+			case at < segments:
+				sets[at*at/segments].Add(id)
+			}
+		}
+		for i, set := range sets {
+			names, bitmaps = append(names, fmt.Sprintf("s%d", i)), append(bitmaps, set.Bitmap())
+		}
+		return names, bitmaps
+	}
+	for _, segments := range []int{9, 40, MaxSegments} {
+		names, old := draw(segments)
+		_, now := draw(segments)
+		c := &Candidate{Names: names, Bitmaps: now}
+		require.Empty(t, c.Overlaps())
+		shared := c.shared(generationOf(names, old...))
+		require.Len(t, shared, segments*segments)
+		for k, got := range shared {
+			want, _ := common(now[k/segments], old[k%segments])
+			require.Equal(t, want, got, "%d", k)
+		}
+		if segments < MaxSegments { // where users overlapped before, every pair counts
+			overlapping := generationOf(append(names, "twice"), append(old, old[0])...)
+			shared = c.shared(overlapping)
+			first, _ := common(now[0], old[0])
+			require.Equal(t, first, shared[0])
+			require.Equal(t, first, shared[segments])
+		}
+	}
 }

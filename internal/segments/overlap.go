@@ -1,6 +1,9 @@
 package segments
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // Overlap is two segments with users in common.
 type Overlap struct {
@@ -17,7 +20,28 @@ const overlapSamples = 5
 // are in order of precedence. It uses all cores.
 func (c *Candidate) Overlaps() []Overlap { return overlaps(c.Names, c.Bitmaps) }
 
+// disjoint reports whether no user is in two of the bitmaps. Its cost is that of
+// reading them once, not that of comparing every pair.
+func disjoint(bitmaps []*Bitmap) bool {
+	var sum uint64
+	for _, b := range bitmaps {
+		sum += b.card
+	}
+	var union atomic.Uint64
+	inParallel(chunks(bitmaps), func(key int) {
+		var w words
+		for _, f := range gather(bitmaps, key) {
+			f.data.addTo(&w)
+		}
+		union.Add(uint64(w.count()))
+	})
+	return union.Load() == sum
+}
+
 func overlaps(names []string, bitmaps []*Bitmap) []Overlap {
+	if disjoint(bitmaps) {
+		return nil
+	}
 	n := len(bitmaps)
 	found := make([]Overlap, n*n)
 	inParallel(n*n, func(i int) {
