@@ -82,7 +82,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	}
 	show := newProgress(e.stderr)
 	defer show.stop()
-	cfg := ingest.Config{S3: c.Place.s3(), Stdin: e.stdin, Progress: show.add}
+	cfg := ingest.Config{S3: c.Place.s3(e), Stdin: e.stdin, Progress: show.add}
 	result, err := c.read(ctx, plan, cfg, show)
 	report.built(result)
 	if err != nil {

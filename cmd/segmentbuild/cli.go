@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -68,14 +69,33 @@ type place struct {
 	Timeout     time.Duration `default:"1h" help:"Give up after this time."`
 }
 
-func (p *place) s3() segments.S3Config {
-	return segments.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle}
+func (p *place) s3(e *env) segments.S3Config {
+	return segments.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle,
+		Patient: true, Retrying: (&retryNotice{to: e.stderr, timeout: p.Timeout}).show}
+}
+
+// retryNotice says on standard error that S3 is asked again, every ten seconds at most.
+type retryNotice struct {
+	to      io.Writer
+	timeout time.Duration
+	mu      sync.Mutex
+	last    time.Time
+}
+
+func (r *retryNotice) show(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.last) < 10*time.Second {
+		return
+	}
+	r.last = time.Now()
+	fmt.Fprintf(r.to, "segmentbuild: S3 is asked again, until --timeout %s is over: %s\n", r.timeout, err)
 }
 
 // open opens a location; the context ends with the command's time-out.
 func (p *place) open(e *env, location string) (context.Context, context.CancelFunc, segments.Store, error) {
 	ctx, cancel := context.WithTimeoutCause(e.ctx, p.Timeout, fmt.Errorf("not done after --timeout %s", p.Timeout))
-	store, err := segments.OpenStore(ctx, location, p.s3())
+	store, err := segments.OpenStore(ctx, location, p.s3(e))
 	if err != nil {
 		cancel()
 		return nil, nil, nil, usageError{err}

@@ -2,6 +2,7 @@ package segments
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -28,13 +30,16 @@ const (
 )
 
 // bucket is a store in an S3 bucket below a prefix. Deadlines come from the
-// contexts; the SDK retries what is worth retrying.
+// contexts; the SDK retries what is worth retrying, see setRetries.
 type bucket struct {
 	location string
 	name     string
 	prefix   string // empty, or ends in a slash
 	api      *s3.Client
 	transfer *transfermanager.Client
+
+	probing sync.Mutex
+	probed  bool // the server is known to heed conditions
 }
 
 var _ Store = (*bucket)(nil)
@@ -57,7 +62,7 @@ func openS3(ctx context.Context, location, name, prefix string, cfg S3Config) (*
 }
 
 func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient()),
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(stalling(cmp.Or(cfg.Stall, DefaultStall))),
 		config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("load the S3 configuration: %w", err)
@@ -80,6 +85,7 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 		if cfg.PathStyle != nil {
 			o.UsePathStyle = *cfg.PathStyle
 		}
+		setRetries(o, cfg)
 		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked; every bitmap has a SHA-256
 	}), nil
 }
@@ -230,6 +236,22 @@ func contentType(key string) string {
 
 // Replace implements Store by a conditional PUT.
 func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
+	if err := b.probe(ctx); err != nil {
+		return "", err
+	}
+	newTag, err := b.put(ctx, key, body, tag)
+	if err == nil {
+		return newTag, nil
+	}
+	err = b.failed("replace", key, err)
+	if lostRace(err, tag) {
+		err = fmt.Errorf("%w: %w", ErrLostRace, err)
+	}
+	return "", err
+}
+
+// put is one conditional PUT.
+func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	input := &s3.PutObjectInput{
 		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
 		ContentType:       aws.String(contentType(key)),
@@ -242,14 +264,42 @@ func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag strin
 		input.IfMatch = &tag
 	}
 	out, err := b.api.PutObject(ctx, input)
-	if err == nil {
-		return aws.ToString(out.ETag), nil
+	if err != nil {
+		return "", err
 	}
-	err = b.failed("replace", key, err)
-	if lostRace(err, tag) {
-		err = fmt.Errorf("%w: %w", ErrLostRace, err)
+	return aws.ToString(out.ETag), nil
+}
+
+// probeKey is an object that is written before the first conditional write of a
+// process, and never read.
+const probeKey = "probe.json"
+
+// ErrNoConditions: the server stores what it must not.
+var ErrNoConditions = errors.New("this S3 server ignores conditional writes (If-Match, If-None-Match): two publishers would overwrite each other unseen, and nothing is published")
+
+// probe finds out whether the server heeds conditions: with an object that is
+// there it must refuse to create it, and to replace another version of it.
+func (b *bucket) probe(ctx context.Context) error {
+	b.probing.Lock()
+	defer b.probing.Unlock()
+	if b.probed {
+		return nil
 	}
-	return "", err
+	body := []byte("{}\n")
+	if err := b.Overwrite(ctx, probeKey, body); err != nil {
+		return err
+	}
+	for _, tag := range []string{"", `"00000000000000000000000000000000"`} {
+		_, err := b.put(ctx, probeKey, body, tag)
+		if err == nil {
+			return fmt.Errorf("%s: %w", b.location, ErrNoConditions)
+		}
+		if err = b.failed("probe conditional writes with", probeKey, err); !lostRace(err, tag) {
+			return err
+		}
+	}
+	b.probed = true
+	return nil
 }
 
 // lostRace: the condition failed (412), another conditional write was under way (409), or the object that

@@ -101,6 +101,15 @@ func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 type S3Config struct {
 	Endpoint string // URL of another server; empty: AWS_ENDPOINT_URL_S3, else AWS
 	Region   string // empty: from the SDK's chain, else us-east-1
+	// Patient requests are tried again until their context ends, for a command
+	// that nobody starts again. Otherwise a few times, for who comes again.
+	Patient bool
+	// Retrying is called with the error of each attempt that is followed by
+	// another, from several goroutines. Nil: nothing. Only of patient requests.
+	Retrying func(error)
+	pause    time.Duration // the longest between two attempts; 0: maxPause
+	// Stall is how long a request may stand still before it is tried again. 0: DefaultStall.
+	Stall time.Duration
 	// PathStyle addresses buckets as path segments. Nil: true when an endpoint is set.
 	PathStyle *bool
 }

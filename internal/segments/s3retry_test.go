@@ -1,0 +1,177 @@
+package segments
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inFrontOfS3 passes requests on to the S3 server, but for those that odd
+// answers itself by returning true.
+func inFrontOfS3(t *testing.T, odd func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool) (endpoint string) {
+	t.Helper()
+	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
+	require.NoError(t, err)
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(upstream)
+		r.Out.Host = r.In.Host // it is part of what is signed
+	}}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !odd(w, r, pass) {
+			pass.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+func s3Error(w http.ResponseWriter, status int, code string) bool {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>x</Message></Error>"))
+	return true
+}
+
+func hangUp(w http.ResponseWriter) bool {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+	return true
+}
+
+func publishThrough(t *testing.T, location string, cfg S3Config, timeout time.Duration) error {
+	t.Helper()
+	store, err := OpenStore(t.Context(), location, cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	base, err := ReadLiveState(ctx, store)
+	if err != nil {
+		return err
+	}
+	p := Publisher{Store: store, ToolVersion: "test"}
+	_, err = p.Publish(ctx, doomedCandidate(1), base, "")
+	return err
+}
+
+// More faults in a row than the SDK's three attempts.
+func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(w http.ResponseWriter) bool{
+		"503":   func(w http.ResponseWriter) bool { return s3Error(w, 503, "SlowDown") },
+		"500":   func(w http.ResponseWriter) bool { return s3Error(w, 500, "InternalError") },
+		"429":   func(w http.ResponseWriter) bool { return s3Error(w, 429, "TooManyRequests") },
+		"409":   func(w http.ResponseWriter) bool { return s3Error(w, 409, "ConditionalRequestConflict") },
+		"reset": hangUp,
+		"it stalls": func(w http.ResponseWriter) bool {
+			<-time.After(400 * time.Millisecond) // twice what is allowed
+			return hangUp(w)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told, gets, puts atomic.Int64
+			endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+				n := &gets
+				if r.Method == http.MethodPut {
+					n = &puts
+				}
+				return strings.HasSuffix(r.URL.Path, currentKey) && n.Add(1) <= 4 && fault(w)
+			})
+			location := "s3://" + newBucket(t) + "/prod"
+			cfg := S3Config{Endpoint: endpoint, Patient: true, pause: 50 * time.Millisecond, Stall: 200 * time.Millisecond, Retrying: func(error) { told.Add(1) }}
+			require.NoError(t, publishThrough(t, location, cfg, 5*time.Minute))
+			require.EqualValues(t, 8, told.Load())
+			live(t, openStore(t, location))
+		})
+	}
+}
+
+func TestRetriesEndWithTheContextAndSayWhy(t *testing.T) {
+	t.Parallel()
+	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool { return s3Error(w, 503, "SlowDown") })
+	began := time.Now()
+	err := publishThrough(t, "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: endpoint, Patient: true, pause: time.Second}, 3*time.Second)
+	require.ErrorContains(t, err, "SlowDown")
+	require.Greater(t, time.Since(began), 2*time.Second, "it tries until the end")
+	require.Less(t, time.Since(began), 30*time.Second)
+}
+
+// The PUT of current.json arrives, its answer does not: with a retry, without
+// one, and with the publisher's time over.
+func TestALostAnswerIsLookedInto(t *testing.T) {
+	t.Parallel()
+	for name, patient := range map[string]bool{"the retry finds its own success": true, "nobody answers any more": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lost atomic.Int64
+			endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
+				if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, currentKey) {
+					return false
+				}
+				if n := lost.Add(1); patient && n > 1 {
+					return false
+				}
+				pass.ServeHTTP(httptest.NewRecorder(), r)
+				return hangUp(w)
+			})
+			location := "s3://" + newBucket(t) + "/prod"
+			require.NoError(t, publishThrough(t, location, S3Config{Endpoint: endpoint, Patient: patient, pause: 50 * time.Millisecond}, time.Minute))
+			require.Positive(t, lost.Load())
+			require.Equal(t, doomedCandidate(1).Describe(), live(t, openStore(t, location)).Manifest.Segments)
+		})
+	}
+}
+
+func TestAnAnswerThatCannotBeLookedIntoIsNotCalledAFailure(t *testing.T) {
+	t.Parallel()
+	var deaf atomic.Bool
+	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, currentKey) {
+			pass.ServeHTTP(httptest.NewRecorder(), r)
+			deaf.Store(true)
+		}
+		return deaf.Load() && hangUp(w)
+	})
+	err := publishThrough(t, "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: endpoint, pause: 50 * time.Millisecond}, time.Minute)
+	require.ErrorContains(t, err, "whether current.json was replaced is not known")
+}
+
+func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"If-Match", "If-None-Match"} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			var swaps atomic.Int64
+			endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, currentKey) {
+					swaps.Add(1)
+				}
+				if r.Method != http.MethodPut || r.Header.Get(header) == "" {
+					return false
+				}
+				w.Header().Set("ETag", `"0"`) // stored, whatever was there
+				return true
+			})
+			location := "s3://" + newBucket(t) + "/prod"
+			err := publishThrough(t, location, S3Config{Endpoint: endpoint, pause: 50 * time.Millisecond}, time.Minute)
+			require.ErrorIs(t, err, ErrNoConditions)
+			require.ErrorContains(t, err, location+": this S3 server ignores conditional writes")
+			require.Zero(t, swaps.Load())
+			_, _, err = openStore(t, location).ReadTagged(t.Context(), currentKey, "")
+			require.ErrorIs(t, err, ErrNotFound, "nothing went live")
+		})
+	}
+}
