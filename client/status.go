@@ -42,7 +42,8 @@ type SegmentsStatus struct {
 	LoadedAt   time.Time     `json:"loaded_at"`
 	Origin     string        `json:"origin"` // "source" or "cache"
 	CheckedAt  time.Time     `json:"checked_at"`
-	Error      string        `json:"error"` // of the last refresh; "": it went well
+	BuiltAt    time.Time     `json:"built_at"` // when a build of segments last came to its end; zero if not known
+	Error      string        `json:"error"`    // of the last refresh; "": it went well
 	ErrorAt    time.Time     `json:"error_at"`
 	Segments   []SegmentSize `json:"segments"` // in order of precedence
 }

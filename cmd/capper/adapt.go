@@ -72,7 +72,7 @@ func (s *service) segmentsStatus() server.SegmentsStatus {
 	status := s.segments.Status()
 	answer := server.SegmentsStatus{
 		Generation: status.Generation, CreatedAt: status.CreatedAt, LoadedAt: status.LoadedAt, Origin: status.Origin,
-		CheckedAt: status.CheckedAt, Error: status.Error, ErrorAt: status.ErrorAt,
+		CheckedAt: status.CheckedAt, BuiltAt: status.BuiltAt, Error: status.Error, ErrorAt: status.ErrorAt,
 	}
 	for _, size := range s.segments.Current().Segments() {
 		answer.Segments = append(answer.Segments, server.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})

@@ -52,7 +52,7 @@ func (c *listCommand) Run(e *env) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	return printHold(e.stdout, list)
+	return printState(e.stdout, list)
 }
 
 func markOf(l *segments.Listing) string {
@@ -65,8 +65,12 @@ func markOf(l *segments.Listing) string {
 	return " "
 }
 
-func printHold(w io.Writer, list []segments.Listing) (err error) {
+// printState says what the table does not: when a build last ran to its end, and a hold.
+func printState(w io.Writer, list []segments.Listing) (err error) {
 	for _, l := range list {
+		if l.CheckedAt != nil {
+			_, err = fmt.Fprintf(w, "checked by a build: %s\n", l.CheckedAt.Format(time.RFC3339))
+		}
 		if l.Hold != nil {
 			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), l.Hold.Reason)
 		}

@@ -14,6 +14,7 @@
 //	<prefix>/generations/<generation>.json  a manifest, immutable
 //	<prefix>/current.json                   which generation is live; replaced by compare-and-swap
 //	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
+//	<prefix>/checked.json                   when a build last published, or found its segments live already
 //	<prefix>/controls.json                  what must not go live: a hold, what was rolled back from; likewise
 //	<prefix>/gc.json                        whether a gc removes objects; replaced by compare-and-swap
 //
@@ -74,8 +75,10 @@
 // pointer: a lookup works on one Snapshot and sees one generation. Any failure
 // keeps the generation in use, shows in Status, metrics and the log, and is tried
 // again. A checked copy is kept in a cache directory, so a service starts while
-// its source is down, and says so. An unchanged generation costs one conditional
-// GET. A file system that does not answer holds up neither a refresh, beyond its
+// its source is down, and says so. An unchanged generation costs two conditional
+// GETs, of current.json and of checked.json, which says when a build last ran to its
+// end, changed or not. A live generation that cannot be read is read again after one
+// interval, two, four, up to 15 minutes, and at once when current.json moves. A file system that does not answer holds up neither a refresh, beyond its
 // time-out, nor the end of Run: the call is left behind, at most one per path.
 //
 // # How bitmaps are checked
@@ -117,7 +120,7 @@
 // set, container, encode and bitmap are the codec; snapshot and chunk the map for
 // lookups; manifest, document, load and cache the reading, refresher and metrics the
 // keeping; store, directory (with hung) and s3 (alone with the AWS SDK) the places; publish,
-// upload, collect, lease, controls, overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
+// upload, collect, lease, controls, checked, overlap, compare, guard, earlier and history what segmentbuild does with them. Package ingest
 // reads raw ids, package build makes segments of them.
 //
 // # Not here

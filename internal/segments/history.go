@@ -15,6 +15,8 @@ type Listing struct {
 	StoredAt   time.Time `json:"stored_at"` // when the manifest was stored
 	// WithdrawnAt is when it was rolled back from, unless its content went live again since.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
+	// CheckedAt is of the live generation: when a build last published it, or found its segments live.
+	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Hold is of the live generation: while publishing is on hold it stays live.
 	Hold *Hold `json:"hold,omitempty"`
 	// Manifest is nil when it cannot be read; Fault says why.
@@ -31,6 +33,10 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 		return nil, err
 	}
 	controls, err := ReadControls(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	checked, err := ReadChecked(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +67,9 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 			l.Fault = err.Error()
 		}
 		controls.mark(l)
+		if l.Live && checked.Generation == l.Generation {
+			l.CheckedAt = &checked.CheckedAt
+		}
 	})
 	slices.SortFunc(list, func(a, b Listing) int { return strings.Compare(b.Generation, a.Generation) })
 	return list, ctx.Err()

@@ -17,20 +17,25 @@ const (
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	current   func() *Snapshot
+	built     func() time.Time
 	clock     func() time.Time
 	age       *prometheus.Desc
+	checked   *prometheus.Desc
 	users     *prometheus.Desc
 	memory    *prometheus.Desc
 }
 
-func newMetrics(to prometheus.Registerer, current func() *Snapshot, clock func() time.Time) *metrics {
+func newMetrics(to prometheus.Registerer, current func() *Snapshot, built, clock func() time.Time) *metrics {
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
 			Help: "Looks at the segments' source, by result: swapped (a new generation is in use), unchanged, failed.",
 		}, []string{"result"}),
 		current: current,
+		built:   built,
 		clock:   clock,
+		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
+			"When a build last published, or found its segments live already. Absent when the source does not say.", nil, nil),
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
 			"Time since the generation in use was built.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
@@ -50,12 +55,16 @@ func newMetrics(to prometheus.Registerer, current func() *Snapshot, clock func()
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.age
+	out <- m.checked
 	out <- m.users
 	out <- m.memory
 }
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	if at := m.built(); !at.IsZero() {
+		out <- prometheus.MustNewConstMetric(m.checked, prometheus.GaugeValue, float64(at.Unix()))
+	}
 	s := m.current()
 	if s == nil {
 		return

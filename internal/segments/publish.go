@@ -110,14 +110,15 @@ type Published struct {
 
 // Publish stores the candidate and makes it live if base still is: bitmaps
 // first, the manifest next, current.json last, so that a crash at any point
-// leaves the live generation whole. What is live already changes nothing.
+// leaves the live generation whole. What is live already changes nothing but
+// the time at which it was checked.
 // ErrLostRace when somebody else has published since base was read, a HoldError
 // when publishing is on hold. What was rolled back from is a WithdrawnError
 // without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	list := c.Describe()
 	if base.Generation != nil && sameSegments(base.Generation.Manifest.Segments, list) {
-		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, nil
+		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
 	m := newManifest(p.now(), p.ToolVersion, reason, list)
 	if err := m.check(); err != nil {
@@ -135,6 +136,9 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	})
 	if err == nil && reason != "" {
 		err = changeControls(ctx, p.Store, func(c *Controls) { c.lift(Content(list)) })
+	}
+	if err == nil {
+		err = p.noteChecked(ctx, m.Generation)
 	}
 	return done, err
 }

@@ -57,6 +57,8 @@ type Refresher struct {
 	metrics *metrics
 	current atomic.Pointer[Snapshot]
 	tag     string // of the current.json whose generation is in use; only Load and Run touch it
+	spoiled spoiled
+	checked string // tag of checked.json
 
 	mu     sync.Mutex
 	status Status
@@ -70,6 +72,9 @@ type Status struct {
 	Origin     string // OriginSource, OriginCache, empty before Load
 	// CheckedAt is the last time the source was asked, whatever came of it.
 	CheckedAt time.Time
+	// BuiltAt is when a build last published, or found its segments live
+	// already, as far as the source says; zero when it does not.
+	BuiltAt time.Time
 	// Error is why the last look did not succeed, empty when it did. ErrorAt is
 	// when this began.
 	Error   string
@@ -91,7 +96,7 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 		cfg.Clock = time.Now
 	}
 	r := &Refresher{cfg: cfg, cache: newCache(cfg.CacheDir, cfg.Source.Location())}
-	r.metrics = newMetrics(cfg.Registerer, r.Current, cfg.Clock)
+	r.metrics = newMetrics(cfg.Registerer, r.Current, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
 	return r
 }
 
@@ -156,7 +161,7 @@ func neverPublished(ctx context.Context, src Source) bool {
 
 // Run looks at the source once per interval until ctx is done. A failure keeps
 // the generation in use, shows in Status, metrics and the log, and is tried
-// again with the next interval.
+// again with the next interval, or later: see spoiled.
 func (r *Refresher) Run(ctx context.Context) {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
@@ -177,6 +182,10 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	g, tag, err := r.fetch(limited)
 	if ctx.Err() != nil {
 		return ctx.Err() // stopping; nothing was learned about the source
+	}
+	r.spoiled.note(tag, err, r.cfg.Clock(), r.cfg.Interval)
+	if err == nil || errors.Is(err, ErrNotModified) {
+		r.readChecked(limited)
 	}
 	switch {
 	case errors.Is(err, ErrNotModified):
@@ -220,10 +229,14 @@ func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 }
 
 // look reads the manifest of the live generation, nil if it is the one in use.
+// The tag is that of the current.json which it has read, also with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
 	defer cancel()
 	live, tag, err := readLive(ctx, r.cfg.Source, r.tag)
+	if err == nil {
+		err = r.spoiled.wait(tag, r.cfg.Clock())
+	}
 	if err == nil {
 		var m *Manifest
 		if now := r.Current(); now != nil && now.Generation() == live.Generation {
@@ -238,7 +251,22 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 	}
-	return nil, "", err
+	return nil, tag, err
+}
+
+// readChecked reads when a build last came to its end. That it cannot be read is
+// no fault of the segments: then what is known stays, and gets old.
+func (r *Refresher) readChecked(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	c, tag, err := readChecked(ctx, r.cfg.Source, r.checked)
+	if err != nil {
+		return
+	}
+	r.checked = tag
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.BuiltAt = c.CheckedAt
 }
 
 func (r *Refresher) swap(s *Snapshot, origin string) {

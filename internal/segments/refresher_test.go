@@ -95,7 +95,8 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.Equal(t, map[string]float64{
 			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
 			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2, "capper_segments_users/vip": 2,
-			"capper_segments_memory_bytes/": float64(r.Current().SizeBytes()),
+			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
+			"capper_segments_checked_timestamp_seconds/": float64(r.Status().BuiltAt.Unix()),
 		}, metricsOf(t, registry))
 	})
 }
@@ -400,7 +401,7 @@ func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	})
 }
 
-func TestARefreshFromS3IsOneConditionalGET(t *testing.T) {
+func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 	t.Parallel()
 	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
 	require.NoError(t, err)
@@ -427,7 +428,7 @@ func TestARefreshFromS3IsOneConditionalGET(t *testing.T) {
 	require.NoError(t, r.Load(t.Context()))
 	seen = nil
 	require.NoError(t, r.refresh(t.Context()))
-	require.Equal(t, []string{"GET current.json If-None-Match=true 304"}, seen)
+	require.Equal(t, []string{"GET current.json If-None-Match=true 304", "GET checked.json If-None-Match=true 304"}, seen)
 }
 
 func TestASourceThatHangsHoldsNothingUp(t *testing.T) {

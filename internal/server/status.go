@@ -15,6 +15,7 @@ type SegmentsStatus struct {
 	LoadedAt   time.Time     `json:"loaded_at,omitzero"`
 	Origin     string        `json:"origin,omitempty"`    // "source" or "cache"
 	CheckedAt  time.Time     `json:"checked_at,omitzero"` // when the source was last asked
+	BuiltAt    time.Time     `json:"built_at,omitzero"`   // when a build last published, or found its segments live already
 	Error      string        `json:"error,omitempty"`     // of the last refresh; the generation before it stays in use
 	ErrorAt    time.Time     `json:"error_at,omitzero"`
 	Segments   []SegmentSize `json:"segments,omitempty"` // in order of precedence

@@ -1,0 +1,55 @@
+package segments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// An unchanged nightly run is seen by list, by the status and by the metric; a
+// location of an older tool says nothing.
+func TestAnUnchangedRunLeavesASign(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		ctx := t.Context()
+		now := epoch
+		p := Publisher{Store: store, ToolVersion: "test", Clock: func() time.Time { return now }}
+		run := func() *Published {
+			base, err := ReadLiveState(ctx, store)
+			require.NoError(t, err)
+			done, err := p.Publish(ctx, oldContent(), base, "")
+			require.NoError(t, err)
+			return done
+		}
+		run()
+		registry := prometheus.NewPedanticRegistry()
+		r := NewRefresher(RefresherConfig{Source: store, Registerer: registry})
+		require.NoError(t, r.Load(ctx))
+		seen := func() {
+			require.NoError(t, r.refresh(ctx))
+			require.True(t, now.Equal(r.Status().BuiltAt), "%s", r.Status().BuiltAt)
+			require.InDelta(t, now.Unix(), metricsOf(t, registry)["capper_segments_checked_timestamp_seconds/"], 0)
+			list, err := List(ctx, store)
+			require.NoError(t, err)
+			require.True(t, now.Equal(*list[0].CheckedAt))
+		}
+		seen()
+		now = now.Add(24 * time.Hour)
+		require.True(t, run().Unchanged)
+		seen()
+
+		require.NoError(t, store.Delete(ctx, checkedKey)) // as it is where only older tools have published
+		require.NoError(t, r.refresh(ctx))
+		require.Zero(t, r.Status().BuiltAt)
+		list, err := List(ctx, store)
+		require.NoError(t, err)
+		require.Nil(t, list[0].CheckedAt)
+		require.NotContains(t, metricsOf(t, registry), "capper_segments_checked_timestamp_seconds/")
+
+		_, err = store.Put(ctx, checkedKey, []byte("{"))
+		require.NoError(t, err)
+		require.NoError(t, r.refresh(ctx), "a sign that cannot be read is no fault of the segments")
+	})
+}

@@ -1,0 +1,70 @@
+package segments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A day beside a damaged generation, looked at every 30 seconds.
+func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		now := epoch
+		clock := func() time.Time { return now }
+		first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		src := &failing{Source: store}
+		r := NewRefresher(RefresherConfig{Source: src, Clock: clock, Interval: 30 * time.Second})
+		require.NoError(t, r.Load(t.Context()))
+		damage := func(at time.Time) {
+			plant(t, store, at, func(_ *Manifest, bodies [][]byte) { bodies[0][len(bodies[0])-1] ^= 1 })
+		}
+		damage(epoch.Add(time.Hour))
+		src.reads.Store(0)
+		var attempts []time.Duration
+		for range 2 * 60 * 24 {
+			before := src.reads.Load()
+			require.Error(t, r.refresh(t.Context()))
+			if src.reads.Load() > before {
+				attempts = append(attempts, now.Sub(epoch).Round(time.Second))
+			}
+			now = now.Add(30 * time.Second)
+		}
+		require.Equal(t, []time.Duration{0, 30 * time.Second, 90 * time.Second, 210 * time.Second, 450 * time.Second, 930 * time.Second}, attempts[:6])
+		require.Less(t, len(attempts), 110, "every 15 minutes, in the end")
+		require.Contains(t, r.Status().Error, "checksum mismatch")
+		require.Contains(t, r.Status().Error, "it is read again after 2026-11-21T")
+		require.Equal(t, first.Generation, r.Current().Generation())
+
+		// When current.json moves it is read at once: a second one that is damaged, and one that is whole.
+		damage(epoch.Add(2 * time.Hour))
+		src.reads.Store(0)
+		require.Error(t, r.refresh(t.Context()))
+		require.Positive(t, src.reads.Load())
+		base, err := ReadLiveState(t.Context(), store)
+		require.NoError(t, err)
+		p := Publisher{Store: store, ToolVersion: "test"}
+		done, err := p.Publish(t.Context(), oldContent(), base, "mend")
+		require.NoError(t, err)
+		require.NoError(t, r.refresh(t.Context()))
+		require.Equal(t, done.Manifest.Generation, r.Current().Generation())
+		require.Empty(t, r.Status().Error)
+	})
+}
+
+// What cannot be reached is asked for with every interval: it costs nothing.
+func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, t.TempDir())
+	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+	src := &failing{Source: store}
+	r := NewRefresher(RefresherConfig{Source: src, Clock: stepping(), Interval: time.Hour})
+	require.NoError(t, r.Load(t.Context()))
+	src.broken.Store(true)
+	for range 5 {
+		require.ErrorIs(t, r.refresh(t.Context()), errDown)
+	}
+	src.broken.Store(false)
+	require.NoError(t, r.refresh(t.Context()))
+}
