@@ -3,7 +3,6 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -161,5 +160,5 @@ func TestUsersAreCountedByClientAndChannel(t *testing.T) {
 	}
 	require.NotContains(t, metrics, "fax")
 	require.NotContains(t, metrics, `client="support"`, "a key that may not filter")
-	require.Equal(t, 2*4*4, strings.Count(metrics, "\ncapper_client_users_total{"), fmt.Sprint("clients × channels × outcomes"))
+	require.Equal(t, 2*4*4, strings.Count(metrics, "\ncapper_client_users_total{"), "clients × channels × outcomes")
 }
