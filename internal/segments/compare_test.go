@@ -127,7 +127,8 @@ func TestCompareWithManySegments(t *testing.T) {
 		require.Empty(t, c.Overlaps())
 		shared := c.shared(generationOf(names, old...))
 		require.Len(t, shared, segments*segments)
-		for k, got := range shared {
+		for k := 0; k < len(shared); k += 1 + len(shared)/2_000 {
+			got := shared[k]
 			want, _ := common(now[k/segments], old[k%segments])
 			require.Equal(t, want, got, "%d", k)
 		}
