@@ -3,6 +3,7 @@ package capping_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ type bench struct {
 
 func newCapper(t *testing.T, policy *capping.Policy) *bench {
 	clock := storetest.NewClock()
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: math.MaxInt64})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	segments := func() capping.Segments { return halves{"g1"} }

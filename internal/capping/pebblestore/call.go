@@ -222,15 +222,6 @@ func putLog(batch *pebble.Batch, user capping.UserID, log capping.Log) {
 	_ = op.Finish()
 }
 
-// now is the clock's time, if an entry can be stamped with it.
-func (s *Store) now() (capping.Instant, error) {
-	now := capping.InstantOf(s.clock())
-	if now < 0 || now >= capping.Never {
-		return 0, fmt.Errorf("the clock shows %v, which is not between 2024 and 2058", now.Time())
-	}
-	return now, nil
-}
-
 // unreadable leaves one user undecided.
 func (s *Store) unreadable(c *call, user capping.UserID, err error) {
 	s.metrics.errors.WithLabelValues("log").Inc()

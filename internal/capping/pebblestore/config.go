@@ -13,6 +13,9 @@ type Config struct {
 	Path   string           // directory, one process at a time; beside it is a file PATH.id
 	Clock  func() time.Time // stamps sends; nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default()
+	// ClockBound is how far the clock may be ahead of the file system's at the
+	// start, and of what has passed since; 0: 24 hours.
+	ClockBound time.Duration
 	// MustExist: Open fails where no store is, instead of beginning an empty one.
 	MustExist bool
 	// Registerer gets the store's metrics; nil: none.
@@ -36,6 +39,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.ClockBound <= 0 {
+		c.ClockBound = defaultClockBound
 	}
 	if c.CacheBytes <= 0 {
 		c.CacheBytes = defaultCacheBytes

@@ -122,6 +122,13 @@
 // newest one of its log, so a clock that is set back makes decisions stricter
 // and never breaks the order.
 //
+// A clock that is far ahead would mute users for as long, and forget what the
+// others have. So nothing is stamped, and nothing forgotten, by a clock that is
+// more than a day ahead of the file system's time at the start and of what has
+// passed since by the processor's count: the store is down and says why. At a
+// start, where the file system has the same clock as a rule, it is compared with
+// that of the last mark: more than a day behind it, or 400 days ahead, is refused.
+//
 // # What is removed, and when
 //
 // A log that is written loses what no window can see. Logs of users who are

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,15 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
+// farAhead is the bound of stores with a clock that a test moves on.
+const farAhead = math.MaxInt64
+
 func reopen(t *testing.T, config Config) *Store {
 	t.Helper()
 	config.Logger = quiet
+	if config.Clock != nil && config.ClockBound == 0 {
+		config.ClockBound = farAhead
+	}
 	s, err := Open(context.Background(), config)
 	require.NoError(t, err)
 	return s

@@ -117,8 +117,16 @@ func (s *Store) identify(config Config) error {
 		return fmt.Errorf("it lacks its newest sends: by %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost: "+
 			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
 	}
+	if known != nil {
+		if err := s.checkRest(known.At, config.identityFile()); err != nil {
+			return err
+		}
+	}
 	if s.identity.ID == "" {
 		s.identity.ID = rand.Text()
+	}
+	if own.At.After(s.guard.known) && known != nil {
+		s.guard.known = own.At
 	}
 	return s.mark()
 }
@@ -146,6 +154,9 @@ func (s *Store) mark() error {
 	s.marking.Lock()
 	defer s.marking.Unlock()
 	next := identity{s.identity.ID, s.identity.Mark + 1, s.clock()}
+	if _, err := s.now(); err != nil {
+		next.At = s.identity.At
+	}
 	value := binary.BigEndian.AppendUint64(nil, next.Mark)
 	value = binary.BigEndian.AppendUint64(value, uint64(max(0, capping.InstantOf(next.At))))
 	batch := s.db.NewBatch()

@@ -98,9 +98,11 @@ func (s *Store) openWithin(ctx context.Context, config Config) error {
 }
 
 func (s *Store) openDatabase(config Config) (err error) {
-	if err := probe(config.fs, config.Path); err != nil {
+	known, err := probe(config.fs, config.Path)
+	if err != nil {
 		return err
 	}
+	s.guard = clockGuard{config.ClockBound, known, time.Now()}
 	if err := s.disk.notes.check(); err != nil {
 		return err
 	}
@@ -118,8 +120,8 @@ func (s *Store) openDatabase(config Config) (err error) {
 const probeSize = 4 << 20
 
 // probe writes a file and removes it: a database that finds no space while it
-// is being opened does not say so.
-func probe(fs vfs.FS, dir string) error {
+// is being opened does not say so. The file's time is that of the file system.
+func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, probeSize)
 	_, _ = rand.Read(content) // nothing that a file system could make small; it never fails
@@ -129,12 +131,15 @@ func probe(fs vfs.FS, dir string) error {
 		if err == nil {
 			err = file.Sync()
 		}
+		if err == nil {
+			at, err = fileTime(fs, name)
+		}
 		err = errors.Join(err, file.Close(), fs.Remove(name))
 	}
 	if err != nil {
-		return fmt.Errorf("no room to work, at least %d MiB must be free: %w", probeSize>>20, err)
+		return at, fmt.Errorf("no room to work, at least %d MiB must be free: %w", probeSize>>20, err)
 	}
-	return nil
+	return at, nil
 }
 
 // How long Close waits for calls and the database, and for them when the store

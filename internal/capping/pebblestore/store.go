@@ -36,6 +36,7 @@ type Store struct {
 
 	config   Config
 	created  bool // empty, by this Open
+	guard    clockGuard
 	kept     keeping
 	marking  sync.Mutex // over identity
 	identity identity
@@ -67,7 +68,8 @@ func (s *Store) load(config Config) error {
 
 const createdWarning = "the store was created empty at this start: sends before it are not known"
 
-// Health is "down" when the disk has refused a write, "degraded" while no
+// Health is "down" when the disk has refused a write or the clock cannot be
+// right, "degraded" while no
 // files can be made of what is in the write buffers or damaged logs are known
 // of, else "ok". It asks only what is in memory.
 func (s *Store) Health(context.Context) capping.Health {
@@ -86,6 +88,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	}
 	if flush := s.flush.Load(); flush != nil {
 		health.State, health.Error = "degraded", *flush
+	}
+	if _, err := s.now(); err != nil {
+		health.State, health.Error = "down", err.Error()
 	}
 	if err := s.broken(); err != nil {
 		health.State, health.Error = "down", err.Error()

@@ -1,0 +1,78 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"capper/internal/capping"
+)
+
+const (
+	// defaultClockBound is how far ahead of what is known of the time the clock
+	// may be. A machine that slept for less goes on by itself.
+	defaultClockBound = 24 * time.Hour
+	// longestRest is how long a store may have been out of use before the clock
+	// is doubted and not the pause: longer than any window.
+	longestRest = 400 * 24 * time.Hour
+)
+
+// clockGuard knows a time that the clock must not be far ahead of: that of the
+// file system when the store was opened, or of its last mark if that is later,
+// and what has passed since by the processor's count, which nobody sets.
+type clockGuard struct {
+	bound  time.Duration
+	known  time.Time
+	opened time.Time // of the process's own clock
+}
+
+func (g *clockGuard) check(now capping.Instant) error {
+	latest := capping.InstantOf(g.known) + capping.Instant((time.Since(g.opened)).Milliseconds()) + capping.Instant(g.bound.Milliseconds())
+	if now <= latest {
+		return nil
+	}
+	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system and of what has passed since the start: "+
+		"sends stamped with it would mute their users; set the clock, or restart if it is right", now.Time(), capping.Span(g.bound))
+}
+
+// now is the clock's time, if an entry can be stamped with it.
+func (s *Store) now() (capping.Instant, error) {
+	now := capping.InstantOf(s.clock())
+	err := s.guard.check(now)
+	if now < 0 || now >= capping.Never {
+		err = fmt.Errorf("the clock shows %v, which is not between 2024 and 2058", now.Time())
+	}
+	if err != nil {
+		s.metrics.errors.WithLabelValues("clock").Inc()
+		return 0, err
+	}
+	return now, nil
+}
+
+// checkRest compares the clock with the time of the last mark, at a start.
+func (s *Store) checkRest(last time.Time, file string) error {
+	rest, bound := s.clock().Sub(last), s.config.ClockBound
+	switch {
+	case rest < -bound:
+		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: one of them is wrong, and sends may have been forgotten: "+
+			"set the clock; or, if it is right now, remove that file", file, stamp(last), stamp(s.clock()))
+	case rest > max(bound, longestRest):
+		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: sends stamped with a wrong time would mute their users: "+
+			"set the clock; or, if it is right, remove that file", file, stamp(last), stamp(s.clock()))
+	}
+	return nil
+}
+
+// fileTime is when the file system says that a file was written.
+func fileTime(fs vfs.FS, name string) (time.Time, error) {
+	info, err := fs.Stat(name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if info.ModTime().IsZero() {
+		return time.Time{}, errors.New("the file system tells no time")
+	}
+	return info.ModTime(), nil
+}

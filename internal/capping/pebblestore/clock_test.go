@@ -1,0 +1,65 @@
+package pebblestore
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+)
+
+const year = 365 * day
+
+// TestClockJumpsAhead lets the clock jump far ahead while the store is open:
+// nothing is stamped with it and nothing is forgotten by it, the status says so,
+// and nobody is muted when it is right again.
+func TestClockJumpsAhead(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: day, SweepInterval: time.Millisecond})
+	users := manyUsers(20_000)
+	requireAll(t, capping.Allowed, under(t, s, "first", 2, users, week))
+	clock.Advance(23 * hour) // as after a machine's sleep
+	requireAll(t, capping.Allowed, under(t, s, "second", 2, users, week))
+	clock.Advance(5 * year)
+	verdicts, err := filterAll(s, "jumped", users...)
+	require.ErrorContains(t, err, "more than 24h ahead of the file system")
+	requireAll(t, capping.Unavailable, verdicts)
+	health := s.Health(context.Background())
+	require.Equal(t, "down", health.State)
+	require.Contains(t, health.Error, "set the clock, or restart if it is right")
+	_, err = s.sweepStep(context.Background(), []byte{keyLog})
+	require.Error(t, err)
+	require.NoError(t, s.mark())
+	clock.Advance(-5 * year)
+	require.Equal(t, "ok", s.Health(context.Background()).State)
+	requireAll(t, capping.Denied, under(t, s, "third", 2, users, week))
+	clock.Advance(-23*hour + 12*hour)
+	requireAll(t, capping.Denied, under(t, s, "fourth", 2, users, week))
+	require.Len(t, logOf(t, s, 7), 2)
+	require.NoError(t, s.Close())
+}
+
+// TestClockAtStart compares the clock of a start with that of the last use.
+func TestClockAtStart(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: filepath.Join(t.TempDir(), "log.db"), ClockBound: farAhead}
+	at := func(offset time.Duration) Config {
+		c := config
+		c.Clock = func() time.Time { return time.Now().Add(offset) }
+		return c
+	}
+	used(t, at(3*day), "ahead") // by a clock that was wrong from the start on
+	config.ClockBound = day
+	refused(t, at(0), "it was last used at", "sends may have been forgotten", config.Path+".id")
+	used(t, at(2*day+hour), "near")
+	config.ClockBound = 3 * year
+	used(t, at(2*year), "later")
+	config.ClockBound = day
+	refused(t, at(5*year), "would mute their users", config.Path+".id")
+	refused(t, at(0), "sends may have been forgotten")
+}
