@@ -19,6 +19,8 @@ const (
 	CodeTimeout          = "request_timeout"
 	CodeTooLarge         = "too_large"
 	CodeUnsupportedMedia = "unsupported_media_type"
+	CodeMisdirected      = "misdirected"
+	CodeHeaderTooLarge   = "header_too_large"
 	CodeRateLimited      = "rate_limited"
 	CodeOverloaded       = "overloaded"
 	CodeUnavailable      = "unavailable"

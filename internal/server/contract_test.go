@@ -111,7 +111,7 @@ func statusesOf(method, path string) []string {
 		"405": method == http.MethodDelete, // the admin listener's
 		"408": method == http.MethodPost, "413": method == http.MethodPost, "415": method == http.MethodPost,
 		"429": method == http.MethodPost || user && method == http.MethodGet,
-		"500": true,
+		"421": true, "431": true, "500": true,
 		"503": method == http.MethodPost || user || path == "/readyz",
 	} {
 		found[status] = answered
