@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"capper/internal/segments"
 )
@@ -24,7 +25,9 @@ type inspectCommand struct {
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	Segments   []inspected        `json:"segments"`
+	// CheckedAt is when a build last published it, or found its segments live.
+	CheckedAt *time.Time  `json:"checked_at,omitempty"`
+	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users in both segment i and segment j.
 	Overlaps [][]uint64 `json:"overlaps"`
 }
@@ -78,7 +81,11 @@ func (c *inspectCommand) inspect(e *env) (*inspection, error) {
 	}
 	report := inspect(names(g), g.Bitmaps)
 	report.Generation, report.Manifest = g.Manifest.Generation, g.Manifest
-	return report, nil
+	checked, err := segments.ReadChecked(ctx, store)
+	if err == nil && checked.Generation == report.Generation {
+		report.CheckedAt = &checked.CheckedAt
+	}
+	return report, timedOut(ctx, err)
 }
 
 func isFile(name string) bool {
@@ -139,6 +146,9 @@ func (r *inspection) print(w io.Writer) error {
 		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), r.Manifest.ToolVersion)
 		if r.Manifest.Reason != "" {
 			fmt.Fprintf(w, "forced: %s\n", r.Manifest.Reason)
+		}
+		if r.CheckedAt != nil {
+			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))
 		}
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
