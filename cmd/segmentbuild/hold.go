@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"capper/internal/segments"
+	"capper/internal/terminal"
 )
 
 type releaseHoldCommand struct {
@@ -33,6 +34,6 @@ func (c *releaseHoldCommand) Run(e *env) error {
 		_, err = fmt.Fprintf(e.stdout, "publishing to %s is not on hold\n", c.At)
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), hold.Reason)
+	_, err = fmt.Fprintf(e.stdout, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), terminal.Escape(hold.Reason))
 	return err
 }
