@@ -57,7 +57,7 @@ func (c *converter) bounds(d *document, into *Plan) {
 	b.MaxWeekChange = c.percent(d.General.MaxWeekChange, "max_week_change")
 	b.MaxUnassigned = c.percent(d.General.MaxUnassigned, "max_unassigned")
 	for i, name := range d.AllowNew {
-		if !slices.ContainsFunc(d.Segments, func(r recipe) bool { return r.Name == name }) {
+		if !slices.Contains(into.Order, name) && !slices.ContainsFunc(d.Segments, func(r recipe) bool { return r.Name == name }) {
 			c.fault("allow_new[%d]: %q is none of the segments", i, name)
 		}
 		b.New = append(b.New, name)

@@ -43,6 +43,9 @@ allow_first: [bad-rows, empty-files]
 	plan, err = parse([]byte("segments: [{name: vip, inputs: [vip.txt]}]"), "", ingest.Input{}, &Plan{Bounds: segments.Bounds{MaxChange: 20}})
 	require.NoError(t, err)
 	require.Equal(t, 20.0, plan.Bounds.MaxChange, "what the file does not say stays")
+	plan, err = parse([]byte("tables: [t.csv]\nallow_new: [vip]"), "", ingest.Input{}, &Plan{Order: []string{"vip"}})
+	require.NoError(t, err, "--precedence names the segments")
+	require.Equal(t, []string{"vip"}, plan.Bounds.New)
 }
 
 func TestBoundsThatMakeNoSense(t *testing.T) {
