@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"syscall"
 
@@ -25,10 +26,19 @@ func lockDirectory(config Config) (io.Closer, error) {
 	if err == nil {
 		return lock, nil
 	}
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || err.Error() == "lock held by current process" {
-		return nil, fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
+	return nil, explainLock(err)
+}
+
+// explainLock tells a lock that another process holds, for which systems have
+// two numbers, from a file that this process may not open.
+func explainLock(err error) error {
+	if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
+		return err
 	}
-	return nil, err
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || err.Error() == "lock held by current process" {
+		return fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
+	}
+	return err
 }
 
 // options fit small random reads and writes: small blocks, whole-key bloom
