@@ -30,7 +30,7 @@ func (c *checkCommand) Run(on *console) error {
 		return badInput{err}
 	}
 	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
-	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, loaded.Store.Kind)
+	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, place(loaded.Store))
 	for _, line := range describeServer(loaded.Server) {
 		fmt.Fprintf(on.stdout, "  %s\n", line)
 	}
@@ -42,6 +42,14 @@ func (c *checkCommand) Run(on *console) error {
 		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
 	}
 	return nil
+}
+
+// place is the store and where it is.
+func place(store config.Store) string {
+	if store.Kind == config.Redis {
+		return "redis at " + strings.Join(store.Redis.Addrs, ", ")
+	}
+	return "embedded in " + store.Embedded.Path
 }
 
 // missingHere is what the service could not read if it started on this machine,
