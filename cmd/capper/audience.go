@@ -17,12 +17,17 @@ type audience struct {
 
 	Quote  ingest.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
 	Escape ingest.Mark `placeholder:"C" help:"Escape of a CSV or TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+
+	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
 }
 
 // read is the audience, each user once.
 func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.stdin})
-	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column, Quote: a.Quote, Escape: a.Escape}})
+	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{
+		Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column,
+		Quote: a.Quote, Escape: a.Escape, FinalNewline: a.FinalNewline,
+	}})
 	if err == nil {
 		err = reader.Check()
 	}
@@ -33,6 +38,8 @@ func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	}
 	var bad *ingest.BadRowsError
 	switch {
+	case errors.Is(err, ingest.ErrNoFinalNewline):
+		return nil, hinted{badInput{named("read audience", err)}, "if the file is whole: end its last line, or say --final-newline optional"}
 	case errors.As(err, &bad):
 		return nil, badInput{fmt.Errorf("audience %s: %w", a.File, err)}
 	case err != nil:
