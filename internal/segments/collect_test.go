@@ -121,12 +121,17 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 			t.Parallel()
 			onEveryStore(t, func(t *testing.T, _ string, store Store) {
 				clock := stepping()
+				patience := 5 // a busy machine may take longer than half of the short lease
 				for n := 0; ; n++ {
 					old := twoGenerations(t, store, clock)
 					var actErr error
 					slow, ran := atCall(store, n, func() { actErr = act.run(t.Context(), store, old) })
 					_, err := greedy(slow).Remove(t.Context())
 					g := live(t, store)
+					if !ran.Load() && errors.Is(err, context.DeadlineExceeded) && patience > 0 {
+						patience, n = patience-1, n-1
+						continue
+					}
 					if !ran.Load() {
 						require.NoError(t, err)
 						require.Greater(t, n, 5, "the number of calls to the store")

@@ -92,7 +92,7 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	for acks, warnings := range map[Acks]int{Healthy: 0, FixedAcks(1): 1, FixedAcks(2): 0} {
-		s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks})
+		s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, Namespace: namespace()}) // instances of a fleet would differ
 		found := s.Health(t.Context()).Warnings
 		require.Len(t, found, warnings, acks)
 		if warnings > 0 {
