@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,7 +28,8 @@ import (
 )
 
 // victimVariable makes the test binary a service over a store in the directory
-// in it: a process of its own, whose memory can be measured.
+// in it: a process of its own, whose memory can be measured. It is built anew,
+// since the race detector takes several times the memory and the time.
 const victimVariable = "CAPPER_TEST_VICTIM"
 
 // The bounds of the victim, and what is documented of its memory: twice the
@@ -73,7 +75,10 @@ type victim struct {
 
 func startVictim(t *testing.T) *victim {
 	t.Helper()
-	command := exec.Command(os.Args[0])
+	binary := filepath.Join(t.TempDir(), "victim")
+	out, err := exec.Command("go", "test", "-c", "-race=false", "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	command := exec.Command(binary)
 	command.Env = append(os.Environ(), victimVariable+"="+t.TempDir())
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
