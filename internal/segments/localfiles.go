@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,7 @@ type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Directories that are links are not entered by "**".
+// Glob implements Files. Links to directories are entered, by "**" as by "*/".
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: want a path or s3://bucket/key", pattern)
@@ -35,16 +34,7 @@ func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 		}
 		return rule.sort(names), nil
 	}
-	var names []string
-	err = filepath.WalkDir(filepath.Dir(rule.prefix()+"x"), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			names = append(names, path)
-		}
-		return errors.Join(err, ctx.Err())
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return Matches{}, nil
-	}
+	names, err := walkLocal(ctx, filepath.Dir(rule.prefix()+"x"))
 	return rule.sort(names), err
 }
 

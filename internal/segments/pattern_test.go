@@ -2,6 +2,7 @@ package segments
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,49 @@ func TestPatternsFromTheWorkingDirectory(t *testing.T) {
 		require.Equal(t, []string{want}, found.Names, pattern)
 		require.Empty(t, found.LeftOut, pattern)
 	}
+}
+
+// TestPatternsFollowLinksToFolders: before, within and below "**", as "*/" does, without going round in circles.
+func TestPatternsFollowLinksToFolders(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"exports/a.csv", "exports/x/b.csv", "store/day=1/c.csv", "store/day=1/d/e.csv"} {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("1\n"), 0o644))
+	}
+	for link, target := range map[string]string{
+		"latest": "exports", "exports/linked": "../store", "exports/x/absolute": filepath.Join(root, "store", "day=1"),
+		"exports/x/self": ".", "exports/x/up": "..", "store/day=1/d/back": "../../../exports", // circles, one of them over two links
+		"exports/file.csv": "a.csv", "exports/gone": "nowhere", "exports/round": "round",
+	} {
+		require.NoError(t, os.Symlink(target, filepath.Join(root, link)))
+	}
+	within := "a.csv file.csv linked/day=1/c.csv linked/day=1/d/e.csv x/absolute/c.csv x/absolute/d/e.csv x/b.csv"
+	for pattern, want := range map[string]string{
+		"exports/**/*.csv":  within,
+		"latest/**/*.csv":   within,
+		"latest/**":         "a.csv file.csv gone linked/day=1/c.csv linked/day=1/d/e.csv round x/absolute/c.csv x/absolute/d/e.csv x/b.csv",
+		"exports/*/*/*.csv": "linked/day=1/c.csv x/absolute/c.csv x/self/b.csv x/up/a.csv x/up/file.csv",
+		"l*/**/d/*.csv":     "linked/day=1/d/e.csv x/absolute/d/e.csv",
+		"gone/**/*.csv":     "", "exports/a.csv/**": "", "exports/gone/**": "",
+	} {
+		found, err := LocalFiles{}.Glob(t.Context(), filepath.Join(root, pattern))
+		require.NoError(t, err, pattern)
+		folder, _, _ := strings.Cut(strings.Replace(pattern, "l*", "latest", 1), "/")
+		var names []string
+		for _, name := range found.Names {
+			names = append(names, strings.TrimPrefix(name, filepath.Join(root, folder)+"/"))
+		}
+		require.Equal(t, want, strings.Join(names, " "), pattern)
+		require.Empty(t, found.LeftOut, pattern)
+	}
+	t.Run("a pattern ends with its context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := LocalFiles{}.Glob(ctx, filepath.Join(root, "exports/**/*.csv"))
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }
 
 // TestURLWithTooFewSlashesIsNoFolder: s3:/bucket published into a folder "s3:" once.
