@@ -67,14 +67,16 @@ func errorOf(response *http.Response, body []byte) *Error {
 }
 
 // Passing reports whether the same call may succeed later: the service could
-// not be reached, its answer was cut off, or it is overloaded or away.
+// not be reached, its answer was cut off, it had a fault of its own, or it is
+// overloaded or away.
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
 		return true // no answer, or half of one
 	}
 	switch e.Status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
 	return false

@@ -110,9 +110,11 @@ func flaky(breaks func() bool) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			switch rand.N(3) {
+			switch rand.N(4) {
 			case 0:
 				w.WriteHeader(http.StatusBadGateway)
+			case 3:
+				w.WriteHeader(http.StatusInternalServerError)
 			case 1:
 				next.ServeHTTP(httptest.NewRecorder(), r)
 				panic(http.ErrAbortHandler)

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // place is a path that the file gives, or that is given by default.
@@ -59,11 +61,24 @@ func (c *Config) locateOne(begin string, p place) {
 		return
 	}
 	if p.to == &c.Segments.CacheDir {
+		if !cached(before) {
+			return
+		}
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: what is in %s is not used", p.at.path, *p.to, before))
 		return
 	}
 	p.at.fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, where earlier versions looked: move it, or give an absolute path",
 		*p.to, before)
+}
+
+// cached reports whether a directory holds what a cache of segments does,
+// folders named by 16 hex digits: /var/cache is no such.
+func cached(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		_, err := hex.DecodeString(e.Name())
+		return err == nil && len(e.Name()) == 16
+	})
 }
 
 // something reports whether there is a file, or a directory that is not empty.

@@ -61,7 +61,7 @@ func TestPathsOfEarlierVersions(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	write(work, "segments/current.json")
-	write(work, "var/cache/generation")
+	write(work, "var/cache/0123456789abcdef/generation")
 	write(work, "var/log.db/CURRENT")
 	err := parse()
 	for _, part := range []string{"segments.source: is " + etc + "/segments,", "there is " + work + "/segments,",

@@ -81,6 +81,9 @@ func (c Config) mayCreate() error {
 	switch {
 	case err != nil:
 		return err
+	case known != nil && c.MustExist:
+		return fmt.Errorf("no store is there, and by %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
+			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file and start once with create: true", c.identityFile(), stamp(known.At))
 	case known != nil:
 		return fmt.Errorf("no store is there, and by %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
 			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file", c.identityFile(), stamp(known.At))

@@ -50,6 +50,10 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 			},
 			want: "its clock differs from this machine's by 3",
 		},
+		"no password of the user": {
+			change: func(c *Config) { c.Username, c.Password = leastUser, "" },
+			want:   `username: "capper" has no password, and without one Redis takes the user default`,
+		},
 		"no server":   {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
 		"no address":  {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
 		"wild skew":   {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1h, got -1ns"},
@@ -79,11 +83,12 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	h := s.Health(t.Context())
 	require.Equal(t, "ok", h.State)
-	require.Len(t, h.Warnings, 3)
-	require.Contains(t, h.Warnings[0], "replica_acks is 0")
-	require.Contains(t, h.Warnings[1], "hash-max-listpack-entries is 64: with less than 191")
-	require.Contains(t, h.Warnings[2], "hash-max-listpack-value is 64: with less than 256")
-	for _, w := range h.Warnings {
+	warnings := warningsOf(t, s)
+	require.Len(t, warnings, 3)
+	require.Contains(t, warnings[0], "replica_acks is 0")
+	require.Contains(t, warnings[1], "hash-max-listpack-entries is 64: with less than 191")
+	require.Contains(t, warnings[2], "hash-max-listpack-value is 64: with less than 256")
+	for _, w := range warnings {
 		require.Contains(t, log.String(), w)
 	}
 }
@@ -93,7 +98,7 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	for acks, warnings := range map[Acks]int{Healthy: 0, FixedAcks(1): 1, FixedAcks(2): 0} {
 		s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, Namespace: namespace()}) // instances of a fleet would differ
-		found := s.Health(t.Context()).Warnings
+		found := warningsOf(t, s)
 		require.Len(t, found, warnings, acks)
 		if warnings > 0 {
 			require.Contains(t, found[0], "has 2 replicas, replica_acks: 1 waits for 1: a send is lost when a replica that lacks it is promoted")
@@ -105,8 +110,8 @@ func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Settings: []string{`rename-command CONFIG ""`}})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
-	require.Len(t, s.Health(t.Context()).Warnings, 3)
-	require.Contains(t, s.Health(t.Context()).Warnings[1], "hides hash-max-listpack-entries")
+	require.Len(t, warningsOf(t, s), 3)
+	require.Contains(t, warningsOf(t, s)[1], "hides hash-max-listpack-entries")
 }
 
 // A replica that is promoted has no scripts of its master's.

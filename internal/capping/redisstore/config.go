@@ -116,6 +116,10 @@ func (c *Config) validate() error {
 	if len(c.Addrs) == 0 {
 		faults = append(faults, errors.New("addrs: must name at least one host:port"))
 	}
+	if c.Username != "" && c.Password == "" && c.Credentials == nil {
+		faults = append(faults, fmt.Errorf("username: %q has no password, and without one Redis takes the user default: "+
+			"set one (any will do for a user who needs none)", c.Username))
+	}
 	if c.ClockSkew < 0 || c.ClockSkew > time.Hour {
 		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to 1h, got %v", c.ClockSkew))
 	}

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -87,6 +86,8 @@ func (t *topology) diagnose(ctx context.Context) string {
 	addr := t.config.Addrs[0]
 	plain, err := t.greets(ctx, addr, false)
 	switch {
+	case errors.Is(err, errNoRedis):
+		return addr + " answers, and not as Redis does: is the port right?"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at " + addr + ": is the server up, and the port right?"
 	case err != nil:
@@ -144,5 +145,16 @@ func (t *topology) greets(ctx context.Context, addr string, secure bool) (bool, 
 	if _, err := conn.Write([]byte("PING\r\n")); err == nil {
 		_, _ = conn.Read(answer)
 	}
-	return bytes.ContainsAny(answer, "+-"), nil
+	switch answer[0] {
+	case '+', '-':
+		return true, nil
+	case 0, alertRecord:
+		return false, nil
+	}
+	return false, errNoRedis
 }
+
+var errNoRedis = errors.New("no Redis")
+
+// alertRecord is the first byte of a TLS alert.
+const alertRecord = 0x15

@@ -98,7 +98,7 @@ func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	s, err := Open(t.Context(), Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond, ReplicaAcks: FixedAcks(0)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	require.Contains(t, s.Health(t.Context()).Warnings[1], "on their way for longer than clock_skew 100ms")
+	require.Contains(t, warningsOf(t, s)[1], "on their way for longer than clock_skew 100ms")
 	err = s.Filter(background(t, 2*time.Second), batchOf("a", spread(20)), make([]capping.Verdict, 20))
 	require.ErrorContains(t, err, "after it was stamped, which is more than clock_skew 100ms")
 	require.NotContains(t, err.Error(), "NTP")

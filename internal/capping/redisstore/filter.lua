@@ -335,7 +335,11 @@ for k = 1, #KEYS do
       end
       w[2] = stamp
       call('HSET', key, unpack(w, 1, m))
-      call('PEXPIRE', key, expire)
+      local expires = try('PEXPIRE', key, expire)
+      if type(expires) == 'table' and expires.err then -- the next write shall try again
+        call('HDEL', key, '')
+        return redis.error_reply(expires.err)
+      end
       if swept then
         -- Drop the logs that hold nothing later than oblivion. Where logs are too
         -- many bytes, those that are seen: each sweep begins at another place.

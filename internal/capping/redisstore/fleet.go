@@ -32,9 +32,12 @@ type fleet struct {
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
 
-	longest *atomic.Int64 // milliseconds: the longest retention in force, as far as known
-	wanted  atomic.Int64  // milliseconds: of a call that was longer than announced
-	seen    atomic.Pointer[sight]
+	longest  *atomic.Int64 // milliseconds: the longest retention in force, as far as known
+	wanted   atomic.Int64  // milliseconds: of a call that was longer than announced
+	seen     atomic.Pointer[sight]
+	missed   atomic.Pointer[missed] // nil: the latest beat was heard
+	loggedAt time.Time              // of the beats that failed
+	made     bool                   // at this start, with nothing recorded
 
 	mu  sync.Mutex // one beat at a time
 	own announcement
@@ -183,9 +186,11 @@ func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.seen.Load()
-	if err := f.renew(ctx, lookOnly); err != nil && ctx.Err() == nil {
-		f.store.config.Logger.Debug("beat", "error", err)
+	err := f.renew(ctx, lookOnly)
+	if ctx.Err() != nil {
+		return
 	}
+	f.noteBeat(err)
 	now := f.seen.Load()
 	for _, err := range []error{now.gone, now.channel} {
 		if err != nil && before.gone == nil && before.channel == nil {
@@ -194,6 +199,43 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 	f.lookAtSigns(ctx, nil)
 	f.store.metrics.fleet(f)
+}
+
+// missed is that beats have failed, since when and why.
+type missed struct {
+	since time.Time
+	err   error
+}
+
+// tellMissed is for how long beats may fail before it is told: one or two do
+// when a node fails over.
+const tellMissed = 3 * beatEvery
+
+func (f *fleet) noteBeat(err error) {
+	before := f.missed.Load()
+	switch {
+	case err == nil:
+		f.missed.Store(nil)
+	case before == nil:
+		f.missed.Store(&missed{time.Now(), err})
+	default:
+		f.missed.Store(&missed{before.since, err})
+		if now := time.Now(); now.Sub(before.since) > tellMissed && now.Sub(f.loggedAt) > time.Minute {
+			f.loggedAt = now
+			f.store.config.Logger.Error("Redis store", "error", f.silence())
+		}
+	}
+}
+
+// silence is why the other instances do not hear of this one, or nil: it is not
+// known of for how long they need sends, nor whether the records are still there.
+func (f *fleet) silence() error {
+	m := f.missed.Load()
+	if m == nil || time.Since(m.since) < tellMissed {
+		return nil
+	}
+	return fmt.Errorf("what instances share (keys %s:…) could not be renewed since %s: %w",
+		f.store.record.key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
 // mode is what a beat may do.
@@ -334,7 +376,11 @@ func (f *fleet) start(ctx context.Context) error {
 	}
 	found := f.lookAtSigns(ctx, nil)
 	defer f.store.metrics.fleet(f)
-	if missing := missingOf(found); f.seen.Load().made && missing < len(found) {
+	switch missing := missingOf(found); {
+	case !f.seen.Load().made:
+	case missing == len(found):
+		f.made = true
+	default:
 		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", missing, len(found)))
 	}
 	return f.mend(ctx)
@@ -372,7 +418,7 @@ func (f *fleet) mend(ctx context.Context) error {
 		return nil
 	}
 	for what, n := range whats {
-		warning := fmt.Sprintf("%d of %d partitions: %s", n, len(t.bars), what)
+		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, len(t.bars), what)
 		if f.store.config.MustExist {
 			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
 		}

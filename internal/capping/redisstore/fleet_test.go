@@ -89,11 +89,11 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	require.NoError(t, s.Announce(t.Context(), policyOf("w", week, nil)))
-	require.Empty(t, s.Health(t.Context()).Warnings)
+	require.Empty(t, warningsOf(t, s))
 	require.NoError(t, s.Announce(t.Context(), policyOf("d", day, nil)))
 	require.Equal(t, week, s.Retention())
 	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
-		"so long they looked back within that time, here or in another instance"}, s.Health(t.Context()).Warnings)
+		"so long they looked back within that time, here or in another instance"}, warningsOf(t, s))
 	client := admin(t, s.top.route(s.layout.record()).addr)
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
@@ -141,7 +141,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	require.Equal(t, "ok", first.Health(t.Context()).State)
 	require.Equal(t, []string{"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another clock_skew than this one",
 		"1 of 2 other instances have another config_version than this one", "1 of 2 other instances have another replica_acks than this one"},
-		first.Health(t.Context()).Warnings)
+		warningsOf(t, first))
 	require.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 && sample(t, registry, "capper_store_instances", "redis") == 3
 	}, 5*time.Second, 5*time.Millisecond)

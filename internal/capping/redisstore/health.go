@@ -49,6 +49,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
 	seen := s.fleet.seen.Load()
 	h.Fleet = &seen.fleet
+	if s.fleet.made {
+		h.Warnings = append(slices.Clone(h.Warnings), "the store was made at this start, with nothing recorded: every user may receive a message")
+	}
 	if kept := s.fleet.keptLonger(); kept != "" {
 		h.Warnings = append(slices.Clone(h.Warnings), kept)
 	}
@@ -65,6 +68,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	var lost []string
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
+	}
+	if err := s.fleet.silence(); err != nil {
+		lost = append(lost, err.Error())
 	}
 	for _, reason := range slices.Sorted(maps.Keys(whys)) {
 		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.partitions, whys[reason]))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,6 +61,14 @@ func openTest(t testing.TB, config Config) *Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// warningsOf are those of Health, but for the one that a new store has.
+func warningsOf(t *testing.T, s *Store) []string {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(s.Health(t.Context()).Warnings), func(warning string) bool {
+		return strings.HasPrefix(warning, "the store was made at this start")
+	})
 }
 
 // clock is a clock that tests set.

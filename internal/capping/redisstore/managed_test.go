@@ -3,6 +3,8 @@ package redisstore
 import (
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,7 +91,7 @@ func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
 	config.WithoutAppendOnly = true
 	s := openTest(t, config)
 	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
-	warnings := s.Health(t.Context()).Warnings
+	warnings := warningsOf(t, s)
 	require.Len(t, warnings, 2, "of the master and of its replica")
 	require.Contains(t, warnings[0], "only replacing it is safe")
 
@@ -140,6 +142,8 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
 	down := testcluster.Start(t, testcluster.Options{})
 	require.NoError(t, down.Kill(down.Addrs[1]))
 	require.NoError(t, down.Kill(down.Addrs[2]))
@@ -153,6 +157,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 		config Config
 		hint   string
 	}{
+		"a web server":       {Config{Addrs: []string{web.Listener.Addr().String()}}, "answers, and not as Redis does"},
 		"nobody":             {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
 		"silent":             {Config{Addrs: []string{silent.Addr().String()}}, "takes connections and says nothing"},
 		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.client(t)}, "speaks plain Redis and not TLS"},

@@ -18,6 +18,7 @@ type metrics struct {
 	instances *prometheus.GaugeVec
 	differing *prometheus.GaugeVec
 	made      *prometheus.GaugeVec
+	unheard   *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -59,6 +60,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	m.instances = gauge("capper_store_instances", "Instances that share the store, this one with them.")
 	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what differs.", "key")
 	m.made = gauge("capper_store_made_timestamp_seconds", "When the store was begun with nothing recorded, in Unix seconds.")
+	m.unheard = gauge("capper_store_unheard_seconds", "For how long what instances share could not be renewed; 0: it was, at the latest attempt.")
 	return errors.Join(faults...)
 }
 
@@ -77,6 +79,11 @@ func (m *metrics) fleet(f *fleet) {
 		gone = 1
 	}
 	m.gone.WithLabelValues("redis").Set(gone)
+	unheard := 0.0
+	if missed := f.missed.Load(); missed != nil {
+		unheard = time.Since(missed.since).Seconds()
+	}
+	m.unheard.WithLabelValues("redis").Set(unheard)
 	m.instances.WithLabelValues("redis").Set(float64(seen.fleet.Instances))
 	for key := range f.own.text {
 		m.differing.WithLabelValues("redis", key).Set(float64(seen.fleet.Differing[key]))

@@ -183,6 +183,10 @@ func (n *node) send(calls []*call) {
 		fail(calls, barGone)
 		return
 	}
+	if err := unreadable(sign); err != nil {
+		fail(calls, err)
+		return
+	}
 	lacking := shortOf(wait, want)
 	for i, c := range calls {
 		c.take(commands[i], lacking)

@@ -131,3 +131,60 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 	without(t, client)
 	require.Equal(t, 20, count(filter(t, s, batchOf("c", users, daily)), capping.Denied), "nothing is lost")
 }
+
+// What tells that a server was emptied has to be readable: without the right to
+// read it nobody is allowed, and the right is named.
+func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client, users := admin(t, c.Addrs[0]), spread(200)
+	require.Equal(t, 200, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
+	without(t, client, "-get")
+	require.NoError(t, client.FlushAll(t.Context()).Err())
+	verdicts := make([]capping.Verdict, len(users))
+	require.ErrorContains(t, s.Filter(background(t, 2*time.Second), batchOf("b", users, rolling(1, time.Hour)), verdicts), "(auth)")
+	require.Equal(t, 200, count(verdicts, capping.Unavailable))
+	require.Eventually(t, func() bool {
+		h := s.Health(t.Context())
+		return h.State != "ok" && strings.Contains(h.Error, "may not run get")
+	}, 10*time.Second, 20*time.Millisecond)
+	without(t, client)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 15*time.Second, 20*time.Millisecond, "it was emptied")
+}
+
+// A key whose TTL could not be set gets it with the next write.
+func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client, users := admin(t, c.Addrs[0]), spread(200)
+	without(t, client, "-pexpire")
+	verdicts := make([]capping.Verdict, len(users))
+	require.ErrorContains(t, s.Filter(background(t, 2*time.Second), batchOf("a", users), verdicts), "(auth)")
+	require.Equal(t, 200, count(verdicts, capping.Unavailable))
+	without(t, client)
+	filter(t, s, batchOf("b", users))
+	for _, user := range users {
+		_, key, _ := s.key(user)
+		require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour, key)
+	}
+}
+
+// Without what instances share, nobody knows for how long sends are needed.
+func TestBeatsThatFailAreTold(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, c.Addrs[0])
+	key := s.record.key + ":retentions"
+	require.NoError(t, client.Del(t.Context(), key).Err())
+	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
+	require.Eventually(t, func() bool {
+		h := s.Health(t.Context())
+		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.record.key+":…) could not be renewed since")
+	}, 40*time.Second, 100*time.Millisecond)
+	require.Contains(t, s.Health(t.Context()).Error, "WRONGTYPE")
+	require.NoError(t, client.Del(t.Context(), key).Err())
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 15*time.Second, 50*time.Millisecond)
+}

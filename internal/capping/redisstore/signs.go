@@ -100,6 +100,19 @@ func (n *node) emptied(sign *redis.Cmd, calls []*call) bool {
 	return true
 }
 
+// unreadable is why a sign may not be read, or nil: nobody knows then whether
+// the server was emptied.
+func unreadable(sign *redis.Cmd) error {
+	if sign == nil {
+		return nil
+	}
+	var reply redis.Error
+	if err := sign.Err(); errors.As(err, &reply) && remedyOfReply(reply.Error()).kind == kindAuth {
+		return fmt.Errorf("read the partition's sign: %w", err)
+	}
+	return nil
+}
+
 // signReply is what sign.lua said of a partition.
 type signReply struct {
 	partition int

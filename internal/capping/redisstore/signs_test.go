@@ -153,7 +153,7 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			require.ErrorContains(t, err, "set store.redis.create: true to begin anew")
 			config.MustExist = false
 			again := openTest(t, config)
-			require.Contains(t, strings.Join(again.Health(t.Context()).Warnings, "\n"), "begun anew with what is left")
+			require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left")
 			require.NotZero(t, count(filter(t, again, batchOf("third", own, rolling(1, week))), capping.Allowed))
 			require.Equal(t, len(others), count(filter(t, again, batchOf("third", others, rolling(1, week))), capping.Denied))
 		})
@@ -195,7 +195,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	ahead(8 * day)
 	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 10*time.Second, 5*time.Millisecond)
 	again := openTest(t, s.config)
-	require.Contains(t, strings.Join(again.Health(t.Context()).Warnings, "\n"), "begun anew with what is left: 1 of 65 partitions: the server's clock was ahead by 192h0m0s")
+	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left: 1 of 65 partitions, that of the records among them: the server's clock was ahead by 192h0m0s")
 	s.fleet.kick()
 	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
 }
@@ -218,7 +218,7 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	config := s.config
 	config.MustExist = true
 	again := openTest(t, config)
-	require.Empty(t, again.Health(t.Context()).Warnings)
+	require.Empty(t, warningsOf(t, again))
 	require.Equal(t, capping.Denied, filter(t, again, batchOf("b", []capping.UserID{7}, rolling(1, week)))[0].Outcome)
 	require.True(t, again.top.signed.Load())
 }

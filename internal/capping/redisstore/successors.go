@@ -123,7 +123,7 @@ func (n *node) found(f *findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.warned, n.breach = f.warnings, ""
 	if err := errors.Join(f.refusals...); err != nil {
-		n.breach = err.Error()
+		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
 
