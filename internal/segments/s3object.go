@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,7 +28,7 @@ type s3Object struct {
 	key    string
 
 	body   io.ReadCloser // nil between two requests
-	tag    string        // of the version that is read
+	tag    string        // of the version that is read; empty where the server says none
 	size   int64
 	at     int64 // bytes read so far
 	dated  time.Time
@@ -88,6 +89,13 @@ func (o *s3Object) broke(err error) error {
 	return o.bucket.failed("read", o.key, fmt.Errorf("ended after %d of %d bytes, %d times in a row: %w", o.at, o.size, o.breaks, err))
 }
 
+// Why an object is not read on.
+var (
+	errReplaced   = errors.New("it was replaced while it was read")
+	errNoVersion  = errors.New("the body broke off, and with neither ETag nor Last-Modified nothing tells whether the rest is of the same version")
+	errOtherRange = errors.New("not the range that was asked for")
+)
+
 // resume asks for the rest of the same version.
 func (o *s3Object) resume() error {
 	select {
@@ -95,19 +103,50 @@ func (o *s3Object) resume() error {
 		return o.ctx.Err()
 	case <-time.After(s3FirstPause << (o.breaks - 1)):
 	}
+	action := fmt.Sprintf("read on from byte %d of", o.at)
+	if o.tag == "" && o.dated.IsZero() {
+		return o.bucket.failed(action, o.key, errNoVersion)
+	}
 	input := &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-", o.at))}
 	if o.tag != "" {
 		input.IfMatch = &o.tag
 	}
 	out, err := o.bucket.api.GetObject(o.ctx, input)
 	if err != nil {
-		return o.bucket.failed(fmt.Sprintf("read on from byte %d of", o.at), o.key, err)
+		return o.notResumed(o.bucket.failed(action, o.key, err))
 	}
-	if got := contentLength(out.ContentLength); got != o.size-o.at {
-		fault := fmt.Errorf("%d bytes follow, it should be %d", got, o.size-o.at)
-		return errors.Join(o.bucket.failed(fmt.Sprintf("read on from byte %d of", o.at), o.key, fault), out.Body.Close())
+	if err := o.sameVersion(out); err != nil {
+		return errors.Join(o.bucket.failed(action, o.key, err), out.Body.Close())
 	}
 	o.body = out.Body
+	return nil
+}
+
+// notResumed says what the server's refusal to read on means.
+func (o *s3Object) notResumed(err error) error {
+	var refused *refusal
+	if errors.As(err, &refused) && refused.status == http.StatusPreconditionFailed {
+		return fmt.Errorf("%w: %w", err, errReplaced)
+	}
+	return err
+}
+
+// sameVersion checks that an answer holds the rest of the version that was begun. The condition
+// of the request is not enough: there are servers and proxies that do not know it.
+func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
+	if tag := aws.ToString(out.ETag); tag != o.tag {
+		return fmt.Errorf("%w: ETag %s, it was %s", errReplaced, tag, o.tag)
+	}
+	if at := aws.ToTime(out.LastModified); o.tag == "" && !at.Equal(o.dated) {
+		return fmt.Errorf("%w: Last-Modified %s, it was %s", errReplaced, at, o.dated)
+	}
+	want := fmt.Sprintf("bytes %d-%d/%d", o.at, o.size-1, o.size)
+	if got := aws.ToString(out.ContentRange); got != want && (got != "" || o.at > 0) {
+		return fmt.Errorf("%w: %q, it should be %q", errOtherRange, got, want)
+	}
+	if got := contentLength(out.ContentLength); got != o.size-o.at {
+		return fmt.Errorf("%d bytes follow, it should be %d", got, o.size-o.at)
+	}
 	return nil
 }
 

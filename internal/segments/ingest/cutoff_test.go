@@ -12,11 +12,14 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/segments"
@@ -262,27 +265,130 @@ func cutObjects(t *testing.T, list []export) {
 }
 
 // An object that is replaced while it is read is not read on: its halves would be of two exports.
+// Nor is it where something between does not pass conditions on, or says of an answer less than it should.
 func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
-	bucket, key := s3test.Bucket(t), "a.txt"
-	put := func(first int) {
-		var text bytes.Buffer
-		for i := range 300_000 {
-			fmt.Fprintf(&text, "%07d\n", first+i)
-		}
-		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(text.Bytes())})
-		require.NoError(t, err)
-	}
-	put(0)
-	endpoint := s3test.Proxy(t, func(server http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Range") == "" {
-				defer put(1_000_000)
-				s3test.CutBody(w, r, server, 1<<20)
+	const size, broken = 8 * 300_000, 1 << 20
+	for name, c := range map[string]struct {
+		replaced bool
+		pass     func(*s3.GetObjectInput)            // what of a request for the rest does not reach the server
+		answer   func(h http.Header, continued bool) // changes the headers of an answer
+		want     string                              // empty: all of the object is read
+	}{
+		"not replaced":                {},
+		"conditions are kept":         {replaced: true, want: "status 412, PreconditionFailed: "},
+		"conditions are lost":         {replaced: true, pass: withoutCondition, want: "it was replaced while it was read: ETag "},
+		"not replaced, without ETag":  {answer: func(h http.Header, _ bool) { h.Del("ETag") }},
+		"replaced, without ETag":      {replaced: true, answer: laterWithoutTag, want: "it was replaced while it was read: Last-Modified "},
+		"the ETag is gone":            {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }), want: "it was replaced while it was read: ETag , it was "},
+		"nothing tells the version":   {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") }, want: "neither ETag nor Last-Modified"},
+		"ranges are lost":             {pass: withoutRange, want: "not the range that was asked for: \"\""},
+		"another range":               {answer: rangeOf("bytes 0-1351423/2400000"), want: "not the range that was asked for: \"bytes 0-"},
+		"the range of another object": {answer: rangeOf("bytes 1048576-2399999/2400001"), want: "not the range that was asked for: \"bytes 1048576-2399999/2400001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket, key := s3test.Bucket(t), "a.txt"
+			putNumbers(t, bucket, key, 0)
+			endpoint := s3test.Proxy(t, func(server http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					continued := r.Header.Get("Range") != ""
+					if c.answer != nil {
+						w = &relabelled{ResponseWriter: w, change: func(h http.Header) { c.answer(h, continued) }}
+					}
+					if !continued {
+						if c.replaced {
+							defer putNumbers(t, bucket, key, 1_000_000)
+						}
+						s3test.CutBody(w, r, server, broken)
+					}
+					if c.pass != nil {
+						getWithout(t, w, r, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, c.pass)
+						return
+					}
+					server.ServeHTTP(w, r)
+				})
+			})
+			set, err := NewReader(Config{S3: segments.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
+			if c.want == "" {
+				require.NoError(t, err)
+				require.Len(t, idsOf(set), size/8)
+				return
 			}
-			server.ServeHTTP(w, r)
+			require.ErrorContains(t, err, "read on from byte 1048576 of s3://"+bucket+"/a.txt: ")
+			require.ErrorContains(t, err, c.want)
+			if c.replaced {
+				require.ErrorContains(t, err, "it was replaced while it was read")
+			}
 		})
-	})
-	_, err := NewReader(Config{S3: segments.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
-	require.ErrorContains(t, err, "read on from byte 1048576 of s3://"+bucket+"/a.txt: status 412")
+	}
 }
+
+func putNumbers(t *testing.T, bucket, key string, first int) {
+	var text bytes.Buffer
+	for i := range 300_000 {
+		fmt.Fprintf(&text, "%07d\n", first+i)
+	}
+	_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(text.Bytes())})
+	require.NoError(t, err)
+}
+
+func withoutCondition(in *s3.GetObjectInput) { in.IfMatch = nil }
+func withoutRange(in *s3.GetObjectInput)     { in.Range = nil }
+
+// getWithout passes a request on, signed anew because conditions are part of what is signed.
+func getWithout(t *testing.T, w http.ResponseWriter, r *http.Request, in *s3.GetObjectInput, drop func(*s3.GetObjectInput)) {
+	in.Range, in.IfMatch = aws.String(r.Header.Get("Range")), aws.String(r.Header.Get("If-Match"))
+	drop(in)
+	out, err := s3test.Client().GetObject(r.Context(), in)
+	if !assert.NoError(t, err) {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer out.Body.Close()
+	status := http.StatusOK
+	if out.ContentRange != nil {
+		status = http.StatusPartialContent
+		w.Header().Set("Content-Range", *out.ContentRange)
+	}
+	w.Header().Set("ETag", *out.ETag)
+	w.Header().Set("Last-Modified", out.LastModified.Format(http.TimeFormat))
+	w.Header().Set("Content-Length", fmt.Sprint(*out.ContentLength))
+	w.WriteHeader(status)
+	_, _ = io.Copy(w, out.Body)
+}
+
+func onlyContinued(change func(h http.Header)) func(http.Header, bool) {
+	return func(h http.Header, continued bool) {
+		if continued {
+			change(h)
+		}
+	}
+}
+
+func rangeOf(value string) func(http.Header, bool) {
+	return onlyContinued(func(h http.Header) { h.Set("Content-Range", value) })
+}
+
+// laterWithoutTag makes the second version a later one, which within one second it is not by its Last-Modified.
+func laterWithoutTag(h http.Header, continued bool) {
+	h.Del("ETag")
+	if continued {
+		h.Set("Last-Modified", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+	}
+}
+
+// relabelled changes the headers of an answer.
+type relabelled struct {
+	http.ResponseWriter
+	change func(h http.Header)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *relabelled) WriteHeader(status int) {
+	r.change(r.Header())
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *relabelled) Unwrap() http.ResponseWriter { return r.ResponseWriter }
