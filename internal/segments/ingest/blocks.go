@@ -22,6 +22,8 @@ type records struct {
 	nulls bool
 	// escaped reports whether a line break after text would be escaped; nil: never.
 	escaped func(text []byte) bool
+	// complete reports whether a last line without a line break is whole all the same; nil: it never shows.
+	complete func(line []byte) bool
 }
 
 // end is the length of what can be parsed of a block that others follow. Blank
@@ -61,7 +63,7 @@ func (j *job) readBlocks(ctx context.Context, src io.Reader, line int64, r recor
 		}
 		total += len(block) - len(rest)
 		if last {
-			if err := j.checkEnd(block, total, line); err != nil {
+			if err := j.checkEnd(&r, block, total, line); err != nil {
 				return err
 			}
 			block = r.last(block)
@@ -109,12 +111,12 @@ func fill(src io.Reader, block []byte) (filled []byte, last bool, err error) {
 const shortFile = 16 << 10
 
 // ErrNoFinalNewline: the last line of a long text does not end. Nothing else
-// tells a text that was cut off from a whole one, and the end of a cut id is an
-// id that may be in no file.
+// tells a text that was cut off from a whole one (but NDJSON, whose objects show
+// their end), and the end of a cut id is an id that may be in no file.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may have been cut off")
 
 // checkEnd judges the end of a text of so many bytes, whose last block begins with the given line.
-func (j *job) checkEnd(block []byte, total int, line int64) error {
+func (j *job) checkEnd(r *records, block []byte, total int, line int64) error {
 	n := len(block)
 	if n == 0 || block[n-1] == '\n' || j.file.input.FinalNewline == NewlineOptional {
 		return nil
@@ -123,6 +125,9 @@ func (j *job) checkEnd(block []byte, total int, line int64) error {
 		return nil
 	}
 	start := bytes.LastIndexByte(block, '\n') + 1
+	if j.file.input.FinalNewline != NewlineRequired && r.complete != nil && r.complete(block[start:]) {
+		return nil
+	}
 	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), clip(block[start:], maxShown), ErrNoFinalNewline)
 }
 

@@ -145,26 +145,44 @@ func (s *layout) judge(w *worker, record []byte, line int64, columns int, inOrde
 	}
 }
 
-// swallows reports whether the further lines of a record read as rows of their
-// own, most of them: then a quote is missing or one too many, and what it
+// maxLikeRows is how many lines of a record may read as rows of their own: an
+// address has one ("12, Rue X"), a note a few, a stray quote encloses many.
+const maxLikeRows = 3
+
+// swallows reports whether more lines of a record read as rows of their own than
+// an address or a note has: then a quote is missing or one too many, and what it
 // encloses are other people's rows.
 func (s *layout) swallows(record []byte) bool {
-	lines := bytes.Split(record, []byte{'\n'})[1:]
-	if _, _, end := s.field(record, 0); bytes.IndexByte(record[:end], '\n') >= 0 {
-		lines = lines[:len(lines)-1] // it holds all other fields of the record, as it should
-	}
-	return s.mostAreRows(lines, s.columns)
+	return s.likeRows(s.enclosed(record), s.columns) > maxLikeRows
+}
+
+// headerSwallows is the same question for the header, of which every line is a
+// column's name: most of them read as rows.
+func (s *layout) headerSwallows(record []byte) bool {
+	lines := s.enclosed(record)
+	return 2*s.likeRows(lines, s.columns) > len(lines)
 }
 
 // swallowsFirst is the same question for the first record of a file with
 // escapes. Later records are told by their columns, but these it decides itself.
 func (s *layout) swallowsFirst(record []byte) bool {
 	lines := bytes.Split(record, []byte{'\n'})
-	return s.escape != 0 && s.mostAreRows(lines[1:], bytes.Count(lines[0], []byte{s.delimiter})+1)
+	columns := bytes.Count(lines[0], []byte{s.delimiter}) + 1
+	return s.escape != 0 && 2*s.likeRows(lines[1:], columns) > len(lines)-1
 }
 
-func (s *layout) mostAreRows(lines [][]byte, columns int) bool {
-	rows := 0
+// enclosed are the lines of a record behind its first, as far as one might be a
+// row that does not belong to it.
+func (s *layout) enclosed(record []byte) [][]byte {
+	lines := bytes.Split(record, []byte{'\n'})[1:]
+	if _, _, end := s.field(record, 0); bytes.IndexByte(record[:end], '\n') >= 0 {
+		lines = lines[:len(lines)-1] // it holds all other fields of the record, as it should
+	}
+	return lines
+}
+
+// likeRows counts the lines that have a row's columns and a user id where it belongs.
+func (s *layout) likeRows(lines [][]byte, columns int) (rows int) {
 	for _, line := range lines {
 		fields := bytes.Split(trimBreak(line), []byte{s.delimiter})
 		if len(fields) != columns || s.id >= columns {
@@ -174,7 +192,7 @@ func (s *layout) mostAreRows(lines [][]byte, columns int) bool {
 			rows++
 		}
 	}
-	return 2*rows > len(lines)
+	return rows
 }
 
 // row takes one row's fields. Escapes are not resolved: no id and no segment has any.

@@ -139,12 +139,17 @@ func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 func (e *export) cuts(i, step int) (lengths []int) {
 	for percent := i % step; percent < 100; percent += step {
 		n := len(e.content) * percent / 100
-		if n > 0 && e.lineEnd && e.content[n-1] == '\n' {
-			n--
-		}
-		lengths = append(lengths, n)
+		lengths = append(lengths, e.visible(n))
 	}
-	return append(lengths, len(e.content)-1)
+	return append(lengths, e.visible(len(e.content)-1))
+}
+
+// visible moves a cut from behind a line, or behind an object, which is whole without its line break.
+func (e *export) visible(n int) int {
+	for n > 0 && e.lineEnd && (e.content[n-1] == '\n' || e.content[n-1] == '}') {
+		n--
+	}
+	return n
 }
 
 // TestInputThatEndsEarlyIsNoFile: from nowhere is an input taken for the whole when it is not.

@@ -75,7 +75,7 @@ func (j *job) takeHeader(shape *layout, record []byte, fault error) error {
 	if lines == 1 {
 		return nil
 	}
-	if shape.swallows(record) {
+	if shape.headerSwallows(record) {
 		return fmt.Errorf("the header: %s", reasonSwallowed)
 	}
 	j.multiline.note(1, lines)
@@ -161,15 +161,24 @@ func isName(column string) bool {
 	return column != "" && err != nil
 }
 
-// idName are names of an id's column: user_id, customer-id, memberId, uid. Words
-// that merely end like one, such as paid, are none.
-var idName = regexp.MustCompile(`^(?i:u?id|user|(user|member|customer|account)[ _.-]?id)$|[ _.-](?i:id)$|[a-z](Id|ID)$`)
+// userName are names of the column of the users' ids, however they are spelled:
+// user_id, customer-id, MEMBERID, uid, subscriber. idName are those and the names
+// of other ids: order_id, sessionId. Words that merely end like one, such as paid,
+// are neither.
+var (
+	userName = regexp.MustCompile(`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)
+	idName   = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
+)
 
 // namesID reports whether a field of a first record is the name of an id's
-// column. A sentence is none, such as "ERROR: there is no column user_id".
+// column, whatever the id is of. A sentence is none, such as "ERROR: there is no
+// column user_id".
 func namesID(field string) bool {
 	return idName.MatchString(field) && strings.Count(field, " ") < 3 && !strings.ContainsAny(field, ":;,'\"()<>")
 }
+
+// namesUser reports whether a field is the name of the column of the users' ids.
+func namesUser(field string) bool { return namesID(field) && userName.MatchString(field) }
 
 // findColumn returns the index of a column that is asked for by name or number,
 // or of the usual one when nothing is asked for.
@@ -191,7 +200,7 @@ func findColumn(asked, usual string, position int, first []string, header bool) 
 			return i, nil
 		}
 		if position == 0 {
-			if i, err := onlyID(first); i >= 0 || err != nil {
+			if i, err := onlyUser(first); i >= 0 || err != nil {
 				return i, err
 			}
 		}
@@ -219,17 +228,25 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// onlyID is the column that looks like an id's, -1 when none does.
-func onlyID(first []string) (int, error) {
+// onlyUser is the column that looks like the users' ids, -1 when none looks like
+// any id. The id of something else is never taken for a user's, nor passed over
+// in silence: orders are numbers just as users are.
+func onlyUser(first []string) (int, error) {
 	found := -1
+	var others []string
 	for i, field := range first {
-		if !namesID(field) {
-			continue
-		}
-		if found >= 0 {
+		switch {
+		case !namesID(field):
+		case !namesUser(field):
+			others = append(others, strconv.Quote(field))
+		case found >= 0:
 			return 0, fmt.Errorf("columns %q and %q may both be the id's: say which", first[found], field)
+		default:
+			found = i
 		}
-		found = i
+	}
+	if found < 0 && others != nil {
+		return 0, fmt.Errorf("no column is named as the ids of users are, and there are other ids (%s): say which column it is with --id-column (capper: --column)", strings.Join(others, ", "))
 	}
 	return found, nil
 }

@@ -33,8 +33,9 @@
 // A quote that is missing lets a field swallow the rows that follow, which then are
 // in no set and, when another quote happens to close it, in no count either. So TSV,
 // whose writers know no quotes, has none unless it is asked for; a record of several
-// lines counts as so many, and is bad when most of these read as rows themselves;
-// and the longest one is part of the file's report.
+// lines counts as so many, and is bad when more than three of these read as rows
+// themselves, which is more than an address or a note has; and the longest one is
+// part of the file's report.
 //
 // # Where a file ends
 //
@@ -43,5 +44,6 @@
 // is read on from there a few times first, the same version of it), a file that
 // changes its length while it is read, empty standard input: each is an
 // InputError, and so is a text of more than 16 KiB whose last line does not end
-// (Input.FinalNewline), which is how a plain text that was cut off looks.
+// (Input.FinalNewline), which is how a plain text that was cut off looks; but
+// in NDJSON a last object that is whole shows that nothing is missing of it.
 package ingest

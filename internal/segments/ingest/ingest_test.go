@@ -210,7 +210,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		{name: "no such column", file: "a.csv", content: []byte("a,b\n1,2\n"), in: Input{IDColumn: "c"}, want: `no column "c": the header is "a,b"`},
 		{name: "no such column number", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "3"}, want: "no column 3: the first row has 2"},
 		{name: "column twice", file: "a.csv", content: []byte("a,a\n1,2\n"), in: Input{IDColumn: "a"}, want: `column "a" is there twice`},
-		{name: "two columns that may be the id's", file: "a.csv", content: []byte("order_id,member_id\n1,2\n"), want: `columns "order_id" and "member_id" may both be the id's`},
+		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"), want: `columns "client_id" and "member_id" may both be the id's`},
 		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "a", Header: HeaderNo}, want: "without a header"},
 		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20), want: "a record of more than"},
 		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"), 2<<20)...), want: "line 1: a record of more than"},

@@ -33,7 +33,7 @@ func (f Format) Known() bool { return slices.Contains(Formats, f) }
 type Header string
 
 // HeaderAuto takes the first record for a header when a column is asked for by
-// name, or when it holds no number and a name such as user_id, customerId or uid
+// name, or when it holds no number and the name of an id, such as user_id, customerId or order_id
 // (in the id's column, if that is asked for by number).
 const (
 	HeaderAuto Header = ""
@@ -45,7 +45,7 @@ const (
 type FinalNewline string
 
 // NewlineAuto asks for it in files of more than 16 KiB: without it, a file that was cut off cannot be told
-// from a whole one.
+// from a whole one. The last object of an NDJSON shows by its brace that it is whole, and needs none.
 const (
 	NewlineAuto     FinalNewline = ""
 	NewlineRequired FinalNewline = "required"
@@ -65,7 +65,8 @@ type Input struct {
 	Header Header
 	// IDColumn is a column's name, or its number counted from 1. Empty: the
 	// column user_id if there is a header with one, else the only one whose name
-	// is that of an id, else the first. For NDJSON and Parquet the name, user_id if empty.
+	// is that of a user's id, else the first, unless the header names ids of other
+	// things, which is an error. For NDJSON and Parquet the name, user_id if empty.
 	IDColumn string
 	// SegmentColumn of a table, likewise. Empty: the column segment, else the second.
 	SegmentColumn string

@@ -20,7 +20,13 @@ func (j *job) readNDJSON(ctx context.Context, src *source) error {
 	if j.table {
 		fields.segment = columnOr(j.file.input.SegmentColumn, "segment")
 	}
-	return j.readBlocks(ctx, src, 1, records{whole: wholeLines, parse: fields.parse})
+	return j.readBlocks(ctx, src, 1, records{whole: wholeLines, parse: fields.parse, complete: isObject})
+}
+
+// isObject reports whether a line is an object with its closing brace: no cut leaves one.
+func isObject(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 0 && line[0] == '{' && json.Valid(line)
 }
 
 func columnOr(column, usual string) string {

@@ -29,7 +29,7 @@ const (
 )
 
 func (j *job) parquetColumns(file *parquet.File) (*parquetColumns, error) {
-	id, err := leaf(file, j.file.input.IDColumn, "user_id", onlyID)
+	id, err := leaf(file, j.file.input.IDColumn, "user_id", onlyUser)
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,8 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 	}{
 		"closed at the end of a field":  {csv(10_000, `"`, 70_000, `"`), 60_001},
 		"closed inside a field":         {csv(10_000, `"`, 70_000, `"y`), 60_001},
-		"the next row":                  {csv(10_000, `"`, 10_001, `"`), 2},
+		"one row more than a note has":  {csv(10_000, `"`, 10_004, `"`), 5},
+		"the next row, inside a field":  {csv(10_000, `"`, 10_001, `"y`), 2},
 		"never closed, to the file end": {csv(20_000, `"`, -1, ""), 60_000},
 	} {
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", c.content)}, Config{})
@@ -179,6 +180,14 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 		require.Equal(t, c.bad, err.(*BadRowsError).Count, name)
 		require.Equal(t, c.bad, err.(*BadRowsError).Samples[0].Lines, name)
 		require.ErrorContains(t, err, fmt.Sprintf("(%d lines)", c.bad), name)
+	}
+	// Up to three lines that read as rows may be an address or a note: the record
+	// is one, and named.
+	for until, lines := range map[int]int64{10_001: 2, 10_003: 4} {
+		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", csv(10_000, `"`, until, `"`))}, Config{})
+		require.NoError(t, err)
+		require.EqualValues(t, 80_000-lines+1, len(ids))
+		require.Equal(t, &Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"), 1<<18)...))})
 	require.ErrorContains(t, err, "a record of more than 1048576 bytes, or a quote that is never closed")
@@ -210,6 +219,35 @@ func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 50_000, report.Rows)
 		require.Equal(t, &Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
+	}
+}
+
+// Addresses whose second line begins with a house number and a comma are what a
+// customer file holds; so are notes with a short list.
+func TestAddressesAreRows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		header, row string
+		lines       int64
+	}{
+		"house number":            {"user_id,address", "%d,\"c/o Dupont\n12, Rue X\"", 2},
+		"house number, CRLF":      {"user_id,address", "%d,\"c/o Dupont\r\n12, Rue X\"\r", 2},
+		"no header":               {"1,x", "%d,\"c/o Dupont\n12, Rue X\"", 2},
+		"three columns":           {"user_id,address,city", "%d,\"c/o Dupont\n12, Rue X, 2e\nParis\",Paris", 3},
+		"list of three":           {"user_id,note", "%d,\"ordered:\n3, apples\n2, pears\n10, plums\nthanks\"", 5},
+		"in front of the user id": {"address,user_id", "\"c/o Dupont\nRue X, 12\nParis\",%d", 3},
+	} {
+		var b bytes.Buffer
+		fmt.Fprintln(&b, c.header)
+		for i := range 60_000 {
+			fmt.Fprintf(&b, c.row+"\n", i+2)
+		}
+		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: 2})
+		require.NoError(t, err, name)
+		require.Equal(t, &Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2}, report.Multiline, name)
+		require.EqualValues(t, 60_001, ids[len(ids)-1], name)
+		require.NotContains(t, ids, uint32(0), name)
+		require.EqualValues(t, len(ids), report.Rows, name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,29 @@ func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 			require.Error(t, err, "%s by %d", name, by)
 		}
 	}
+}
+
+// The last object of a long NDJSON shows whether it is whole: its brace is its end.
+func TestLastObjectHasToEnd(t *testing.T) {
+	t.Parallel()
+	const last = `{"user_id": 7, "of": {"x": [1, "}"]}}`
+	long := strings.Repeat("{\"user_id\": 1234567}\n", 60_000) // more than a block
+	for cut := range len(last) + 1 {
+		for name, pack := range map[string]func([]byte) []byte{"a.ndjson": bytes.Clone, "a.ndjson.gz": fastGzip} {
+			_, err := read(t, Input{Path: write(t, name, pack([]byte(long+last[:cut])))})
+			whole := cut == 0 || cut == len(last)
+			require.Equal(t, !whole, errors.Is(err, ErrNoFinalNewline), "%s: %s: %v", name, last[:cut], err)
+		}
+	}
+	for end, refused := range map[string]bool{" \r": false, "}": true, "7": true, "\n7": true, "\n[]": true, "\nnull": true} {
+		_, err := read(t, Input{Path: write(t, "a.ndjson", []byte(long+last+end))})
+		require.Equal(t, refused, errors.Is(err, ErrNoFinalNewline), "%q: %v", end, err)
+	}
+	ids, err := read(t, Input{Path: write(t, "a.ndjson", []byte(long+last))})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{7, 1234567}, ids)
+	_, err = read(t, Input{Path: write(t, "a.ndjson", []byte(long+last)), FinalNewline: NewlineRequired})
+	require.ErrorIs(t, err, ErrNoFinalNewline)
 }
 
 func TestLastLineHasToEnd(t *testing.T) {
