@@ -37,7 +37,7 @@ func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 			select {
 			case err := <-ended:
 				require.EqualError(t, err, "exit status 1", "%s", talk.String())
-				require.Contains(t, talk.String(), "context canceled: stopped")
+				require.Contains(t, talk.String(), "context canceled") // by itself, or by whoever lost patience with it
 			case <-time.After(30 * time.Second):
 				require.NoError(t, cmd.Process.Kill())
 				require.Fail(t, "it went on")
