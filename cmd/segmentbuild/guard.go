@@ -99,9 +99,7 @@ func (g *guarded) withdrawn(ctx context.Context) (refusals []string, err error) 
 	if err != nil {
 		return nil, err
 	}
-	list := g.result.Candidate.Describe()
-	live := g.base.Generation != nil && segments.Content(g.base.Generation.Manifest.Segments) == segments.Content(list)
-	if refusal := controls.Withdrawal(list); refusal != nil && !live {
+	for _, refusal := range controls.Refusals(g.result.Candidate.Describe(), g.base) {
 		refusals = append(refusals, refusal.Error())
 	}
 	return refusals, nil

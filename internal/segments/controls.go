@@ -14,8 +14,9 @@ import (
 // current.json, whose readers take no key that they do not know.
 const controlsKey = "controls.json"
 
-// maxWithdrawn bounds the list of what was withdrawn; the oldest go.
-const maxWithdrawn = 1000
+// maxWithdrawn bounds the list of what was withdrawn, some 200 bytes each; the
+// oldest go. There is room for 15 withdrawals of a generation of MaxSegments.
+const maxWithdrawn = 4000
 
 // Hold stops all publishing until it is released; roll-backs go on.
 type Hold struct {
@@ -23,12 +24,15 @@ type Hold struct {
 	Since  time.Time `json:"since"`
 }
 
-// Withdrawal is a generation that was rolled back from. Its content must not go
-// live again unasked, under whatever name.
+// Withdrawal is what was rolled back from, with its generation: all of it, or one
+// segment that it had otherwise than the generation that is live instead. It must
+// not go live again unasked, under whatever name.
 type Withdrawal struct {
-	Generation string    `json:"generation"`
-	Content    string    `json:"content"` // see Content
-	At         time.Time `json:"at"`
+	Generation string `json:"generation"`
+	// Content is a hash: see Content and Segment.mark. Both stand in one field, so
+	// that a tool that knows of whole contents alone reads and keeps the document.
+	Content string    `json:"content"`
+	At      time.Time `json:"at"`
 }
 
 // Controls is controls.json: what must not go live.
@@ -46,11 +50,17 @@ func (e *HoldError) Error() string {
 }
 
 // WithdrawnError: what was to be published has been rolled back from.
-type WithdrawnError struct{ Withdrawal Withdrawal }
+type WithdrawnError struct {
+	Withdrawal Withdrawal
+	Segment    string // that has its users of then; empty: all have
+}
 
 func (e *WithdrawnError) Error() string {
-	return fmt.Sprintf("this is the content of %s, which was rolled back from at %s",
-		e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
+	what := "this is the content of"
+	if e.Segment != "" {
+		what = fmt.Sprintf("segment %q has the very users that it had in", e.Segment)
+	}
+	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
 }
 
 // Content is a hash of what a generation says about users: names, order and
@@ -61,6 +71,12 @@ func Content(list []Segment) string {
 		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
 	}
 	return hash([]byte(text.String()))
+}
+
+// mark is a hash of the name and the users of one segment. It is no Content: no
+// name holds a blank.
+func (s *Segment) mark() string {
+	return hash(fmt.Appendf(nil, "segment %s %s\n", s.Name, s.SHA256))
 }
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
@@ -84,15 +100,39 @@ func readControls(ctx context.Context, src Source) (*Controls, string, error) {
 	return c, tag, nil
 }
 
-// Withdrawal returns why segments must not go live unasked, nil when they may.
-func (c *Controls) Withdrawal(list []Segment) error {
+// Refusals returns why segments must not go live over base unasked: they are what
+// was rolled back from, or some of them are. What is live may stay.
+func (c *Controls) Refusals(list []Segment, base *LiveState) (refusals []*WithdrawnError) {
+	var live []Segment
+	if base.manifest != nil {
+		live = base.manifest.Segments
+	}
 	content := Content(list)
+	if content == Content(live) {
+		return nil
+	}
+	withdrawn := map[string]Withdrawal{}
 	for _, w := range c.Withdrawn {
-		if w.Content == content {
-			return &WithdrawnError{w}
+		withdrawn[w.Content] = w
+	}
+	if w, ok := withdrawn[content]; ok {
+		return []*WithdrawnError{{Withdrawal: w}}
+	}
+	for _, s := range differing(list, live) {
+		if w, ok := withdrawn[s.mark()]; ok {
+			refusals = append(refusals, &WithdrawnError{Withdrawal: w, Segment: s.Name})
 		}
 	}
-	return nil
+	return refusals
+}
+
+// differing lists the segments of list that the other has not, or not with the same users.
+func differing(list, other []Segment) []Segment {
+	users := map[string]string{}
+	for _, s := range other {
+		users[s.Name] = s.SHA256
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(s Segment) bool { return users[s.Name] == s.SHA256 })
 }
 
 // withdrawn reports whether a generation was rolled back from.
@@ -100,9 +140,13 @@ func (c *Controls) withdrawn(generation string) bool {
 	return slices.ContainsFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Generation == generation })
 }
 
-// lift forgets that a content was withdrawn.
-func (c *Controls) lift(content string) {
-	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Content == content })
+// lift forgets that these segments were withdrawn, all together or each.
+func (c *Controls) lift(list []Segment) {
+	lifted := map[string]bool{Content(list): true}
+	for _, s := range list {
+		lifted[s.mark()] = true
+	}
+	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return lifted[w.Content] })
 }
 
 func (c *Controls) encode() []byte {
@@ -164,16 +208,18 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Store, func(c *Controls) {
-		target := Content(to.Segments)
-		c.lift(target)
+		c.lift(to.Segments)
 		if base.manifest == nil {
 			return // what it was is not known
 		}
 		content := Content(base.manifest.Segments)
-		if content == target {
+		if content == Content(to.Segments) {
 			return
 		}
-		c.lift(content)
+		c.lift(base.manifest.Segments)
+		for _, s := range differing(base.manifest.Segments, to.Segments) {
+			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: s.mark(), At: at})
+		}
 		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
 		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]
 	})

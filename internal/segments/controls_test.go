@@ -2,7 +2,10 @@ package segments
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,7 +29,7 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 		var withdrawn *WithdrawnError
 		require.ErrorAs(t, publishBad(""), &withdrawn)
 		require.Equal(t, good, live(t, store).Manifest)
-		// The same users under other names, or in another order, are something else.
+		// The same users under other names are something else.
 		publish(t, store, clock, []string{"new", "vip"}, bad.Bitmaps...)
 		require.ErrorAs(t, publishBad(""), &withdrawn)
 		require.NoError(t, publishBad("it is right"))
@@ -89,4 +92,106 @@ func TestControlsAreReadStrictly(t *testing.T) {
 	p := Publisher{Store: store, ToolVersion: "test"}
 	_, err = p.Publish(t.Context(), oldContent(), &LiveState{}, "")
 	require.ErrorContains(t, err, "controls.json", "what cannot be read is no permission")
+}
+
+// What was rolled back from stays away when a user of another segment comes, and
+// in another order; what the rollback left as it was does not.
+func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		clock := stepping()
+		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+		bad, bot, same := span(0, 60_000), span(100_000, 200_000), span(300_000, 400_000)
+		good := publish(t, store, clock, []string{"vip", "active"}, span(0, 70_000), same)
+		withdrawn := publish(t, store, clock, []string{"vip", "active", "bots"}, bad, same, bot)
+		rollBack(t, store, good.Generation)
+		try := func(reason string, names []string, bitmaps ...*Bitmap) error {
+			base, err := ReadLiveState(t.Context(), store)
+			require.NoError(t, err)
+			_, err = p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, reason)
+			return err
+		}
+		grown := span(300_000, 400_001)
+		refusal := ` the very users that it had in ` + withdrawn.Generation + `, which was rolled back from at `
+		require.ErrorContains(t, try("", []string{"vip", "active"}, bad, grown), `segment "vip" has`+refusal)
+		require.ErrorContains(t, try("", []string{"active", "vip", "bots"}, same, bad, bot), `segment "vip" has`+refusal)
+		require.ErrorContains(t, try("", []string{"active", "bots"}, grown, bot), `segment "bots" has`+refusal)
+		var back *WithdrawnError
+		require.ErrorAs(t, try("", []string{"vip", "active", "bots"}, bad, same, bot), &back)
+		require.Empty(t, back.Segment, "the whole content is told as that")
+		require.Equal(t, good, live(t, store).Manifest)
+
+		// What differs in every segment passes, and so does a segment that both have.
+		require.NoError(t, try("", []string{"vip", "active", "bots"}, span(0, 60_001), same, span(100_000, 200_001)))
+		require.Error(t, try("", []string{"vip", "active"}, bad, grown), "it stays withdrawn")
+
+		// A reason allows the segments that it is given for, and no others.
+		require.NoError(t, try("it is right", []string{"vip", "active"}, bad, grown))
+		require.NoError(t, try("", []string{"vip", "active"}, bad, same), "it is live")
+		require.NoError(t, try("", []string{"vip", "active"}, span(0, 5), same))
+		require.NoError(t, try("", []string{"active", "vip"}, same, bad), "it is withdrawn no more")
+		require.ErrorContains(t, try("", []string{"vip", "bots"}, bad, bot), `segment "bots" has`+refusal)
+
+		// A rollback to it takes it back.
+		rollBack(t, store, withdrawn.Generation)
+		require.NoError(t, try("", []string{"vip", "bots"}, bad, bot))
+	})
+}
+
+// A tool that knows whole contents alone reads what is stored now, and what it stored is obeyed.
+func TestControlsOfAnOlderTool(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, t.TempDir())
+	clock := stepping()
+	good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+	bad := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(3), bitmapOf(2))
+	rollBack(t, store, good.Generation)
+	type older struct {
+		FormatVersion int   `json:"format_version"`
+		Hold          *Hold `json:"hold,omitempty"`
+		Withdrawn     []struct {
+			Generation string    `json:"generation"`
+			Content    string    `json:"content"`
+			At         time.Time `json:"at"`
+		} `json:"withdrawn,omitempty"`
+	}
+	raw, tag, err := store.ReadTagged(t.Context(), controlsKey, "")
+	require.NoError(t, err)
+	var known older
+	require.NoError(t, decodeDocument(raw, &known))
+	require.Len(t, known.Withdrawn, 2)
+	require.Equal(t, Content(bad.Segments), known.Withdrawn[1].Content)
+
+	known.Withdrawn = known.Withdrawn[1:] // what it would have stored
+	raw, err = json.Marshal(known)
+	require.NoError(t, err)
+	_, err = store.Replace(t.Context(), controlsKey, raw, tag)
+	require.NoError(t, err)
+	c, err := ReadControls(t.Context(), store)
+	require.NoError(t, err)
+	require.Len(t, c.Refusals(bad.Segments, &LiveState{}), 1)
+	require.Empty(t, c.Refusals(bad.Segments[:1], &LiveState{}))
+}
+
+// However often, and of however many segments: the document stays small enough to be read.
+func TestManyWithdrawalsAreStillRead(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, t.TempDir())
+	p := Publisher{Store: store, ToolVersion: "test", Clock: stepping()}
+	list := func(sum string) (l []Segment) {
+		for i := range MaxSegments {
+			l = append(l, Segment{Name: fmt.Sprint("s", i), SHA256: hash([]byte(sum))})
+		}
+		return l
+	}
+	to := &Manifest{Segments: list("good")}
+	for i := range 20 {
+		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3", manifest: &Manifest{Segments: list(fmt.Sprint("bad", i))}}
+		require.NoError(t, p.withdraw(t.Context(), base, to))
+	}
+	c, err := ReadControls(t.Context(), store)
+	require.NoError(t, err)
+	require.Len(t, c.Withdrawn, maxWithdrawn)
+	require.Len(t, c.Refusals(list("bad19")[3:], &LiveState{}), MaxSegments-3)
+	require.Len(t, c.Refusals(list("bad19"), &LiveState{}), 1)
 }

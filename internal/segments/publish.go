@@ -113,8 +113,8 @@ type Published struct {
 // leaves the live generation whole. What is live already changes nothing but
 // the time at which it was checked.
 // ErrLostRace when somebody else has published since base was read, a HoldError
-// when publishing is on hold. What was rolled back from is a WithdrawnError
-// without a reason, and is no longer withdrawn with one.
+// when publishing is on hold. What was rolled back from, or a segment of it, is a
+// WithdrawnError without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	list := c.Describe()
 	if base.Generation != nil && sameSegments(base.Generation.Manifest.Segments, list) {
@@ -129,13 +129,13 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		if c.Hold != nil {
 			return &HoldError{*c.Hold}
 		}
-		if reason == "" {
-			return c.Withdrawal(list)
+		if refusals := c.Refusals(list, base); reason == "" && len(refusals) > 0 {
+			return refusals[0]
 		}
 		return nil
 	})
 	if err == nil && reason != "" {
-		err = changeControls(ctx, p.Store, func(c *Controls) { c.lift(Content(list)) })
+		err = changeControls(ctx, p.Store, func(c *Controls) { c.lift(list) })
 	}
 	if err == nil {
 		err = p.noteChecked(ctx, m.Generation)
@@ -217,8 +217,8 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 }
 
 // Rollback makes an earlier generation live again if base still is; earlier is
-// what ReadGeneration returned, checked as a reader would. The content of base is
-// withdrawn, and a hold does not stand in the way. The result is
+// what ReadGeneration returned, checked as a reader would. The content of base, and
+// each of its segments that earlier has otherwise, is withdrawn, and a hold does not stand in the way. The result is
 // Unchanged when it is live already, and whole.
 func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *LiveState) (*Published, error) {
 	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Fault == nil && base.Name == earlier.Manifest.Generation}
