@@ -21,7 +21,7 @@ type boundFlags struct {
 	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"A segment that may appear beside a live generation, or fill after it was empty; may be repeated."`
 	AllowFirst    []build.Flaw `name:"allow-first" placeholder:"FLAW" help:"What a first publish may have: empty-segments, empty-files (files without a good row), bad-rows; may be repeated."`
 	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Refuse when more of a segment's users come and go than this."`
-	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"20%" help:"The same since a week ago; as --max-change if not given."`
+	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"50%" help:"The same since a week ago; 2.5 times --max-change if not given, or a segment's own max_change."`
 	MaxUnassigned *percentage  `name:"max-unassigned" placeholder:"20%" help:"Refuse when more of all users fall to no segment than this, since the last publish or a week ago; as --max-change if not given."`
 }
 

@@ -7,12 +7,17 @@ import (
 	"strings"
 )
 
+// usualWeek is how many times the change of one publish may come together in a
+// week where nothing is said: seven small changes pass, seven that each were
+// almost refused do not.
+const usualWeek = 2.5
+
 // Bounds are what may go live without somebody's word for it.
 type Bounds struct {
 	// MaxChange is how many of a segment's users may come and go from one publish
 	// to the next, per 100 users before.
 	MaxChange float64
-	// MaxWeekChange is the same since a week ago. Nil: as a segment's MaxChange.
+	// MaxWeekChange is the same since a week ago. Nil: usualWeek times a segment's MaxChange.
 	MaxWeekChange *float64
 	// MaxUnassigned is how many users may fall to no segment, per 100 users that
 	// were in one. Nil: as MaxChange.
@@ -95,7 +100,7 @@ func (b *Bounds) maxChange(segment string) float64 {
 }
 
 func (b *Bounds) maxWeekChange(segment string) float64 {
-	return orElse(b.Of[segment].MaxWeekChange, orElse(b.MaxWeekChange, b.maxChange(segment)))
+	return orElse(b.Of[segment].MaxWeekChange, orElse(b.MaxWeekChange, usualWeek*b.maxChange(segment)))
 }
 
 func orElse(v *float64, otherwise float64) float64 {

@@ -53,19 +53,21 @@ func TestGuardJudgesTheWeek(t *testing.T) {
 	t.Parallel()
 	before := generationOf([]string{"vip", "active", "gone", "none"}, span(0, 10), span(100, 200), span(300, 310), bitmapOf())
 	after := &Candidate{Names: []string{"vip", "active", "young", "none"},
-		Bitmaps: []*Bitmap{bitmapOf(), span(100, 150), span(0, 10), bitmapOf(9)}}
+		Bitmaps: []*Bitmap{bitmapOf(), span(100, 149), span(0, 10), bitmapOf(9)}}
 	drift, none := after.Drift(before), after.NoSegment(before)
 	judge := func(b Bounds) []string { return b.JudgeWeek("G", drift, none) }
 	own := func(change, week *float64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
 	}
-	refused := []string{`segment "active" changes by 50 % since G, at most 20 % is allowed in a week: 0 users come, 50 go, of 100`}
-	require.Equal(t, append(refused[:1:1], "60 of 120 users fall to no segment since G, and to the default limits: that is 50 %, at most 20 % is allowed"),
+	refused := []string{`segment "active" changes by 51 % since G, at most 50 % is allowed in a week: 0 users come, 51 go, of 100`}
+	require.Equal(t, append(refused[:1:1], "61 of 120 users fall to no segment since G, and to the default limits: that is 50.9 %, at most 20 % is allowed"),
 		judge(Bounds{MaxChange: 20}), "what emptied, filled, came and went since then has been judged")
 	wide := pointerTo(100.0)
 	require.Equal(t, refused, judge(Bounds{MaxChange: 20, MaxUnassigned: wide}))
-	require.Empty(t, judge(Bounds{MaxChange: 50}))
-	require.Empty(t, judge(Bounds{MaxChange: 20, MaxWeekChange: pointerTo(50.0), MaxUnassigned: wide}))
+	require.Empty(t, judge(Bounds{MaxChange: 20.4, MaxUnassigned: wide}), "two and a half times the bound for the day")
+	require.Empty(t, judge(Bounds{MaxChange: 20, MaxWeekChange: pointerTo(51.0), MaxUnassigned: wide}))
+	require.Empty(t, judge(Bounds{MaxChange: 1, MaxUnassigned: wide, Of: own(pointerTo(20.4), nil)}), "a segment's own likewise")
+	require.Len(t, judge(Bounds{MaxChange: 1000, MaxUnassigned: wide, Of: own(pointerTo(20.3), nil)}), 1)
 	require.Empty(t, judge(Bounds{MaxChange: 20, MaxUnassigned: wide, Of: own(wide, nil)}))
 	require.Empty(t, judge(Bounds{MaxChange: 20, MaxUnassigned: wide, Of: own(nil, wide)}))
 	require.Len(t, judge(Bounds{MaxChange: 20, MaxWeekChange: pointerTo(20.0), MaxUnassigned: wide, Of: own(wide, nil)}), 1,
