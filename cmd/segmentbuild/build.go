@@ -32,7 +32,7 @@ type buildCommand struct {
 
 	Bounds boundFlags `embed:""`
 	Force  bool       `help:"Publish although the guard refuses; needs --reason."`
-	Reason string     `help:"Why the guard is overruled; recorded in the manifest."`
+	Reason string     `help:"Why --force is given; recorded in the manifest, also when the guard refuses nothing."`
 	DryRun bool       `name:"dry-run" help:"Build and compare, publish nothing."`
 	JSON   bool       `name:"json" help:"Report as JSON."`
 	Place  place      `embed:""`
@@ -104,17 +104,22 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	show.step("publishing")
 	show.add(0, result.Candidate.SizeBytes())
 	publisher := segments.Publisher{Store: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
-	reason := ""
-	if report.Forced {
-		reason = c.Reason
-	}
-	published, err := publisher.Publish(ctx, result.Candidate, base, reason)
+	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
 		report.failed(err)
 		return err
 	}
 	report.published(published)
 	return nil
+}
+
+// forcedBy is what the manifest records: also when the guard refused nothing,
+// for who says --force has looked.
+func (c *buildCommand) forcedBy() string {
+	if !c.Force {
+		return ""
+	}
+	return c.Reason
 }
 
 // held looks for a hold before anything is read; a publish looks again at its end.
@@ -171,7 +176,10 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 		base.Path = path
 		plan.Tables = append(plan.Tables, base)
 	}
-	return plan, errors.Join(c.addSegments(plan, base), c.Bounds.over(plan))
+	if err := c.addSegments(plan, base); err != nil {
+		return nil, err
+	}
+	return plan, c.Bounds.over(plan)
 }
 
 func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {

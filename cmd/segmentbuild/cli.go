@@ -174,6 +174,7 @@ func judge(err error) (status int, hint string) {
 		guard   guardError
 		hold    *segments.HoldError
 		back    *segments.WithdrawnError
+		lease   *segments.LeaseError
 	)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &plan):
@@ -194,6 +195,8 @@ func judge(err error) (status int, hint string) {
 		return statusBadInput, "if the file is whole: end its last line, or say --final-newline optional"
 	case errors.As(err, &input):
 		return statusBadInput, ""
+	case errors.As(err, &lease):
+		return statusFailure, "a longer --lease"
 	case errors.Is(err, context.DeadlineExceeded):
 		return statusFailure, "a longer --timeout"
 	}

@@ -12,7 +12,7 @@ import (
 type exportCommand struct {
 	segmentOf `embed:""`
 	As        string `enum:"ids,bitmap" default:"ids" help:"ids: one per line, ascending; bitmap: the portable roaring format."`
-	Output    string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output."`
+	Output    string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output, which - means."`
 }
 
 // Run writes the users of one segment.
@@ -21,7 +21,7 @@ func (c *exportCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.Output == "" {
+	if c.Output == "" || c.Output == "-" {
 		return c.write(e.data(), b)
 	}
 	return wholefile.Write(c.Output, func(w io.Writer) error { return c.write(w, b) })

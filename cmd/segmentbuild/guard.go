@@ -46,6 +46,11 @@ func (f *boundFlags) over(plan *build.Plan) error {
 	if f.MaxUnassigned != nil {
 		b.MaxUnassigned = (*float64)(f.MaxUnassigned)
 	}
+	for _, name := range f.AllowNew {
+		if !slices.Contains(plan.Order, name) && !slices.ContainsFunc(plan.Segments, func(r build.Recipe) bool { return r.Name == name }) {
+			return fmt.Errorf("--allow-new %q is none of the segments", name)
+		}
+	}
 	b.New = append(b.New, f.AllowNew...)
 	for _, flaw := range f.AllowFirst {
 		if !slices.Contains(build.Flaws, flaw) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,9 @@ func (c *releaseHoldCommand) Run(e *env) error {
 	}
 	defer cancel()
 	hold, err := (&segments.Publisher{Store: store}).ReleaseHold(ctx)
+	if errors.Is(err, segments.ErrNothingLive) {
+		return hinted{fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), "look whether --at names the location that builds publish to"}
+	}
 	if err != nil {
 		return timedOut(ctx, err)
 	}

@@ -182,6 +182,9 @@ func TestStatusesOfErrors(t *testing.T) {
 		got, _ := judge(err)
 		require.Equal(t, want, got)
 	}
+	got, hint := judge(errors.Join(&segments.LeaseError{Length: time.Second}))
+	require.Equal(t, statusFailure, got)
+	require.Equal(t, "a longer --lease", hint)
 }
 
 func TestStopsWhenInterrupted(t *testing.T) {

@@ -156,10 +156,10 @@ func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o Objec
 	defer cancel()
 	switch _, _, err := c.Store.ReadTagged(limited, currentKey, tag); {
 	case errors.Is(err, ErrNotModified):
-		return c.Store.Delete(limited, o.Key)
+		return l.judge(ctx, limited, c.Store.Delete(limited, o.Key))
 	case err == nil, errors.Is(err, ErrNotFound):
 		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", ErrLostRace, currentKey)
 	default:
-		return err
+		return l.judge(ctx, limited, err)
 	}
 }

@@ -362,6 +362,32 @@ func TestTheLeaseOfACollector(t *testing.T) {
 	})
 }
 
+// A gc that was too slow says so, whatever it was slow at, and that is no time-out.
+func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		told := func(err error) {
+			t.Helper()
+			var lost *LeaseError
+			require.ErrorAs(t, err, &lost)
+			require.Equal(t, time.Minute, lost.Length)
+			require.ErrorContains(t, err, "the lease in gc.json was lost: not renewed within half of --lease 1m0s: ")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+		}
+		l, err := takeLease(t.Context(), store, time.Minute)
+		require.NoError(t, err)
+		l.renewed = time.Now().Add(-31 * time.Second)
+		_, _, err = l.use(t.Context())
+		told(err)
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, err = l.use(ended)
+		require.ErrorIs(t, err, context.Canceled, "what ends the command is told as that")
+	})
+}
+
 // current.json of any age is read, and is never the same twice.
 func TestAFencedPointerSaysTheSame(t *testing.T) {
 	t.Parallel()

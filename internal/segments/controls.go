@@ -193,14 +193,18 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	return err
 }
 
-// ReleaseHold ends a hold and returns it; nil when there was none.
+// ReleaseHold ends a hold and returns it; nil when there was none. ErrNothingLive
+// when there was none and nothing is published either: it is the wrong location.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Store, func(c *Controls) { was, c.Hold = c.Hold, nil })
 	if err != nil {
 		return nil, err
 	}
-	return was, nil
+	if was == nil {
+		_, _, err = readLive(ctx, p.Store, "")
+	}
+	return was, err
 }
 
 // withdraw notes that base is rolled back from, and that to is not any more.

@@ -82,6 +82,24 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
+// A location where nobody publishes has no hold to release: it is misspelt.
+func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		p := Publisher{Store: store, ToolVersion: "test"}
+		_, err := p.ReleaseHold(t.Context())
+		require.ErrorIs(t, err, ErrNothingLive)
+		require.NoError(t, p.SetHold(t.Context(), "not yet"))
+		was, err := p.ReleaseHold(t.Context())
+		require.NoError(t, err, "before the first publish there may be a hold")
+		require.Equal(t, "not yet", was.Reason)
+		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		was, err = p.ReleaseHold(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, was)
+	})
+}
+
 func TestControlsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())

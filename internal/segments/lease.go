@@ -19,6 +19,16 @@ const DefaultLease = 30 * time.Second
 // ErrCollecting: another Collector is at work.
 var ErrCollecting = errors.New("another gc is at work")
 
+// LeaseError: a Collector was too slow to keep its lease, and removes no more.
+type LeaseError struct {
+	Length time.Duration
+	err    error // what it was slow at
+}
+
+func (e *LeaseError) Error() string {
+	return fmt.Sprintf("the lease in %s was lost: not renewed within half of --lease %s: %v", leaseKey, e.Length, e.err)
+}
+
 // leaseDocument is gc.json.
 type leaseDocument struct {
 	FormatVersion int `json:"format_version"`
@@ -138,7 +148,7 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 		l.doc.Renewals++
 		tag, err := swap(limited, l.store, leaseKey, l.doc.encode(), l.tag)
 		if err != nil {
-			return nil, nil, fmt.Errorf("renew the lease in %s: %w", leaseKey, err)
+			return nil, nil, l.judge(ctx, limited, fmt.Errorf("renew the lease in %s: %w", leaseKey, err))
 		}
 		l.tag, l.renewed = tag, began
 	}
@@ -146,8 +156,17 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
+// judge says of the error of a request whether the time of the lease was why;
+// ctx is without its limit.
+func (l *lease) judge(ctx, limited context.Context, err error) error {
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return &LeaseError{Length: l.length(), err: err}
+	}
+	return err
+}
+
 func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, l.renewed.Add(l.length()/2), fmt.Errorf("not done within half of the lease of %s", l.length()))
+	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
 // release ends the lease; when that fails it ends by itself.

@@ -39,7 +39,7 @@ type Manifest struct {
 	Generation    string    `json:"generation"`
 	CreatedAt     time.Time `json:"created_at"`
 	ToolVersion   string    `json:"tool_version"`
-	// Reason is why the guard was overruled; empty when it was not.
+	// Reason is why the guard was, or was to be, overruled; empty when it was not.
 	Reason string `json:"reason,omitempty"`
 	// Segments in order of precedence: a user in two of them belongs to the earlier.
 	Segments []Segment `json:"segments"`
