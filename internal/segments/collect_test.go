@@ -362,6 +362,21 @@ func TestTheLeaseOfACollector(t *testing.T) {
 	})
 }
 
+// hanging removes nothing until it is given up.
+type hanging struct{ Store }
+
+func (h *hanging) Delete(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func liveTag(t *testing.T, store Store) string {
+	t.Helper()
+	_, tag, err := readLive(t.Context(), store, "")
+	require.NoError(t, err)
+	return tag
+}
+
 // A gc that was too slow says so, whatever it was slow at, and that is no time-out.
 func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	t.Parallel()
@@ -380,6 +395,11 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 		l.renewed = time.Now().Add(-31 * time.Second)
 		_, _, err = l.use(t.Context())
 		told(err)
+
+		c := Collector{Store: &hanging{store}}
+		l.doc.LeaseMS, l.renewed = 400, time.Now()
+		err = c.removeOne(t.Context(), l, liveTag(t, store), Object{Key: "bitmaps/x"})
+		require.ErrorContains(t, err, "the lease in gc.json was lost: not renewed within half of --lease 400ms: ")
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
