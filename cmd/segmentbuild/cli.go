@@ -94,7 +94,7 @@ func (r *retryNotice) show(err error) {
 
 // open opens a location; the context ends with the command's time-out.
 func (p *place) open(e *env, location string) (context.Context, context.CancelFunc, segments.Store, error) {
-	ctx, cancel := context.WithTimeoutCause(e.ctx, p.Timeout, fmt.Errorf("not done after --timeout %s", p.Timeout))
+	ctx, cancel := context.WithTimeoutCause(e.ctx, p.Timeout, timeoutError(p.Timeout))
 	store, err := segments.OpenStore(ctx, location, p.s3(e))
 	if err != nil {
 		cancel()
@@ -102,6 +102,14 @@ func (p *place) open(e *env, location string) (context.Context, context.CancelFu
 	}
 	return ctx, cancel, store, nil
 }
+
+// timeoutError is why a command's context ended.
+type timeoutError time.Duration
+
+func (t timeoutError) Error() string {
+	return fmt.Sprintf("not done after --timeout %s", time.Duration(t))
+}
+func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // usageError is a fault of the command line.
 type usageError struct{ error }

@@ -55,7 +55,10 @@ func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error
 		return nil, "", fmt.Errorf("%q: want s3://bucket/key", name)
 	}
 	f.once.Do(func() { f.api, f.err = newS3Client(ctx, f.cfg) })
-	return &bucket{location: name, name: bucketName, api: f.api}, key, f.err
+	if f.err != nil {
+		return nil, "", &StorageError{f.err}
+	}
+	return &bucket{location: name, name: bucketName, api: f.api}, key, nil
 }
 
 // Open implements Files. A body that breaks off is read on from where it ended.

@@ -42,8 +42,10 @@
 // Only its source's own io.EOF ends a file. A compressed stream that ends within
 // a member or frame, an S3 object whose body ends before its announced length (it
 // is read on from there a few times first, the same version of it), a file that
-// changes its length while it is read, empty standard input: each is an
-// InputError, and so is a text of more than 16 KiB whose last line does not end
-// (Input.FinalNewline), which is how a plain text that was cut off looks; but
-// in NDJSON a last object that is whole shows that nothing is missing of it.
+// changes its length while it is read, empty standard input: each is an error.
+// It is an InputError unless the storage or the way to it is at fault
+// (segments.StorageError) or the time was over. An InputError, too, is a text of
+// more than 16 KiB whose last line does not end (Input.FinalNewline), which is how
+// a plain text that was cut off looks; but in NDJSON a last object that is whole
+// shows that nothing is missing of it.
 package ingest

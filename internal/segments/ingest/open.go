@@ -124,9 +124,21 @@ func (s *source) seekable() (*os.File, int64, error) {
 	}
 	spool, err := os.CreateTemp("", "segmentbuild-*")
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, &segments.StorageError{Err: err}
 	}
 	s.closers = append(s.closers, func() error { return errors.Join(spool.Close(), os.Remove(spool.Name())) })
-	size, err := io.Copy(spool, s.Reader)
+	size, err := io.Copy(&spooling{spool}, s.Reader)
 	return spool, size, err
+}
+
+// spooling tells the faults of writing a copy, such as a full disk, from those of what is copied.
+type spooling struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (s *spooling) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if err != nil {
+		err = &segments.StorageError{Err: err}
+	}
+	return n, err
 }

@@ -118,7 +118,7 @@ func (r *Reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
-		return &InputError{err}
+		return inputFault(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,18 +167,27 @@ func (r *Reader) atOnce(files []file) int {
 }
 
 // InputError is an input that cannot be read: it is missing, damaged, or not
-// what it is said to be.
+// what it is said to be. That it could not be reached, or not in time, is none.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
+
+// inputFault tells what is wrong with an input from what is wrong on the way to it.
+func inputFault(err error) error {
+	var storage *segments.StorageError
+	if errors.As(err, &storage) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &InputError{err}
+}
 
 // firstFault prefers what went wrong over what was given up because of it.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {
 		if err != nil && !errors.Is(err, context.Canceled) {
-			return &InputError{err}
+			return inputFault(err)
 		}
 		given = errors.Join(given, err)
 	}

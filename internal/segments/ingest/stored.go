@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"capper/internal/segments"
 )
 
 // storedFile is a file as it is stored, before it is decompressed. Its Read
@@ -47,7 +49,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		err = s.changed(s.read)
 	default: // a broken connection may come as io.ErrUnexpectedEOF
-		err = fmt.Errorf("after %d bytes: %w", s.read, err)
+		err = &segments.StorageError{Err: fmt.Errorf("after %d bytes: %w", s.read, err)}
 	}
 	s.fault.Store(&err)
 	return n, err
