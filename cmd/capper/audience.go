@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"capper/internal/console"
 	"capper/internal/segments/ingest"
 )
 
@@ -22,7 +23,7 @@ type audience struct {
 }
 
 // read is the audience, each user once.
-func (a *audience) read(on *console) (*roaring.Bitmap, error) {
+func (a *audience) read(on *env) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.stdin})
 	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{
 		Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column,
@@ -39,7 +40,7 @@ func (a *audience) read(on *console) (*roaring.Bitmap, error) {
 	var bad *ingest.BadRowsError
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return nil, hinted{badInput{named("read audience", err)}, "if the file is whole: end its last line, or say --final-newline optional"}
+		return nil, console.Hinted(badInput{named("read audience", err)}, "if the file is whole: end its last line, or say --final-newline optional")
 	case errors.As(err, &bad):
 		return nil, badInput{fmt.Errorf("audience %s: %w", a.File, err)}
 	case err != nil:

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"capper/internal/app"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/oneshot"
-	"capper/internal/server"
 )
 
 // checkCommand is `capper check-config FILE`.
@@ -19,7 +19,7 @@ type checkCommand struct {
 }
 
 // Run prints what the file means, or every fault on a line of its own.
-func (c *checkCommand) Run(on *console) error {
+func (c *checkCommand) Run(on *env) error {
 	loaded, err := oneshot.Run(on.ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *config.Faults
 	if errors.As(err, &faults) {
@@ -38,8 +38,11 @@ func (c *checkCommand) Run(on *console) error {
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
 		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
 	}
-	for _, warning := range slices.Concat(loaded.Warnings, missingHere(loaded)) {
+	for _, warning := range loaded.Warnings {
 		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
+	}
+	for _, missing := range app.MissingFiles(loaded) {
+		fmt.Fprintf(on.stderr, "capper: warning: %s: the service would not start here\n", missing)
 	}
 	return nil
 }
@@ -50,23 +53,6 @@ func place(store config.Store) string {
 		return "redis at " + strings.Join(store.Redis.Addrs, ", ")
 	}
 	return "embedded in " + store.Embedded.Path
-}
-
-// missingHere is what the service could not read if it started on this machine,
-// which need not be the one that it is meant for.
-func missingHere(cfg *config.Config) (warnings []string) {
-	note := func(err error) {
-		if err != nil {
-			warnings = append(warnings, err.Error()+": the service would not start here")
-		}
-	}
-	if files := cfg.Server.TLS; files.CertFile != "" {
-		_, err := server.TLSConfig(files.CertFile, files.KeyFile, nil)
-		note(named("load server.tls", err))
-	}
-	_, err := redisTLS(cfg.Store.Redis.TLS)
-	note(err)
-	return warnings
 }
 
 // printed keeps the exit status of faults and leaves out their text, which

@@ -13,6 +13,7 @@ import (
 
 	"capper/client"
 	"capper/internal/config"
+	"capper/internal/console"
 	"capper/internal/oneshot"
 	"capper/internal/terminal"
 )
@@ -47,9 +48,9 @@ The API key, where the service asks for one, is the environment variable CAPPER_
 Exit status: 0 done, 1 failure, 2 usage, 3 bad input (a configuration or an audience),
 4 users were left undecided (run again with the same message id).`
 
-// console is what a command may touch. What it says goes to stdout and stderr,
+// env is what a command may touch. What it says goes to stdout and stderr,
 // where nothing of it can be obeyed by a terminal.
-type console struct {
+type env struct {
 	ctx            context.Context
 	stdin          io.Reader
 	stdout, stderr *terminal.Writer
@@ -73,7 +74,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStde
 		fmt.Fprintf(stderr, "capper: error: %v\nhint: capper --help lists commands and flags\n", err)
 		return exitUsage
 	}
-	on := &console{ctx, stdin, stdout, stderr}
+	on := &env{ctx, stdin, stdout, stderr}
 	if command.Command() == "serve" { // it stops in an order of its own
 		return complain(stderr, command.Run(on))
 	}
@@ -93,14 +94,6 @@ func version() string {
 	return info.Main.Version
 }
 
-// hinted is an error with what its reader can do about it.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Unwrap() error { return h.error }
-
 // misuse is a command line that contradicts itself or what it names.
 type misuse struct{ error }
 
@@ -117,9 +110,8 @@ func complain(stderr io.Writer, err error) int {
 		return exitDone
 	}
 	fmt.Fprintf(stderr, "capper: error: %s\n", strings.TrimSpace(err.Error()))
-	var h hinted
-	if errors.As(err, &h) {
-		fmt.Fprintf(stderr, "hint: %s\n", h.hint)
+	if hint := console.Hint(err); hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", hint)
 	}
 	return statusOf(err)
 }

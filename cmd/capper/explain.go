@@ -17,7 +17,7 @@ type explainCommand struct {
 }
 
 // Run prints why the user is allowed or capped.
-func (c *explainCommand) Run(on *console) error {
+func (c *explainCommand) Run(on *env) error {
 	api, err := c.client()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (c *explainCommand) Run(on *console) error {
 	return printExplanation(on, explanation)
 }
 
-func printExplanation(on *console, e *client.Explanation) error {
+func printExplanation(on *env, e *client.Explanation) error {
 	fmt.Fprintf(on.stdout, "user %d is in segment %s (generation %s)\n", e.UserID, e.Segment, e.Generation)
 	if len(e.Limits) == 0 {
 		fmt.Fprintln(on.stdout, "no limits: uncapped")

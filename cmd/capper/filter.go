@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/internal/console"
 )
 
 // filterCommand is `capper filter AUDIENCE`.
@@ -31,7 +32,7 @@ var errUndecided = errors.New("could not be decided")
 
 // Run filters the audience and writes who may be sent to. Interrupted, it
 // writes nothing; what it granted is recorded under the message id.
-func (c *filterCommand) Run(on *console) error {
+func (c *filterCommand) Run(on *env) error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
 		return misuse{errors.New("--message-id: is required, unless --preview")}
@@ -62,7 +63,7 @@ func (c *filterCommand) Run(on *console) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.summary.Unavailable; err == nil && n > 0 {
-		err = hinted{fmt.Errorf("%d users %w", n, errUndecided), "they must not be sent to yet; run the same command again later"}
+		err = console.Hinted(fmt.Errorf("%d users %w", n, errUndecided), "they must not be sent to yet; run the same command again later")
 	}
 	return err
 }
@@ -72,19 +73,19 @@ func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
 	}
-	return hinted{err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID)}
+	return console.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID))
 }
 
 // interrupted says what to do about a blast that ended early: the same again
 // where that helps.
-func (c *filterCommand) interrupted(on *console, err error) error {
+func (c *filterCommand) interrupted(on *env, err error) error {
 	switch {
 	case c.Preview && (on.ctx.Err() != nil || client.Passing(err)):
-		return hinted{c.unreachable(err), "no file was written, and nothing counted; run the same command again"}
+		return console.Hinted(c.unreachable(err), "no file was written, and nothing counted; run the same command again")
 	case on.ctx.Err() != nil || client.Passing(err):
-		return hinted{c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID)}
+		return console.Hinted(c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
-		return hinted{err, "--batch N asks for fewer users in a call"}
+		return console.Hinted(err, "--batch N asks for fewer users in a call")
 	}
 	return c.unreachable(err)
 }
@@ -92,7 +93,7 @@ func (c *filterCommand) interrupted(on *console, err error) error {
 // blast decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, error) {
+func (c *filterCommand) blast(on *env, users *roaring.Bitmap) (*results, error) {
 	api, err := client.New(client.Config{
 		URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
 	})
@@ -124,7 +125,7 @@ func (c *filterCommand) blast(on *console, users *roaring.Bitmap) (*results, err
 }
 
 // round asks for all users once and adds what is answered.
-func (c *filterCommand) round(on *console, api *client.Client, users *roaring.Bitmap, r *results, shown *progress) error {
+func (c *filterCommand) round(on *env, api *client.Client, users *roaring.Bitmap, r *results, shown *progress) error {
 	request := &client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
 		Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",

@@ -48,7 +48,7 @@ func (o *outputs) files() (list []output) {
 }
 
 // reportTo is where the report goes: out of the way of users on standard output.
-func (o *outputs) reportTo(on *console) io.Writer {
+func (o *outputs) reportTo(on *env) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
 			return on.stderr
@@ -67,7 +67,7 @@ func (o *outputs) extension() string {
 
 // write writes what was asked for. What goes wrong with one file keeps it, and
 // allowed, from being written, not the others.
-func (o *outputs) write(on *console, r *results) error {
+func (o *outputs) write(on *env, r *results) error {
 	var errs []error
 	if o.DeniedDir != "" {
 		files := map[string]content{}
@@ -260,4 +260,12 @@ func same(a, b string) bool {
 	absA, errA := filepath.Abs(a)
 	absB, errB := filepath.Abs(b)
 	return errA == nil && errB == nil && absA == absB
+}
+
+// named adds what was being done to an error.
+func named(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }

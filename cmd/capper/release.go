@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/internal/console"
 )
 
 // releaseCommand is `capper release AUDIENCE`.
@@ -16,7 +17,7 @@ type releaseCommand struct {
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.
-func (c *releaseCommand) Run(on *console) error {
+func (c *releaseCommand) Run(on *env) error {
 	api, err := c.client()
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func (c *releaseCommand) Run(on *console) error {
 	})
 	shown.stop()
 	if err != nil {
-		return hinted{c.unreachable(err), "run the same command again: twice is once"}
+		return console.Hinted(c.unreachable(err), "run the same command again: twice is once")
 	}
 	if c.JSON {
 		err = printJSON(on.stdout, sum)
@@ -45,7 +46,7 @@ func (c *releaseCommand) Run(on *console) error {
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = hinted{fmt.Errorf("%d users %w", sum.Unavailable, errUndecided), "run the same command again: twice is once"}
+		err = console.Hinted(fmt.Errorf("%d users %w", sum.Unavailable, errUndecided), "run the same command again: twice is once")
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"capper/client"
+	"capper/internal/console"
 	"capper/internal/terminal"
 )
 
@@ -39,11 +40,11 @@ func (r *remote) unreachable(err error) error {
 	case err == nil:
 		return nil
 	case client.HasCode(err, client.CodeUnauthorized):
-		return hinted{err, "set " + keyVariable + " to id.secret"}
+		return console.Hinted(err, "set "+keyVariable+" to id.secret")
 	}
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code == "" {
-		return hinted{err, "is a capper serving at " + r.URL + "? --url names another"}
+		return console.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 type statusCommand struct{ remote }
 
 // Run prints the state of the service. It fails when the service is not ready.
-func (c *statusCommand) Run(on *console) error {
+func (c *statusCommand) Run(on *env) error {
 	api, err := c.client()
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (c *statusCommand) Run(on *console) error {
 	return err
 }
 
-func printStatus(on *console, s *client.Status) error {
+func printStatus(on *env, s *client.Status) error {
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready"

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
+	"capper/internal/console"
 )
 
 // redisPassword is the environment variable of the Redis password.
@@ -115,9 +116,9 @@ func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
 	case redisstore.IsAuth(err):
-		return hinted{err, "the password comes from $" + redisPassword + " or store.redis.password_file, the user from store.redis.username"}
+		return console.Hinted(err, "the password comes from $"+redisPassword+" or store.redis.password_file, the user from store.redis.username")
 	case errors.As(err, &known):
-		return hinted{err, known.Hint}
+		return console.Hinted(err, known.Hint)
 	}
 	return err
 }

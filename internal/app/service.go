@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/console"
 	"capper/internal/segments"
 	"capper/internal/server"
 )
@@ -80,7 +81,7 @@ func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
 	if err := s.segments.Load(ctx); err != nil {
 		err = named("load segments from "+cfg.Source, err)
 		if errors.Is(err, segments.ErrNotFound) {
-			return hinted{err, "segmentbuild build --to " + cfg.Source + " --segment NAME=FILE … publishes a first generation"}
+			return console.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
 		}
 		return err
 	}
