@@ -10,7 +10,7 @@ import (
 	"capper/internal/app"
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/oneshot"
+	"capper/internal/console"
 )
 
 // checkCommand is `capper check-config FILE`.
@@ -20,7 +20,7 @@ type checkCommand struct {
 
 // Run prints what the file means, or every fault on a line of its own.
 func (c *checkCommand) Run(on *env) error {
-	loaded, err := oneshot.Run(on.ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
+	loaded, err := console.UntilStopped(on.ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *config.Faults
 	if errors.As(err, &faults) {
 		fmt.Fprintln(on.stdout, faults)

@@ -14,8 +14,6 @@ import (
 	"capper/client"
 	"capper/internal/config"
 	"capper/internal/console"
-	"capper/internal/oneshot"
-	"capper/internal/terminal"
 )
 
 // Exit statuses, as `capper --help` and docs/integration.md document them. 0 to
@@ -53,13 +51,13 @@ Exit status: 0 done, 1 failure, 2 usage, 3 bad input (a configuration or an audi
 type env struct {
 	ctx            context.Context
 	stdin          io.Reader
-	stdout, stderr *terminal.Writer
+	stdout, stderr *console.Writer
 }
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStderr io.Writer) int {
 	exit := -1
-	stdout, stderr := terminal.NewWriter(rawStdout), terminal.NewWriter(rawStderr)
+	stdout, stderr := console.NewWriter(rawStdout), console.NewWriter(rawStderr)
 	parser, err := kong.New(&commands{}, kong.Name("capper"), kong.Description(description),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.Vars{"version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -78,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStde
 	if command.Command() == "serve" { // it stops in an order of its own
 		return complain(stderr, command.Run(on))
 	}
-	_, err = oneshot.Run(ctx, patience, func() (struct{}, error) { return struct{}{}, command.Run(on) })
+	_, err = console.UntilStopped(ctx, patience, func() (struct{}, error) { return struct{}{}, command.Run(on) })
 	return complain(stderr, err)
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"capper/internal/wholefile"
+	"capper/internal/console"
 )
 
 // outputs are the files that a blast writes. Each is written whole or not at
@@ -89,7 +89,7 @@ func (o *outputs) write(on *env, r *results) error {
 			errs = append(errs, named("write "+f.flag, write(on.stdout.Unwrap())))
 			continue
 		}
-		errs = append(errs, named("write "+f.flag, wholefile.Write(f.file, write)))
+		errs = append(errs, named("write "+f.flag, console.WriteFile(f.file, write)))
 	}
 	return errors.Join(errs...)
 }
@@ -134,11 +134,11 @@ func writeDir(dir string, files map[string]content) error {
 		_, err := io.WriteString(to, strings.Join(names, "\n"))
 		return err
 	}
-	if err := wholefile.Write(filepath.Join(dir, ownFiles), list); err != nil {
+	if err := console.WriteFile(filepath.Join(dir, ownFiles), list); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := wholefile.Write(filepath.Join(dir, name), files[name]); err != nil {
+		if err := console.WriteFile(filepath.Join(dir, name), files[name]); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func ownedIn(dir string) (names []string) {
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
-		if wholefile.IsPart(entry.Name()) {
+		if console.IsPart(entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}

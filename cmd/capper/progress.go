@@ -11,7 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"capper/client"
-	"capper/internal/terminal"
+	"capper/internal/console"
 )
 
 // progress tells how a long call over many users goes: a bar with rate and
@@ -29,7 +29,7 @@ type progress struct {
 // lineEvery is the pause between two lines.
 const lineEvery = 5 * time.Second
 
-func newProgress(to *terminal.Writer, what string, total uint64) *progress {
+func newProgress(to *console.Writer, what string, total uint64) *progress {
 	p := &progress{to: to, total: total, since: time.Now(), told: time.Now()}
 	if f, ok := to.Unwrap().(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		p.bars = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))

@@ -11,7 +11,6 @@ import (
 
 	"capper/client"
 	"capper/internal/console"
-	"capper/internal/terminal"
 )
 
 // remote is how commands reach a running service.
@@ -65,7 +64,7 @@ func table(to io.Writer, rows ...[]any) error {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, terminal.Escape(fmt.Sprint(cell)))
+			fmt.Fprint(w, console.Escape(fmt.Sprint(cell)))
 		}
 		fmt.Fprintln(w)
 	}

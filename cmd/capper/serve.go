@@ -5,7 +5,7 @@ import (
 
 	"capper/internal/app"
 	"capper/internal/config"
-	"capper/internal/oneshot"
+	"capper/internal/console"
 )
 
 // serveCommand is `capper serve`.
@@ -15,7 +15,7 @@ type serveCommand struct {
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(on *env) error {
-	watcher, err := oneshot.Run(on.ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
+	watcher, err := console.UntilStopped(on.ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
 	if err != nil {
 		return badInput{err}
 	}

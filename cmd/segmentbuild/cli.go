@@ -12,11 +12,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"capper/internal/oneshot"
+	"capper/internal/console"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
-	"capper/internal/terminal"
 )
 
 // Exit statuses; the help documents them.
@@ -55,7 +54,7 @@ type cli struct {
 type env struct {
 	ctx            context.Context
 	stdin          io.Reader
-	stdout, stderr *terminal.Writer
+	stdout, stderr *console.Writer
 }
 
 // data is standard output for the bytes of a file.
@@ -132,7 +131,7 @@ func (g guardError) Unwrap() error { return g.error }
 // run is the program. It returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStderr io.Writer) int {
 	exited := false
-	stdout, stderr := terminal.NewWriter(rawStdout), terminal.NewWriter(rawStderr)
+	stdout, stderr := console.NewWriter(rawStdout), console.NewWriter(rawStderr)
 	parser, err := kong.New(&cli{}, kong.Name("segmentbuild"), kong.Description(description),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.Vars{"version": toolVersion()}, kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110}))
@@ -147,7 +146,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, rawStdout, rawStde
 		return fail(stderr, hinted{usageError{err}, "segmentbuild --help, or segmentbuild COMMAND --help"})
 	}
 	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
-	if _, err := oneshot.Run(ctx, patience, func() (struct{}, error) { return struct{}{}, parsed.Run(e) }); err != nil {
+	if _, err := console.UntilStopped(ctx, patience, func() (struct{}, error) { return struct{}{}, parsed.Run(e) }); err != nil {
 		return fail(stderr, err)
 	}
 	return statusDone

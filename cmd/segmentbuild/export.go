@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
+	"capper/internal/console"
 	"capper/internal/segments"
-	"capper/internal/wholefile"
 )
 
 type exportCommand struct {
@@ -24,7 +24,7 @@ func (c *exportCommand) Run(e *env) error {
 	if c.Output == "" || c.Output == "-" {
 		return c.write(e.data(), b)
 	}
-	return wholefile.Write(c.Output, func(w io.Writer) error { return c.write(w, b) })
+	return console.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
 }
 
 func (c *exportCommand) write(w io.Writer, b *segments.Bitmap) error {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"capper/internal/console"
 	"capper/internal/segments"
-	"capper/internal/wholefile"
 )
 
 type generateCommand struct {
@@ -157,7 +157,7 @@ func scramble(x uint64) uint64 {
 
 // idFile is a file of ids in one of the formats.
 type idFile struct {
-	whole *wholefile.File
+	whole *console.File
 	add   func(id uint32) error
 	end   func() error // writes what add has kept
 }
@@ -168,7 +168,7 @@ func (c *generateCommand) path(name string) string {
 }
 
 func (c *generateCommand) create(name string) (idFile, error) {
-	whole, err := wholefile.Create(c.path(name))
+	whole, err := console.CreateFile(c.path(name))
 	if err != nil {
 		return idFile{}, err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/segments"
-	"capper/internal/terminal"
 )
 
 type releaseHoldCommand struct {
@@ -38,6 +38,6 @@ func (c *releaseHoldCommand) Run(e *env) error {
 		_, err = fmt.Fprintf(e.stdout, "publishing to %s is not on hold\n", c.At)
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), terminal.Escape(hold.Reason))
+	_, err = fmt.Fprintf(e.stdout, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), console.Escape(hold.Reason))
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/segments"
-	"capper/internal/terminal"
 )
 
 type inspectCommand struct {
@@ -144,9 +144,9 @@ func inspect(names []string, bitmaps []*segments.Bitmap) *inspection {
 
 func (r *inspection) print(w io.Writer) error {
 	if r.Manifest != nil {
-		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), terminal.Escape(r.Manifest.ToolVersion))
+		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), console.Escape(r.Manifest.ToolVersion))
 		if r.Manifest.Reason != "" {
-			fmt.Fprintf(w, "forced: %s\n", terminal.Escape(r.Manifest.Reason))
+			fmt.Fprintf(w, "forced: %s\n", console.Escape(r.Manifest.Reason))
 		}
 		if r.CheckedAt != nil {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))

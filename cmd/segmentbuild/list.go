@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/segments"
-	"capper/internal/terminal"
 )
 
 // at is the location of the commands that look at one, with what reaches it.
@@ -43,12 +43,12 @@ func (c *listCommand) Run(e *env) error {
 	for _, l := range list {
 		mark := markOf(&l)
 		if l.Manifest == nil {
-			fmt.Fprintf(out, "%s\t%s\tdamaged: %s\n", mark, l.Generation, terminal.Escape(fmt.Sprint(l.Fault)))
+			fmt.Fprintf(out, "%s\t%s\tdamaged: %s\n", mark, l.Generation, console.Escape(fmt.Sprint(l.Fault)))
 			continue
 		}
 		users, size := totals(l.Manifest)
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", mark, l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339),
-			len(l.Manifest.Segments), users, size, terminal.Escape(l.Manifest.ToolVersion), terminal.Escape(l.Manifest.Reason))
+			len(l.Manifest.Segments), users, size, console.Escape(l.Manifest.ToolVersion), console.Escape(l.Manifest.Reason))
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func printState(w io.Writer, list []segments.Listing) (err error) {
 			_, err = fmt.Fprintf(w, "checked by a build: %s\n", l.CheckedAt.Format(time.RFC3339))
 		}
 		if l.Hold != nil {
-			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), terminal.Escape(l.Hold.Reason))
+			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), console.Escape(l.Hold.Reason))
 		}
 	}
 	return err

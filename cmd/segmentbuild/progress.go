@@ -12,7 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"capper/internal/terminal"
+	"capper/internal/console"
 )
 
 // progress shows what is under way: bars with rate and time left on a
@@ -30,7 +30,7 @@ type progress struct {
 	stopped bool
 }
 
-func newProgress(to *terminal.Writer) *progress {
+func newProgress(to *console.Writer) *progress {
 	p := &progress{to: to}
 	if f, ok := to.Unwrap().(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		p.bars = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
@@ -46,7 +46,7 @@ func (p *progress) step(what string) {
 	p.what, p.since = what, time.Now()
 	if p.bars != nil {
 		p.bar = p.bars.AddBar(0,
-			mpb.PrependDecorators(decor.Name(terminal.Escape(what), decor.WCSyncSpaceR), decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)),
+			mpb.PrependDecorators(decor.Name(console.Escape(what), decor.WCSyncSpaceR), decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)),
 			mpb.AppendDecorators(decor.AverageSpeed(decor.SizeB1024(0), "% .1f", decor.WCSyncSpace), decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace)))
 	}
 }

@@ -1,4 +1,3 @@
-// Package console is the manners that the command lines of this project share.
 package console
 
 import "errors"

@@ -1,4 +1,4 @@
-package wholefile
+package console
 
 import (
 	"errors"
@@ -39,9 +39,9 @@ func TestTheOldFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a.txt")
-	require.NoError(t, Write(path, text("old")))
+	require.NoError(t, WriteFile(path, text("old")))
 
-	f, err := Create(path)
+	f, err := CreateFile(path)
 	require.NoError(t, err)
 	require.NoError(t, text("half")(f))
 	require.Equal(t, "old", content(t, path))
@@ -52,9 +52,9 @@ func TestTheOldFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 	require.Equal(t, []string{"a.txt"}, names(t, folder))
 
 	broken := errors.New("the disk is full")
-	require.ErrorIs(t, Write(path, func(w io.Writer) error { return errors.Join(text("half")(w), broken) }), broken)
+	require.ErrorIs(t, WriteFile(path, func(w io.Writer) error { return errors.Join(text("half")(w), broken) }), broken)
 	require.Equal(t, "old", content(t, path))
-	require.NoError(t, Write(path, text("new")))
+	require.NoError(t, WriteFile(path, text("new")))
 	require.Equal(t, "new", content(t, path))
 	require.Equal(t, []string{"a.txt"}, names(t, folder))
 }
@@ -65,7 +65,7 @@ func TestRightsAndLinksStay(t *testing.T) {
 	path, link := filepath.Join(folder, "a.txt"), filepath.Join(folder, "link")
 	require.NoError(t, os.WriteFile(path, nil, 0o640))
 	require.NoError(t, os.Symlink("a.txt", link))
-	require.NoError(t, Write(link, text("new")))
+	require.NoError(t, WriteFile(link, text("new")))
 	require.Equal(t, "new", content(t, path))
 	info, err := os.Lstat(link)
 	require.NoError(t, err)
@@ -75,9 +75,9 @@ func TestRightsAndLinksStay(t *testing.T) {
 	require.EqualValues(t, 0o640, info.Mode().Perm())
 
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(folder, "dangling")))
-	require.ErrorContains(t, Write(filepath.Join(folder, "dangling"), text("x")), "leads nowhere")
-	require.Error(t, Write(folder, text("x")))
-	require.Error(t, Write(filepath.Join(folder, "no", "a.txt"), text("x")))
+	require.ErrorContains(t, WriteFile(filepath.Join(folder, "dangling"), text("x")), "leads nowhere")
+	require.Error(t, WriteFile(folder, text("x")))
+	require.Error(t, WriteFile(filepath.Join(folder, "no", "a.txt"), text("x")))
 }
 
 func TestPipesAreWrittenInPlace(t *testing.T) {
@@ -93,8 +93,8 @@ func TestPipesAreWrittenInPlace(t *testing.T) {
 		}
 		got <- string(raw)
 	}()
-	require.NoError(t, Write(path, text("through")))
+	require.NoError(t, WriteFile(path, text("through")))
 	require.Equal(t, "through", <-got)
 	require.Equal(t, []string{"pipe"}, names(t, folder))
-	require.NoError(t, Write(os.DevNull, text("gone")))
+	require.NoError(t, WriteFile(os.DevNull, text("gone")))
 }

@@ -1,8 +1,4 @@
-// Package terminal makes what others wrote fit for a terminal. Message ids, rows
-// of files, names of files and answers of servers may hold sequences that move
-// the cursor, change what was written before, set the title, or let text run from
-// right to left. They are shown as \u001b and the like, never obeyed.
-package terminal
+package console
 
 import (
 	"fmt"

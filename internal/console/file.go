@@ -1,10 +1,4 @@
-// Package wholefile writes files whole or not at all: beside their place under
-// another name, which is theirs once they are complete. Whoever reads the file
-// sees the old one or the new one, also when the writer dies.
-//
-// A pipe, a terminal or another device has nothing to replace and is written to
-// as it is.
-package wholefile
+package console
 
 import (
 	"errors"
@@ -17,7 +11,13 @@ import (
 	"regexp"
 )
 
-// File is a file being written. One goroutine may use it.
+// File is a file being written, whole or not at all: beside its place under
+// another name, which is its own once it is complete. Whoever reads the file
+// sees the old one or the new one, also when the writer dies. One goroutine may
+// use it.
+//
+// A pipe, a terminal or another device has nothing to replace and is written to
+// as it is.
 type File struct {
 	file   *os.File
 	target string // "" when it is written in place
@@ -25,10 +25,10 @@ type File struct {
 
 var _ io.Writer = (*File)(nil)
 
-// Create begins a file; the directory must be there. Commit or Abort ends it.
+// CreateFile begins a file; the directory must be there. Commit or Abort ends it.
 // A symbolic link stays, and what it leads to is replaced. The rights are those
 // of the file that is replaced, else the usual ones.
-func Create(path string) (*File, error) {
+func CreateFile(path string) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
@@ -106,9 +106,9 @@ func (f *File) Abort() {
 	}
 }
 
-// Write writes a whole file with one function, and leaves none behind when that fails.
-func Write(path string, write func(io.Writer) error) error {
-	f, err := Create(path)
+// WriteFile writes a whole file with one function, and leaves none behind when that fails.
+func WriteFile(path string, write func(io.Writer) error) error {
+	f, err := CreateFile(path)
 	if err != nil {
 		return err
 	}
