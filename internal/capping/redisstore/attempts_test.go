@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -21,14 +22,14 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
 	release := &releaseJob{store: s, token: capping.TokenOf("a")}
-	erase := &eraseJob{commandJob{args: []string{"evalsha", s.top.scripts.erase.sha, "1", key, field, string(make([]byte, stampSize))}}, 250 * time.Millisecond}
+	erase := &eraseJob{script: s.top.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, j := range []job{release, erase} {
-		c := &call{job: j, partition: partition, items: []uint64{item(user, 0)}}
+		c := &call{job: j, partition: partition, items: []uint64{script.Item(user, 0)}}
 		j.encode(c)
 		send := func(ago time.Duration) error {
 			c.now = capping.InstantOf(time.Now().Add(-ago))
 			j.stamp(c)
-			return owner(t, s, user).Do(t.Context(), c.argv...).Err()
+			return owner(t, s, user).Do(t.Context(), c.args.Values()...).Err()
 		}
 		require.ErrorContains(t, send(1600*time.Millisecond), "CLOCKSKEW 1")
 		require.ErrorContains(t, send(-1600*time.Millisecond), "CLOCKSKEW -1")
@@ -46,11 +47,11 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	s := openShared(t, nil)
 	var here, there capping.UserID
 	for _, user := range spread(64) {
-		if s.top.route(s.layout.partition(user)) != s.top.route(0) {
+		if s.top.route(s.layout.Partition(user)) != s.top.route(0) {
 			there = user
 		}
 	}
-	a, b := s.top.route(s.layout.partition(here)), s.top.route(s.layout.partition(there))
+	a, b := s.top.route(s.layout.Partition(here)), s.top.route(s.layout.Partition(there))
 	batch := batchOf("a", []capping.UserID{there})
 	verdicts := make([]capping.Verdict, 1)
 	j := &filterJob{store: s, batch: batch, verdicts: verdicts}
@@ -59,7 +60,7 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	r.front(a) // as a run that is used again has it
 	r.front(b)
 	r.users(batch.Users)
-	s.top.routes[s.layout.partition(there)].Store(a) // as after a MOVED
+	s.top.routes[s.layout.Partition(there)].Store(a) // as after a MOVED
 	s.do(background(t, 5*time.Second), r)
 	require.NoError(t, r.faults.err())
 	require.Equal(t, capping.Allowed, verdicts[0].Outcome, "the node says where the slot is")
@@ -113,7 +114,7 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	require.NoError(t, c.Kill(copying))
 	a.allows(t, a.healthy)
 	master := admin(t, a.master)
-	tag := a.healthy.prefixes[a.healthy.layout.partition(a.users[0])]
+	tag := a.healthy.prefixes[a.healthy.layout.Partition(a.users[0])]
 	require.NoError(t, master.Set(t.Context(), tag+"filler", make([]byte, 100_000), time.Minute).Err()) // more than its backlog
 	require.NoError(t, c.Restart(copying))
 	state := func() string {
@@ -134,22 +135,6 @@ func TestReplicasAreReadFromInfo(t *testing.T) {
 	online, syncing, all := countFed(parseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
 		"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\nslave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
 	require.Equal(t, []int{1, 3, 4}, []int{online, syncing, all})
-}
-
-// A call carries the rules of its users' groups alone, and not too many.
-func TestUsersOfACallUnderManyRules(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ groups, rules, want int }{
-		{1, 0, 512}, {1, 2, 512}, {5, 8, 512}, {255, 3, 512}, {1, 16, 256}, {1, 255, 16}, {255, 8, 128}, {255, 32, 32}, {256, 255, 4},
-	} {
-		groups := make([][]capping.Rule, test.groups)
-		for i := range groups {
-			groups[i] = make([]capping.Rule, test.rules)
-		}
-		b, err := newRulebook(groups)
-		require.NoError(t, err)
-		require.Equal(t, test.want, b.callUsers(), test)
-	}
 }
 
 func TestEveryUserInAGroupOfItsOwn(t *testing.T) {

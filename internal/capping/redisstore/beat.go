@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 const (
@@ -43,13 +45,13 @@ func (f *fleet) close() {
 // leave takes this instance off the list at once, if it can: else it drops off.
 func (f *fleet) leave() {
 	s := f.store
-	n := s.top.route(s.layout.record())
+	n := s.top.route(s.layout.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.config.AttemptTimeout, 500*time.Millisecond))
 	defer cancel()
-	_ = n.client.HDel(ctx, s.record.key+":instances", f.id).Err()
+	_ = n.client.HDel(ctx, s.marker.Key+":instances", f.id).Err()
 }
 
 // beat renews and looks at everything. What cannot be reached stays as it was:
@@ -107,7 +109,7 @@ func (f *fleet) silence() error {
 		return nil
 	}
 	return fmt.Errorf("what instances share (keys %s:…) could not be renewed since %s: %w",
-		f.store.record.key, m.since.UTC().Format(time.RFC3339), m.err)
+		f.store.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
 // mode is what a beat may do.
@@ -143,7 +145,7 @@ func (f *fleet) renew(ctx context.Context, m mode) error {
 func (f *fleet) learn(reply []string) error {
 	longest, err := strconv.ParseInt(reply[1], 10, 64)
 	if err != nil {
-		return errReply
+		return script.ErrReply
 	}
 	f.longest.Store(longest)
 	f.store.top.signed.Store(reply[3] == "1")
@@ -171,7 +173,7 @@ func channelError(r []string) error {
 // ask runs beat.lua.
 func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
 	s := f.store
-	n := s.top.route(s.layout.record())
+	n := s.top.route(s.layout.FormatPartition())
 	if n == nil {
 		return nil, errNoRoute
 	}
@@ -182,15 +184,15 @@ func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
 		return nil, err
 	}
 	retention := max(f.own.retention.Milliseconds(), f.wanted.Load())
-	args := []any{s.record.text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
+	args := []any{s.marker.Text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
 	for name, number := range f.own.channels {
 		args = append(args, name, int(number))
 	}
-	base := s.record.key
+	base := s.marker.Key
 	keys := []string{base, base + ":store", base + ":retentions", base + ":channels", base + ":instances"}
-	reply, err := runScript(ctx, n.client, s.top.scripts.beat, keys, args...).StringSlice()
+	reply, err := s.top.scripts.beat.Run(ctx, n.client, keys, args...).StringSlice()
 	if err == nil && (len(reply) == 0 || len(reply) < 5 && reply[0] == "channel") {
-		err = errReply
+		err = script.ErrReply
 	}
 	if err != nil {
 		s.top.outdated()

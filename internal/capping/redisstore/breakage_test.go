@@ -93,8 +93,8 @@ func (f *field) partitions(master string) (held []int) {
 	parts, err := slotsOf(f.Context(), f.admins[master])
 	require.NoError(f, err)
 	l := f.stores[0].layout
-	for p := range l.partitions {
-		if masterOf(parts, l.slot(p)) == master {
+	for p := range l.Partitions {
+		if masterOf(parts, l.Slot(p)) == master {
 			held = append(held, p)
 		}
 	}
@@ -196,7 +196,7 @@ func nobody(*field, shard) spared {
 
 func otherShards(f *field, s shard) spared {
 	held, l := f.partitions(s.master), f.stores[0].layout
-	return func(_ decider, user capping.UserID) bool { return !slices.Contains(held, l.partition(user)) }
+	return func(_ decider, user capping.UserID) bool { return !slices.Contains(held, l.Partition(user)) }
 }
 
 func otherStores(f *field, _ shard) spared {

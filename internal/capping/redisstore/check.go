@@ -205,7 +205,7 @@ func (t *topology) checkClock(f *findings, who string, off, took time.Duration) 
 const listpackValue = 256
 
 func (t *topology) checkEncoding(f *findings, who string, config *redis.MapStringStringCmd) {
-	checkSetting(f, who, config, "entries", int(t.layout.bucketSize)+1)
+	checkSetting(f, who, config, "entries", int(t.layout.BucketSize)+1)
 	checkSetting(f, who, config, "value", listpackValue)
 }
 

@@ -121,7 +121,7 @@ func TestScriptsAreOnReplicasToo(t *testing.T) {
 	for _, addr := range testcluster.Shared(t) {
 		client := admin(t, addr)
 		require.Eventually(t, func() bool {
-			found, err := client.ScriptExists(t.Context(), s.top.scripts.filter.sha, s.top.scripts.release.sha).Result()
+			found, err := client.ScriptExists(t.Context(), s.top.scripts.Filter.SHA, s.top.scripts.Release.SHA).Result()
 			return err == nil && found[0] && found[1]
 		}, 10*time.Second, 20*time.Millisecond, addr)
 	}

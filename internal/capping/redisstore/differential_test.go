@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 )
 
 // unit keeps the windows of the random tests longer than the tests take: keys
@@ -41,7 +42,7 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		// Few different logs, so that neighbours often have the same one.
 		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r, "logs")
 		base := next
-		next += standardLayout.bucketSize // no sweep of what another check left
+		next += script.Standard.BucketSize // no sweep of what another check left
 		b := batchOf(message.ID, nil)
 		b.Message, b.Token = message, message.Token()
 		b.Rules = groups

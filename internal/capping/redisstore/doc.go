@@ -69,7 +69,7 @@
 // and keeps up to 64 of them in flight on every node; it runs on the caller's
 // goroutine and alone touches the batch. A node (node.go) takes calls of all
 // runs from one queue and sends them as pipelines: EVALSHA for each call, WAIT
-// last. Its filter.lua judges and records, bucket by bucket: HMGET, judge,
+// last. Its filter.lua (package script) judges and records, bucket by bucket: HMGET, judge,
 // one HSET. A script stops early when it has read 200 kB of logs; the run asks
 // again for the rest. A call carries the rules of its users' groups alone, and
 // fewer users where they are many. So no call holds the server's thread for long.

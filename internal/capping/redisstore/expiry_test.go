@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -110,7 +111,7 @@ func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
-	users := everyNth(int(standardLayout.bucketSize), 1)
+	users := everyNth(int(script.Standard.BucketSize), 1)
 	busy, idle := users[:100], users[100:]
 	var long capping.Log
 	for i := range 300 {
@@ -138,11 +139,11 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.route(s.layout.record()).addr)
-	text, err := client.Get(t.Context(), s.record.key).Result()
+	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
+	text, err := client.Get(t.Context(), s.marker.Key).Result()
 	require.NoError(t, err)
 	require.Equal(t, "capper log 1 bucket 190 partitions 64 epoch 2024-01-01", text)
-	ttl, err := client.PTTL(t.Context(), s.record.key).Result()
+	ttl, err := client.PTTL(t.Context(), s.marker.Key).Result()
 	require.NoError(t, err)
 	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
 
@@ -150,10 +151,10 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	again, err := Open(t.Context(), other)
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
-	require.NoError(t, client.Set(t.Context(), s.record.key, "capper log 2 bucket 64", time.Hour).Err())
+	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
 	_, err = Open(t.Context(), other)
 	require.ErrorContains(t, err, `the stored format is "capper log 2 bucket 64", this version reads and writes "capper log 1 bucket 190`)
-	_, err = open(t.Context(), other, layout{bucketSize: 64, partitions: 256})
+	_, err = open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256})
 	require.ErrorContains(t, err, "the stored format is")
 }
 
@@ -163,8 +164,8 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.route(s.layout.record()).addr)
-	require.NoError(t, client.Set(t.Context(), s.record.key, "something else", time.Hour).Err())
+	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
+	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
 	s.fleet.kick()
 	require.Eventually(t, func() bool { return s.halted() != nil }, 10*time.Second, 5*time.Millisecond)
 	verdicts := make([]capping.Verdict, 1)
@@ -182,7 +183,7 @@ func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {
 	client := owner(t, s, 1)
 	for i, damaged := range []string{"", "abc", "seven bytes"} {
 		require.NoError(t, client.HSet(t.Context(), key, "", damaged).Err())
-		users := []capping.UserID{1, 2, 64 * standardLayout.bucketSize} // the last in another bucket of the partition
+		users := []capping.UserID{1, 2, 64 * script.Standard.BucketSize} // the last in another bucket of the partition
 		require.Equal(t, len(users), count(filter(t, s, batchOf(fmt.Sprint(i), users)), capping.Allowed))
 		field, err := client.HGet(t.Context(), key, "").Result()
 		require.NoError(t, err)
@@ -197,7 +198,7 @@ func TestTTLOutlivesStampsAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
-	users := []capping.UserID{1, 64*standardLayout.bucketSize + 1} // two buckets, one call
+	users := []capping.UserID{1, 64*script.Standard.BucketSize + 1} // two buckets, one call
 	ahead := capping.Entry{At: c.instant() + 40*60*60*1000, Token: capping.TokenOf("ahead")}
 	for _, user := range users {
 		put(t, s, user, capping.Log(nil).Record(nil, ahead, 0))

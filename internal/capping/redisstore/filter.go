@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 )
 
 // filterJob judges and records a batch.
@@ -15,30 +16,29 @@ type filterJob struct {
 	store    *Store
 	batch    *capping.Batch
 	verdicts []capping.Verdict
-	header   header
-	rules    rulebook
-	bad      badLogs
+	header   script.Header
+	rules    script.Rulebook
+	bad      script.BadLogs
 }
 
 func (j *filterJob) encode(c *call) {
 	s := j.store
-	rules := c.chooseRules(&j.rules, j.batch.Groups)
-	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.filter, j.batch.Groups, c.head[:], rules)
+	c.args.Filter(s.top.scripts.Filter, s.layout, s.prefixes[c.partition], c.items, j.batch.Groups, &j.rules)
 }
 
 // stamp runs on a lane: it reads only what nobody changes during the run, and
 // nothing of the batch.
 func (j *filterJob) stamp(c *call) {
 	h := j.header
-	if h.now == 0 {
-		h.now = c.now
+	if h.Now == 0 {
+		h.Now = c.now
 	}
-	h.since, h.groups = c.since, c.groups
-	h.append(c.head[:0])
+	h.Since = c.since
+	c.args.StampFilter(h)
 }
 
 func (j *filterJob) apply(c *call) (int, error) {
-	return decodeVerdicts(c.reply, c.items, j.batch, j.verdicts, &j.bad)
+	return script.DecodeVerdicts(c.reply, c.items, j.batch, j.verdicts, &j.bad)
 }
 
 // Filter judges and records every user of the batch.
@@ -49,17 +49,17 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			return nil, err
 		}
 		if b.Record {
-			job.header.forget = s.fleet.forget(b.Retention)
+			job.header.Forget = s.fleet.forget(b.Retention)
 		}
 		r := s.newRun(job, b.Record)
-		r.most = job.rules.callUsers()
+		r.most = job.rules.CallUsers(callUsers)
 		r.users(b.Users)
 		if b.Record {
 			s.accompany(r, b, &job.header)
 		}
 		s.do(ctx, r)
-		r.faults.undecided(kindCorrupt, job.bad.corrupt, errCorrupt)
-		r.faults.undecided(kindWrongType, job.bad.wrongType, errWrongType)
+		r.faults.undecided(kindCorrupt, job.bad.Corrupt, errCorrupt)
+		r.faults.undecided(kindWrongType, job.bad.WrongType, errWrongType)
 		return r, nil
 	})
 }
@@ -81,20 +81,20 @@ func (j *filterJob) prepare(skew time.Duration) error {
 	if b.Retention < minRetention || b.Retention > maxRetention {
 		return fmt.Errorf("retention: must be %v to %v, got %v", minRetention, maxRetention, b.Retention)
 	}
-	j.header = header{
-		retention: b.Retention, forget: b.Retention, skew: skew, record: b.Record, channel: b.Channel, token: b.Token,
+	j.header = script.Header{
+		Retention: b.Retention, Forget: b.Retention, Skew: skew, Record: b.Record, Channel: b.Channel, Token: b.Token,
 	}
 	if b.At != 0 {
 		if b.Record {
 			return errors.New("batch that records as of another time than now")
 		}
-		j.header.now, j.header.skew = b.At, 0
+		j.header.Now, j.header.Skew = b.At, 0
 	}
 	if b.Record && b.Token == (capping.Token{}) {
 		return errors.New("batch that records without a message id")
 	}
 	var err error
-	j.rules, err = newRulebook(b.Rules)
+	j.rules, err = script.NewRulebook(b.Rules)
 	return err
 }
 
@@ -104,20 +104,20 @@ type releaseJob struct {
 	channel  capping.Channel
 	token    capping.Token
 	released []capping.Released
-	bad      badLogs
+	bad      script.BadLogs
 }
 
 func (j *releaseJob) encode(c *call) {
 	s := j.store
-	c.encodeUsers(s.layout, s.prefixes[c.partition], s.top.scripts.release, nil, c.head[:releaseHeaderSize])
+	c.args.Release(s.top.scripts.Release, s.layout, s.prefixes[c.partition], c.items)
 }
 
 func (j *releaseJob) stamp(c *call) {
-	appendRelease(c.head[:0], c.now, j.store.config.ClockSkew, j.channel, j.token)
+	c.args.StampRelease(c.now, j.store.config.ClockSkew, j.channel, j.token)
 }
 
 func (j *releaseJob) apply(c *call) (int, error) {
-	return decodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)
+	return script.DecodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)
 }
 
 // Release removes the token's sends on the channel, 0 for all, from the logs of
@@ -132,8 +132,8 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		r := s.newRun(job, true)
 		r.users(users)
 		s.do(ctx, r)
-		r.faults.undecided(kindCorrupt, job.bad.corrupt, errCorrupt)
-		r.faults.undecided(kindWrongType, job.bad.wrongType, errWrongType)
+		r.faults.undecided(kindCorrupt, job.bad.Corrupt, errCorrupt)
+		r.faults.undecided(kindWrongType, job.bad.WrongType, errWrongType)
 		return r, nil
 	})
 }

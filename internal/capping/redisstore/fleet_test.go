@@ -94,17 +94,17 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	require.Equal(t, week, s.Retention())
 	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
 		"so long they looked back within that time, here or in another instance"}, warningsOf(t, s))
-	client := admin(t, s.top.route(s.layout.record()).addr)
+	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
-		require.NoError(t, client.HSet(t.Context(), s.record.key+":retentions", week.Milliseconds(), at).Err())
+		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":retentions", week.Milliseconds(), at).Err())
 		require.NoError(t, s.Announce(t.Context(), policyOf("d", day, nil)))
 	}
 	renewed(week - time.Minute)
 	require.Equal(t, week, s.Retention())
 	renewed(week)
 	require.Equal(t, day, s.Retention())
-	fields, err := client.HKeys(t.Context(), s.record.key+":retentions").Result()
+	fields, err := client.HKeys(t.Context(), s.marker.Key+":retentions").Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{fmt.Sprint(day.Milliseconds())}, fields)
 
@@ -112,7 +112,7 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	filter(t, s, batchOf("a", []capping.UserID{1}))
 	require.Equal(t, week, s.Retention())
 	require.Eventually(t, func() bool {
-		found, err := client.HExists(t.Context(), s.record.key+":retentions", fmt.Sprint(week.Milliseconds())).Result()
+		found, err := client.HExists(t.Context(), s.marker.Key+":retentions", fmt.Sprint(week.Milliseconds())).Result()
 		return err == nil && found
 	}, 5*time.Second, 5*time.Millisecond)
 }
@@ -147,16 +147,16 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 
 	// Who stops is off the list at once, who is silent for long some time later.
-	client := admin(t, first.top.route(first.layout.record()).addr)
-	require.True(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
+	client := admin(t, first.top.route(first.layout.FormatPartition()).addr)
+	require.True(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
 	require.NoError(t, second.Close())
-	require.False(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
+	require.False(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
 	old := fmt.Sprint(time.Now().Add(-silentFor-time.Second).UnixMilli()) + " {}"
-	require.NoError(t, client.HSet(t.Context(), first.record.key+":instances", second.fleet.id, old).Err())
+	require.NoError(t, client.HSet(t.Context(), first.marker.Key+":instances", second.fleet.id, old).Err())
 	require.NoError(t, first.Announce(t.Context(), policyOf("v1", week, map[string]capping.Channel{"push": 1, "email": 2})))
 	require.Equal(t, 2, first.Health(t.Context()).Fleet.Instances)
 	require.Empty(t, first.Health(t.Context()).Fleet.Differing)
-	require.False(t, client.HExists(t.Context(), first.record.key+":instances", second.fleet.id).Val())
+	require.False(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
 }
 
 func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
@@ -175,9 +175,9 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	require.Error(t, announce(again, channels{"sms": 1}), "the number of one that is left out is not free")
 
 	// An instance whose numbers were contradicted meanwhile decides nothing, until they agree.
-	client := admin(t, s.top.route(s.layout.record()).addr)
+	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
 	stored := func(number int, ago time.Duration) {
-		require.NoError(t, client.HSet(t.Context(), s.record.key+":channels", "push",
+		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":channels", "push",
 			fmt.Sprint(number, " ", time.Now().Add(-ago).UnixMilli())).Err())
 		s.fleet.kick()
 	}
@@ -227,7 +227,7 @@ func TestBeatsGoOnWithoutScripts(t *testing.T) {
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())
 		require.NoError(t, client.Del(t.Context(), s.top.signKey(5)).Err())
 		require.NoError(t, s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, nil)))
-		field, err := client.HGet(t.Context(), s.record.key+":instances", s.fleet.id).Result()
+		field, err := client.HGet(t.Context(), s.marker.Key+":instances", s.fleet.id).Result()
 		require.NoError(t, err)
 		require.Contains(t, field, fmt.Sprintf(`"config_version":"%d"`, i))
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())

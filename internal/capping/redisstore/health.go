@@ -73,12 +73,12 @@ func (s *Store) Health(context.Context) capping.Health {
 		lost = append(lost, err.Error())
 	}
 	for _, reason := range slices.Sorted(maps.Keys(whys)) {
-		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.partitions, whys[reason]))
+		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.Partitions, whys[reason]))
 	}
 	if len(lost) > 0 && h.State == "ok" {
 		h.State = "degraded"
 	}
-	if total(counts) == s.layout.partitions {
+	if total(counts) == s.layout.Partitions {
 		h.State = "down"
 	}
 	if h.Error != "" {

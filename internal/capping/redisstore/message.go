@@ -6,36 +6,12 @@ import (
 	"strconv"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 )
-
-// record is the format record: which version of the stored format the logs
-// have. It has a TTL that outlives theirs, so that an idle keyspace empties.
-type record struct{ key, text string }
-
-const formatVersion = 1
-
-// epoch names the instant 0 of entries.
-const epoch = "2024-01-01"
-
-func newRecord(l layout, namespace string) record {
-	return record{
-		key: namespace + ":{" + recordTag + "}",
-		text: "capper log " + strconv.Itoa(formatVersion) + " bucket " + strconv.Itoa(int(l.bucketSize)) +
-			" partitions " + strconv.Itoa(l.partitions) + " epoch " + epoch,
-	}
-}
-
-// formatError is that the keyspace was written by another version.
-type formatError struct{ found, want string }
-
-func (e *formatError) Error() string {
-	return "the stored format is " + strconv.Quote(e.found) + ", this version reads and writes " + strconv.Quote(e.want) +
-		": use the version of capper that wrote it, or another namespace or cluster"
-}
 
 // mismatched stops the store: another version has taken the keyspace.
 func (s *Store) mismatched(found string) {
-	err := &formatError{found, s.record.text}
+	err := &script.FormatError{Found: found, Want: s.marker.Text}
 	if s.mismatch.CompareAndSwap(nil, err) {
 		s.config.Logger.Error("the store stops deciding", "error", err)
 	}
@@ -43,19 +19,19 @@ func (s *Store) mismatched(found string) {
 
 // accompany adds to a run that records what has to be stored beside the logs:
 // the message, as long as they are kept.
-func (s *Store) accompany(r *run, b *capping.Batch, h *header) {
+func (s *Store) accompany(r *run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Keep(b) {
 		return
 	}
 	p := s.messagePartition(b.Token)
-	c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(lifeOf(h.keep()), 10))
+	c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(), 10))
 	c.side = true
 	r.add(c)
 }
 
 // messagePartition spreads message ids over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
-	return (int(t[0])<<8 | int(t[1])) % s.layout.partitions
+	return (int(t[0])<<8 | int(t[1])) % s.layout.Partitions
 }
 
 func (s *Store) messageKey(t capping.Token) string {

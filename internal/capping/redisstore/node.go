@@ -163,7 +163,7 @@ func (n *node) send(calls []*call) {
 		if c.asking {
 			_ = pipe.Process(ctx, redis.NewCmd(ctx, "asking"))
 		}
-		commands[i] = redis.NewCmd(ctx, c.argv...)
+		commands[i] = redis.NewCmd(ctx, c.args.Values()...)
 		_ = pipe.Process(ctx, commands[i])
 	}
 	sign := n.watch(ctx, pipe, calls)
@@ -196,7 +196,7 @@ func (n *node) send(calls []*call) {
 func (n *node) load(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	var loads []*redis.StringCmd
 	for _, s := range n.top.scripts.all() {
-		loads = append(loads, pipe.ScriptLoad(ctx, s.source))
+		loads = append(loads, pipe.ScriptLoad(ctx, s.Source))
 	}
 	return loads
 }

@@ -122,7 +122,7 @@ func (t *topology) followMoves(ctx context.Context, masters []*node) {
 		}
 	}
 	for p := range t.parted {
-		t.parted[p].Store(moves[t.layout.slot(p)])
+		t.parted[p].Store(moves[t.layout.Slot(p)])
 	}
 }
 
@@ -157,7 +157,7 @@ func (t *topology) askIdle(ctx context.Context, masters []*node) {
 func (t *topology) torn() (slots []int) {
 	for p := range t.parted {
 		if t.partedBar(p) != nil {
-			slots = append(slots, t.layout.slot(p))
+			slots = append(slots, t.layout.Slot(p))
 		}
 	}
 	return slots

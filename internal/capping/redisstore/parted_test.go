@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -53,7 +54,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			if firstSlot {
 				to = f.newMaster(c)
 			}
-			slot := s.layout.slot(f.partitions(victim.master)[0])
+			slot := s.layout.Slot(f.partitions(victim.master)[0])
 			m := slotMove{f, slot, f.admins[victim.master], f.admins[to]}
 			users := inSlot(s, slot)
 			require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))), capping.Allowed))
@@ -63,7 +64,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 				require.True(t, m.carry())
 			}
 			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))), capping.Denied), "a move costs nobody anything")
-			p := s.layout.slotPartition(slot)
+			p := slotPartition(s.layout, slot)
 			require.Eventually(t, func() bool { return s.top.parted[p].Load() != nil }, 10*time.Second, 5*time.Millisecond)
 			pressed := press(s, users)
 			defer pressed.stop()
@@ -103,17 +104,17 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 
 // inSlot are users of forty buckets whose keys are in the slot.
 func inSlot(s *Store, slot int) (users []capping.UserID) {
-	p := s.layout.slotPartition(slot)
+	p := slotPartition(s.layout, slot)
 	for i := range 40 {
-		users = append(users, capping.UserID(i*s.layout.partitions+p)*capping.UserID(s.layout.bucketSize))
+		users = append(users, capping.UserID(i*s.layout.Partitions+p)*capping.UserID(s.layout.BucketSize))
 	}
 	return users
 }
 
 // slotPartition is the partition that the slot is of.
-func (l layout) slotPartition(slot int) int {
-	for p := range l.partitions {
-		if l.slot(p) == slot {
+func slotPartition(l script.Keyspace, slot int) int {
+	for p := range l.Partitions {
+		if l.Slot(p) == slot {
 			return p
 		}
 	}

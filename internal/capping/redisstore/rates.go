@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"capper/internal/capping/redisstore/script"
 )
 
 // Budget is what a caller may ask for after a call. RetryAfter and ResetAfter
@@ -22,14 +22,14 @@ type Budget struct {
 // algorithm is GCRA, by the node's clock. One attempt: while the caller's node
 // is away the error says so, and what then is for the service to decide.
 func (s *Store) Take(ctx context.Context, caller string, perSecond, burst, users int) (Budget, error) {
-	partition := int(crc16(caller)) % s.layout.partitions
+	partition := s.layout.PartitionOf(caller)
 	n := s.top.route(partition)
 	if n == nil {
 		return Budget{}, errNoRoute
 	}
-	reply, err := runScript(ctx, n.client, s.top.scripts.rate, []string{s.rateKey(partition, caller)}, perSecond, burst, users).Int64Slice()
+	reply, err := s.top.scripts.Rate.Run(ctx, n.client, []string{s.rateKey(partition, caller)}, perSecond, burst, users).Int64Slice()
 	if err == nil && len(reply) != 4 {
-		err = errReply
+		err = script.ErrReply
 	}
 	if err != nil {
 		s.top.outdated()
@@ -42,18 +42,4 @@ func (s *Store) Take(ctx context.Context, caller string, perSecond, burst, users
 // rateKey is the key of a caller's budget: the colon tells it from a bucket's.
 func (s *Store) rateKey(partition int, caller string) string {
 	return s.prefixes[partition] + "rate:" + caller
-}
-
-// runScript runs a script that is no call of a run, and brings it along where
-// the node lacks it.
-func runScript(ctx context.Context, client redis.Scripter, s *script, keys []string, args ...any) *redis.Cmd {
-	cmd := client.EvalSha(ctx, s.sha, keys, args...)
-	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		return cmd
-	}
-	if err := client.ScriptLoad(ctx, s.source).Err(); err != nil {
-		cmd.SetErr(err)
-		return cmd
-	}
-	return client.EvalSha(ctx, s.sha, keys, args...)
 }

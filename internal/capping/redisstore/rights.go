@@ -75,8 +75,8 @@ func (t *topology) trials(key string, held bool) []trial {
 		keys = 1
 	}
 	all := []trial{
-		{"script|load", []any{"script", "load", probe.source}},
-		{"evalsha", []any{"evalsha", probe.sha, keys, key}},
+		{"script|load", []any{"script", "load", probe.Source}},
+		{"evalsha", []any{"evalsha", probe.SHA, keys, key}},
 		{"hget", []any{"hget", key, "0"}},
 		{"get", []any{"get", key}},
 		{"set", []any{"set", key, "", "xx"}},
@@ -142,7 +142,7 @@ func (t *topology) trialKey(partition int) string { return t.prefixes[partition]
 // trialKey is one of a slot that the node holds. held is false when it holds
 // no partition.
 func (n *node) trialKey() (key string, held bool) {
-	for p := range n.top.layout.partitions {
+	for p := range n.top.layout.Partitions {
 		if n.top.route(p) == n {
 			return n.top.trialKey(p), true
 		}

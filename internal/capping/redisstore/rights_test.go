@@ -52,11 +52,11 @@ func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 	}
 	s := newScripts()
 	var used []string
-	for _, script := range s.all() {
-		used = append(used, script.source)
+	for _, one := range s.all() {
+		used = append(used, one.Source)
 	}
 	require.GreaterOrEqual(t, len(commands(used...)), 11)
-	require.Equal(t, commands(used...), commands(s.rights.source))
+	require.Equal(t, commands(used...), commands(s.rights.Source))
 }
 
 func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
@@ -177,12 +177,12 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, c.Addrs[0])
-	key := s.record.key + ":retentions"
+	key := s.marker.Key + ":retentions"
 	require.NoError(t, client.Del(t.Context(), key).Err())
 	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.record.key+":…) could not be renewed since")
+		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+":…) could not be renewed since")
 	}, 40*time.Second, 100*time.Millisecond)
 	require.Contains(t, s.Health(t.Context()).Error, "WRONGTYPE")
 	require.NoError(t, client.Del(t.Context(), key).Err())

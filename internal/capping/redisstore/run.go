@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 )
 
 const (
@@ -30,7 +31,7 @@ type run struct {
 	over    atomic.Bool // lanes drop what they have not sent yet
 	inbox   inbox
 
-	order   order
+	plan    script.Plan
 	fronts  []*front
 	waiting []*call // for their time to be tried again
 	flying  int
@@ -44,8 +45,8 @@ type run struct {
 
 // front is what is left to send to one node.
 type front struct {
-	node   *node  // nil: no node serves the slots
-	parts  []part // with items that are in no call
+	node   *node         // nil: no node serves the slots
+	parts  []script.Part // with items that are in no call
 	ready  []*call
 	flying int // calls that the node has
 	held   int // calls that are not settled
@@ -83,10 +84,10 @@ func (r *run) front(n *node) *front {
 
 // users lays the users of a batch out for the run.
 func (r *run) users(users []capping.UserID) {
-	r.order.arrange(r.store.layout, users)
+	r.plan.Arrange(r.store.layout, users)
 	r.open += len(users)
-	for _, part := range r.order.parts {
-		f := r.front(r.store.top.route(part.partition))
+	for _, part := range r.plan.Parts {
+		f := r.front(r.store.top.route(part.Partition))
 		f.parts = append(f.parts, part)
 	}
 }
@@ -190,14 +191,14 @@ func (r *run) next(f *front) *call {
 	for len(f.parts) > 0 && f.held < heldCalls {
 		part := f.parts[0]
 		f.parts = f.parts[1:]
-		if now := r.store.top.route(part.partition); now != f.node {
+		if now := r.store.top.route(part.Partition); now != f.node {
 			other := r.front(now)
 			other.parts = append(other.parts, part)
 			r.strayed = true
 			continue
 		}
-		c := r.call(part.partition, r.order.items[part.start:min(part.start+r.most, part.end)])
-		if part.start += len(c.items); part.start < part.end {
+		c := r.call(part.Partition, r.plan.Items[part.Start:min(part.Start+r.most, part.End)])
+		if part.Start += len(c.items); part.Start < part.End {
 			f.parts = append(f.parts, part)
 		}
 		return c

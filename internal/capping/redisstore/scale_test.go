@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -54,7 +55,7 @@ func longLogs(t *testing.T, channels, leastCalls int) {
 	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
-	users := everyNth(int(standardLayout.bucketSize), 1)
+	users := everyNth(int(script.Standard.BucketSize), 1)
 	var log capping.Log
 	var rules []capping.Rule
 	first := capping.InstantOf(time.Now()) - 2_000_000

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 // settle takes a call that came back.
@@ -96,13 +98,13 @@ func (r *run) retry(c *call, fix *remedy) {
 // several.
 func (r *run) split(c *call) bool {
 	l := r.store.layout
-	if len(c.items) == 0 || l.bucket(userOf(c.items[0])) == l.bucket(userOf(c.items[len(c.items)-1])) {
+	if len(c.items) == 0 || l.Bucket(script.UserOf(c.items[0])) == l.Bucket(script.UserOf(c.items[len(c.items)-1])) {
 		return false
 	}
 	c.release()
 	for rest := c.items; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && l.bucket(userOf(rest[n])) == l.bucket(userOf(rest[0])) {
+		for n < len(rest) && l.Bucket(script.UserOf(rest[n])) == l.Bucket(script.UserOf(rest[0])) {
 			n++
 		}
 		part := r.call(c.partition, rest[:n])
@@ -117,7 +119,7 @@ func (r *run) split(c *call) bool {
 func (r *run) apply(c *call) {
 	n, err := c.job.apply(c)
 	if err == nil && n == 0 && len(c.items) > 0 {
-		err = errReply
+		err = script.ErrReply
 	}
 	if err != nil {
 		r.leave(c, kindServer, err)

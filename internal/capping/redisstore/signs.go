@@ -56,7 +56,7 @@ func (t *topology) refusal(c *call) error {
 // left out, and what each reason says.
 func (t *topology) barredPartitions() (counts map[string]int, whys map[string]*bar) {
 	counts, whys = map[string]int{}, map[string]*bar{}
-	for p := range t.layout.partitions {
+	for p := range t.layout.Partitions {
 		if b := t.barred(p); b != nil {
 			counts[b.reason]++
 			whys[b.reason] = b
@@ -158,7 +158,7 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) []signRepl
 // one that was lost.
 func (f *fleet) allSigned(ctx context.Context) {
 	s := f.store
-	if n := s.top.route(s.layout.record()); n != nil && n.client.HSet(ctx, s.record.key+":store", "signed", "1").Err() == nil {
+	if n := s.top.route(s.layout.FormatPartition()); n != nil && n.client.HSet(ctx, s.marker.Key+":store", "signed", "1").Err() == nil {
 		s.top.signed.Store(true)
 	}
 }
@@ -195,7 +195,7 @@ func (n *node) askSigns(ctx context.Context, partitions []int, mode func(int) in
 		pipe := n.client.Pipeline()
 		replies := make([]*redis.Cmd, len(partitions))
 		for i, p := range partitions {
-			replies[i] = pipe.EvalSha(ctx, t.scripts.sign.sha, []string{t.signKey(p)}, mode(p), t.clockSlack().Milliseconds(), life.Milliseconds())
+			replies[i] = pipe.EvalSha(ctx, t.scripts.sign.SHA, []string{t.signKey(p)}, mode(p), t.clockSlack().Milliseconds(), life.Milliseconds())
 		}
 		_, err := pipe.Exec(ctx) // every command holds its own error
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {

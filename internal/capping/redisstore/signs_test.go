@@ -119,15 +119,15 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			c := testcluster.Start(t, testcluster.Options{Settings: []string{"appendonly no", `save ""`}})
 			config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
 			s := openTest(t, config)
-			victim := s.top.route(s.layout.record())
+			victim := s.top.route(s.layout.FormatPartition())
 			if !strings.Contains(name, "records") {
-				for p := 0; victim == s.top.route(s.layout.record()); p++ {
+				for p := 0; victim == s.top.route(s.layout.FormatPartition()); p++ {
 					victim = s.top.route(p)
 				}
 			}
 			var own, others []capping.UserID
 			for _, user := range spread(6000) {
-				if s.top.route(s.layout.partition(user)) == victim {
+				if s.top.route(s.layout.Partition(user)) == victim {
 					own = append(own, user)
 				} else {
 					others = append(others, user)

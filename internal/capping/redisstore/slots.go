@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 // slotRange is who serves the slots from start to end, the master first.
@@ -37,7 +39,7 @@ func parseSlots(reply []any) ([]slotRange, error) {
 		}
 		start, ok := fields[0].(int64)
 		end, ok2 := fields[1].(int64)
-		if !ok || !ok2 || start < 0 || end < start || end >= slots {
+		if !ok || !ok2 || start < 0 || end < start || end >= script.Slots {
 			return nil, fmt.Errorf("cluster slots: range %d is from %v to %v", i, fields[0], fields[1])
 		}
 		ranges[i] = slotRange{start: int(start), end: int(end)}

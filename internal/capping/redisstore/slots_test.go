@@ -3,6 +3,7 @@ package redisstore
 import (
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,7 +24,7 @@ func (f *field) movesTo(to, from shard) (moves []slotMove) {
 	held := f.partitions(from.master)
 	require.NotEmpty(f, held, "the master holds no partition: there is nothing to move")
 	for _, p := range held[:min(len(held), 4)] {
-		moves = append(moves, slotMove{f, f.stores[0].layout.slot(p), f.admins[from.master], f.admins[to.master]})
+		moves = append(moves, slotMove{f, f.stores[0].layout.Slot(p), f.admins[from.master], f.admins[to.master]})
 	}
 	return moves
 }
@@ -128,4 +129,12 @@ func (m slotMove) set(at *redis.Client, state string, other *redis.Client) {
 	id, err := other.Do(m.Context(), "cluster", "myid").Text()
 	require.NoError(m, err)
 	require.NoError(m, at.Do(m.Context(), "cluster", "setslot", m.slot, state, id).Err())
+}
+
+func TestAddressesWithoutHostAreTheNodesOwn(t *testing.T) {
+	t.Parallel()
+	n := &node{addr: "10.0.0.1:7000"}
+	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001", "[::1]:7": "[::1]:7", "::1:7": "[::1]:7", "x": "x"} {
+		require.Equal(t, want, n.beside(addr))
+	}
 }

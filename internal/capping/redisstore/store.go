@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 )
 
 const (
@@ -19,15 +20,15 @@ const (
 // Store keeps logs in Redis. It is safe for concurrent use.
 type Store struct {
 	config   Config
-	layout   layout
+	layout   script.Keyspace
 	prefixes []string // of keys, by partition
 	top      *topology
 	metrics  *metrics
 	memory   *capping.MessageMemory
 	warnings []string
-	record   record
+	marker   script.Marker
 	fleet    *fleet
-	mismatch atomic.Pointer[formatError]
+	mismatch atomic.Pointer[script.FormatError]
 	trouble  trouble
 	runs     sync.Pool
 }
@@ -38,10 +39,10 @@ var _ capping.Store = (*Store)(nil)
 // refuses servers that would break a promise; what only costs memory or could
 // not be checked becomes a warning, logged and shown by Health.
 func Open(ctx context.Context, config Config) (*Store, error) {
-	return open(ctx, config, standardLayout)
+	return open(ctx, config, script.Standard)
 }
 
-func open(ctx context.Context, config Config, l layout) (*Store, error) {
+func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
@@ -50,10 +51,10 @@ func open(ctx context.Context, config Config, l layout) (*Store, error) {
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
-	s.record = newRecord(l, config.Namespace)
+	s.marker = script.NewMarker(l, config.Namespace)
 	s.top = newTopology(&s.config, l, newScripts())
 	s.prefixes = s.top.prefixes
-	s.top.signs = signCommands(s.prefixes, s.record.key)
+	s.top.signs = signCommands(s.prefixes, s.marker.Key)
 	s.fleet = newFleet(s)
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
@@ -101,7 +102,7 @@ func (s *Store) newRun(j job, durable bool) *run {
 
 // recycle keeps the buffers of a run of which no lane holds a call any more.
 func (s *Store) recycle(r *run) {
-	if r.flying == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.order.items) <= recycledUsers {
+	if r.flying == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
 		s.runs.Put(r)
 	}
@@ -160,7 +161,7 @@ type commandJob struct {
 	done  bool
 }
 
-func (j *commandJob) encode(c *call) { c.command(j.args...) }
+func (j *commandJob) encode(c *call) { c.args.Set(j.args...) }
 func (j *commandJob) stamp(*call)    {}
 func (j *commandJob) apply(c *call) (int, error) {
 	j.reply, j.null, j.done = c.reply, c.null, true
@@ -175,25 +176,27 @@ func (s *Store) command(partition int, args ...string) (*call, *commandJob) {
 }
 
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
-	partition = s.layout.partition(user)
-	key = string(appendKey(nil, s.prefixes[partition], s.layout.bucket(user)))
-	return partition, key, strconv.Itoa(int(s.layout.field(user)))
+	partition = s.layout.Partition(user)
+	key = string(script.AppendKey(nil, s.prefixes[partition], s.layout.Bucket(user)))
+	return partition, key, strconv.Itoa(int(s.layout.Field(user)))
 }
 
-// eraseJob is a command whose last argument is the stamp of its attempt.
+// eraseJob removes the log of one user.
 type eraseJob struct {
 	commandJob
-	skew time.Duration
+	script     *script.Script
+	key, field string
+	skew       time.Duration
 }
 
-func (j *eraseJob) stamp(c *call) { appendStamp(c.args[len(c.args)-1][:0], c.now, j.skew) }
+func (j *eraseJob) encode(c *call) { c.args.Erase(j.script, j.key, j.field) }
+func (j *eraseJob) stamp(c *call)  { c.args.StampErase(c.now, j.skew) }
 
 // Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	return s.timed("erase", 1, func() (*run, error) {
 		partition, key, field := s.key(user)
-		args := []string{"evalsha", s.top.scripts.erase.sha, "1", key, field, string(make([]byte, stampSize))}
-		j := &eraseJob{commandJob{args: args}, s.config.ClockSkew}
+		j := &eraseJob{script: s.top.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
 		c := &call{job: j, partition: partition}
 		j.encode(c)
 		r := s.newRun(j, true)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 // refreshAsks is how many nodes are asked for their view at once.
@@ -85,7 +87,7 @@ func (t *topology) refreshCluster(ctx context.Context) error {
 
 // adopt takes the routes from the view.
 func (t *topology) adopt(best *view) {
-	owners := make([]*node, slots)
+	owners := make([]*node, script.Slots)
 	listed := map[string]bool{}
 	for _, part := range best.slots {
 		for i, m := range part.members {
@@ -104,7 +106,7 @@ func (t *topology) adopt(best *view) {
 		}
 	}
 	for p := range t.routes {
-		t.routes[p].Store(owners[t.layout.slot(p)])
+		t.routes[p].Store(owners[t.layout.Slot(p)])
 	}
 	if len(best.members) > 0 {
 		t.members = best.members

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // every second, and whenever a call learned that it is out of date.
 type topology struct {
 	config  *Config
-	layout  layout
+	layout  script.Keyspace
 	scripts scripts
 	cluster bool // else one node holds every slot
 
@@ -58,11 +60,11 @@ type topology struct {
 	loggedAt   time.Time
 }
 
-func newTopology(config *Config, l layout, s scripts) *topology {
+func newTopology(config *Config, l script.Keyspace, s scripts) *topology {
 	return &topology{
-		config: config, layout: l, scripts: s, prefixes: l.prefixes(config.Namespace),
-		routes: make([]atomic.Pointer[node], l.partitions+1),
-		bars:   make([]atomic.Pointer[bar], l.partitions+1), parted: make([]atomic.Pointer[parting], l.partitions+1), alarmed: make(chan struct{}, 1),
+		config: config, layout: l, scripts: s, prefixes: l.Prefixes(config.Namespace),
+		routes: make([]atomic.Pointer[node], l.Partitions+1),
+		bars:   make([]atomic.Pointer[bar], l.Partitions+1), parted: make([]atomic.Pointer[parting], l.Partitions+1), alarmed: make(chan struct{}, 1),
 		kick: make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*node{}, absent: map[string]int{},
 		strangers: map[string]error{}, heirs: map[*node]bool{},

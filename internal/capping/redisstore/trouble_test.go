@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"encoding"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -17,7 +19,7 @@ import (
 func spread(n int) []capping.UserID {
 	users := make([]capping.UserID, n)
 	for i := range users {
-		users[i] = capping.UserID(i) * standardLayout.bucketSize
+		users[i] = capping.UserID(i) * script.Standard.BucketSize
 	}
 	return users
 }
@@ -150,7 +152,7 @@ func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 func userOn(s *Store, addr string) capping.UserID {
 	for p := range s.top.routes {
 		if s.top.route(p).addr == addr {
-			return capping.UserID(p) * s.layout.bucketSize
+			return capping.UserID(p) * s.layout.BucketSize
 		}
 	}
 	panic("no partition on " + addr)
@@ -180,47 +182,55 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	n, key := s.top.route(0), s.prefixes[0]+"0"
-	good := header{now: 1000, since: capping.Never, retention: time.Hour, forget: time.Hour, record: true, groups: 1, token: capping.Token{1}}
-	head := func(change func(*header)) string {
+	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
+	book, err := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
+	require.NoError(t, err)
+	var a script.Args
+	a.Filter(s.top.scripts.Filter, s.layout, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
+	arg := func(n int) string {
+		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
+		require.NoError(t, err)
+		return string(text)
+	}
+	head := func(change func(*script.Header)) string {
 		h := good
 		if change != nil {
 			change(&h)
 		}
-		return string(h.append(nil))
+		a.StampFilter(h)
+		return arg(4)
 	}
-	book, err := newRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
-	require.NoError(t, err)
-	rules := book.text
-	users := "\x01\x05\x00"
+	rules, users := arg(5), arg(6)
+	require.Equal(t, "\x01\x05\x00", users)
 	for i, args := range [][]any{
 		{},
-		{head(nil), string(rules)},
-		{head(nil)[1:], string(rules), users},
-		{head(func(h *header) { h.now = capping.Never }), string(rules), users},
-		{head(func(h *header) { h.retention, h.forget = 0, 0; h.now = 1 << 40 }), string(rules), users},
-		{head(func(h *header) { h.retention += time.Second }), string(rules), users},
-		{head(nil), string(rules[1:]), users},
-		{head(nil), string(rules) + "x", users},
+		{head(nil), rules},
+		{head(nil)[1:], rules, users},
+		{head(func(h *script.Header) { h.Now = capping.Never }), rules, users},
+		{head(func(h *script.Header) { h.Retention, h.Forget = 0, 0; h.Now = 1 << 40 }), rules, users},
+		{head(func(h *script.Header) { h.Retention += time.Second }), rules, users},
+		{head(nil), rules[1:], users},
+		{head(nil), rules + "x", users},
 		{head(nil), "", users},
-		{head(nil), string(rules), ""},
-		{head(nil), string(rules), "\x02\x05\x00"},
-		{head(nil), string(rules), "\x00"},
-		{head(nil), string(rules), users + "\x01"},
-		{head(nil), string(rules), "\x21" + string(make([]byte, 66))},
+		{head(nil), rules, ""},
+		{head(nil), rules, "\x02\x05\x00"},
+		{head(nil), rules, "\x00"},
+		{head(nil), rules, users + "\x01"},
+		{head(nil), rules, "\x21" + string(make([]byte, 66))},
 	} {
-		err := n.client.EvalSha(t.Context(), s.top.scripts.filter.sha, []string{key}, args...).Err()
+		err := n.client.EvalSha(t.Context(), s.top.scripts.Filter.SHA, []string{key}, args...).Err()
 		require.ErrorContains(t, err, "BADARG", "case %d", i)
 	}
-	for _, script := range []*script{s.top.scripts.release, s.top.scripts.erase, s.top.scripts.beat, s.top.scripts.sign, s.top.scripts.rate} {
+	for _, one := range []*script.Script{s.top.scripts.Release, s.top.scripts.Erase, s.top.scripts.beat, s.top.scripts.sign, s.top.scripts.Rate} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
-			err := n.client.EvalSha(t.Context(), script.sha, []string{key}, args...).Err()
-			if script != s.top.scripts.erase || len(args) != 1 {
+			err := n.client.EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
+			if one != s.top.scripts.Erase || len(args) != 1 {
 				require.ErrorContains(t, err, "BADARG", fmt.Sprint(args))
 			}
 		}
 	}
 	require.Empty(t, readLogs(t, s))
-	reply, err := n.client.EvalSha(t.Context(), s.top.scripts.filter.sha, []string{key}, head(nil), string(rules), users).Text()
+	reply, err := n.client.EvalSha(t.Context(), s.top.scripts.Filter.SHA, []string{key}, head(nil), rules, users).Text()
 	require.NoError(t, err)
 	require.Equal(t, "A", reply)
 }

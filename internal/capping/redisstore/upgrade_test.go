@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 )
@@ -34,7 +35,7 @@ func restore(t *testing.T, s *Store, dump string) {
 	for p, prefix := range s.prefixes {
 		partitions[strings.TrimPrefix(prefix, s.config.Namespace+":")] = p
 	}
-	partitions["{"+recordTag+"}:"] = s.layout.record()
+	partitions["{"+script.FormatTag+"}:"] = s.layout.FormatPartition()
 	for line := range strings.Lines(string(text)) {
 		var kind, key, field, encoded string
 		if strings.HasPrefix(line, "hset") {

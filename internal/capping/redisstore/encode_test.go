@@ -1,0 +1,46 @@
+package redisstore
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
+)
+
+// What a batch costs beside the store: the layout of its users and the
+// encoding of its calls.
+func BenchmarkEncode(b *testing.B) {
+	for name, users := range map[string][]capping.UserID{
+		"ascending, one id in 27": everyNth(65_536, 27),
+		"random":                  shuffled(everyNth(65_536, 27)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := &Store{layout: script.Standard, prefixes: script.Standard.Prefixes("fc")}
+			s.top = newTopology(&s.config, s.layout, newScripts())
+			batch := batchOf("m", users, rolling(1, 1<<40), rolling(3, 1<<42))
+			job := &filterJob{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
+			require.NoError(b, job.prepare(0))
+			r := s.newRun(job, true)
+			b.ReportAllocs()
+			for b.Loop() {
+				r.plan.Arrange(s.layout, users)
+				for _, part := range r.plan.Parts {
+					for start := part.Start; start < part.End; start += callUsers {
+						c := r.call(part.Partition, r.plan.Items[start:min(start+callUsers, part.End)])
+						job.stamp(c)
+						r.free = append(r.free, c)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(users)), "ns/user")
+		})
+	}
+}
+
+func shuffled(users []capping.UserID) []capping.UserID {
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(users), func(i, j int) { users[i], users[j] = users[j], users[i] })
+	return users
+}

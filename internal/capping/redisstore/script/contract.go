@@ -1,0 +1,231 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// This file alone knows the order of the scripts' arguments; the scripts'
+// own headers say what each one means.
+
+// keyUsers is the most users of one key within a call: a bucket with more is
+// named several times. They are read at once, so that it bounds what a script
+// reads before it can tell that it has read enough.
+const keyUsers = 8
+
+// headerSize is the length of the header of filter.lua.
+const headerSize = 47
+
+// Header is the part of a filter call that is the same for every user.
+type Header struct {
+	Now, Since      capping.Instant
+	Retention, Skew time.Duration
+	Forget          time.Duration // at least the retention: what no policy in force can see
+	Record          bool
+	Channel         capping.Channel
+	groups          int
+	Token           capping.Token
+}
+
+// keep is for how long a key outlives its newest entry, at least: longer than
+// the entry counts by what two clocks may differ.
+func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
+
+// Life is the TTL in milliseconds that is set when keep is not assured: the
+// slack spares most calls from setting it.
+func (h *Header) Life() int64 {
+	keep := h.keep()
+	return keep + keep/64 + 1
+}
+
+func (h *Header) append(dst []byte) []byte {
+	dst = appendUint(dst, uint64(h.Now), 5)
+	dst = appendUint(dst, uint64(h.Since), 5)
+	dst = appendUint(dst, uint64(h.Retention.Milliseconds()), 6)
+	dst = appendUint(dst, uint64(h.Forget.Milliseconds()), 6)
+	dst = appendUint(dst, uint64(h.keep()), 6)
+	dst = appendUint(dst, uint64(h.Life()), 6)
+	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), 4)
+	record := byte(0)
+	if h.Record {
+		record = 1
+	}
+	dst = append(dst, record, byte(h.Channel), byte(h.groups-1))
+	return append(dst, h.Token[:]...)
+}
+
+// appendUint appends the low n bytes of v, big endian.
+func appendUint(dst []byte, v uint64, n int) []byte {
+	for shift := 8 * (n - 1); shift >= 0; shift -= 8 {
+		dst = append(dst, byte(v>>shift))
+	}
+	return dst
+}
+
+// stampSize is the length of what appendStamp appends.
+const stampSize = 9
+
+// appendStamp appends the beginning of the headers of release.lua and erase.lua.
+func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
+	return appendUint(appendUint(dst, uint64(now), 5), uint64(skew.Milliseconds()), 4)
+}
+
+// releaseHeaderSize is the length of the header of release.lua.
+const releaseHeaderSize = stampSize + 1 + len(capping.Token{})
+
+func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) []byte {
+	return append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...)
+}
+
+// Rulebook is the rules of every group, encoded. A call gets those of the
+// groups that its users are in.
+type Rulebook struct {
+	text []byte
+	ends []int // of each group
+	most int   // rules of a group
+}
+
+// NewRulebook encodes the rules by group.
+func NewRulebook(groups [][]capping.Rule) (Rulebook, error) {
+	var b Rulebook
+	if len(groups) == 0 || len(groups) > 256 {
+		return b, fmt.Errorf("%d groups of rules: must be 1 to 256", len(groups))
+	}
+	for g, rules := range groups {
+		if len(rules) > 255 {
+			return b, fmt.Errorf("group %d: %d rules: at most 255", g, len(rules))
+		}
+		b.text = append(b.text, byte(len(rules)))
+		for i := range rules {
+			b.text = appendRule(b.text, &rules[i])
+		}
+		b.ends = append(b.ends, len(b.text))
+		b.most = max(b.most, len(rules))
+	}
+	return b, nil
+}
+
+func (b *Rulebook) group(g uint8) []byte {
+	start := 0
+	if g > 0 {
+		start = b.ends[g-1]
+	}
+	return b.text[start:b.ends[g]]
+}
+
+// callRules and callJudgements bound what a call reads of rules, and how often
+// it applies one, to about a millisecond each.
+const (
+	callRules      = 1024
+	callJudgements = 4096
+)
+
+// CallUsers is the most users of a call under these rules, where calls have at
+// most so many.
+func (b *Rulebook) CallUsers(most int) int {
+	most = min(most, callJudgements/max(b.most, 1))
+	if b.most*min(len(b.ends), most) > callRules {
+		most = min(most, callRules/b.most)
+	}
+	return most
+}
+
+func appendRule(dst []byte, r *capping.Rule) []byte {
+	dst = appendUint(dst, uint64(max(r.Max, 0)), 2)
+	dst = appendUint(dst, uint64(r.Hold), 6)
+	dst = appendUint(dst, uint64(max(r.Start, 0)), 5)
+	dst = appendUint(dst, uint64(max(r.Until, 0)), 5)
+	if r.Channels.All() {
+		return append(dst, 0)
+	}
+	dst = append(dst, 1)
+	for _, word := range r.Channels {
+		for shift := 0; shift < 64; shift += 8 {
+			dst = append(dst, byte(word>>shift))
+		}
+	}
+	return dst
+}
+
+// ErrReply is that what came back is no reply of the script.
+var ErrReply = errors.New("reply of a script that is none")
+
+// DecodeVerdicts reads a filter reply into the verdicts of the items and
+// returns how many it answers. Users whose log cannot be judged stay
+// Unavailable and are counted in bad.
+func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int, error) {
+	n := 0
+	for ; reply != ""; n++ {
+		if n == len(items) {
+			return n, ErrReply
+		}
+		i := IndexOf(items[n])
+		kind := reply[0]
+		reply = reply[1:]
+		switch kind {
+		case 'A':
+			verdicts[i] = capping.Verdict{Outcome: capping.Allowed}
+		case 'R':
+			verdicts[i] = capping.Verdict{Outcome: capping.Replayed}
+		case 'D':
+			rules := b.Rules[b.Groups[i]]
+			if len(reply) < 6 || int(reply[0]) >= len(rules) {
+				return n, ErrReply
+			}
+			verdicts[i] = denied(rules, reply[0], reply[1:6])
+			reply = reply[6:]
+		default:
+			if !bad.add(kind) {
+				return n, ErrReply
+			}
+		}
+	}
+	return n, nil
+}
+
+func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
+	v := capping.Verdict{Outcome: capping.Denied, Rule: index, FreesAt: capping.Never}
+	if rule := &rules[index]; rule.Max > 0 {
+		entry := capping.Log(at).At(0)
+		v.FreesAt = max(entry+capping.Instant(rule.Hold), rule.Until)
+	}
+	return v
+}
+
+// DecodeReleased is DecodeVerdicts for releases. Where an earlier attempt may
+// have removed the send, an absent one counts as done.
+func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
+	if len(reply) > len(items) {
+		return 0, ErrReply
+	}
+	for n := range len(reply) {
+		i := IndexOf(items[n])
+		switch {
+		case reply[n] == 'D' || reply[n] == 'N' && again:
+			released[i] = capping.ReleaseDone
+		case reply[n] == 'N':
+			released[i] = capping.ReleaseAbsent
+		case !bad.add(reply[n]):
+			return n, ErrReply
+		}
+	}
+	return len(reply), nil
+}
+
+// BadLogs counts users whose log a script left alone.
+type BadLogs struct{ Corrupt, WrongType int }
+
+func (b *BadLogs) add(kind byte) bool {
+	switch kind {
+	case 'C':
+		b.Corrupt++
+	case 'T':
+		b.WrongType++
+	default:
+		return false
+	}
+	return true
+}

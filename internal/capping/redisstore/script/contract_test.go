@@ -1,0 +1,127 @@
+package script
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+func TestCommandOfAFilterCall(t *testing.T) {
+	t.Parallel()
+	b := batchOf("m", []capping.UserID{300, 2, 301, 190 * 128}, rolling(2, 24*time.Hour))
+	b.Rules = append(b.Rules, []capping.Rule{{Max: 1, Start: 5, Until: 9, Channels: capping.ChannelSetOf(2, 255)}})
+	b.Groups = []uint8{0, 1, 1, 0}
+	b.Channel = 7
+	var plan Plan
+	plan.Arrange(Standard, b.Users)
+	book, err := NewRulebook(b.Rules)
+	require.NoError(t, err)
+	var a Args
+	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book)
+	a.StampFilter(Header{
+		Now: 0x0102030405, Since: capping.Never, Retention: b.Retention, Forget: b.Retention, Skew: time.Second,
+		Record: true, Channel: b.Channel, Token: b.Token,
+	})
+
+	require.Equal(t, []blob{
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:0"), blob("fc:{66e}:3k"),
+		blob("\x01\x02\x03\x04\x05" + "\xff\xff\xff\xff\xff" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x8b\xd0" +
+			"\x00\x00\x24\x9c\xbe\x00" + "\x00\x00\x03\xe8" + "\x01\x07\x01" + string(b.Token[:])),
+		a.rules,
+		blob("\x01\x02\x00" + "\x01\x00\x01"), // groups by their number in the call
+	}, a.args)
+	require.Equal(t, "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+
+		"\x04"+string(make([]byte, 30))+"\x80"+
+		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
+}
+
+func TestRulesThatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	_, err := NewRulebook(nil)
+	require.ErrorContains(t, err, "0 groups of rules: must be 1 to 256")
+	_, err = NewRulebook(make([][]capping.Rule, 257))
+	require.Error(t, err)
+	_, err = NewRulebook([][]capping.Rule{make([]capping.Rule, 256)})
+	require.ErrorContains(t, err, "at most 255")
+}
+
+// A call carries the rules of its users' groups alone, and not too many.
+func TestUsersOfACallUnderManyRules(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ groups, rules, want int }{
+		{1, 0, 512}, {1, 2, 512}, {5, 8, 512}, {255, 3, 512}, {1, 16, 256}, {1, 255, 16}, {255, 8, 128}, {255, 32, 32}, {256, 255, 4},
+	} {
+		groups := make([][]capping.Rule, test.groups)
+		for i := range groups {
+			groups[i] = make([]capping.Rule, test.rules)
+		}
+		b, err := NewRulebook(groups)
+		require.NoError(t, err)
+		require.Equal(t, test.want, b.CallUsers(512), test)
+	}
+}
+
+func TestVerdictsOfAReply(t *testing.T) {
+	t.Parallel()
+	rules := []capping.Rule{{Max: 0}, rolling(1, 100*time.Millisecond), {Max: 1, Start: 1, Until: 500}}
+	b := batchOf("m", make([]capping.UserID, 7), rules...)
+	items := []uint64{Item(1, 6), Item(2, 5), Item(3, 4), Item(4, 3), Item(5, 2), Item(6, 1), Item(7, 0)}
+	verdicts := make([]capping.Verdict, 7)
+	var bad BadLogs
+	n, err := DecodeVerdicts("ARD\x00\xff\xff\xff\xff\xffD\x01\x00\x00\x00\x00\x05D\x02\x00\x00\x00\x00\x05CT", items, b, verdicts, &bad)
+	require.NoError(t, err)
+	require.Equal(t, 7, n)
+	D := capping.Denied
+	require.Equal(t, []capping.Verdict{
+		{}, {}, {Outcome: D, Rule: 2, FreesAt: 500}, {Outcome: D, Rule: 1, FreesAt: 105},
+		{Outcome: D, FreesAt: capping.Never}, {Outcome: capping.Replayed}, {Outcome: capping.Allowed},
+	}, verdicts)
+	require.Equal(t, BadLogs{Corrupt: 1, WrongType: 1}, bad)
+	for _, reply := range []string{"x", "D", "D\x03\x00\x00\x00\x00\x00", "D\x01\x00\x00\x00\x00", "AAAAAAAA"} {
+		_, err := DecodeVerdicts(reply, items, b, verdicts, &bad)
+		require.ErrorIs(t, err, ErrReply, "%q", reply)
+	}
+}
+
+// A reply decides exactly the users that it answers, whatever its bytes.
+func FuzzVerdicts(f *testing.F) {
+	f.Add("AR", uint8(3))
+	f.Add("D\x01\x00\x00\x00\x00\x05CT", uint8(3))
+	f.Fuzz(func(t *testing.T, reply string, users uint8) {
+		b := batchOf("m", make([]capping.UserID, users), rolling(1, time.Hour), rolling(0, time.Hour))
+		items := make([]uint64, users)
+		for i := range items {
+			items[i] = Item(uint32(i), i)
+		}
+		verdicts := make([]capping.Verdict, users)
+		var bad BadLogs
+		n, err := DecodeVerdicts(reply, items, b, verdicts, &bad)
+		require.LessOrEqual(t, n, int(users))
+		decided := 0
+		for i, v := range verdicts {
+			if v.Outcome != capping.Unavailable {
+				decided++
+				require.Less(t, i, n)
+			}
+		}
+		if err == nil {
+			require.Equal(t, n, decided+bad.Corrupt+bad.WrongType)
+		}
+		_, _ = DecodeReleased(reply, items, false, make([]capping.Released, users), &bad)
+	})
+}
+
+func rolling(max int, d time.Duration) capping.Rule {
+	return capping.Rule{Max: max, Hold: d.Milliseconds()}
+}
+
+// batchOf is a recording batch of one group.
+func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
+	return &capping.Batch{
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
+		Rules: [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
+	}
+}

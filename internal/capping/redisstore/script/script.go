@@ -1,0 +1,58 @@
+package script
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed prelude.lua
+var preludeSource string
+
+//go:embed filter.lua
+var filterSource string
+
+//go:embed release.lua
+var releaseSource string
+
+//go:embed erase.lua
+var eraseSource string
+
+//go:embed rate.lua
+var rateSource string
+
+// Script is the text of a script and the name that servers know it by.
+type Script struct{ Source, SHA string }
+
+// New is the script with the text.
+func New(source string) *Script {
+	sum := sha1.Sum([]byte(source))
+	return &Script{source, hex.EncodeToString(sum[:])}
+}
+
+// Scripts are those that read and write logs and budgets.
+type Scripts struct{ Filter, Release, Erase, Rate *Script }
+
+// NewScripts puts the scripts together.
+func NewScripts() Scripts {
+	return Scripts{
+		Filter: New(preludeSource + filterSource), Release: New(preludeSource + releaseSource),
+		Erase: New(preludeSource + eraseSource), Rate: New(rateSource),
+	}
+}
+
+// Run runs the script by itself, and brings it along where the server lacks it.
+func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
+	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
+	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return cmd
+	}
+	if err := client.ScriptLoad(ctx, s.Source).Err(); err != nil {
+		cmd.SetErr(err)
+		return cmd
+	}
+	return client.EvalSha(ctx, s.SHA, keys, args...)
+}
