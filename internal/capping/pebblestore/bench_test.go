@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 )
 
 const (
@@ -39,13 +40,13 @@ func filled(b *testing.B, users, stride int) *Store {
 				token := binary.BigEndian.AppendUint64(nil, rand.Uint64())
 				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)), Token: capping.Token(token)}, 0)
 			}
-			putLog(batch, capping.UserID(i*stride), log)
+			s.db.Put(batch, capping.UserID(i*stride), log)
 		}
 		require.NoError(b, batch.Commit(pebble.NoSync))
 		require.NoError(b, batch.Close())
 	}
 	require.NoError(b, s.db.Flush())
-	require.NoError(b, s.db.Compact(context.Background(), []byte{keyLog}, []byte{keyEnd}, true))
+	require.NoError(b, s.db.Compact(context.Background(), []byte{database.KeyLog}, []byte{database.KeyEnd}, true))
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
 )
 
@@ -32,9 +33,9 @@ func TestClockJumpsAhead(t *testing.T) {
 	health := s.Health(context.Background())
 	require.Equal(t, "down", health.State)
 	require.Contains(t, health.Error, "set the clock, or restart if it is right")
-	_, err = s.sweepStep(context.Background(), []byte{keyLog})
+	_, err = s.sweepStep(context.Background(), []byte{database.KeyLog})
 	require.Error(t, err)
-	require.NoError(t, s.mark())
+	require.NoError(t, s.db.Mark())
 	clock.Advance(-5 * year)
 	require.Equal(t, "ok", s.Health(context.Background()).State)
 	requireAll(t, capping.Denied, under(t, s, "third", 2, users, week))

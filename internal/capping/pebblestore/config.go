@@ -6,13 +6,15 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping/pebblestore/database"
 )
 
 // Config is how a store is opened. Only Path is required.
 type Config struct {
 	Path   string           // directory, one process at a time; beside it is a file PATH.id
 	Clock  func() time.Time // stamps sends; nil: time.Now
-	Logger *slog.Logger     // nil: slog.Default()
+	Logger *slog.Logger     // nil: none
 	// ClockBound is how far the clock may be ahead of the file system's at the
 	// start, and of what has passed since; 0: 24 hours.
 	ClockBound time.Duration
@@ -38,10 +40,7 @@ func (c Config) withDefaults() Config {
 		c.Clock = time.Now
 	}
 	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.ClockBound <= 0 {
-		c.ClockBound = defaultClockBound
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.CacheBytes <= 0 {
 		c.CacheBytes = defaultCacheBytes
@@ -49,8 +48,13 @@ func (c Config) withDefaults() Config {
 	if c.SweepInterval <= 0 {
 		c.SweepInterval = time.Second
 	}
-	if c.fs == nil {
-		c.fs = vfs.Default
-	}
 	return c
+}
+
+// database is how the store's database is opened.
+func (c Config) database(m *metrics) database.Config {
+	return database.Config{
+		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,
+		CacheBytes: c.CacheBytes / 4, CountError: func(kind string) { m.errors.WithLabelValues(kind).Inc() }, FS: c.fs,
+	}
 }

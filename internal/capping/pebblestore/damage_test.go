@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/logcache"
 )
 
 // damagedStore is a closed store with a send to each of n users, in whose
@@ -26,7 +28,7 @@ func damagedStore(t *testing.T, n, every int) (dir string, flips int) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.db.Flush())
-	require.NoError(t, s.db.Compact(context.Background(), []byte{keyLog}, []byte{keyEnd}, true))
+	require.NoError(t, s.db.Compact(context.Background(), []byte{database.KeyLog}, []byte{database.KeyEnd}, true))
 	require.NoError(t, s.Close())
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	require.NoError(t, err)
@@ -59,12 +61,12 @@ func TestDamagedBlocks(t *testing.T) {
 	require.GreaterOrEqual(t, len(lost), flips)
 	require.LessOrEqual(t, len(lost), flips*usersOfBlock)
 	began := time.Now()
-	require.False(t, s.damaged.unfiltered.Load())
+	require.False(t, s.db.Damage().Unfiltered)
 	require.Equal(t, lost, filterParts(t, s, "m", users, capping.Replayed))
 	require.Less(t, time.Since(began), 20*time.Second, "each damaged log costs tens of milliseconds to look at")
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, fmt.Sprintf("damaged blocks of logs: %d", len(*s.damaged.blocks.Load())))
+	require.Contains(t, health.Error, fmt.Sprintf("damaged blocks of logs: %d", s.db.Damage().Blocks))
 	_, err := s.Log(context.Background(), lost[0])
 	require.ErrorContains(t, err, "checksum mismatch")
 	sweepAll(t, s)
@@ -131,7 +133,7 @@ func TestDamagedFilter(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.db.Flush())
 	for i := range s.stripes { // nothing is known but by the table
-		s.stripes[i].cache = newLogCache(1)
+		s.stripes[i].cache = logcache.New(1)
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	require.NoError(t, err)

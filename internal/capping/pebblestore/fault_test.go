@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
 )
 
@@ -136,7 +137,7 @@ func TestDamagedLogs(t *testing.T) {
 	for user, value := range map[capping.UserID][]byte{
 		10: {}, 11: entry[:11], 12: append(append([]byte{}, late...), early...), 13: make([]byte, maxLogSize+12),
 	} {
-		require.NoError(t, s.db.Set(logKey(user), value, pebble.Sync))
+		require.NoError(t, s.db.Set(database.LogKey(user), value, pebble.Sync))
 	}
 	users := []capping.UserID{9, 10, 11, 12, 13, 14}
 	verdicts, err := filterAll(s, "m", users...)
@@ -223,8 +224,8 @@ func TestForeignFormat(t *testing.T) {
 	s := reopen(t, Config{Path: dir})
 	_, err := filterAll(s, "m", 1)
 	require.NoError(t, err)
-	foreign := strings.Replace(format(), "bucket size 1", "bucket size 64", 1)
-	require.NoError(t, s.db.Set(formatKey, []byte(foreign), pebble.Sync))
+	foreign := strings.Replace(database.Format(), "bucket size 1", "bucket size 64", 1)
+	require.NoError(t, s.db.Set(database.FormatKey, []byte(foreign), pebble.Sync))
 	require.NoError(t, s.Close())
 	registry := prometheus.NewRegistry()
 	for range 2 { // the first gives back what it took
@@ -237,7 +238,7 @@ func TestForeignFormat(t *testing.T) {
 	}
 
 	other := t.TempDir()
-	db, err := pebble.Open(other, &pebble.Options{Logger: databaseLogger{&Store{logger: quiet}}})
+	db, err := pebble.Open(other, &pebble.Options{Logger: silent{}})
 	require.NoError(t, err)
 	require.NoError(t, db.Set([]byte("somebody's"), nil, pebble.Sync))
 	require.NoError(t, db.Close())
@@ -314,3 +315,10 @@ func TestRestartWithNothingWritten(t *testing.T) {
 		require.Equal(t, "ok", health.State, health.Error)
 	}
 }
+
+// silent is Pebble's voice in no log.
+type silent struct{}
+
+func (silent) Infof(string, ...any)  {}
+func (silent) Errorf(string, ...any) {}
+func (silent) Fatalf(string, ...any) {}

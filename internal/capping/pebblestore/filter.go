@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 )
 
 // Filter judges and records the users of a batch; see capping.Recorder. When
@@ -24,7 +25,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	kept.Users, kept.Groups = nil, nil
 	remember := s.remembers(b)
 	c.begin(b.Users, judging(c, &kept))
-	if err := s.writing(ctx, func() error { return s.filter(ctx, c, &kept, remember) }); err != nil {
+	if err := s.db.Write(ctx, func() error { return s.filter(ctx, c, &kept, remember) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
 	copy(verdicts, c.verdicts)
@@ -64,7 +65,7 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember 
 	if !slices.ContainsFunc(c.verdicts, promises) {
 		return nil
 	}
-	return s.sync()
+	return s.db.Sync()
 }
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
@@ -83,11 +84,11 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
 	c.begin(users, releasing(c, channel, token))
-	err = s.writing(ctx, func() error {
+	err = s.db.Write(ctx, func() error {
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
-		return s.sync() // what is absent may have been released by a call that is not durable yet
+		return s.db.Sync() // what is absent may have been released by a call that is not durable yet
 	})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -113,17 +114,17 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 // Erase removes the user's log, also one that cannot be read.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) (err error) {
 	defer s.metrics.observe("erase", time.Now(), &err)
-	err = s.writing(ctx, func() error {
-		if err := s.broken(); err != nil {
+	err = s.db.Write(ctx, func() error {
+		if err := s.db.Broken(); err != nil {
 			return err
 		}
 		s.erase(user)
-		return s.sync()
+		return s.db.Sync()
 	})
 	if err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)
 	}
-	s.damaged.remove(user)
+	s.db.NoteErased(user)
 	return nil
 }
 
@@ -131,21 +132,20 @@ func (s *Store) erase(user capping.UserID) {
 	stripe := &s.stripes[stripeOf(user)]
 	stripe.Lock()
 	defer stripe.Unlock()
-	stripe.cache.drop(user)
+	stripe.cache.Drop(user)
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	putLog(batch, user, nil)
 	_, _ = s.stored(user) // finds out whether its block is damaged
-	s.mend(batch, user, nil)
-	s.commit(batch)
+	s.db.Put(batch, user, nil)
+	s.db.Commit(batch)
 }
 
 // stored is a copy of what is stored of the user; nil: nothing.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)
-	defer w.reader.end()
-	value, err := w.reader.value(user)
+	defer w.reader.End()
+	value, err := w.reader.Value(user)
 	return slices.Clone(value), err
 }
 
@@ -153,7 +153,7 @@ func (s *Store) stored(user capping.UserID) ([]byte, error) {
 func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, err error) {
 	defer s.metrics.observe("log", time.Now(), &err)
 	var found capping.Log
-	err = s.reading(ctx, func() error {
+	err = s.db.Read(ctx, func() error {
 		value, err := s.stored(user)
 		if err == nil && value != nil {
 			found, err = decodeLog(value)
@@ -173,7 +173,7 @@ func (s *Store) remembers(b *capping.Batch) bool {
 
 // remember writes the batch's message. It is durable with the next sync.
 func (s *Store) remember(b *capping.Batch) error {
-	now, err := s.now()
+	now, err := s.db.Now()
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Store) remember(b *capping.Batch) error {
 	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {
 		return err
 	}
-	s.commit(batch)
+	s.db.Commit(batch)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (messages 
 	defer s.metrics.observe("messages", time.Now(), &err)
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))
-	err = s.reading(ctx, func() error {
+	err = s.db.Read(ctx, func() error {
 		for _, token := range tokens {
 			message, err := s.message(token)
 			if err != nil {
@@ -214,8 +214,8 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (messages 
 
 // message is the remembered message; one without an ID when there is none.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
-	for _, kind := range []byte{keyMessage, keyNamed} {
-		value, err := lookup(s.db, messageKey(kind, token))
+	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
+		value, err := s.db.Lookup(messageKey(kind, token))
 		if err != nil {
 			return capping.Message{}, err
 		}

@@ -17,9 +17,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/directory"
 )
 
 // smallDisk takes so many bytes more and is full then: of a write it takes
@@ -97,7 +100,7 @@ func fill(t *testing.T, size int64) {
 	var all sync.WaitGroup
 	for worker := range uint64(3) {
 		all.Go(func() {
-			for n := worker; s.broken() == nil; n += 3 {
+			for n := worker; s.db.Broken() == nil; n += 3 {
 				allowed := send(t, s, n)
 				mu.Lock()
 				answered[n] = allowed
@@ -173,8 +176,9 @@ func requireDown(t *testing.T, s *Store, why string) {
 func TestNoSpaceForTables(t *testing.T) {
 	t.Parallel()
 	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
+	registry := prometheus.NewRegistry()
 	var said syncBuffer
-	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Registerer: registry, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
 	full.full.Store(true)
 	_, err = filterAll(s, "m", 1, 2, 3)
@@ -185,12 +189,27 @@ func TestNoSpaceForTables(t *testing.T) {
 	require.Contains(t, s.Health(context.Background()).Error, "no space left on device")
 	_, err = filterAll(s, "n", 1, 2, 3)
 	require.NoError(t, err)
-	waitFor(t, func() bool { return s.seldom.unsaid.Load() >= 2 })
+	waitFor(t, func() bool { return errorsOf(t, registry, "background") >= 3 })
 	full.full.Store(false)
 	waitFor(t, func() bool { return s.Health(context.Background()).State == "ok" })
 	require.NoError(t, s.Close())
 	require.Equal(t, 1, strings.Count(said.String(), "background work met an error"))
 	require.NotContains(t, said.String(), ".go:", "no stack")
+}
+
+// errorsOf is how many errors of a kind were counted.
+func errorsOf(t *testing.T, registry *prometheus.Registry, kind string) int {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "capper_store_errors_total" && metric.GetLabel()[0].GetValue() == kind {
+				return int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return 0
 }
 
 type tablesRefused struct {
@@ -199,7 +218,7 @@ type tablesRefused struct {
 }
 
 func (d tablesRefused) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.full.Load() && isTable(name) {
+	if d.full.Load() && directory.IsTable(name) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
 	}
 	return d.FS.Create(name, category)
@@ -233,7 +252,7 @@ func TestPanic(t *testing.T) {
 	require.NoError(t, err)
 	_, err = filterAll(s, "m", 1)
 	require.NoError(t, err)
-	err = s.writing(context.Background(), func() error {
+	err = s.db.Write(context.Background(), func() error {
 		c := new(call)
 		c.begin([]capping.UserID{1, 2}, func(capping.Instant, int, capping.Log, []byte) (capping.Log, bool) {
 			panic("boom")
@@ -246,7 +265,7 @@ func TestPanic(t *testing.T) {
 	require.ErrorContains(t, err, "boom")
 	require.Contains(t, said.String(), "full_test.go")
 	require.NoError(t, s.Close())
-	require.NoError(t, s.db.Close()) // of Pebble, which is well here, for its goroutines
+	require.NoError(t, s.db.DB.Close()) // of Pebble, which is well here, for its goroutines
 	s = reopen(t, Config{Path: dir})
 	verdicts, err := filterAll(s, "m", 1, 2)
 	require.NoError(t, err)
@@ -261,7 +280,7 @@ const fullDir = "CAPPER_TEST_FULL_DIR"
 func openFull(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, probeSize+100_000)})
+	_, err := Open(ctx, Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, directory.ProbeSize+100_000)})
 	return err
 }
 
@@ -277,12 +296,12 @@ func TestOpenOnFullDisk(t *testing.T) {
 	_, err := filterAll(s, "m", users...)
 	require.NoError(t, err)
 	for i := range 60 { // the log grows, and is not made a table of
-		require.NoError(t, s.db.Set([]byte{keyMessage, byte(i)}, make([]byte, 1<<20), pebble.NoSync))
+		require.NoError(t, s.db.Set([]byte{database.KeyMessage, byte(i)}, make([]byte, 1<<20), pebble.NoSync))
 	}
 	require.NoError(t, s.Close())
 
 	// Full before it begins.
-	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, probeSize/2)})
+	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, directory.ProbeSize/2)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, dir)
 	require.ErrorContains(t, err, "at least 4 MiB must be free")
@@ -333,29 +352,4 @@ type stalledDisk struct {
 func (d stalledDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	<-d.release
 	return d.FS.Create(name, category)
-}
-
-// TestFatal lets Pebble declare something fatal in a call: the callers are
-// told, also those that read, and Close does not wait for what never ends.
-func TestFatal(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := reopen(t, Config{Path: dir})
-	_, err := filterAll(s, "m", 1)
-	require.NoError(t, err)
-	err = s.writing(context.Background(), func() error {
-		databaseLogger{s}.Fatalf("no %s left", "luck")
-		return nil
-	})
-	require.ErrorContains(t, err, "no luck left")
-	requireDown(t, s, "no luck left")
-	_, err = s.Log(context.Background(), 1)
-	require.ErrorContains(t, err, "no luck left")
-	require.NoError(t, s.Close())
-	require.NoError(t, s.db.Close()) // of Pebble, which is well here, for its goroutines
-	s = reopen(t, Config{Path: dir})
-	verdicts, err := filterAll(s, "m", 1)
-	require.NoError(t, err)
-	require.Equal(t, capping.Replayed, verdicts[0].Outcome)
-	require.NoError(t, s.Close())
 }

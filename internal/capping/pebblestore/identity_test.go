@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/directory"
 )
 
 // used is a closed store in which a send to some users is recorded.
@@ -144,7 +144,7 @@ func TestLogGone(t *testing.T) {
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log, log+".aside"))
 	}
-	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+filepath.Join(config.Path, notesFile))
+	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+filepath.Join(config.Path, directory.NotesFile))
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log+".aside", log))
 	}
@@ -183,10 +183,10 @@ func TestEarlierVersionInBetween(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
 	used(t, config, "m")
-	notes, err := os.ReadFile(filepath.Join(config.Path, notesFile))
+	notes, err := os.ReadFile(filepath.Join(config.Path, directory.NotesFile))
 	require.NoError(t, err)
 	used(t, config, "n")
-	require.NoError(t, os.WriteFile(filepath.Join(config.Path, notesFile), notes, 0o600)) // as it had left them
+	require.NoError(t, os.WriteFile(filepath.Join(config.Path, directory.NotesFile), notes, 0o600)) // as it had left them
 	require.NotContains(t, string(notes), "nothing")
 	used(t, config, "o")
 	s := reopen(t, config)
@@ -206,26 +206,4 @@ func TestFilesGoneWhileOpen(t *testing.T) {
 	requireDown(t, s, "removed or replaced while it was open")
 	_ = s.Close() // of a broken database: what it says does not matter
 	refused(t, config, "no store is there")
-}
-
-// TestMarkLags kills a store again and again: the file beside it is never ahead.
-func TestMarkLags(t *testing.T) {
-	t.Parallel()
-	config := Config{Path: t.TempDir(), Logger: quiet}
-	for range 3 {
-		s := reopen(t, config)
-		for i := range 50 {
-			require.NoError(t, s.mark())
-			if i%10 == 0 {
-				_, err := filterAll(s, crashMessage(uint64(i)), 1, 2, 3)
-				require.NoError(t, err)
-			}
-		}
-		s.disk.freeze() // a power cut, to the files
-		_ = s.fail(context.Canceled)
-		_ = s.Close()
-	}
-	content, err := os.ReadFile(config.Path + ".id")
-	require.NoError(t, err)
-	require.True(t, bytes.Contains(content, []byte(`"mark":15`)), string(content))
 }

@@ -10,6 +10,11 @@ import (
 	"capper/internal/capping"
 )
 
+var (
+	retentionKey  = []byte("\x00retention")  // of the policy in force, as earlier versions read it
+	retentionsKey = []byte("\x00retentions") // of those that were in force, too
+)
+
 // retention is for how long a policy keeps sends, and until when it was in
 // force, at the latest.
 type retention struct {
@@ -109,7 +114,7 @@ func (k *keeping) now() retentions {
 // within itself. A policy that looks back less far, by mistake or for a moment,
 // does not forget what the others need.
 func (s *Store) keep(asked time.Duration, record bool) (time.Duration, error) {
-	now, err := s.now()
+	now, err := s.db.Now()
 	if err != nil {
 		return 0, err
 	}
@@ -137,15 +142,15 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	defer batch.Close()
 	_ = batch.Set(retentionsKey, encodeRetentions(noted), nil) // fails only for indexed batches
 	_ = batch.Set(retentionKey, encodeRetention(millis), nil)
-	s.commit(batch)
+	s.db.Commit(batch)
 	s.kept.noted.Store(&noted)
-	return noted, s.broken()
+	return noted, s.db.Broken()
 }
 
 // loadRetentions reads what was noted. The record of earlier versions, which
 // they go on to write, has one retention: it was in force until now.
 func (s *Store) loadRetentions() error {
-	value, err := lookup(s.db, retentionsKey)
+	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
 		return err
 	}
@@ -153,7 +158,7 @@ func (s *Store) loadRetentions() error {
 	if err != nil {
 		return err
 	}
-	if value, err = lookup(s.db, retentionKey); err != nil {
+	if value, err = s.db.Lookup(retentionKey); err != nil {
 		return err
 	}
 	millis, err := decodeRetention(value)

@@ -131,7 +131,7 @@ func TestRetentionOfEarlierVersion(t *testing.T) {
 	users := manyUsers(1000)
 	requireAll(t, capping.Allowed, under(t, s, "first", 1, users, week))
 	require.NoError(t, s.db.Delete(retentionsKey, pebble.Sync))
-	value, err := lookup(s.db, retentionKey)
+	value, err := s.db.Lookup(retentionKey)
 	require.NoError(t, err)
 	require.Equal(t, encodeRetention(week.Milliseconds()), value, "as earlier versions read it")
 	require.NoError(t, s.Close())

@@ -3,97 +3,96 @@ package pebblestore
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/logcache"
 )
 
 // Store is an embedded durable store. It is safe for concurrent use.
 type Store struct {
-	db      *pebble.DB
-	disk    *disk     // what the database writes to
-	lock    io.Closer // of the directory
+	db      *database.DB
 	clock   func() time.Time
 	logger  *slog.Logger
 	metrics *metrics
 	memory  *capping.MessageMemory
 
 	stripes [stripeCount]stripe
-	writes  chan struct{} // one for each call under way that writes
-	reads   chan struct{} // one for each that does not
-	calls   sync.Pool     // of *call
-	workers sync.Pool     // of *worker
-	written atomic.Int64  // commits so far
-	synced  atomic.Int64  // commits that are known to be durable
-	damaged damage
-	outage
-
-	config   Config
-	created  bool // empty, by this Open
-	guard    clockGuard
-	kept     keeping
-	marking  sync.Mutex // over identity
-	identity identity
-	marked   atomic.Int64           // written, at the last mark
-	markedAt time.Time              // of the sweep's goroutine
-	unmarked atomic.Pointer[string] // why the file beside the directory could not be written
-	memo     sync.Mutex             // over the writing of message ids
-	stop     context.CancelFunc
-	running  sync.WaitGroup // calls, also those that nobody waits for any more, and the sweep
+	calls   sync.Pool // of *call
+	workers sync.Pool // of *worker
+	kept    keeping
+	memo    sync.Mutex // over the writing of message ids
+	stop    context.CancelFunc
 }
 
 var _ capping.Store = (*Store)(nil)
 
-// maxCalls is how many calls that write may be under way, and as many that
-// read. More wait for their turn: a stalled disk must not gather calls without
-// end.
-const maxCalls = 256
-
-// load checks the format and reads what is remembered across restarts.
-func (s *Store) load(config Config) error {
-	if err := checkFormat(s.db); err != nil {
-		return err
+// Open opens the store in a directory, which is made when it is absent. It
+// fails when another process has it open, when its format is unknown and when
+// the disk is full, and gives up when ctx ends. After it has given up, the
+// process should end: Pebble cannot be stopped while it is being opened.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	s, err := open(ctx, config.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("embedded store %q: %w", config.Path, err)
 	}
-	if err := errors.Join(s.loadRetentions(), s.loadMended()); err != nil {
-		return err
-	}
-	return s.identify(config)
+	return s, nil
 }
 
-const createdWarning = "the store was created empty at this start: sends before it are not known"
+func open(ctx context.Context, config Config) (*Store, error) {
+	s := newStore(config)
+	var err error
+	if s.db, err = database.Open(ctx, config.database(s.metrics)); err != nil {
+		return nil, err
+	}
+	err = s.db.Rescue(s.loadRetentions)
+	if err == nil {
+		err = s.metrics.register(config.Registerer)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	if s.db.Created() {
+		s.logger.Warn("an embedded store was created, empty: everybody may be sent to", "path", config.Path)
+	} else {
+		s.logger.Info("embedded store open", "path", config.Path)
+	}
+	sweeping, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.db.Go(func() { s.keepSweeping(sweeping, config.SweepInterval) })
+	return s, nil
+}
+
+func newStore(config Config) *Store {
+	s := &Store{clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(), metrics: newMetrics()}
+	s.calls.New = func() any { return new(call) }
+	s.workers.New = func() any { return &worker{reader: s.db.NewReader()} }
+	for i := range s.stripes {
+		s.stripes[i].cache = logcache.New(config.CacheBytes / 4 * 3 / stripeCount)
+	}
+	return s
+}
 
 // Health is "down" when the disk has refused a write or the clock cannot be
-// right, "degraded" while no
-// files can be made of what is in the write buffers or damaged logs are known
-// of, else "ok". It asks only what is in memory.
-func (s *Store) Health(context.Context) capping.Health {
-	health := capping.Health{Kind: "embedded", State: "ok", Path: s.config.Path}
-	if s.created {
-		health.Warnings = append(health.Warnings, createdWarning)
-	}
-	if warning := s.unmarked.Load(); warning != nil {
-		health.Warnings = append(health.Warnings, *warning)
-	}
+// right, "degraded" while no files can be made of what is in the write buffers
+// or damaged logs are known of, else "ok". It asks only what is in memory.
+func (s *Store) Health(ctx context.Context) capping.Health {
+	health := s.db.Health(ctx)
 	if warning := s.kept.now().warning(capping.InstantOf(s.clock())); warning != "" {
 		health.Warnings = append(health.Warnings, warning)
 	}
-	if err := s.damaged.err(); err != nil {
-		health.State, health.Error = "degraded", err.Error()
-	}
-	if flush := s.flush.Load(); flush != nil {
-		health.State, health.Error = "degraded", *flush
-	}
-	if _, err := s.now(); err != nil {
-		health.State, health.Error = "down", err.Error()
-	}
-	if err := s.broken(); err != nil {
-		health.State, health.Error = "down", err.Error()
-	}
 	return health
+}
+
+// Close ends the sweep, waits for calls that nobody waits for any more, and
+// closes the database. It waits half a minute, and two seconds when the store
+// is out of service; then it leaves Pebble as it is, with the files untouched
+// from that moment on, which loses nothing that was answered.
+func (s *Store) Close() error {
+	s.stop()
+	return s.db.Close()
 }

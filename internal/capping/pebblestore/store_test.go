@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, openFull(dir))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore.databaseLogger.Fatalf"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf"))
 }
 
 func openDefault(t *testing.T, clock func() time.Time) capping.Store {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/logcache"
 )
 
 // A stripe is a lock over the logs of its users, and their cache. Runs of 256
@@ -13,7 +14,7 @@ import (
 // order.
 type stripe struct {
 	sync.Mutex
-	cache logCache
+	cache logcache.Cache
 }
 
 const (
@@ -26,7 +27,7 @@ const (
 func stripeOf(user capping.UserID) int { return int(user / stripeRun * 2654435769 >> 24) }
 
 // cacheOf is the cache that the user's log may be in. The stripe is locked.
-func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
+func (s *Store) cacheOf(user capping.UserID) *logcache.Cache { return &s.stripes[stripeOf(user)].cache }
 
 // order is the users of a call, sorted by stripe: user<<32 | index in the call.
 type order struct {

@@ -3,13 +3,13 @@ package pebblestore
 import (
 	"context"
 	"encoding/binary"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 )
 
 // The sweep walks over all keys, slowly, and removes the logs and message ids
@@ -23,19 +23,19 @@ const (
 func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	from, pause := []byte{keyLog}, 0
+	from, pause := []byte{database.KeyLog}, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if s.broken() == nil {
-			if err := s.rescued(func() error { return s.watch(time.Now()) }); err != nil {
+		if s.db.Broken() == nil {
+			if err := s.db.Rescue(func() error { return s.db.Watch(time.Now()) }); err != nil {
 				s.logger.Error("the embedded store could not be looked after", "error", err.Error())
 			}
 		}
-		if pause--; pause >= 0 || s.broken() != nil {
+		if pause--; pause >= 0 || s.db.Broken() != nil {
 			continue
 		}
 		next, err := s.sweepStep(ctx, from)
@@ -43,7 +43,7 @@ func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 			s.logger.Error("the embedded store's sweep met an error", "error", err.Error())
 		}
 		if from = next; next == nil {
-			from, pause = []byte{keyLog}, sweepPause
+			from, pause = []byte{database.KeyLog}, sweepPause
 		}
 	}
 }
@@ -51,12 +51,12 @@ func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
 // sweepStep looks at keys from the given one on and removes what is dead. It
 // returns where the next step begins; nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
-	now, err := s.now()
+	now, err := s.db.Now()
 	retention := capping.Instant(s.kept.now().longest(now).millis)
 	if err != nil || retention == 0 {
 		return nil, err
 	}
-	err = s.rescued(func() error {
+	err = s.db.Rescue(func() error {
 		var dead dead
 		if dead, next, err = s.findDead(from, now, now-retention); err != nil {
 			return err
@@ -74,7 +74,7 @@ type dead struct {
 
 // findDead looks at a step's worth of keys. What it cannot read it leaves alone.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{keyEnd}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
 		return found, nil, err
 	}
@@ -86,43 +86,21 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 			return found, append([]byte(nil), key...), nil
 		}
 		last = append(last[:0], key...)
-		if key[0] != keyLog {
+		if key[0] != database.KeyLog {
 			if expires, _, err := decodeMessage(it.Value()); err == nil && expires <= now {
 				found.messages = append(found.messages, append([]byte(nil), key...))
 			}
 			continue
 		}
-		if log, err := decodeLog(it.Value()); err == nil && len(key) == logKeySize && log.At(log.Len()-1) <= horizon {
+		if log, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize && log.At(log.Len()-1) <= horizon {
 			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
 		}
 	}
 	if err := it.Error(); err != nil {
-		next, err = s.behind(last, err)
+		next, err = s.db.KeyBehind(last, err)
 		return found, next, err
 	}
 	return found, nil, nil
-}
-
-// behind is the first key behind the damaged block that was met after a key.
-func (s *Store) behind(key []byte, err error) (next []byte, _ error) {
-	if len(key) > logKeySize || key[0] != keyLog {
-		return nil, err
-	}
-	user := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
-	if len(key) == logKeySize && user < math.MaxUint32 {
-		user++
-	}
-	if _, known := s.damaged.block(user); !known && !s.survey(user, false, err) {
-		return nil, err
-	}
-	b, damaged := s.damaged.block(user)
-	if !damaged {
-		return nil, err
-	}
-	if b.last == math.MaxUint32 {
-		return []byte{keyMessage}, nil
-	}
-	return logKey(b.last + 1), nil
 }
 
 // removeLogs removes the users' logs if they are still dead under the lock.
@@ -150,7 +128,7 @@ func (s *Store) forget(keys [][]byte, now capping.Instant) {
 	batch := s.db.NewBatch()
 	defer batch.Close()
 	for _, key := range keys {
-		value, err := lookup(s.db, key)
+		value, err := s.db.Lookup(key)
 		if err != nil || value == nil {
 			continue
 		}
@@ -158,5 +136,5 @@ func (s *Store) forget(keys [][]byte, now capping.Instant) {
 			_ = batch.Delete(key, nil) // fails only for indexed batches
 		}
 	}
-	s.commit(batch)
+	s.db.Commit(batch)
 }

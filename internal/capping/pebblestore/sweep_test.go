@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
 )
 
@@ -16,7 +17,7 @@ func keys(t *testing.T, s *Store) (n int) {
 	it, err := s.db.NewIter(nil)
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
-		if it.Key()[0] != keyMeta {
+		if it.Key()[0] != database.KeyMeta {
 			n++
 		}
 	}
@@ -26,7 +27,7 @@ func keys(t *testing.T, s *Store) (n int) {
 
 // sweepAll does one whole pass and tells the steps that it took.
 func sweepAll(t *testing.T, s *Store) (steps int) {
-	for from := []byte{keyLog}; from != nil; steps++ {
+	for from := []byte{database.KeyLog}; from != nil; steps++ {
 		var err error
 		from, err = s.sweepStep(context.Background(), from)
 		require.NoError(t, err)

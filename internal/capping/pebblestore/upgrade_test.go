@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
 )
 
@@ -43,7 +44,7 @@ func TestMessagesWithANamespaceLieApart(t *testing.T) {
 		require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, 1)))
 	}
 	kinds := func() (first []byte) {
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMessage}})
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMessage}})
 		require.NoError(t, err)
 		for ok := it.First(); ok; ok = it.Next() {
 			first = append(first, it.Key()[0])
@@ -51,8 +52,8 @@ func TestMessagesWithANamespaceLieApart(t *testing.T) {
 		require.NoError(t, it.Close())
 		return first
 	}
-	require.Equal(t, []byte{keyMessage, keyNamed}, kinds())
-	value, err := lookup(s.db, messageKey(keyMessage, plain.Token()))
+	require.Equal(t, []byte{database.KeyMessage, database.KeyNamed}, kinds())
+	value, err := s.db.Lookup(messageKey(database.KeyMessage, plain.Token()))
 	require.NoError(t, err)
 	require.Equal(t, "promo", string(value[8:]))
 	found, err := s.Messages(context.Background(), []capping.Token{plain.Token(), named.Token()})
@@ -63,7 +64,7 @@ func TestMessagesWithANamespaceLieApart(t *testing.T) {
 	found, err = s.Messages(context.Background(), []capping.Token{plain.Token(), named.Token()})
 	require.NoError(t, err)
 	require.Empty(t, found)
-	_, err = s.sweepStep(t.Context(), []byte{keyLog})
+	_, err = s.sweepStep(t.Context(), []byte{database.KeyLog})
 	require.NoError(t, err)
 	require.Empty(t, kinds())
 }

@@ -1,4 +1,4 @@
-package pebblestore
+package logcache
 
 import (
 	"encoding/binary"
@@ -8,14 +8,14 @@ import (
 	"capper/internal/capping"
 )
 
-// logCache keeps the logs of some users of one stripe, so that deciding needs
+// Cache keeps the logs of some users of one stripe, so that deciding needs
 // no look into the database. It is written through: a log in it is the newest.
 // It belongs to the holder of the stripe's lock.
 //
 // Records lie one behind the other in segments of one size; nothing in them is
 // a pointer that the garbage collector would follow. When all segments are
 // full the oldest is emptied, whatever is in it.
-type logCache struct {
+type Cache struct {
 	// slots is a hash table with linear probing of 1 + the position of a
 	// record, segment × segmentSize + offset; 0: free.
 	slots    []uint32
@@ -40,12 +40,15 @@ func segmentsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/segmentSize, 1<<32/segmentSize-1)))
 }
 
-func newLogCache(segments int) logCache {
-	return logCache{most: segments, slots: make([]uint32, 16), seed: rand.Uint32()}
+// New is an empty cache of so many bytes.
+func New(bytes int64) Cache { return newCache(segmentsFor(bytes)) }
+
+func newCache(segments int) Cache {
+	return Cache{most: segments, slots: make([]uint32, 16), seed: rand.Uint32()}
 }
 
-// log is the user's log and whether it is cached. It is valid until the next put.
-func (c *logCache) log(user capping.UserID) (capping.Log, bool) {
+// Log is the user's log and whether it is cached. It is valid until the next Put.
+func (c *Cache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
 		return nil, false
@@ -55,18 +58,18 @@ func (c *logCache) log(user capping.UserID) (capping.Log, bool) {
 }
 
 // record is the record of a slot's value.
-func (c *logCache) record(slot uint32) []byte {
+func (c *Cache) record(slot uint32) []byte {
 	at := slot - 1
 	return c.segments[at/segmentSize][at%segmentSize:]
 }
 
 func userOf(record []byte) capping.UserID { return binary.LittleEndian.Uint32(record) }
 
-// put makes log the user's cached log. It copies. Empty and long logs are not
+// Put makes log the user's cached log. It copies. Empty and long logs are not
 // cached: they leave the cache.
-func (c *logCache) put(user capping.UserID, log capping.Log) {
+func (c *Cache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
-		c.drop(user)
+		c.Drop(user)
 		return
 	}
 	n := log.Len()
@@ -87,7 +90,7 @@ func (c *logCache) put(user capping.UserID, log capping.Log) {
 }
 
 // reserve finds room for a record of so many bytes.
-func (c *logCache) reserve(size int) (slot uint32) {
+func (c *Cache) reserve(size int) (slot uint32) {
 	if len(c.segments) == 0 || c.used+size > segmentSize {
 		c.advance()
 	}
@@ -97,7 +100,7 @@ func (c *logCache) reserve(size int) (slot uint32) {
 }
 
 // advance begins a segment: a new one, or the oldest, emptied.
-func (c *logCache) advance() {
+func (c *Cache) advance() {
 	if len(c.segments) < c.most {
 		c.segments = append(c.segments, make([]byte, segmentSize))
 		c.current, c.used = len(c.segments)-1, 0
@@ -115,7 +118,7 @@ func (c *logCache) advance() {
 }
 
 // find is the user's slot, or the free one where it would be.
-func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
+func (c *Cache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
 		if userOf(c.record(c.slots[slot])) == user {
@@ -125,7 +128,7 @@ func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	return slot, false
 }
 
-func (c *logCache) home(user capping.UserID) int {
+func (c *Cache) home(user capping.UserID) int {
 	mixed := user ^ c.seed
 	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
 	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
@@ -133,7 +136,7 @@ func (c *logCache) home(user capping.UserID) int {
 }
 
 // point makes the user's slot point to a record.
-func (c *logCache) point(user capping.UserID, at uint32) {
+func (c *Cache) point(user capping.UserID, at uint32) {
 	slot, ok := c.find(user)
 	if !ok {
 		if c.users++; c.users > len(c.slots)/4*3 {
@@ -144,7 +147,7 @@ func (c *logCache) point(user capping.UserID, at uint32) {
 	c.slots[slot] = at
 }
 
-func (c *logCache) grow() {
+func (c *Cache) grow() {
 	old := c.slots
 	c.slots = make([]uint32, 2*len(old))
 	for _, at := range old {
@@ -155,8 +158,8 @@ func (c *logCache) grow() {
 	}
 }
 
-// drop forgets the user's log.
-func (c *logCache) drop(user capping.UserID) {
+// Drop forgets the user's log.
+func (c *Cache) Drop(user capping.UserID) {
 	if slot, ok := c.find(user); ok {
 		c.free(slot)
 	}
@@ -164,7 +167,7 @@ func (c *logCache) drop(user capping.UserID) {
 
 // free empties a slot and moves later ones of its run up, so that no search
 // ends too early.
-func (c *logCache) free(slot int) {
+func (c *Cache) free(slot int) {
 	c.users--
 	mask := len(c.slots) - 1
 	for next := (slot + 1) & mask; c.slots[next] != 0; next = (next + 1) & mask {

@@ -1,9 +1,8 @@
-package pebblestore
+package directory
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -14,11 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fileNotes is the file FILES of a store's directory: which write-ahead logs and
+// Notes is the file FILES of a store's directory: which write-ahead logs and
 // manifests there are. Pebble opens a database whose write-ahead log is gone
 // without a word, and without what was sent last. A file is noted after it was
 // made and before it is removed, so that what is noted is there.
-type fileNotes struct {
+type Notes struct {
 	fs  vfs.FS
 	dir string
 
@@ -26,14 +25,15 @@ type fileNotes struct {
 	names []string
 }
 
-const notesFile = "FILES"
+// NotesFile is the file's name.
+const NotesFile = "FILES"
 
 // noted reports whether the file is one that is noted.
 func noted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
 
-func (n *fileNotes) add(file string) error {
+func (n *Notes) add(file string) error {
 	name := path.Base(file)
 	if !noted(name) {
 		return nil
@@ -46,7 +46,7 @@ func (n *fileNotes) add(file string) error {
 	return n.write(append(slices.Clone(n.names), name))
 }
 
-func (n *fileNotes) remove(file string) error {
+func (n *Notes) remove(file string) error {
 	name := path.Base(file)
 	if !noted(name) {
 		return nil
@@ -61,19 +61,19 @@ func (n *fileNotes) remove(file string) error {
 }
 
 // write notes names. n.mu is held.
-func (n *fileNotes) write(names []string) error {
-	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, notesFile), []byte(strings.Join(names, "\n")+"\n"))
+func (n *Notes) write(names []string) error {
+	err := ReplaceFile(n.fs, n.fs.PathJoin(n.dir, NotesFile), []byte(strings.Join(names, "\n")+"\n"))
 	if err == nil {
 		n.names = names
 	}
 	return err
 }
 
-// check reads what is noted and demands that it is there. Notes that do not
+// Check reads what is noted and demands that it is there. Notes that do not
 // know the database's manifest are those of before an earlier version of capper
 // had it open, and say nothing.
-func (n *fileNotes) check() error {
-	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, notesFile))
+func (n *Notes) Check() error {
+	content, err := ReadFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -96,14 +96,14 @@ func (n *fileNotes) check() error {
 	}
 	if len(gone) > 0 {
 		return fmt.Errorf("files with its newest sends are gone: %s: put them back; or, to go on without those sends, remove the file %s",
-			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, notesFile))
+			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, NotesFile))
 	}
 	n.names = names
 	return nil
 }
 
-// present reports whether what is noted still is in the directory.
-func (n *fileNotes) present() error {
+// CheckPresent demands that what is noted still is in the directory.
+func (n *Notes) CheckPresent() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range n.names {
@@ -112,37 +112,4 @@ func (n *fileNotes) present() error {
 		}
 	}
 	return nil
-}
-
-// replaceFile writes a file whole and durably, or leaves it as it was.
-func replaceFile(fs vfs.FS, name string, content []byte) error {
-	temporary := name + ".new"
-	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, fs.Remove(temporary))
-	}
-	if err := fs.Rename(temporary, name); err != nil {
-		return err
-	}
-	dir, err := fs.OpenDir(fs.PathDir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-func readFile(fs vfs.FS, name string) ([]byte, error) {
-	file, err := fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, 1<<20))
-	return content, errors.Join(err, file.Close())
 }

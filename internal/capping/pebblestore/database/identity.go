@@ -1,4 +1,4 @@
-package pebblestore
+package database
 
 import (
 	"crypto/rand"
@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/directory"
 )
 
 // identity is what the file beside the directory, PATH.id, remembers of the
@@ -39,7 +40,7 @@ func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + 
 // no file.
 func (c Config) beside() (*identity, error) {
 	name := c.identityFile()
-	content, err := readFile(c.fs, name)
+	content, err := directory.ReadFile(c.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -59,16 +60,16 @@ func (c Config) beside() (*identity, error) {
 // exists reports whether the directory has a database. Its data without what
 // leads to it is an error.
 func (c Config) exists() (bool, error) {
-	desc, err := pebble.Peek(c.Path, c.fs)
+	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil || desc.Exists {
 		return err == nil, err
 	}
-	files, err := c.fs.List(c.Path)
+	files, err := c.FS.List(c.Path)
 	for _, file := range files {
-		if isTable(file) || strings.HasSuffix(file, ".log") {
+		if directory.IsTable(file) || strings.HasSuffix(file, ".log") {
 			return false, fmt.Errorf("it has the file %s and not the manifest that tells what to do with it: put back what is missing, or give the store an empty directory", file)
 		}
 	}
@@ -98,15 +99,15 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // identify finds out whether the database is the one that belongs here, with
 // all that it had, and gives it an identity if it has none.
-func (s *Store) identify(config Config) error {
+func (d *DB) identify(config Config) error {
 	known, err := config.beside()
 	if err != nil {
 		return err
 	}
-	if s.identity, err = s.inside(); err != nil {
+	if d.identity, err = d.inside(); err != nil {
 		return err
 	}
-	own := s.identity
+	own := d.identity
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
@@ -121,26 +122,26 @@ func (s *Store) identify(config Config) error {
 			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
 	}
 	if known != nil {
-		if err := s.checkRest(known.At, config.identityFile()); err != nil {
+		if err := d.checkRest(known.At, config.identityFile()); err != nil {
 			return err
 		}
 	}
-	if s.identity.ID == "" {
-		s.identity.ID = rand.Text()
+	if d.identity.ID == "" {
+		d.identity.ID = rand.Text()
 	}
-	if own.At.After(s.guard.known) && known != nil {
-		s.guard.known = own.At
+	if own.At.After(d.guard.known) && known != nil {
+		d.guard.known = own.At
 	}
-	return s.mark()
+	return d.Mark()
 }
 
 // inside is the identity that the database has.
-func (s *Store) inside() (own identity, err error) {
-	id, err := lookup(s.db, idKey)
+func (d *DB) inside() (own identity, err error) {
+	id, err := d.Lookup(idKey)
 	if err != nil {
 		return own, err
 	}
-	mark, err := lookup(s.db, markKey)
+	mark, err := d.Lookup(markKey)
 	if err != nil || mark == nil {
 		return own, err
 	}
@@ -151,48 +152,48 @@ func (s *Store) inside() (own identity, err error) {
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil
 }
 
-// mark sets the next mark, in the database first. When the file cannot be
+// Mark sets the next mark, in the database first. When the file cannot be
 // written, the status says so: the store works without it.
-func (s *Store) mark() error {
-	s.marking.Lock()
-	defer s.marking.Unlock()
-	next := identity{s.identity.ID, s.identity.Mark + 1, s.clock()}
-	if _, err := s.now(); err != nil {
-		next.At = s.identity.At
+func (d *DB) Mark() error {
+	d.marking.Lock()
+	defer d.marking.Unlock()
+	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock()}
+	if _, err := d.Now(); err != nil {
+		next.At = d.identity.At
 	}
 	value := binary.BigEndian.AppendUint64(nil, next.Mark)
 	value = binary.BigEndian.AppendUint64(value, uint64(max(0, capping.InstantOf(next.At))))
-	batch := s.db.NewBatch()
+	batch := d.DB.NewBatch()
 	defer batch.Close()
 	_ = batch.Set(idKey, []byte(next.ID), nil) // fails only for indexed batches
 	_ = batch.Set(markKey, value, nil)
-	s.commit(batch)
-	if err := s.sync(); err != nil {
+	d.Commit(batch)
+	if err := d.Sync(); err != nil {
 		return err
 	}
-	s.identity = next
-	s.marked.Store(s.written.Load())
+	d.identity = next
+	d.marked.Store(d.written.Load())
 	content, err := json.Marshal(next)
 	if err == nil {
-		err = replaceFile(s.disk.FS, s.config.identityFile(), append(content, '\n'))
+		err = directory.ReplaceFile(d.disk.FS, d.config.identityFile(), append(content, '\n'))
 	}
-	s.unmarked.Store(nil)
+	d.unmarked.Store(nil)
 	if err != nil {
 		warning := "an emptied directory would not be noticed: " + err.Error()
-		s.unmarked.Store(&warning)
+		d.unmarked.Store(&warning)
 	}
 	return nil
 }
 
-// watch looks whether the store's files are still there, and sets a mark when
+// Watch looks whether the store's files are still there, and sets a mark when
 // it is due and something was written since the last.
-func (s *Store) watch(now time.Time) error {
-	if err := s.disk.notes.present(); err != nil {
-		return s.fail(err)
+func (d *DB) Watch(now time.Time) error {
+	if err := d.disk.Notes.CheckPresent(); err != nil {
+		return d.fail(err)
 	}
-	if now.Sub(s.markedAt) < markInterval || s.written.Load() == s.marked.Load() {
+	if now.Sub(d.markedAt) < markInterval || d.written.Load() == d.marked.Load() {
 		return nil
 	}
-	s.markedAt = now
-	return s.mark()
+	d.markedAt = now
+	return d.Mark()
 }

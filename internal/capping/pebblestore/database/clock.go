@@ -1,11 +1,8 @@
-package pebblestore
+package database
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"capper/internal/capping"
 )
@@ -37,42 +34,30 @@ func (g *clockGuard) check(now capping.Instant) error {
 		"sends stamped with it would mute their users; set the clock, or restart if it is right", now.Time(), capping.Span(g.bound))
 }
 
-// now is the clock's time, if an entry can be stamped with it.
-func (s *Store) now() (capping.Instant, error) {
-	now := capping.InstantOf(s.clock())
-	err := s.guard.check(now)
+// Now is the clock's time, if an entry can be stamped with it.
+func (d *DB) Now() (capping.Instant, error) {
+	now := capping.InstantOf(d.config.Clock())
+	err := d.guard.check(now)
 	if now < 0 || now >= capping.Never {
 		err = fmt.Errorf("the clock shows %v, which is not between 2024 and 2058", now.Time())
 	}
 	if err != nil {
-		s.metrics.errors.WithLabelValues("clock").Inc()
+		d.config.CountError("clock")
 		return 0, err
 	}
 	return now, nil
 }
 
 // checkRest compares the clock with the time of the last mark, at a start.
-func (s *Store) checkRest(last time.Time, file string) error {
-	rest, bound := s.clock().Sub(last), s.config.ClockBound
+func (d *DB) checkRest(last time.Time, file string) error {
+	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
 	case rest < -bound:
 		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: one of them is wrong, and sends may have been forgotten: "+
-			"set the clock; or, if it is right now, remove that file", file, stamp(last), stamp(s.clock()))
+			"set the clock; or, if it is right now, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	case rest > max(bound, longestRest):
 		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: sends stamped with a wrong time would mute their users: "+
-			"set the clock; or, if it is right, remove that file", file, stamp(last), stamp(s.clock()))
+			"set the clock; or, if it is right, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	}
 	return nil
-}
-
-// fileTime is when the file system says that a file was written.
-func fileTime(fs vfs.FS, name string) (time.Time, error) {
-	info, err := fs.Stat(name)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if info.ModTime().IsZero() {
-		return time.Time{}, errors.New("the file system tells no time")
-	}
-	return info.ModTime(), nil
 }

@@ -1,4 +1,4 @@
-package pebblestore
+package database
 
 import (
 	"fmt"
@@ -21,9 +21,9 @@ func newOutage() outage {
 	return outage{down: make(chan struct{}), wrecked: make(chan struct{})}
 }
 
-// broken is why nothing can be written any more, nil while all is well.
-func (s *Store) broken() error {
-	if fault := s.fault.Load(); fault != nil {
+// Broken is why nothing can be written any more, nil while all is well.
+func (d *DB) Broken() error {
+	if fault := d.fault.Load(); fault != nil {
 		return *fault
 	}
 	return nil
@@ -31,40 +31,40 @@ func (s *Store) broken() error {
 
 // fail puts the store out of service: after a refused write nobody knows what
 // is on the disk, so nothing may be allowed on top of it before a restart.
-func (s *Store) fail(err error) error {
+func (d *DB) fail(err error) error {
 	err = fmt.Errorf("out of service until restarted: %w", err)
-	if s.fault.CompareAndSwap(nil, &err) {
-		close(s.down)
-		s.metrics.errors.WithLabelValues("write").Inc()
-		if s.disk.serving.Load() { // else Open reports it
-			s.logger.Error("the embedded store is out of service", "error", err.Error())
+	if d.fault.CompareAndSwap(nil, &err) {
+		close(d.down)
+		d.config.CountError("write")
+		if d.disk.Serving() { // else Open reports it
+			d.config.Logger.Error("the embedded store is out of service", "error", err.Error())
 		}
 	}
-	return s.broken()
+	return d.Broken()
 }
 
 // wreck also keeps everybody away from Pebble, which may hold its mutexes for
 // ever.
-func (s *Store) wreck(err error) error {
-	err = s.fail(err)
-	if s.ruined.CompareAndSwap(false, true) {
-		close(s.wrecked)
+func (d *DB) wreck(err error) error {
+	err = d.fail(err)
+	if d.ruined.CompareAndSwap(false, true) {
+		close(d.wrecked)
 	}
 	return err
 }
 
-// rescued is work with a panic as its error. Whether the panic is Pebble's or
+// Rescue is work with a panic as its error. Whether the panic is Pebble's or
 // our own, what it has left undone is unknown: the store is out of service, its
 // stack is in the log, and the process serves on, as a call that ends it would
 // end it again when it is retried.
-func (s *Store) rescued(work func() error) (err error) {
+func (d *DB) Rescue(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.logger.Error("a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			d.config.Logger.Error("a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			if cause, ok := r.(error); ok {
-				err = s.wreck(cause)
+				err = d.wreck(cause)
 			} else {
-				err = s.wreck(fmt.Errorf("panic: %v", r))
+				err = d.wreck(fmt.Errorf("panic: %v", r))
 			}
 		}
 	}()
@@ -72,14 +72,14 @@ func (s *Store) rescued(work func() error) (err error) {
 }
 
 // background reports that work of Pebble's own failed, which it tries again.
-func (s *Store) background(err error) {
-	s.metrics.errors.WithLabelValues("background").Inc()
-	if s.disk.hopeless.Load() && !s.disk.serving.Load() {
-		_ = s.fail(err) // Open ends with it; without an end, Pebble would try again
+func (d *DB) background(err error) {
+	d.config.CountError("background")
+	if d.disk.TableRefused() && !d.disk.Serving() {
+		_ = d.fail(err) // Open ends with it; without an end, Pebble would try again
 		return
 	}
-	if repeats, ok := s.seldom.speak(time.Now()); ok && s.broken() == nil {
-		s.logger.Error("the embedded store's background work met an error, and is tried again",
+	if repeats, ok := d.seldom.speak(time.Now()); ok && d.Broken() == nil {
+		d.config.Logger.Error("the embedded store's background work met an error, and is tried again",
 			"error", err.Error(), "unreported", repeats)
 	}
 }
@@ -89,13 +89,13 @@ func (s *Store) background(err error) {
 const emptyBuffer = "pebble: empty table"
 
 // flushed notes how the last attempt to empty a write buffer ended.
-func (s *Store) flushed(err error) {
+func (d *DB) flushed(err error) {
 	if err == nil || err.Error() == emptyBuffer {
-		s.flush.Store(nil)
+		d.flush.Store(nil)
 		return
 	}
 	text := "writes are durable and gather in memory, as no file can be made of them: " + err.Error()
-	s.flush.Store(&text)
+	d.flush.Store(&text)
 }
 
 // seldom lets one in a minute through.

@@ -1,0 +1,86 @@
+package database
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/directory"
+)
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	*pebble.DB // for batches and iterators; what is written is committed with Commit and Sync
+
+	config  Config
+	disk    *directory.Disk // what the database writes to
+	lock    io.Closer       // of the directory
+	created bool            // empty, by this Open
+	writes  chan struct{}   // one for each call under way that writes
+	reads   chan struct{}   // one for each that does not
+	written atomic.Int64    // commits so far
+	synced  atomic.Int64    // commits that are known to be durable
+	damaged damage
+	outage
+
+	guard    clockGuard
+	marking  sync.Mutex // over identity
+	identity identity
+	marked   atomic.Int64           // written, at the last mark
+	markedAt time.Time              // of the goroutine that calls Watch
+	unmarked atomic.Pointer[string] // why the file beside the directory could not be written
+	running  sync.WaitGroup         // calls, also those that nobody waits for any more
+}
+
+// maxCalls is how many calls that write may be under way, and as many that
+// read. More wait for their turn: a stalled disk must not gather calls without
+// end.
+const maxCalls = 256
+
+// load checks the format and reads what is remembered across restarts.
+func (d *DB) load(config Config) error {
+	if err := d.checkFormat(); err != nil {
+		return err
+	}
+	if err := d.loadMended(); err != nil {
+		return err
+	}
+	return d.identify(config)
+}
+
+// Created reports whether there was no store before this Open.
+func (d *DB) Created() bool { return d.created }
+
+const createdWarning = "the store was created empty at this start: sends before it are not known"
+
+// Health is "down" when the disk has refused a write or the clock cannot be
+// right, "degraded" while no
+// files can be made of what is in the write buffers or damaged logs are known
+// of, else "ok". It asks only what is in memory.
+func (d *DB) Health(context.Context) capping.Health {
+	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
+	if d.created {
+		health.Warnings = append(health.Warnings, createdWarning)
+	}
+	if warning := d.unmarked.Load(); warning != nil {
+		health.Warnings = append(health.Warnings, *warning)
+	}
+	if err := d.damaged.err(); err != nil {
+		health.State, health.Error = "degraded", err.Error()
+	}
+	if flush := d.flush.Load(); flush != nil {
+		health.State, health.Error = "degraded", *flush
+	}
+	if _, err := d.Now(); err != nil {
+		health.State, health.Error = "down", err.Error()
+	}
+	if err := d.Broken(); err != nil {
+		health.State, health.Error = "down", err.Error()
+	}
+	return health
+}

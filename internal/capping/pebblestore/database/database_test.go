@@ -1,0 +1,107 @@
+package database
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"capper/internal/capping"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf"))
+}
+
+func reopen(t *testing.T, config Config) *DB {
+	t.Helper()
+	d, err := Open(context.Background(), config)
+	require.NoError(t, err)
+	return d
+}
+
+// put makes the value the users', durably.
+func put(t *testing.T, d *DB, value string, users ...capping.UserID) {
+	t.Helper()
+	require.NoError(t, d.Write(context.Background(), func() error {
+		batch := d.NewBatch()
+		defer batch.Close()
+		for _, user := range users {
+			d.Put(batch, user, []byte(value))
+		}
+		d.Commit(batch)
+		return d.Sync()
+	}))
+}
+
+// value is what is stored of the user.
+func value(t *testing.T, d *DB, user capping.UserID) string {
+	t.Helper()
+	reader := d.NewReader()
+	defer reader.End()
+	value, err := reader.Value(user)
+	require.NoError(t, err)
+	return string(value)
+}
+
+// TestMarkLags kills a store again and again: the file beside it is never ahead.
+func TestMarkLags(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	for range 3 {
+		d := reopen(t, config)
+		for i := range 50 {
+			require.NoError(t, d.Mark())
+			if i%10 == 0 {
+				put(t, d, "sent", 1, 2, 3)
+			}
+		}
+		d.disk.Freeze() // a power cut, to the files
+		_ = d.fail(context.Canceled)
+		_ = d.Close()
+	}
+	content, err := os.ReadFile(config.Path + ".id")
+	require.NoError(t, err)
+	require.True(t, bytes.Contains(content, []byte(`"mark":15`)), string(content))
+}
+
+// TestFatal lets Pebble declare something fatal in a call: the callers are
+// told, also those that read, and Close does not wait for what never ends.
+func TestFatal(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	d := reopen(t, config)
+	put(t, d, "sent", 1)
+	err := d.Write(context.Background(), func() error {
+		pebbleLogger{d}.Fatalf("no %s left", "luck")
+		return nil
+	})
+	require.ErrorContains(t, err, "no luck left")
+	health := d.Health(context.Background())
+	require.Equal(t, "down", health.State)
+	require.Contains(t, health.Error, "out of service until restarted")
+	require.Contains(t, health.Error, "no luck left")
+	never := func() error { t.Error("nobody calls Pebble any more"); return nil }
+	require.ErrorContains(t, d.Write(context.Background(), never), "no luck left")
+	require.ErrorContains(t, d.Read(context.Background(), never), "no luck left")
+	require.NoError(t, d.Close())
+	require.NoError(t, d.DB.Close()) // of Pebble, which is well here, for its goroutines
+	d = reopen(t, config)
+	require.Equal(t, "sent", value(t, d, 1))
+	require.NoError(t, d.Close())
+}
+
+func TestClockGuard(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	guard := clockGuard{bound: time.Hour, known: now, opened: time.Now()}
+	require.NoError(t, guard.check(capping.InstantOf(now.Add(time.Hour))))
+	require.ErrorContains(t, guard.check(capping.InstantOf(now.Add(2*time.Hour))), "more than 1h ahead")
+	guard.bound = math.MaxInt64
+	require.NoError(t, guard.check(capping.InstantOf(now.Add(1e6*time.Hour))))
+}

@@ -1,0 +1,40 @@
+package database
+
+import (
+	"encoding/binary"
+
+	"capper/internal/capping"
+)
+
+// The first byte of a key says what it is. Pebble orders keys bytewise, so
+// logs lie in the order of user ids.
+const (
+	KeyMeta    = 0 // + name
+	KeyLog     = 1 // + user id (4, big endian)
+	KeyMessage = 2 // + token (6): a message without a namespace
+	KeyNamed   = 3 // + token (6): one with a namespace
+	KeyEnd     = 4 // of what the sweep looks at
+	keyMended  = 4 // + user id (4): the log was written since its block was damaged
+)
+
+// LogKeySize is the length of a log's key.
+const LogKeySize = 5
+
+// bucketSize is the number of users whose logs share a key. It is part of the
+// format record; see doc.go for why it is 1.
+const bucketSize = 1
+
+func putLogKey(key []byte, user capping.UserID) {
+	key[0] = KeyLog
+	binary.BigEndian.PutUint32(key[1:], user)
+}
+
+// LogKey is where the user's log is.
+func LogKey(user capping.UserID) []byte {
+	key := make([]byte, LogKeySize)
+	putLogKey(key, user)
+	return key
+}
+
+// FormatKey is where the format record is.
+var FormatKey = []byte("\x00format")

@@ -1,0 +1,152 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/directory"
+)
+
+// Open opens the database in a directory, which is made when it is absent. It
+// fails when another process has it open, when its format is unknown and when
+// the disk is full, and gives up when ctx ends. After it has given up, the
+// process should end: Pebble cannot be stopped while it is being opened.
+func Open(ctx context.Context, config Config) (*DB, error) {
+	return open(ctx, config.withDefaults())
+}
+
+func open(ctx context.Context, config Config) (*DB, error) {
+	d := newDB(config)
+	there, err := config.exists()
+	if err == nil && !there {
+		err = config.mayCreate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.created = !there
+	if d.lock, err = directory.Lock(config.FS, config.Path); err != nil {
+		return nil, err
+	}
+	if err := d.openWithin(ctx, config); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func newDB(config Config) *DB {
+	d := &DB{
+		config: config,
+		writes: make(chan struct{}, maxCalls), reads: make(chan struct{}, maxCalls), outage: newOutage(),
+	}
+	d.disk = directory.New(config.FS, config.Path, func(err error) { _ = d.fail(err) })
+	return d
+}
+
+// openWithin opens the database until ctx ends or the disk refuses a write,
+// after which Pebble would try again without end. It gives the lock back when
+// it fails.
+func (d *DB) openWithin(ctx context.Context, config Config) error {
+	opened := make(chan error, 1)
+	go func() { opened <- d.Rescue(func() error { return d.openDatabase(config) }) }()
+	var err error
+	select {
+	case err = <-opened:
+		if err == nil {
+			return nil
+		}
+		return errors.Join(err, d.abandon())
+	case <-ctx.Done():
+		err = fmt.Errorf("gave up opening it: %w", context.Cause(ctx))
+	case <-d.down:
+		err = errors.Unwrap(d.Broken())
+	}
+	go func() {
+		if <-opened == nil {
+			_ = d.DB.Close() // nobody knows that it was opened
+		}
+	}()
+	return errors.Join(err, d.abandon())
+}
+
+func (d *DB) openDatabase(config Config) (err error) {
+	known, err := directory.Probe(config.FS, config.Path)
+	if err != nil {
+		return err
+	}
+	d.guard = clockGuard{config.ClockBound, known, time.Now()}
+	if err := d.disk.Notes.Check(); err != nil {
+		return err
+	}
+	if d.DB, err = pebble.Open(config.Path, d.options(config)); err != nil {
+		return err
+	}
+	d.disk.Serve()
+	if err := errors.Join(d.load(config), d.Broken()); err != nil {
+		return errors.Join(err, d.DB.Close())
+	}
+	return nil
+}
+
+// How long Close waits for calls and the database, and for them when the store
+// is out of service.
+const (
+	closeTimeout  = 30 * time.Second
+	brokenTimeout = 2 * time.Second
+)
+
+// Close waits for calls that nobody waits for any more, and closes the database. It waits half a minute, and two seconds when the store
+// is out of service; then it leaves Pebble as it is, with the files untouched
+// from that moment on, which loses nothing that was answered.
+func (d *DB) Close() error {
+	d.disk.EndPauses()
+	if d.ruined.Load() {
+		return d.abandon()
+	}
+	closed := make(chan error, 1)
+	go func() {
+		d.running.Wait()
+		closed <- d.Rescue(func() error {
+			if d.Broken() == nil {
+				_ = d.Mark() // what it meets, closing the database meets too
+			}
+			return d.DB.Close()
+		})
+	}()
+	timeout := closeTimeout
+	if d.Broken() != nil {
+		timeout = brokenTimeout
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	var err error
+	select {
+	case err = <-closed:
+	case <-d.wrecked:
+	case <-timer.C:
+		_ = d.wreck(errors.New("it was closed while the database did not answer"))
+	}
+	return errors.Join(err, d.abandon())
+}
+
+// abandon gives the directory back, when it is certain that nothing in it is
+// changed any more.
+func (d *DB) abandon() error {
+	frozen := make(chan struct{})
+	go func() {
+		d.disk.Freeze()
+		close(frozen)
+	}()
+	timer := time.NewTimer(brokenTimeout)
+	defer timer.Stop()
+	select {
+	case <-frozen:
+		return d.lock.Close()
+	case <-timer.C:
+		return errors.New("the disk does not answer: the directory stays locked until the process ends")
+	}
+}

@@ -1,0 +1,154 @@
+package database
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+)
+
+// survey finds out what of the tables is damaged so that this user's log could
+// not be read, and reports whether the log may be read again for it. filtered is
+// how it was read.
+func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
+	info := pebble.ExtractDataCorruptionInfo(err)
+	if info == nil {
+		return false
+	}
+	d.damaged.mu.Lock()
+	defer d.damaged.mu.Unlock()
+	if _, known := d.damaged.block(user); known {
+		return true
+	}
+	if d.readable(user, (*pebble.Iterator).SeekGE) {
+		// An iterator that comes from before a damaged block meets it on its way.
+		if d.readable(user, (*pebble.Iterator).SeekPrefixGE) {
+			return true
+		}
+		d.leaveFilters(err)
+		return filtered
+	}
+	low, high := usersOf(info.Bounds.Start, info.Bounds.End.Key)
+	if user < low || user > high {
+		return false
+	}
+	b := block{d.firstDamaged(user, low), d.lastDamaged(user, high), firstLine(err)}
+	d.damaged.put(b)
+	d.config.Logger.Error("a block of logs is damaged: its users are unavailable; erasing one makes its log new",
+		"first", b.first, "last", b.last, "error", b.err.Error())
+	return true
+}
+
+// leaveFilters reads without filters from now on, as one of them is damaged.
+func (d *DB) leaveFilters(err error) {
+	if !d.damaged.unfiltered.Swap(true) {
+		d.config.Logger.Error("a filter of a table is damaged: logs are read without filters, more slowly", "error", firstLine(err).Error())
+	}
+}
+
+// usersOf is the users between two keys of a table, the others cut off.
+func usersOf(start, end []byte) (low, high capping.UserID) {
+	high = math.MaxUint32
+	if len(start) == LogKeySize && start[0] == KeyLog {
+		low = binary.BigEndian.Uint32(start[1:])
+	}
+	if len(end) == LogKeySize && end[0] == KeyLog {
+		high = binary.BigEndian.Uint32(end[1:])
+	}
+	return low, high
+}
+
+// firstLine is the error without what Pebble hangs on to it.
+func firstLine(err error) error {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return errors.New(line)
+}
+
+// readable reports whether a new iterator can look for the user's log: by
+// SeekGE without filters, by SeekPrefixGE with them.
+func (d *DB) readable(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
+	d.walk(func(it *pebble.Iterator) {
+		seek(it, LogKey(user))
+		ok = it.Error() == nil
+	})
+	return ok
+}
+
+// surveyStep is how far from a damaged log the walk towards it begins, in
+// users; each further attempt costs one look at the damage.
+const surveyStep = 256
+
+// firstDamaged is the first user, not before low, that may be in the damaged
+// block of user: that after the last one which can be read on the way to it.
+func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
+	for step := capping.UserID(surveyStep); step < user-low; step *= 4 {
+		d.walk(func(it *pebble.Iterator) {
+			for ok := it.SeekGE(LogKey(user - step)); ok && userOfKey(it) < user; ok = it.Next() {
+				first = userOfKey(it) + 1
+			}
+		})
+		if first > 0 {
+			return first
+		}
+		if step > math.MaxUint32/4 {
+			break
+		}
+	}
+	return low
+}
+
+// lastDamaged is firstDamaged's other end.
+func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
+	last = high
+	for step := capping.UserID(surveyStep); step < high-user; step *= 4 {
+		found := false
+		d.walk(func(it *pebble.Iterator) {
+			for ok := it.SeekGE(LogKey(user + step)); ok && userOfKey(it) > user; ok = it.Prev() {
+				last, found = userOfKey(it)-1, true
+			}
+		})
+		if found || step > math.MaxUint32/4 {
+			break
+		}
+	}
+	return last
+}
+
+func userOfKey(it *pebble.Iterator) capping.UserID { return binary.BigEndian.Uint32(it.Key()[1:]) }
+
+// walk has an iterator over all logs.
+func (d *DB) walk(over func(*pebble.Iterator)) {
+	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
+	if err != nil {
+		return
+	}
+	over(it)
+	_ = it.Close() // repeats the error at which the walk ended
+}
+
+// KeyBehind is the first key behind the damaged block that was met after a key.
+func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
+	if len(key) > LogKeySize || key[0] != KeyLog {
+		return nil, err
+	}
+	user := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
+	if len(key) == LogKeySize && user < math.MaxUint32 {
+		user++
+	}
+	if _, known := d.damaged.block(user); !known && !d.survey(user, false, err) {
+		return nil, err
+	}
+	b, damaged := d.damaged.block(user)
+	if !damaged {
+		return nil, err
+	}
+	if b.last == math.MaxUint32 {
+		return []byte{KeyMessage}, nil
+	}
+	return LogKey(b.last + 1), nil
+}

@@ -1,0 +1,39 @@
+package directory
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Lock makes the directory and takes its lock, which the operating
+// system gives back when the process ends, however it ends.
+func Lock(fs vfs.FS, dir string) (io.Closer, error) {
+	if dir == "" {
+		return nil, errors.New("path: must not be empty")
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, "LOCK"))
+	if err == nil {
+		return lock, nil
+	}
+	return nil, explainLock(err)
+}
+
+// explainLock tells a lock that another process holds, for which systems have
+// two numbers, from a file that this process may not open.
+func explainLock(err error) error {
+	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
+		return err
+	}
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || err.Error() == "lock held by current process" {
+		return fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
+	}
+	return err
+}
