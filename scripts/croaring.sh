@@ -3,7 +3,7 @@
 # reads what segmentbuild writes; prints its path. Installs CRoaring (apt or brew) and a C compiler when missing.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-source=$root/internal/segments/testdata/croaring.c
+source=$root/internal/bitmap/testdata/croaring.c
 program=$root/build/tools/croaring
 mkdir -p "$root/build/tools"
 exec 9>"$root/build/tools/croaring.lock"

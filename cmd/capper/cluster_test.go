@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 	"capper/internal/testcluster"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 	"capper/internal/testcluster"
 )
 

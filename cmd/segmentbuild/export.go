@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
+	"capper/internal/bitmap"
 	"capper/internal/console"
-	"capper/internal/segments"
 )
 
 type exportCommand struct {
@@ -27,7 +27,7 @@ func (c *exportCommand) Run(e *env) error {
 	return console.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
 }
 
-func (c *exportCommand) write(w io.Writer, b *segments.Bitmap) error {
+func (c *exportCommand) write(w io.Writer, b *bitmap.Bitmap) error {
 	if c.As == "bitmap" {
 		_, err := w.Write(b.Bytes())
 		return err

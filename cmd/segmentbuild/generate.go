@@ -13,6 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"capper/internal/bitmap"
 	"capper/internal/console"
 	"capper/internal/segments"
 )
@@ -217,7 +218,7 @@ func writeParquet(out *bufio.Writer) (add func(id uint32) error, end func() erro
 }
 
 func writeRoaring(out *bufio.Writer) (add func(id uint32) error, end func() error) {
-	set := new(segments.Set)
+	set := new(bitmap.Set)
 	return func(id uint32) error { set.Add(id); return nil }, func() error {
 		_, err := out.Write(set.Bitmap().Bytes())
 		return errors.Join(err, out.Flush())

@@ -11,8 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/bitmap"
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
-	"capper/internal/segments/s3test"
 )
 
 // upTo is the ids 1 … n, one a line.
@@ -45,12 +46,12 @@ func publishedUsers(t *testing.T, root string, at time.Time, first, last int) {
 	require.NoError(t, err)
 	base, err := segments.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
-	var set segments.Set
+	var set bitmap.Set
 	for id := first; id < last; id++ {
 		set.Add(uint32(id + 1))
 	}
 	p := segments.Publisher{Store: store, Clock: func() time.Time { return at }}
-	_, err = p.Publish(t.Context(), &segments.Candidate{Names: []string{"active"}, Bitmaps: []*segments.Bitmap{set.Bitmap()}}, base, "")
+	_, err = p.Publish(t.Context(), &segments.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
 	require.NoError(t, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"capper/internal/bitmap"
 	"capper/internal/console"
 	"capper/internal/segments"
 )
@@ -62,11 +63,11 @@ func (c *inspectCommand) inspect(e *env) (*inspection, error) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := segments.ReadBitmap(raw)
+		b, err := bitmap.Read(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.What, err)
 		}
-		return inspect([]string{filepath.Base(c.What)}, []*segments.Bitmap{b}), nil
+		return inspect([]string{filepath.Base(c.What)}, []*bitmap.Bitmap{b}), nil
 	}
 	if c.At == "" {
 		return nil, usageError{errors.New("--at LOCATION is missing: it is needed for a generation")}
@@ -122,7 +123,7 @@ func names(g *segments.Generation) []string {
 	return list
 }
 
-func inspect(names []string, bitmaps []*segments.Bitmap) *inspection {
+func inspect(names []string, bitmaps []*bitmap.Bitmap) *inspection {
 	c := &segments.Candidate{Names: names, Bitmaps: bitmaps}
 	report := &inspection{}
 	for i, s := range c.Describe() {

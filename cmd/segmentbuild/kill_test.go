@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
-	"capper/internal/segments/s3test"
 )
 
 // The real program, killed at more and more distant moments of a publish until

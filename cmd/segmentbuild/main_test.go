@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
-	"capper/internal/segments/s3test"
 )
 
 // withS3 runs the tests with an S3 server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 )
 
@@ -16,7 +17,7 @@ type segmentOf struct {
 }
 
 // read reads the segment's bitmap.
-func (c *segmentOf) read(e *env) (*segments.Bitmap, error) {
+func (c *segmentOf) read(e *env) (*bitmap.Bitmap, error) {
 	ctx, cancel, store, err := c.Place.open(e, c.At)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func (c *segmentOf) read(e *env) (*segments.Bitmap, error) {
 	return b, timedOut(ctx, err)
 }
 
-func (c *segmentOf) readFrom(ctx context.Context, store segments.Store) (*segments.Bitmap, error) {
+func (c *segmentOf) readFrom(ctx context.Context, store segments.Store) (*bitmap.Bitmap, error) {
 	m, err := readManifest(ctx, store, c.Generation)
 	if err != nil {
 		return nil, err

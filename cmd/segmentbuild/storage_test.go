@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 )
 
 // Status 1 asks to run again, status 3 to mend the export: a fault on the way to an input is no fault of it.

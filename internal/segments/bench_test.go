@@ -12,6 +12,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // benchUsers is 270 million, divided by the environment variable FACTOR.
@@ -26,9 +28,9 @@ func benchUsers() uint32 {
 var benchNames = []string{"new", "active", "lapsed", "vip"}
 
 // layouts are ways in which users are spread over ids and segments.
-var layouts = map[string]func(users uint32) []*Bitmap{
+var layouts = map[string]func(users uint32) []*bitmap.Bitmap{
 	// every id is a user, each in one of 4 segments at random
-	"random": func(users uint32) []*Bitmap {
+	"random": func(users uint32) []*bitmap.Bitmap {
 		sets := newSets(len(benchNames))
 		r := rand.New(rand.NewPCG(1, 1))
 		for id := range users {
@@ -37,7 +39,7 @@ var layouts = map[string]func(users uint32) []*Bitmap{
 		return encodeAll(sets)
 	},
 	// every id is a user, each segment is one range
-	"contiguous": func(users uint32) []*Bitmap {
+	"contiguous": func(users uint32) []*bitmap.Bitmap {
 		sets := newSets(len(benchNames))
 		for id := range users {
 			sets[uint64(id)*uint64(len(sets))/uint64(users)].Add(id)
@@ -45,7 +47,7 @@ var layouts = map[string]func(users uint32) []*Bitmap{
 		return encodeAll(sets)
 	},
 	// one id in 16 is a user, ids over the whole space
-	"scattered": func(users uint32) []*Bitmap {
+	"scattered": func(users uint32) []*bitmap.Bitmap {
 		sets := newSets(len(benchNames))
 		r := rand.New(rand.NewPCG(1, 1))
 		for range users {
@@ -57,16 +59,16 @@ var layouts = map[string]func(users uint32) []*Bitmap{
 	},
 }
 
-func newSets(n int) []*Set {
-	sets := make([]*Set, n)
+func newSets(n int) []*bitmap.Set {
+	sets := make([]*bitmap.Set, n)
 	for i := range sets {
-		sets[i] = new(Set)
+		sets[i] = new(bitmap.Set)
 	}
 	return sets
 }
 
-func encodeAll(sets []*Set) []*Bitmap {
-	bitmaps := make([]*Bitmap, len(sets))
+func encodeAll(sets []*bitmap.Set) []*bitmap.Bitmap {
+	bitmaps := make([]*bitmap.Bitmap, len(sets))
 	for i, s := range sets {
 		bitmaps[i] = s.Bitmap()
 		sets[i] = nil
@@ -228,7 +230,7 @@ func BenchmarkGuard(b *testing.B) {
 		b.Run(layout, func(b *testing.B) {
 			bitmaps := draw(benchUsers())
 			c := &Candidate{Names: benchNames, Bitmaps: bitmaps}
-			before := generationOf(benchNames, bitmaps[1], bitmaps[0], bitmaps[2], bitmapOf(7))
+			before := generationOf(benchNames, bitmaps[1], bitmaps[0], bitmaps[2], bitmap.Of(7))
 			for name, compute := range map[string]func(){
 				"NoSegment": func() { c.NoSegment(before) },
 				"Drift":     func() { c.Drift(before) },

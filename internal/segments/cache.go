@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"capper/internal/bitmap"
 )
 
 // cache is the verified copy of the last good generation of one source: a
@@ -35,7 +37,7 @@ func (c *cache) load(ctx context.Context) (*Generation, error) {
 
 // open returns the bitmap of a segment if the cache has it. A copy that is
 // damaged is removed, so that save writes it anew.
-func (c *cache) open(ctx context.Context, s *Segment) (*Bitmap, bool) {
+func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
 	}

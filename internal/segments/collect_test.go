@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // greedy is a Collector for which everything is old.
@@ -59,7 +61,7 @@ func acts() []act {
 }
 
 func oldContent() *Candidate {
-	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2, 3), bitmapOf(4)}}
+	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3), bitmap.Of(4)}}
 }
 
 // twoGenerations publishes the old content and then another.
@@ -68,7 +70,7 @@ func twoGenerations(t *testing.T, store Store, clock func() time.Time) (old *Man
 	collect(t, store, 1)
 	require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
 	old = publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
-	publish(t, store, clock, []string{"vip", "new"}, bitmapOf(9), bitmapOf(10))
+	publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(9), bitmap.Of(10))
 	return old
 }
 
@@ -170,7 +172,7 @@ func tolerable(err error) bool {
 func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		slow := pausing(ctx, store)
@@ -233,7 +235,7 @@ func stormPublish(ctx context.Context, store Store) error {
 	if base.Fault != nil {
 		return fmt.Errorf("what is live is not whole: %w", base.Fault)
 	}
-	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(rand.Uint32N(4)), bitmapOf(10 + rand.Uint32N(4))}}
+	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(rand.Uint32N(4)), bitmap.Of(10 + rand.Uint32N(4))}}
 	p := Publisher{Store: store, ToolVersion: "storm"}
 	_, err = p.Publish(ctx, c, base, "")
 	return err
@@ -271,7 +273,7 @@ func stormCollect(ctx context.Context, store Store, lease time.Duration) (remove
 func TestStormOfTheKilled(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, location string, store Store) {
-		publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		kills := 0
 		for round := range 12 {
 			var running []*exec.Cmd
@@ -325,7 +327,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		ctx := t.Context()
-		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		first, err := takeLease(ctx, store, time.Minute)
 		require.NoError(t, err)
 		t.Run("of one that is alive is not taken", func(t *testing.T) {
@@ -381,7 +383,7 @@ func liveTag(t *testing.T, store Store) string {
 func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		told := func(err error) {
 			t.Helper()
 			var lost *LeaseError
@@ -412,7 +414,7 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 func TestAFencedPointerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		m := publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		m := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		before, tag, err := readLive(t.Context(), store, "")
 		require.NoError(t, err)
 		newTag, err := fence(t.Context(), store)

@@ -1,9 +1,10 @@
 package segments
 
 import (
-	"math/bits"
 	"slices"
-	"sync/atomic"
+
+	"capper/internal/bitmap"
+	"capper/internal/parallel"
 )
 
 // Change is what becomes of one segment from one generation to another.
@@ -46,14 +47,14 @@ func (c *Candidate) Compare(before *Generation) []Change {
 		old[s.Name] = i
 	}
 	n := len(before.Bitmaps)
-	shared := c.shared(before)
+	shared := bitmap.Shared(c.Bitmaps, before.Bitmaps)
 	var changes []Change
 	for i, name := range c.Names {
-		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].card, Added: c.Bitmaps[i].card}
+		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].Cardinality(), Added: c.Bitmaps[i].Cardinality()}
 		for j, s := range before.Manifest.Segments {
 			both := shared[i*n+j]
 			if s.Name == name {
-				change.compareWith(before.Bitmaps[j].card, both)
+				change.compareWith(before.Bitmaps[j].Cardinality(), both)
 			} else if both > 0 {
 				change.MovedFrom = append(change.MovedFrom, Moved{From: s.Name, Users: both})
 			}
@@ -63,56 +64,11 @@ func (c *Candidate) Compare(before *Generation) []Change {
 	}
 	for i, s := range before.Manifest.Segments {
 		if _, vanishes := old[s.Name]; vanishes {
-			card := before.Bitmaps[i].card
+			card := before.Bitmaps[i].Cardinality()
 			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card, Percent: percent(card, card)})
 		}
 	}
 	return changes
-}
-
-// manyPairs is from how many pairs of segments on it is faster to look at every
-// user once than at every pair.
-const manyPairs = 64
-
-// shared counts the users in new segment i and old segment j, at i*n+j for n old ones.
-func (c *Candidate) shared(before *Generation) []uint64 {
-	n := len(before.Bitmaps)
-	shared := make([]uint64, len(c.Bitmaps)*n)
-	if len(shared) > manyPairs && disjoint(before.Bitmaps) {
-		inParallel(min(chunks(c.Bitmaps), chunks(before.Bitmaps)), func(key int) { c.shareChunk(before, key, shared) })
-	} else {
-		inParallel(len(shared), func(k int) { shared[k], _ = common(c.Bitmaps[k/n], before.Bitmaps[k%n]) })
-	}
-	return shared
-}
-
-// shareChunk adds the counts of one chunk: a user has one old segment at most.
-func (c *Candidate) shareChunk(before *Generation, key int, shared []uint64) {
-	old := gather(before.Bitmaps, key)
-	if len(old) == 0 {
-		return
-	}
-	var taken words
-	var codes [chunkIDs]uint8
-	for _, f := range old {
-		takeWords(f.data, f.code, &taken, &codes)
-	}
-	for _, f := range gather(c.Bitmaps, key) {
-		var w words
-		var counts [MaxSegments + 1]uint64 // by old code; 0: of none
-		f.data.addTo(&w)
-		for i, x := range w {
-			for ; x != 0; x &= x - 1 {
-				counts[codes[i<<6+bits.TrailingZeros64(x)]]++
-			}
-		}
-		row := shared[(int(f.code)-1)*len(before.Bitmaps):]
-		for code, count := range counts {
-			if code > 0 && count > 0 {
-				atomic.AddUint64(&row[code-1], count)
-			}
-		}
-	}
 }
 
 // compareWith completes the change of a segment that was there before.
@@ -143,15 +99,15 @@ func percent(part, whole uint64) float64 {
 // vanishes was judged long ago. It uses all cores.
 func (c *Candidate) Drift(before *Generation) []Change {
 	changes := make([]Change, len(c.Names))
-	inParallel(len(c.Names), func(i int) {
+	parallel.OnAllCores(len(c.Names), func(i int) {
 		name := c.Names[i]
 		j := slices.IndexFunc(before.Manifest.Segments, func(s Segment) bool { return s.Name == name })
 		if j < 0 {
 			return
 		}
-		both, _ := common(c.Bitmaps[i], before.Bitmaps[j])
-		changes[i] = Change{Segment: name, After: c.Bitmaps[i].card}
-		changes[i].compareWith(before.Bitmaps[j].card, both)
+		both, _ := bitmap.Common(c.Bitmaps[i], before.Bitmaps[j], 0)
+		changes[i] = Change{Segment: name, After: c.Bitmaps[i].Cardinality()}
+		changes[i].compareWith(before.Bitmaps[j].Cardinality(), both)
 	})
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
@@ -167,38 +123,9 @@ type NoSegment struct {
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares all users of c with all users before, chunk by chunk: the
-// cost is that of reading all bitmaps once. It uses all cores.
+// NoSegment compares all users of c with all users before: the cost is that of
+// reading all bitmaps once. It uses all cores.
 func (c *Candidate) NoSegment(before *Generation) NoSegment {
-	var counts [3]atomic.Uint64 // before, after, in both
-	inParallel(max(chunks(c.Bitmaps), chunks(before.Bitmaps)), func(key int) {
-		var old, now words
-		for _, f := range gather(before.Bitmaps, key) {
-			f.data.addTo(&old)
-		}
-		for _, f := range gather(c.Bitmaps, key) {
-			f.data.addTo(&now)
-		}
-		both := 0
-		for i := range old {
-			both += bits.OnesCount64(old[i] & now[i])
-		}
-		counts[0].Add(uint64(old.count()))
-		counts[1].Add(uint64(now.count()))
-		counts[2].Add(uint64(both))
-	})
-	n := NoSegment{Before: counts[0].Load(), After: counts[1].Load()}
-	n.Fall, n.Rise = n.Before-counts[2].Load(), n.After-counts[2].Load()
-	n.Percent = percent(n.Fall, n.Before)
-	return n
-}
-
-// chunks is one more than the highest key of the bitmaps' containers.
-func chunks(bitmaps []*Bitmap) (n int) {
-	for _, b := range bitmaps {
-		if len(b.containers) > 0 {
-			n = max(n, int(b.containers[len(b.containers)-1].key)+1)
-		}
-	}
-	return n
+	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
+	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}
 }

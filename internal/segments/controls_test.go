@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
@@ -16,8 +18,8 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 		ctx := t.Context()
 		clock := stepping()
 		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
-		good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
-		bad := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(3), bitmapOf(4)}}
+		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
+		bad := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(3), bitmap.Of(4)}}
 		publish(t, store, clock, bad.Names, bad.Bitmaps...)
 		rollBack(t, store, good.Generation)
 		publishBad := func(reason string) error {
@@ -33,7 +35,7 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 		publish(t, store, clock, []string{"new", "vip"}, bad.Bitmaps...)
 		require.ErrorAs(t, publishBad(""), &withdrawn)
 		require.NoError(t, publishBad("it is right"))
-		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(5), bitmapOf(6))
+		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(5), bitmap.Of(6))
 		require.NoError(t, publishBad(""))
 	})
 }
@@ -47,9 +49,9 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 			clock := stepping()
 			p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
 			for n := 0; ; n++ {
-				good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+				good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 				bad := publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
-				publish(t, store, clock, []string{"vip", "new"}, bitmapOf(7), bitmapOf(8))
+				publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(7), bitmap.Of(8))
 				atOnce := ""
 				slow, ran := atCall(store, n, func() {
 					if withHold {
@@ -93,7 +95,7 @@ func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 		was, err := p.ReleaseHold(t.Context())
 		require.NoError(t, err, "before the first publish there may be a hold")
 		require.Equal(t, "not yet", was.Reason)
-		publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		was, err = p.ReleaseHold(t.Context())
 		require.NoError(t, err)
 		require.Nil(t, was)
@@ -119,17 +121,17 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		clock := stepping()
 		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
-		bad, bot, same := span(0, 60_000), span(100_000, 200_000), span(300_000, 400_000)
-		good := publish(t, store, clock, []string{"vip", "active"}, span(0, 70_000), same)
+		bad, bot, same := bitmap.Range(0, 60_000), bitmap.Range(100_000, 200_000), bitmap.Range(300_000, 400_000)
+		good := publish(t, store, clock, []string{"vip", "active"}, bitmap.Range(0, 70_000), same)
 		withdrawn := publish(t, store, clock, []string{"vip", "active", "bots"}, bad, same, bot)
 		rollBack(t, store, good.Generation)
-		try := func(reason string, names []string, bitmaps ...*Bitmap) error {
+		try := func(reason string, names []string, bitmaps ...*bitmap.Bitmap) error {
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
 			_, err = p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, reason)
 			return err
 		}
-		grown := span(300_000, 400_001)
+		grown := bitmap.Range(300_000, 400_001)
 		refusal := ` the very users that it had in ` + withdrawn.Generation + `, which was rolled back from at `
 		require.ErrorContains(t, try("", []string{"vip", "active"}, bad, grown), `segment "vip" has`+refusal)
 		require.ErrorContains(t, try("", []string{"active", "vip", "bots"}, same, bad, bot), `segment "vip" has`+refusal)
@@ -140,13 +142,13 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 		require.Equal(t, good, live(t, store).Manifest)
 
 		// What differs in every segment passes, and so does a segment that both have.
-		require.NoError(t, try("", []string{"vip", "active", "bots"}, span(0, 60_001), same, span(100_000, 200_001)))
+		require.NoError(t, try("", []string{"vip", "active", "bots"}, bitmap.Range(0, 60_001), same, bitmap.Range(100_000, 200_001)))
 		require.Error(t, try("", []string{"vip", "active"}, bad, grown), "it stays withdrawn")
 
 		// A reason allows the segments that it is given for, and no others.
 		require.NoError(t, try("it is right", []string{"vip", "active"}, bad, grown))
 		require.NoError(t, try("", []string{"vip", "active"}, bad, same), "it is live")
-		require.NoError(t, try("", []string{"vip", "active"}, span(0, 5), same))
+		require.NoError(t, try("", []string{"vip", "active"}, bitmap.Range(0, 5), same))
 		require.NoError(t, try("", []string{"active", "vip"}, same, bad), "it is withdrawn no more")
 		require.ErrorContains(t, try("", []string{"vip", "bots"}, bad, bot), `segment "bots" has`+refusal)
 
@@ -161,8 +163,8 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	clock := stepping()
-	good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
-	bad := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(3), bitmapOf(2))
+	good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
+	bad := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(3), bitmap.Of(2))
 	rollBack(t, store, good.Generation)
 	type older struct {
 		FormatVersion int   `json:"format_version"`

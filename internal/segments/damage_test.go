@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // tampering changes what a manifest says and leaves it plausible: every field
@@ -34,7 +36,7 @@ func published(t *testing.T) (store *directory, m *Manifest, path string) {
 	t.Helper()
 	store = &directory{root: t.TempDir()}
 	p := Publisher{Store: store, ToolVersion: "test", Clock: stepping()}
-	done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(3, 4)}}, &LiveState{}, "because")
+	done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &LiveState{}, "because")
 	require.NoError(t, err)
 	return store, done.Manifest, store.path(manifestKey(done.Manifest.Generation))
 }
@@ -123,7 +125,7 @@ func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 func TestCurrentVouchesForTheManifest(t *testing.T) {
 	t.Parallel()
 	store, m, _ := published(t)
-	other := publish(t, store, stepping(), []string{"vip"}, bitmapOf(9))
+	other := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(9))
 	current := string(encodePointer(other))
 	require.NoError(t, os.WriteFile(store.path(currentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
 	_, err := ReadLiveGeneration(t.Context(), store)
@@ -234,7 +236,7 @@ func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		ctx := t.Context()
 		clock := stepping()
-		m := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		m := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		damage := func() {
 			raw, err := store.Read(ctx, m.Segments[1].Key, 1<<20)
 			require.NoError(t, err)
@@ -246,13 +248,13 @@ func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 			require.ErrorContains(t, err, "checksum mismatch")
 		}
 		damage()
-		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		_, err := ReadLiveGeneration(ctx, store)
 		require.NoError(t, err, "damaged while it was live")
 
-		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(5, 6))
+		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(5, 6))
 		damage()
-		publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		_, err = ReadLiveGeneration(ctx, store)
 		require.NoError(t, err, "damaged while it was history")
 	})

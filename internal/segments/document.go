@@ -2,6 +2,8 @@ package segments
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,6 +73,14 @@ func (p pointer) encode() []byte {
 		raw = append(raw, " \t"[bits>>i&1])
 	}
 	return append(raw, '\n')
+}
+
+var errTruncated = errors.New("truncated")
+
+// hash is the SHA-256 of raw, in lower-case hex.
+func hash(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // decodeDocument is strict: a later tool that adds a field raises the format version.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // nightly publishes a generation for each day before today, the oldest first,
@@ -21,7 +23,7 @@ func nights(t *testing.T, store Store, today time.Time, oldest, youngest int, re
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
 		p := Publisher{Store: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
-		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"}, Bitmaps: []*Bitmap{bitmapOf(uint32(age))}}, base, reasons[age])
+		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(uint32(age))}}, base, reasons[age])
 		require.NoError(t, err)
 		names[age] = done.Manifest.Generation
 	}
@@ -54,7 +56,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		require.Equal(t, g[3], find(t.Context(), t, store, g[0]), "all are younger: the oldest")
 		require.Equal(t, "none", find(t.Context(), t, store, g[3]), "it is live itself")
 
-		require.NoError(t, store.Delete(t.Context(), bitmapKey(bitmapOf(3).SHA256())))
+		require.NoError(t, store.Delete(t.Context(), bitmapKey(bitmap.Of(3).SHA256())))
 		found, err := FindEarlier(t.Context(), store, g[0], later)
 		require.NoError(t, err)
 		require.Equal(t, g[2], found.Generation.Manifest.Generation, "the next younger one that can be read")
@@ -82,12 +84,12 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		store := openStore(t, t.TempDir())
 		var names []string
 		for i := range 24 * 8 {
-			m := newManifest(today.Add(-time.Duration(i)*time.Hour), "t", "", []Segment{describe("vip", bitmapOf(1))})
+			m := newManifest(today.Add(-time.Duration(i)*time.Hour), "t", "", []Segment{describe("vip", bitmap.Of(1))})
 			_, err := store.Put(t.Context(), manifestKey(m.Generation), m.encode())
 			require.NoError(t, err)
 			names = append(names, m.Generation)
 		}
-		b := bitmapOf(1)
+		b := bitmap.Of(1)
 		_, err := store.Put(t.Context(), bitmapKey(b.SHA256()), b.Bytes())
 		require.NoError(t, err)
 		require.Equal(t, names[24*7-1], find(t.Context(), t, store, names[0]), "exactly a week before now")

@@ -40,7 +40,7 @@ type SegmentBounds struct {
 // JudgeSizes says which segments have too few or too many users.
 func (b *Bounds) JudgeSizes(c *Candidate) (refusals []string) {
 	for i, name := range c.Names {
-		own, users := b.Of[name], c.Bitmaps[i].card
+		own, users := b.Of[name], c.Bitmaps[i].Cardinality()
 		if own.MinUsers != nil && users < *own.MinUsers {
 			refusals = append(refusals, fmt.Sprintf("segment %q has %d users, at least %d are expected (min_users)", name, users, *own.MinUsers))
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 func pointerTo[T any](v T) *T { return &v }
@@ -11,9 +13,9 @@ func pointerTo[T any](v T) *T { return &v }
 func TestGuardJudgesChanges(t *testing.T) {
 	t.Parallel()
 	before := generationOf([]string{"vip", "active", "lapsed", "old", "none"},
-		span(0, 10), span(100, 200), span(1000, 1100), span(5000, 5010), bitmapOf())
+		bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(1000, 1100), bitmap.Range(5000, 5010), bitmap.Of())
 	after := &Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
-		Bitmaps: []*Bitmap{span(0, 10), span(110, 210), bitmapOf(), span(1000, 1020), bitmapOf(7000)}}
+		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}
 	changes, none := after.Compare(before), after.NoSegment(before)
 	judge := func(b Bounds) []string { return b.JudgeChanges(changes, none) }
 	always := []string{
@@ -40,7 +42,7 @@ func TestGuardJudgesChanges(t *testing.T) {
 
 func TestGuardJudgesSizes(t *testing.T) {
 	t.Parallel()
-	c := &Candidate{Names: []string{"vip", "active"}, Bitmaps: []*Bitmap{span(0, 10), span(100, 200)}}
+	c := &Candidate{Names: []string{"vip", "active"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(100, 200)}}
 	of := func(least, most uint64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"vip": {MinUsers: &least, MaxUsers: &most}, "other": {MinUsers: &most}}
 	}
@@ -51,9 +53,9 @@ func TestGuardJudgesSizes(t *testing.T) {
 
 func TestGuardJudgesTheWeek(t *testing.T) {
 	t.Parallel()
-	before := generationOf([]string{"vip", "active", "gone", "none"}, span(0, 10), span(100, 200), span(300, 310), bitmapOf())
+	before := generationOf([]string{"vip", "active", "gone", "none"}, bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(300, 310), bitmap.Of())
 	after := &Candidate{Names: []string{"vip", "active", "young", "none"},
-		Bitmaps: []*Bitmap{bitmapOf(), span(100, 149), span(0, 10), bitmapOf(9)}}
+		Bitmaps: []*bitmap.Bitmap{bitmap.Of(), bitmap.Range(100, 149), bitmap.Range(0, 10), bitmap.Of(9)}}
 	drift, none := after.Drift(before), after.NoSegment(before)
 	judge := func(b Bounds) []string { return b.JudgeWeek("G", drift, none) }
 	own := func(change, week *float64) map[string]SegmentBounds {

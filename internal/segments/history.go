@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"capper/internal/parallel"
 )
 
 // Listing is one generation of a location.
@@ -55,7 +57,7 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 	if live != "" && !slices.ContainsFunc(list, func(l Listing) bool { return l.Live }) {
 		list = append(list, Listing{Generation: live, Live: true})
 	}
-	inParallel(len(list), func(i int) {
+	parallel.OnAllCores(len(list), func(i int) {
 		l := &list[i]
 		var err error
 		if l.Live {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 func TestGarbageCollection(t *testing.T) {
@@ -15,14 +17,14 @@ func TestGarbageCollection(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		ctx := t.Context()
 		clock := stepping()
-		shared := bitmapOf(1, 2)
+		shared := bitmap.Of(1, 2)
 		var generations []string
 		for i := range uint32(5) {
-			m := publish(t, store, clock, []string{"vip", "new"}, shared, bitmapOf(10+i))
+			m := publish(t, store, clock, []string{"vip", "new"}, shared, bitmap.Of(10+i))
 			generations = append(generations, m.Generation)
 		}
 		rollBack(t, store, generations[1])
-		orphan := bitmapOf(99)
+		orphan := bitmap.Of(99)
 		_, err := store.Put(ctx, bitmapKey(orphan.SHA256()), orphan.Bytes())
 		require.NoError(t, err)
 		_, err = store.Put(ctx, "bitmaps/README", []byte("not ours"))
@@ -56,7 +58,7 @@ func TestGarbageCollection(t *testing.T) {
 				keys = append(keys, o.Key)
 			}
 			require.ElementsMatch(t, []string{manifestKey(generations[0]), manifestKey(generations[2]),
-				bitmapKey(bitmapOf(10).SHA256()), bitmapKey(bitmapOf(12).SHA256()), bitmapKey(orphan.SHA256())}, keys)
+				bitmapKey(bitmap.Of(10).SHA256()), bitmapKey(bitmap.Of(12).SHA256()), bitmapKey(orphan.SHA256())}, keys)
 			list, err := List(ctx, store)
 			require.NoError(t, err)
 			require.Len(t, list, 5, "finding removes nothing")
@@ -135,7 +137,7 @@ func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	store := openStore(t, root)
-	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 	for _, folder := range []string{"", "bitmaps", "generations"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, folder, tempPrefix+"123"), []byte("half"), 0o644))
 	}
@@ -166,9 +168,9 @@ func TestACollectionBesideAPublishTakesNothingThatIsLive(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	clock := stepping()
-	old := bitmapOf(1, 2, 3)
+	old := bitmap.Of(1, 2, 3)
 	publish(t, store, clock, []string{"vip"}, old)
-	publish(t, store, clock, []string{"vip"}, bitmapOf(4))
+	publish(t, store, clock, []string{"vip"}, bitmap.Of(4))
 	between := &collecting{Store: store, collect: func() {
 		require.NoError(t, store.Delete(t.Context(), bitmapKey(old.SHA256())))
 	}}

@@ -1,6 +1,8 @@
 package segments
 
-import "context"
+import (
+	"context"
+)
 
 // hooked calls before ahead of each call that looks at or changes a store.
 type hooked struct {

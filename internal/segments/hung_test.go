@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // A pipe without a writer blocks whoever opens it.
@@ -15,7 +17,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	store := &directory{root: t.TempDir()}
 	clock := stepping()
-	m := publish(t, store, clock, []string{"vip"}, bitmapOf(1))
+	m := publish(t, store, clock, []string{"vip"}, bitmap.Of(1))
 	cacheDir := t.TempDir()
 	r := NewRefresher(RefresherConfig{Source: store, CacheDir: cacheDir, Interval: time.Millisecond})
 	require.NoError(t, r.Load(t.Context()))
@@ -43,7 +45,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, whole, 0o644))
 	}
 	soon(func() bool { return r.Status().Error == "" }, "refreshing goes on")
-	next := publish(t, store, clock, []string{"vip"}, bitmapOf(1, 2))
+	next := publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 	soon(func() bool { return r.Current().Generation() == next.Generation }, "refreshing goes on")
 
 	require.NoError(t, os.Remove(store.path(currentKey)))
@@ -65,19 +67,19 @@ func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	store := &directory{root: t.TempDir()}
 	clock := stepping()
-	publish(t, store, clock, []string{"vip"}, bitmapOf(1))
+	publish(t, store, clock, []string{"vip"}, bitmap.Of(1))
 	r := NewRefresher(RefresherConfig{Source: store, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
 	require.NoError(t, r.Load(t.Context()))
 
 	cached := r.cache.store
-	last := bitmapOf(1, 4)
+	last := bitmap.Of(1, 4)
 	for _, h := range []struct {
 		dir  *directory
 		path string
-		next *Bitmap
+		next *bitmap.Bitmap
 	}{
-		{store, store.path(currentKey), bitmapOf(1, 2)},
-		{cached, cached.root, bitmapOf(1, 3)},
+		{store, store.path(currentKey), bitmap.Of(1, 2)},
+		{cached, cached.root, bitmap.Of(1, 3)},
 		{cached, cached.path(bitmapKey(last.SHA256())), last},
 	} {
 		answer := make(chan struct{})

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"capper/internal/bitmap"
 )
 
 // A Generation is one version of all segments with its bitmaps, checked.
 type Generation struct {
 	Manifest *Manifest
-	Bitmaps  []*Bitmap // one per segment of the manifest, in the same order
+	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 }
 
 // readLive reads which generation is live; see Source.ReadTagged for tag.
@@ -63,13 +65,13 @@ func ReadGeneration(ctx context.Context, src Source, generation string) (*Genera
 
 // readWhole reads and checks the bitmaps of a manifest.
 func readWhole(ctx context.Context, src Source, m *Manifest) (*Generation, error) {
-	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
+	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
 }
 
 // readBitmap reads and checks the bitmap of one segment.
-func readBitmap(ctx context.Context, src Source, s *Segment) (*Bitmap, error) {
+func readBitmap(ctx context.Context, src Source, s *Segment) (*bitmap.Bitmap, error) {
 	raw, err := src.Read(ctx, s.Key, s.SizeBytes)
 	if err != nil {
 		return nil, err
@@ -78,8 +80,8 @@ func readBitmap(ctx context.Context, src Source, s *Segment) (*Bitmap, error) {
 }
 
 // readBitmaps reads the bitmaps of a manifest in parallel.
-func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*Bitmap, error)) (*Generation, error) {
-	g := &Generation{Manifest: m, Bitmaps: make([]*Bitmap, len(m.Segments))}
+func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
+	g := &Generation{Manifest: m, Bitmaps: make([]*bitmap.Bitmap, len(m.Segments))}
 	faults := make([]error, len(m.Segments))
 	slots := make(chan struct{}, parallelReads)
 	var wg sync.WaitGroup
@@ -105,7 +107,9 @@ func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *S
 const parallelReads = 8
 
 // Snapshot lays the generation out for lookups.
-func (g *Generation) Snapshot() *Snapshot { return newSnapshot(g.Manifest, g.Bitmaps) }
+func (g *Generation) Snapshot() *Snapshot {
+	return &Snapshot{manifest: *g.Manifest, codes: bitmap.NewCodeMap(g.Bitmaps)}
+}
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live
 // generation. ErrNothingLive when nothing has been published.
@@ -128,7 +132,7 @@ func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
 }
 
 // ReadSegment reads and checks the bitmap of one segment of a manifest.
-func ReadSegment(ctx context.Context, src Source, m *Manifest, name string) (*Bitmap, error) {
+func ReadSegment(ctx context.Context, src Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	names := make([]string, 0, len(m.Segments))
 	for i := range m.Segments {
 		s := &m.Segments[i]

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"capper/internal/bitmap"
 )
 
 // FormatVersion is the version of the manifest and of current.json that this
@@ -81,9 +83,9 @@ func CheckName(name string) error {
 }
 
 // describe is the manifest's entry for a bitmap.
-func describe(name string, b *Bitmap) Segment {
+func describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
-	s := Segment{Name: name, Key: bitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.raw)), Cardinality: b.card}
+	s := Segment{Name: name, Key: bitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())), Cardinality: b.Cardinality()}
 	if lowest, highest, ok := b.Bounds(); ok {
 		s.Min, s.Max = &lowest, &highest
 	}
@@ -173,8 +175,8 @@ func (s *Segment) check() error {
 		return fmt.Errorf("sha256 %q is not 64 lower-case hex digits", s.SHA256)
 	case s.Key != bitmapKey(s.SHA256):
 		return fmt.Errorf("key %q, of this sha256 it must be %q", s.Key, bitmapKey(s.SHA256))
-	case s.SizeBytes < 8 || s.SizeBytes > maxBitmapBytes:
-		return fmt.Errorf("size_bytes %d: must be 8 to %d", s.SizeBytes, maxBitmapBytes)
+	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
+		return fmt.Errorf("size_bytes %d: must be 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
 		return fmt.Errorf("min and max must be there exactly when cardinality (%d) is not 0", s.Cardinality)
 	}
@@ -183,19 +185,19 @@ func (s *Segment) check() error {
 
 // open checks the bytes of the segment's bitmap against the manifest: size,
 // hash, format, cardinality, bounds.
-func (s *Segment) open(raw []byte) (*Bitmap, error) {
+func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("%d bytes, the manifest says %d", len(raw), s.SizeBytes)
 	}
 	if got := hash(raw); got != s.SHA256 {
 		return nil, fmt.Errorf("checksum mismatch: sha256 %s, the manifest says %s", got, s.SHA256)
 	}
-	b, err := ReadBitmap(raw)
+	b, err := bitmap.Read(raw)
 	if err != nil {
 		return nil, err
 	}
-	if b.card != s.Cardinality {
-		return nil, fmt.Errorf("cardinality %d, the manifest says %d", b.card, s.Cardinality)
+	if b.Cardinality() != s.Cardinality {
+		return nil, fmt.Errorf("cardinality %d, the manifest says %d", b.Cardinality(), s.Cardinality)
 	}
 	if lowest, highest, ok := b.Bounds(); ok && (lowest != *s.Min || highest != *s.Max) {
 		return nil, fmt.Errorf("ids from %d to %d, the manifest says %d to %d", lowest, highest, *s.Min, *s.Max)

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 )
 
 // TestPatternsMatchTheSameEverywhere: in a directory and in a bucket.

@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"capper/internal/bitmap"
+	"capper/internal/parallel"
 )
 
 // Candidate is a generation that has been built and not been published yet.
 type Candidate struct {
 	Names   []string // in order of precedence
-	Bitmaps []*Bitmap
+	Bitmaps []*bitmap.Bitmap
 }
 
 // Describe lists the manifest entries of the candidate. Hashing takes all cores.
 func (c *Candidate) Describe() []Segment {
 	list := make([]Segment, len(c.Names))
-	inParallel(len(c.Names), func(i int) { list[i] = describe(c.Names[i], c.Bitmaps[i]) })
+	parallel.OnAllCores(len(c.Names), func(i int) { list[i] = describe(c.Names[i], c.Bitmaps[i]) })
 	return list
 }
 
@@ -25,7 +28,7 @@ func (c *Candidate) Describe() []Segment {
 func (c *Candidate) SizeBytes() int64 {
 	var sum int64
 	for _, b := range c.Bitmaps {
-		sum += int64(len(b.raw))
+		sum += int64(len(b.Bytes()))
 	}
 	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -23,6 +24,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 func live(t *testing.T, store Store) *Generation {
@@ -41,14 +44,14 @@ func TestPublish(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &LiveState{}, base, "nothing is published")
 		p := Publisher{Store: store, ToolVersion: "test 1", Clock: clock}
-		c := &Candidate{Names: names, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(7), bitmapOf()}}
+		c := &Candidate{Names: names, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(7), bitmap.Of()}}
 		done, err := p.Publish(t.Context(), c, base, "")
 		require.NoError(t, err)
 		require.Len(t, done.Uploaded, 3)
 		require.EqualValues(t, 20+18+8, done.UploadedBytes)
 		require.Equal(t, epoch.Add(time.Second), done.Manifest.CreatedAt)
 		require.Regexp(t, `^20261120T101501\.000Z-[0-9a-f]{8}$`, done.Manifest.Generation)
-		require.Equal(t, Segment{Name: "gone", Key: bitmapKey(bitmapOf().SHA256()), SHA256: bitmapOf().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
+		require.Equal(t, Segment{Name: "gone", Key: bitmapKey(bitmap.Of().SHA256()), SHA256: bitmap.Of().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
 		require.Equal(t, done.Manifest, live(t, store).Manifest)
 
 		t.Run("what is live already changes nothing", func(t *testing.T) {
@@ -71,16 +74,16 @@ func TestPublish(t *testing.T) {
 		t.Run("only what is new is uploaded", func(t *testing.T) {
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
-			c := &Candidate{Names: names, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(7, 8), bitmapOf()}}
+			c := &Candidate{Names: names, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(7, 8), bitmap.Of()}}
 			done, err := p.Publish(t.Context(), c, base, "because")
 			require.NoError(t, err)
-			require.Equal(t, []string{bitmapKey(bitmapOf(7, 8).SHA256())}, done.Uploaded)
+			require.Equal(t, []string{bitmapKey(bitmap.Of(7, 8).SHA256())}, done.Uploaded)
 			require.Equal(t, "because", live(t, store).Manifest.Reason)
 		})
 		t.Run("another order is another generation", func(t *testing.T) {
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
-			c := &Candidate{Names: []string{"new", "vip", "gone"}, Bitmaps: []*Bitmap{bitmapOf(7, 8), bitmapOf(1, 2), bitmapOf()}}
+			c := &Candidate{Names: []string{"new", "vip", "gone"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(7, 8), bitmap.Of(1, 2), bitmap.Of()}}
 			done, err := p.Publish(t.Context(), c, base, "")
 			require.NoError(t, err)
 			require.False(t, done.Unchanged)
@@ -102,7 +105,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 			candidates := make([]*Candidate, publishers)
 			var wg sync.WaitGroup
 			for i := range publishers {
-				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(1, 2), bitmapOf(uint32(100*round + i))}}
+				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(uint32(100*round + i))}}
 				wg.Go(func() {
 					p := Publisher{Store: store, ToolVersion: "test"}
 					done[i], faults[i] = p.Publish(t.Context(), candidates[i], base, "")
@@ -151,7 +154,7 @@ func (a *amnesic) Replace(ctx context.Context, key string, body []byte, tag stri
 func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		m := publish(t, &amnesic{Store: store}, stepping(), []string{"vip"}, bitmapOf(1))
+		m := publish(t, &amnesic{Store: store}, stepping(), []string{"vip"}, bitmap.Of(1))
 		require.Equal(t, m.Generation, live(t, store).Manifest.Generation)
 	})
 }
@@ -244,18 +247,18 @@ func playDoomedPublisher() int {
 	return 0
 }
 
-// doomedCandidate has a segment with so many chunks, 8 KiB each.
-func doomedCandidate(chunks int) *Candidate {
+// doomedCandidate has a segment with so many containers, 8 KiB each.
+func doomedCandidate(containers int) *Candidate {
 	r := rand.New(rand.NewPCG(1, 2))
-	var s Set
-	for key := range chunks {
-		var w words
-		for i := range w {
-			w[i] = r.Uint64()
+	var set bitmap.Set
+	for key := range uint32(containers) {
+		for word := range uint32(1 << 10) {
+			for x := r.Uint64(); x != 0; x &= x - 1 {
+				set.Add(key<<16 | word<<6 | uint32(bits.TrailingZeros64(x)))
+			}
 		}
-		s.chunks[key].set(&w)
 	}
-	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*Bitmap{bitmapOf(3, 4), s.Bitmap()}}
+	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(3, 4), set.Bitmap()}}
 }
 
 // runDoomed runs the publisher; killed reports whether a signal ended it.
@@ -279,7 +282,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, location string, store Store) {
 		clock := stepping()
-		first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+		first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 		target := doomedCandidate(2)
 		steps, wentLive := 0, 0
 		for ; ; steps++ {
@@ -303,7 +306,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			next := publish(t, store, clock, target.Names, target.Bitmaps...)
 			require.Equal(t, next.Segments, live(t, store).Manifest.Segments, "after step %d", steps)
 			collect(t, store, 1)
-			publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+			publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 			collect(t, store, 1)
 		}
 		require.GreaterOrEqual(t, steps, 2*(2+1+1), "two bitmaps, the manifest and current.json, before and after each")
@@ -358,7 +361,7 @@ func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 	t.Parallel()
 	location := "s3://" + newBucket(t) + "/prod"
 	store := openStore(t, location)
-	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	const chunks = 3000 // 24 MB: several parts
 	for _, limit := range []int64{100 << 10, 9 << 20, 20 << 20} {
 		var cmd atomic.Pointer[exec.Cmd]
@@ -399,7 +402,7 @@ func TestTheServerChecksWhatItReceives(t *testing.T) {
 	defer proxy.Close()
 	location := "s3://" + newBucket(t) + "/prod"
 	store := openStore(t, location)
-	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	noisy, err := OpenStore(t.Context(), location, S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
 	for _, chunks := range []int{1, 3000} {

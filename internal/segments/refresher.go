@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/bitmap"
 )
 
 // Where the generation in use came from.
@@ -219,7 +221,7 @@ func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 	}
 	near, cancel := context.WithTimeout(ctx, r.cfg.Timeout/4)
 	defer cancel()
-	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*Bitmap, error) {
+	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b, ok := r.cache.open(near, s); ok {
 			return b, nil
 		}

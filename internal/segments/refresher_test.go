@@ -22,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 var epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
@@ -34,7 +36,7 @@ func stepping() func() time.Time {
 }
 
 // publish makes the given segments live, in order of their names' first use.
-func publish(t testing.TB, store Store, clock func() time.Time, names []string, bitmaps ...*Bitmap) *Manifest {
+func publish(t testing.TB, store Store, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *Manifest {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
@@ -65,7 +67,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.Nil(t, r.Current())
 		require.NotEmpty(t, r.Status().Error)
 
-		first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 1<<32-1))
+		first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 1<<32-1))
 		require.NoError(t, r.Load(t.Context()))
 		require.Equal(t, first.Generation, r.Current().Generation())
 		require.Equal(t, []string{"vip", "new"}, r.Current().Names())
@@ -79,7 +81,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.NoError(t, r.refresh(t.Context()))
 		require.Len(t, swapped, 1, "unchanged is no swap")
 
-		second := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1), bitmapOf(2, 3))
+		second := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2, 3))
 		require.NoError(t, r.refresh(t.Context()))
 		require.Equal(t, []uint8{1, 2, 2}, lookup(r.Current(), 1, 2, 3))
 
@@ -126,7 +128,7 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func plant(t *testing.T, store Store, at time.Time, spoil func(m *Manifest, bodies [][]byte)) {
 	t.Helper()
 	ctx := t.Context()
-	bitmaps := []*Bitmap{bitmapOf(10, 11, 12), bitmapOf(20, 21, uint32(at.Unix()))}
+	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix()))}
 	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: bitmaps}
 	m := newManifest(at, "test", "", c.Describe())
 	bodies := [][]byte{bytes.Clone(bitmaps[0].Bytes()), bytes.Clone(bitmaps[1].Bytes())}
@@ -180,7 +182,7 @@ var faults = []struct {
 	{"bytes after the end", func(_ *Manifest, b [][]byte) { b[1] = append(b[1], 0) }, `segment "new": `},
 	{"bytes after the end, vouched for", func(m *Manifest, b [][]byte) { b[1] = append(b[1], 0); relabel(m, b, 1) }, "1 bytes after the end"},
 	{"swapped", func(_ *Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
-	{"swapped, vouched for", func(m *Manifest, b [][]byte) { b[0] = bitmapOf(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
+	{"swapped, vouched for", func(m *Manifest, b [][]byte) { b[0] = bitmap.Of(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
 	{"missing bitmap", func(_ *Manifest, b [][]byte) { b[0] = nil }, "not found"},
 	{"empty bitmap object", func(_ *Manifest, b [][]byte) { b[0] = []byte{} }, "the manifest says"},
 	{"not a bitmap", func(m *Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) }, "not a portable 32-bit roaring bitmap"},
@@ -210,7 +212,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		clock := stepping()
-		good := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		var log bytes.Buffer
 		r := NewRefresher(RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, r.Load(t.Context()))
@@ -250,7 +252,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 		require.NoError(t, store.Delete(t.Context(), currentKey))
 		stays(t, "not found")
 
-		next := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(5), bitmapOf(6))
+		next := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(5), bitmap.Of(6))
 		require.NoError(t, r.refresh(t.Context()))
 		require.Equal(t, next.Generation, r.Current().Generation())
 		require.Empty(t, r.Status().Error)
@@ -260,7 +262,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 
 func TestManifestsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	c := &Candidate{Names: []string{"a"}, Bitmaps: []*Bitmap{bitmapOf(1)}}
+	c := &Candidate{Names: []string{"a"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}}
 	m := newManifest(epoch, "test", "because", c.Describe())
 	raw := m.encode()
 	back, err := parseManifest(m.Generation, raw)
@@ -311,7 +313,7 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	clock := stepping()
 	store := openStore(t, t.TempDir())
 	cacheDir := t.TempDir()
-	first := publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3))
+	first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	src := &failing{Source: store}
 	newOne := func() *Refresher { return NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock}) }
 	require.NoError(t, newOne().Load(t.Context()))
@@ -331,7 +333,7 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	require.Empty(t, r.Status().Error)
 	require.Zero(t, src.reads.Load(), "the generation is in memory, nothing is downloaded")
 
-	publish(t, store, clock, []string{"vip", "new"}, bitmapOf(1, 2), bitmapOf(3, 4))
+	publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 	src.reads.Store(0)
 	require.NoError(t, r.refresh(t.Context()))
 	require.EqualValues(t, 2, src.reads.Load(), "the manifest and the one bitmap that changed")
@@ -375,7 +377,7 @@ func TestStartsFromTheCacheWhileS3IsDown(t *testing.T) {
 	config := RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 20 * time.Second}
 	require.ErrorContains(t, NewRefresher(config).Load(t.Context()), "connection refused")
 
-	g := &Generation{Manifest: newManifest(epoch, "test", "", []Segment{describe("vip", bitmapOf(1))}), Bitmaps: []*Bitmap{bitmapOf(1)}}
+	g := &Generation{Manifest: newManifest(epoch, "test", "", []Segment{describe("vip", bitmap.Of(1))}), Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}}
 	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
 	r := NewRefresher(config)
 	require.NoError(t, r.Load(t.Context()))
@@ -387,7 +389,7 @@ func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		clock := stepping()
-		publish(t, store, clock, []string{"vip"}, bitmapOf(1, 2))
+		publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 		src := &failing{Source: store}
 		r := NewRefresher(RefresherConfig{Source: src})
 		require.NoError(t, r.Load(t.Context()))
@@ -423,7 +425,7 @@ func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 	defer proxy.Close()
 	store, err := OpenStore(t.Context(), "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
-	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1, 2))
+	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1, 2))
 	r := NewRefresher(RefresherConfig{Source: store})
 	require.NoError(t, r.Load(t.Context()))
 	seen = nil
@@ -440,7 +442,7 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 	src, err := OpenSource(t.Context(), location, S3Config{Endpoint: "http://" + listener.Addr().String()})
 	require.NoError(t, err)
 	cacheDir := t.TempDir()
-	g := generationOf([]string{"vip"}, bitmapOf(1))
+	g := generationOf([]string{"vip"}, bitmap.Of(1))
 	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: time.Second})
 	require.NoError(t, r.Load(t.Context()))
@@ -459,9 +461,9 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 		users = append(users, i*97)
 	}
 	names := []string{"a", "b", "c"}
-	all := bitmapOf(users...)
-	generation := func(i int) []*Bitmap {
-		bitmaps := []*Bitmap{bitmapOf(), bitmapOf(), bitmapOf()}
+	all := bitmap.Of(users...)
+	generation := func(i int) []*bitmap.Bitmap {
+		bitmaps := []*bitmap.Bitmap{bitmap.Of(), bitmap.Of(), bitmap.Of()}
 		bitmaps[i%3] = all
 		return bitmaps
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
 )
 
 // A day beside a damaged generation, looked at every 30 seconds.
@@ -13,7 +15,7 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, _ string, store Store) {
 		now := epoch
 		clock := func() time.Time { return now }
-		first := publish(t, store, stepping(), []string{"vip", "new"}, bitmapOf(1), bitmapOf(2))
+		first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		src := &failing{Source: store}
 		r := NewRefresher(RefresherConfig{Source: src, Clock: clock, Interval: 30 * time.Second})
 		require.NoError(t, r.Load(t.Context()))
@@ -57,7 +59,7 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
-	publish(t, store, stepping(), []string{"vip"}, bitmapOf(1))
+	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 	src := &failing{Source: store}
 	r := NewRefresher(RefresherConfig{Source: src, Clock: stepping(), Interval: time.Hour})
 	require.NoError(t, r.Load(t.Context()))

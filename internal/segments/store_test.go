@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 )
 
 // onEveryStore runs a test against each implementation of Store, each time

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"capper/internal/bitmap"
 )
 
 // upload is a generation on its way into a store.
@@ -59,7 +61,7 @@ func (u *upload) put(ctx context.Context) error {
 	return err
 }
 
-func (u *upload) putBitmap(ctx context.Context, s *Segment, b *Bitmap) error {
+func (u *upload) putBitmap(ctx context.Context, s *Segment, b *bitmap.Bitmap) error {
 	written, err := u.putObject(ctx, s.Key, b.Bytes())
 	if err != nil {
 		return err

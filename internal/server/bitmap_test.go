@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"capper/internal/segments"
+	"capper/internal/bitmap"
 )
 
 // users draws an audience of sparse ids, dense ones and runs.
@@ -39,7 +39,7 @@ func TestAppendBitmapMatchesTheLibrary(t *testing.T) {
 		got := appendBitmap([]byte("before"), b.ToArray())
 		require.Equal(t, "before", string(got[:6]))
 		require.Equal(t, want, got[6:])
-		read, err := segments.ReadBitmap(got[6:])
+		read, err := bitmap.Read(got[6:])
 		require.NoError(t, err)
 		require.Equal(t, b.GetCardinality(), read.Cardinality())
 	})

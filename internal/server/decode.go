@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/bitmap"
 	"capper/internal/capping"
-	"capper/internal/segments"
 )
 
 // maxMessageID is the most bytes of a message id.
@@ -259,7 +259,7 @@ func bitmapUsers(field string, text []byte, limit int, room func(int64) error) (
 	if err != nil {
 		return nil, invalid(field, "it is not padded standard base64 (RFC 4648): %s", err)
 	}
-	bitmap, err := segments.ReadBitmap(raw[:n])
+	bitmap, err := bitmap.Read(raw[:n])
 	if err != nil {
 		return nil, invalid(field, "it is not a portable roaring bitmap of 32-bit ids: %s", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 )
@@ -54,7 +55,7 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 		return nil, &PlanError{err}
 	}
 	cfg.MaxBadRows = p.MaxBadRows
-	k := &kitchen{plan: p, reader: ingest.NewReader(cfg), made: map[string]*segments.Bitmap{}, step: step}
+	k := &kitchen{plan: p, reader: ingest.NewReader(cfg), made: map[string]*bitmap.Bitmap{}, step: step}
 	candidate, err := k.cook(ctx)
 	if err != nil {
 		return nil, err
@@ -81,8 +82,8 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 type kitchen struct {
 	plan   *Plan
 	reader *ingest.Reader
-	rows   map[string]*segments.Set // of the tables, by segment
-	made   map[string]*segments.Bitmap
+	rows   map[string]*bitmap.Set // of the tables, by segment
+	made   map[string]*bitmap.Bitmap
 	step   Step
 }
 
@@ -146,7 +147,7 @@ func (k *kitchen) names() ([]string, error) {
 }
 
 // make makes the recipe of a name, and what it refers to, once.
-func (k *kitchen) make(ctx context.Context, name string) (*segments.Bitmap, error) {
+func (k *kitchen) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if b := k.made[name]; b != nil {
 		return b, nil
 	}
@@ -172,7 +173,7 @@ func (k *kitchen) make(ctx context.Context, name string) (*segments.Bitmap, erro
 	return k.made[name], nil
 }
 
-func (k *kitchen) combine(set *segments.Set, r *Recipe) {
+func (k *kitchen) combine(set *bitmap.Set, r *Recipe) {
 	for _, name := range r.Union {
 		set.AddBitmap(k.made[name])
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"capper/internal/segments"
+	"capper/internal/bitmap"
 )
 
 // maxRoaringBytes is above the largest bitmap of 32-bit ids; ReadBitmap has the exact bound.
@@ -19,7 +19,7 @@ func (j *job) readRoaring(src *source) error {
 	if err != nil {
 		return err
 	}
-	b, err := segments.ReadBitmap(raw)
+	b, err := bitmap.Read(raw)
 	if err != nil {
 		return fmt.Errorf("read the bitmap: %w", err)
 	}

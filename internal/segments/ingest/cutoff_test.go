@@ -22,8 +22,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/bitmap"
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
-	"capper/internal/segments/s3test"
 )
 
 // export is one file as a warehouse writes it: above 2 MiB, and above 1 MiB
@@ -45,7 +46,7 @@ func exports(t testing.TB) []export {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var text, csv, tsv, table, ndjson, columns bytes.Buffer
-	var set segments.Set
+	var set bitmap.Set
 	var records []row
 	csv.WriteString("user_id,name\n")
 	for range rows {
@@ -62,7 +63,7 @@ func exports(t testing.TB) []export {
 	_, err := w.Write(records)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	var bitmap segments.Set
+	var bitmap bitmap.Set
 	for range 1_200_000 {
 		bitmap.Add(random.Uint32N(270_000_000))
 	}

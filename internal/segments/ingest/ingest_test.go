@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 )
 
@@ -40,7 +41,7 @@ func zstandard(t *testing.T, content []byte) []byte {
 	return z.EncodeAll(content, nil)
 }
 
-func idsOf(s *segments.Set) []uint32 {
+func idsOf(s *bitmap.Set) []uint32 {
 	ids := []uint32{}
 	for id := range s.Bitmap().All() {
 		ids = append(ids, id)
@@ -239,7 +240,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 
 func TestReadsBitmaps(t *testing.T) {
 	t.Parallel()
-	var s segments.Set
+	var s bitmap.Set
 	s.Add(7)
 	s.Add(1 << 31)
 	raw := s.Bitmap().Bytes()
@@ -263,7 +264,7 @@ func TestReadsLargeFilesInParallel(t *testing.T) {
 		fmt.Fprintf(&csv, "%d,x\r\n", id)
 		fmt.Fprintf(&quoted, "\"a\n\"\"%d\",\"%d\"\n", i, id)
 	}
-	want := new(segments.Set)
+	want := new(bitmap.Set)
 	for i := range n {
 		want.Add(uint32(i) * 61)
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"capper/internal/segments/s3test"
+	"capper/internal/objects/s3test"
 )
 
 // TestMain runs the tests with an S3 server.

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
-	"capper/internal/segments/s3test"
 )
 
 // TestManyPartsAreReadAtOnce: 2,000 objects, each of whose answers takes 50 ms,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 )
 
@@ -115,13 +116,13 @@ func (w *worker) end(j *job) {
 }
 
 // oneSet is the destination of the inputs of one segment.
-type oneSet struct{ set *segments.Set }
+type oneSet struct{ set *bitmap.Set }
 
 func (o *oneSet) isTable() bool { return false }
 
 func (o *oneSet) newSink() sink { return &setSink{writer: o.set.NewWriter()} }
 
-type setSink struct{ writer *segments.Writer }
+type setSink struct{ writer *bitmap.Writer }
 
 func (s *setSink) code([]byte) (uint8, error)  { return 0, errors.New("not a table") }
 func (s *setSink) add(ids []uint32, _ []uint8) { s.writer.Add(ids) }
@@ -134,7 +135,7 @@ type table struct {
 	known []string // nil: every name
 	codes map[string]uint8
 	names []string
-	sets  []*segments.Set
+	sets  []*bitmap.Set
 	// refused are the first names that are none, which repeat by the million where a whole export spells them otherwise.
 	refused map[string]error
 }
@@ -165,7 +166,7 @@ func (t *table) code(name string) (uint8, error) {
 	}
 	code := uint8(len(t.names))
 	t.codes[name] = code
-	t.names, t.sets = append(t.names, name), append(t.sets, new(segments.Set))
+	t.names, t.sets = append(t.names, name), append(t.sets, new(bitmap.Set))
 	return code, nil
 }
 
@@ -194,8 +195,8 @@ func (t *table) similar(name string) string {
 	return ""
 }
 
-func (t *table) bySegment() map[string]*segments.Set {
-	sets := map[string]*segments.Set{}
+func (t *table) bySegment() map[string]*bitmap.Set {
+	sets := map[string]*bitmap.Set{}
 	for i, name := range t.names {
 		sets[name] = t.sets[i]
 	}
@@ -205,7 +206,7 @@ func (t *table) bySegment() map[string]*segments.Set {
 type tableSink struct {
 	table   *table
 	codes   map[string]uint8
-	writers []*segments.Writer
+	writers []*bitmap.Writer
 	last    string // the name of the row before: most exports are grouped or have few names
 	lastIs  uint8
 	split   [segments.MaxSegments][]uint32
@@ -239,7 +240,7 @@ func (s *tableSink) add(ids []uint32, codes []uint8) {
 	}
 }
 
-func (s *tableSink) writer(code int) *segments.Writer {
+func (s *tableSink) writer(code int) *bitmap.Writer {
 	for len(s.writers) <= code {
 		s.table.mu.Lock()
 		set := s.table.sets[len(s.writers)]

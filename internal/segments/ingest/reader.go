@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 )
 
@@ -99,14 +100,14 @@ func (r *Reader) Check() error {
 func (r *Reader) BadRows() (int64, []BadRow) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs adds the ids of the inputs to one set.
-func (r *Reader) ReadIDs(ctx context.Context, inputs []Input) (*segments.Set, error) {
-	set := new(segments.Set)
+func (r *Reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, error) {
+	set := new(bitmap.Set)
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
 // ReadTable reads tables of ids and segment names. known restricts the names,
 // others are bad rows then; nil allows every name that can be a segment's.
-func (r *Reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*segments.Set, error) {
+func (r *Reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package segments
+package bitmap
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func TestCRoaringReadsOurBitmaps(t *testing.T) {
 	require.NoError(t, err, "CRoaring is needed; see the output of scripts/croaring.sh above")
 	for seed := range uint64(12) {
 		ids := sample(seed)
-		b := bitmapOf(ids...)
+		b := Of(ids...)
 		var stdout, stderr bytes.Buffer
 		check := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)))
 		check.Stdin, check.Stdout, check.Stderr = bytes.NewReader(b.Bytes()), &stdout, &stderr
@@ -34,7 +34,7 @@ func TestCRoaringReadsOurBitmaps(t *testing.T) {
 		lowest, highest, _ := b.Bounds()
 		require.Equal(t, fmt.Sprintf("%d %d %d %d\n", b.Cardinality(), lowest, highest, sum), stderr.String(), "seed %d", seed)
 
-		theirs, err := ReadBitmap(stdout.Bytes())
+		theirs, err := Read(stdout.Bytes())
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, b.Cardinality(), theirs.Cardinality())
 		require.True(t, bytes.Equal(b.Bytes(), theirs.Bytes()), "seed %d: CRoaring writes other bytes", seed)

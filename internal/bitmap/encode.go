@@ -1,14 +1,14 @@
-package segments
+package bitmap
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// encodeChunk picks the smallest container for the ids in w: runs when they
+// encodeContainer picks the smallest container for the ids in w: runs when they
 // are smaller than both others, else an array up to 4,096 ids, else a bitmap.
 // A card of 0 means that w is empty.
-func encodeChunk(key uint16, w *words) container {
+func encodeContainer(key uint16, w *words) container {
 	c := container{key: key, card: w.count()}
 	plain := min(2*c.card, bitmapBytes)
 	runs := w.runs()
@@ -27,16 +27,6 @@ func encodeChunk(key uint16, w *words) container {
 	return c
 }
 
-// runs counts the runs: the bits that are set while the one below is not.
-func (w *words) runs() int {
-	n, carry := 0, uint64(0)
-	for _, x := range w {
-		n += bits.OnesCount64(x &^ (x<<1 | carry))
-		carry = x >> 63
-	}
-	return n
-}
-
 func (w *words) encodeArray(card int) []byte {
 	data := make([]byte, 0, 2*card)
 	for i, x := range w {
@@ -49,30 +39,13 @@ func (w *words) encodeArray(card int) []byte {
 
 func (w *words) encodeRuns(runs int) []byte {
 	data := binary.LittleEndian.AppendUint16(make([]byte, 0, 2+4*runs), uint16(runs))
-	for at := w.next(0, 0); at < chunkIDs; {
+	for at := w.next(0, 0); at < containerIDs; {
 		end := w.next(at, ^uint64(0)) // first id that is not in the set
 		data = binary.LittleEndian.AppendUint16(data, uint16(at))
 		data = binary.LittleEndian.AppendUint16(data, uint16(end-1-at))
 		at = w.next(end, 0)
 	}
 	return data
-}
-
-// next is the first position from at whose bit, after flipping by flip, is
-// set; chunkIDs when there is none.
-func (w *words) next(at int, flip uint64) int {
-	if at >= chunkIDs {
-		return chunkIDs
-	}
-	i := at >> 6
-	x := (w[i] ^ flip) >> (at & 63) << (at & 63)
-	for x == 0 {
-		if i++; i == chunkWords {
-			return chunkIDs
-		}
-		x = w[i] ^ flip
-	}
-	return i<<6 + bits.TrailingZeros64(x)
 }
 
 // assemble serializes the containers, which must be in order of their keys,

@@ -1,4 +1,4 @@
-package segments
+package bitmap
 
 import (
 	"bytes"
@@ -32,23 +32,13 @@ func sample(seed uint64) []uint32 {
 				}
 			}
 		case 3: // full
-			for i := range uint32(chunkIDs) {
+			for i := range uint32(containerIDs) {
 				ids = append(ids, base|i)
 			}
 		}
 	}
 	return append(ids, 0, 1<<32-1)
 }
-
-func setOf(ids ...uint32) *Set {
-	s := new(Set)
-	for _, id := range ids {
-		s.Add(id)
-	}
-	return s
-}
-
-func bitmapOf(ids ...uint32) *Bitmap { return setOf(ids...).Bitmap() }
 
 func TestEncodesLikeRoaring(t *testing.T) {
 	t.Parallel()
@@ -58,10 +48,10 @@ func TestEncodesLikeRoaring(t *testing.T) {
 		want.RunOptimize()
 		raw, err := want.ToBytes()
 		require.NoError(t, err)
-		got := bitmapOf(ids...)
+		got := Of(ids...)
 		require.True(t, bytes.Equal(raw, got.Bytes()), "seed %d: bytes differ from roaring's", seed)
 
-		read, err := ReadBitmap(raw)
+		read, err := Read(raw)
 		require.NoError(t, err)
 		require.Equal(t, want.GetCardinality(), read.Cardinality())
 		lowest, highest, ok := read.Bounds()
@@ -71,41 +61,6 @@ func TestEncodesLikeRoaring(t *testing.T) {
 		var again Set
 		again.AddBitmap(read)
 		require.True(t, bytes.Equal(raw, again.Bitmap().Bytes()))
-	}
-}
-
-func TestSnapshotFindsEverySegment(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(9) {
-		var bitmaps []*Bitmap
-		m := &Manifest{}
-		n := 1 + int(seed)%9
-		for i := range n {
-			bitmaps = append(bitmaps, bitmapOf(sample(seed*7+uint64(i)%3)...))
-			m.Segments = append(m.Segments, Segment{Name: string(rune('a' + i))})
-		}
-		s := newSnapshot(m, bitmaps)
-		users := append(sample(seed*7), sample(seed+1000)...)
-		for i := range users {
-			users[i] += uint32(i % 3)
-		}
-		codes := make([]uint8, len(users))
-		s.Lookup(users, codes)
-		for i, id := range users {
-			want := uint8(0)
-			for k, b := range bitmaps {
-				if b.Roaring().Contains(id) {
-					want = uint8(k + 1)
-					break
-				}
-			}
-			if want != codes[i] {
-				require.Equal(t, want, codes[i], "seed %d id %d", seed, id)
-			}
-			if i > 3000 {
-				break
-			}
-		}
 	}
 }
 
@@ -123,21 +78,21 @@ func TestGoldenBytes(t *testing.T) {
 	for i := range uint32(5) {
 		mixed.Add(1<<32 - 1 - 2*i)
 	}
-	require.Equal(t, "0f483b868cd831d0846064a2fdd9b83c5c4946d4873ffb5b8c9a37224705b162", bitmapOf().SHA256())
+	require.Equal(t, "0f483b868cd831d0846064a2fdd9b83c5c4946d4873ffb5b8c9a37224705b162", Of().SHA256())
 	require.Equal(t, "1f38054af7665a658c69ccd739aa592b647367caf9abdf0f68b588b5ea0fee74", mixed.Bitmap().SHA256())
 }
 
 func TestEveryDamagedBitmapIsRefused(t *testing.T) {
 	t.Parallel()
-	whole := bitmapOf(append(sample(3), sample(4)...)...).Bytes()
+	whole := Of(append(sample(3), sample(4)...)...).Bytes()
 	for n := range len(whole) {
 		if n > 2000 && n%97 != 0 {
 			continue
 		}
-		_, err := ReadBitmap(whole[:n])
+		_, err := Read(whole[:n])
 		require.Error(t, err, "cut off after %d of %d bytes", n, len(whole))
 	}
-	_, err := ReadBitmap(append(bytes.Clone(whole), 0))
+	_, err := Read(append(bytes.Clone(whole), 0))
 	require.ErrorContains(t, err, "1 bytes after the end")
 }
 
@@ -153,12 +108,12 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			}
 		}
 		whole := s.Bitmap().Bytes()
-		_, err := ReadBitmap(whole)
+		_, err := Read(whole)
 		require.NoError(t, err)
 		for bit := containers; bit < (containers+7)/8*8; bit++ {
 			raw := bytes.Clone(whole)
 			raw[4+bit/8] |= 1 << (bit % 8)
-			_, err := ReadBitmap(raw)
+			_, err := Read(raw)
 			require.ErrorContains(t, err, "run flags of containers that are not there", "%d containers, bit %d", containers, bit)
 		}
 	}
@@ -172,14 +127,14 @@ func FuzzReadBitmap(f *testing.F) {
 		runs.Add(i + i/100*7)
 	}
 	f.Add(runs.Bitmap().Bytes())
-	f.Add(bitmapOf(1, 70_000, 1<<20, 1<<30, 1<<31, 1<<32-1).Bytes())
-	f.Add(span(5, 4105).Bytes())
-	f.Add(append(bitmapOf(1).Bytes(), 0))
-	f.Add(bitmapOf().Bytes())
-	f.Add(bitmapOf(1, 2, 3).Bytes())
+	f.Add(Of(1, 70_000, 1<<20, 1<<30, 1<<31, 1<<32-1).Bytes())
+	f.Add(Range(5, 4105).Bytes())
+	f.Add(append(Of(1).Bytes(), 0))
+	f.Add(Of().Bytes())
+	f.Add(Of(1, 2, 3).Bytes())
 	f.Add([]byte{0x3b, 0x30, 0, 0, 1, 0, 0, 2, 0, 1, 0, 5, 0, 2, 0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		b, err := ReadBitmap(raw)
+		b, err := Read(raw)
 		if err != nil {
 			return
 		}
@@ -200,7 +155,7 @@ func FuzzReadBitmap(f *testing.F) {
 		want, err := r.ToBytes()
 		require.NoError(t, err)
 		require.Equal(t, r.GetCardinality(), again.Cardinality())
-		reread, err := ReadBitmap(again.Bytes())
+		reread, err := Read(again.Bytes())
 		require.NoError(t, err)
 		require.Equal(t, again.containers, reread.containers)
 		if len(want) == len(again.Bytes()) {

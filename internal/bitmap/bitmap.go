@@ -1,4 +1,4 @@
-package segments
+package bitmap
 
 import (
 	"crypto/sha256"
@@ -18,19 +18,6 @@ type Bitmap struct {
 	raw        []byte
 	containers []container
 	card       uint64
-}
-
-// ReadBitmap checks raw and returns the set it holds. The bitmap aliases raw,
-// which must not change any more. Errors say what is wrong with the bytes.
-func ReadBitmap(raw []byte) (*Bitmap, error) {
-	if len(raw) > maxBitmapBytes {
-		return nil, fmt.Errorf("%d bytes, a bitmap of 32-bit ids has at most %d", len(raw), maxBitmapBytes)
-	}
-	list, err := parseContainers(raw)
-	if err != nil {
-		return nil, err
-	}
-	return newBitmap(raw, list), nil
 }
 
 func newBitmap(raw []byte, list []container) *Bitmap {
@@ -56,10 +43,8 @@ func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
 }
 
 // SHA256 is the hash of the serialized bitmap, in lower-case hex.
-func (b *Bitmap) SHA256() string { return hash(b.raw) }
-
-func hash(raw []byte) string {
-	sum := sha256.Sum256(raw)
+func (b *Bitmap) SHA256() string {
+	sum := sha256.Sum256(b.raw)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -80,7 +65,7 @@ func (b *Bitmap) Contains(id uint32) bool {
 	}
 	var w words
 	c.addTo(&w)
-	return w[id>>6&(chunkWords-1)]>>(id&63)&1 == 1
+	return w[id>>6&(containerWords-1)]>>(id&63)&1 == 1
 }
 
 // container finds the container of a key, nil when there is none.

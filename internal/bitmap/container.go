@@ -1,0 +1,154 @@
+package bitmap
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// The portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+const (
+	cookieNoRun     = 12346 // "no run container" cookie: a 32-bit container count follows
+	cookieRun       = 12347 // low 16 bits of the cookie; the high 16 are containers - 1, a run flag bitset follows
+	noOffsetBelow   = 4     // with run containers and fewer containers than this, there is no offset header
+	maxContainers   = 1 << 16
+	containerIDs    = 1 << 16
+	containerWords  = containerIDs / 64
+	arrayMax        = 4096 // containers of up to this many ids are arrays, of more are bitmaps
+	bitmapBytes     = containerIDs / 8
+	descriptorBytes = 4
+)
+
+// MaxBytes is the size of the largest bitmap of 32-bit ids that a writer
+// can produce: every container a bitmap, with its descriptor and offset.
+const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+4+bitmapBytes)
+
+type containerKind uint8
+
+const (
+	arrayKind containerKind = iota
+	bitmapKind
+	runKind
+)
+
+func (k containerKind) String() string {
+	return [...]string{"array", "bitmap", "run"}[k]
+}
+
+// container is one container of a serialized bitmap: the ids key<<16 … key<<16 + 65535.
+// data aliases the serialized bytes.
+type container struct {
+	key  uint16
+	kind containerKind
+	card int
+	data []byte
+}
+
+// check verifies order, bounds and cardinality of the container's data.
+func (c *container) check() error {
+	switch c.kind {
+	case arrayKind:
+		return checkArray(c.data)
+	case bitmapKind:
+		n := 0
+		for i := 0; i < bitmapBytes; i += 8 {
+			n += bits.OnesCount64(binary.LittleEndian.Uint64(c.data[i:]))
+		}
+		return c.checkCardinality(n)
+	default:
+		return c.checkRuns()
+	}
+}
+
+func checkArray(data []byte) error {
+	last := -1
+	for i := 0; i+1 < len(data); i += 2 {
+		v := int(binary.LittleEndian.Uint16(data[i:]))
+		if v <= last {
+			return fmt.Errorf("ids out of order: %d after %d", v, last)
+		}
+		last = v
+	}
+	return nil
+}
+
+func (c *container) checkRuns() error {
+	n, last := 0, -2
+	for i := 2; i < len(c.data); i += 4 {
+		start, end := runAt(c.data, i)
+		if start <= last+1 {
+			return fmt.Errorf("runs out of order: one starts at %d, the one before ends at %d", start, last)
+		}
+		if end >= containerIDs {
+			return fmt.Errorf("a run ends at %d, beyond the container", end)
+		}
+		n, last = n+end-start+1, end
+	}
+	return c.checkCardinality(n)
+}
+
+func (c *container) checkCardinality(n int) error {
+	if n != c.card {
+		return fmt.Errorf("%d ids, its descriptor says %d", n, c.card)
+	}
+	return nil
+}
+
+// runAt decodes the run at data[i:]; end is its last id, inclusive.
+func runAt(data []byte, i int) (start, end int) {
+	start = int(binary.LittleEndian.Uint16(data[i:]))
+	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))
+}
+
+// addTo sets the bits of the container's ids in w.
+func (c *container) addTo(w *words) {
+	switch c.kind {
+	case arrayKind:
+		for i := 0; i+1 < len(c.data); i += 2 {
+			v := binary.LittleEndian.Uint16(c.data[i:])
+			w[v>>6] |= 1 << (v & 63)
+		}
+	case bitmapKind:
+		data := c.data[:bitmapBytes]
+		for i := range w {
+			w[i] |= binary.LittleEndian.Uint64(data[8*i:])
+		}
+	case runKind:
+		for i := 2; i < len(c.data); i += 4 {
+			start, end := runAt(c.data, i)
+			w.addRange(start, end)
+		}
+	}
+}
+
+// lowest and highest are the container's first and last id.
+func (c *container) lowest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(true)) }
+
+func (c *container) highest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(false)) }
+
+func (c *container) edge(low bool) int {
+	switch {
+	case c.kind == arrayKind && low:
+		return int(binary.LittleEndian.Uint16(c.data))
+	case c.kind == arrayKind:
+		return int(binary.LittleEndian.Uint16(c.data[len(c.data)-2:]))
+	case c.kind == runKind && low:
+		start, _ := runAt(c.data, 2)
+		return start
+	case c.kind == runKind:
+		_, end := runAt(c.data, len(c.data)-4)
+		return end
+	case low:
+		i := 0
+		for binary.LittleEndian.Uint64(c.data[i:]) == 0 {
+			i += 8
+		}
+		return i*8 + bits.TrailingZeros64(binary.LittleEndian.Uint64(c.data[i:]))
+	default:
+		i := bitmapBytes - 8
+		for binary.LittleEndian.Uint64(c.data[i:]) == 0 {
+			i -= 8
+		}
+		return i*8 + 63 - bits.LeadingZeros64(binary.LittleEndian.Uint64(c.data[i:]))
+	}
+}

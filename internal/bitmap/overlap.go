@@ -1,0 +1,135 @@
+package bitmap
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"capper/internal/parallel"
+)
+
+// Disjoint reports whether no id is in two of the bitmaps. Its cost is that of
+// reading them once, not that of comparing every pair. It uses all cores.
+func Disjoint(bitmaps []*Bitmap) bool {
+	var sum uint64
+	for _, b := range bitmaps {
+		sum += b.card
+	}
+	var union atomic.Uint64
+	parallel.OnAllCores(keys(bitmaps), func(key int) {
+		var w words
+		addAll(&w, bitmaps, key)
+		union.Add(uint64(w.count()))
+	})
+	return union.Load() == sum
+}
+
+// addAll sets in w the bits of what any of the bitmaps has in the container of a key.
+func addAll(w *words, bitmaps []*Bitmap, key int) {
+	for _, f := range gather(bitmaps, key) {
+		f.data.addTo(w)
+	}
+}
+
+// keys is one more than the highest key of the bitmaps' containers.
+func keys(bitmaps []*Bitmap) (n int) {
+	for _, b := range bitmaps {
+		if len(b.containers) > 0 {
+			n = max(n, int(b.containers[len(b.containers)-1].key)+1)
+		}
+	}
+	return n
+}
+
+// Common counts the ids that are in both, and returns the lowest of them, up to samples.
+func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
+	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
+		x, y := &a.containers[i], &b.containers[j]
+		switch {
+		case x.key < y.key:
+			i++
+		case x.key > y.key:
+			j++
+		default:
+			var w, v words
+			x.addTo(&w)
+			y.addTo(&v)
+			for k := range w {
+				w[k] &= v[k]
+				ids += uint64(bits.OnesCount64(w[k]))
+			}
+			for at := w.next(0, 0); at < containerIDs && len(lowest) < samples; at = w.next(at+1, 0) {
+				lowest = append(lowest, uint32(x.key)<<16|uint32(at))
+			}
+			i++
+			j++
+		}
+	}
+	return ids, lowest
+}
+
+// Unions counts the ids that any of a holds, that any of b holds, and that both
+// hold. The cost is that of reading all bitmaps once. It uses all cores.
+func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
+	var counts [3]atomic.Uint64
+	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
+		var v, w words
+		addAll(&v, a, key)
+		addAll(&w, b, key)
+		both := 0
+		for i := range v {
+			both += bits.OnesCount64(v[i] & w[i])
+		}
+		counts[0].Add(uint64(v.count()))
+		counts[1].Add(uint64(w.count()))
+		counts[2].Add(uint64(both))
+	})
+	return counts[0].Load(), counts[1].Load(), counts[2].Load()
+}
+
+// manyPairs is from how many pairs of bitmaps on it is faster to look at every
+// id once than at every pair.
+const manyPairs = 64
+
+// maxCodes is how many bitmaps a code of one byte can tell apart; 0 is none of them.
+const maxCodes = 255
+
+// Shared counts the ids that a[i] and b[j] have in common, at i*len(b)+j. b has
+// at most 255 bitmaps. It uses all cores.
+func Shared(a, b []*Bitmap) []uint64 {
+	shared := make([]uint64, len(a)*len(b))
+	if len(shared) > manyPairs && Disjoint(b) {
+		parallel.OnAllCores(min(keys(a), keys(b)), func(key int) { addShared(shared, a, b, key) })
+	} else {
+		parallel.OnAllCores(len(shared), func(k int) { shared[k], _ = Common(a[k/len(b)], b[k%len(b)], 0) })
+	}
+	return shared
+}
+
+// addShared adds the counts of one key, where no id is in two of b.
+func addShared(shared []uint64, a, b []*Bitmap, key int) {
+	in := gather(b, key)
+	if len(in) == 0 {
+		return
+	}
+	var taken words
+	var codes [containerIDs]uint8
+	for _, f := range in {
+		takeWords(f.data, f.code, &taken, &codes)
+	}
+	for _, f := range gather(a, key) {
+		var w words
+		var counts [maxCodes + 1]uint64 // by code in b; 0: in none
+		f.data.addTo(&w)
+		for i, x := range w {
+			for ; x != 0; x &= x - 1 {
+				counts[codes[i<<6+bits.TrailingZeros64(x)]]++
+			}
+		}
+		row := shared[(int(f.code)-1)*len(b):]
+		for code, count := range counts {
+			if code > 0 && count > 0 {
+				atomic.AddUint64(&row[code-1], count)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package bitmap
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommonAgreesWithRoaring(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		a, b := Of(sample(seed)...), Of(append(sample(seed+100), sample(seed)[:50]...)...)
+		users, samples := Common(a, b, 5)
+		require.Equal(t, a.Roaring().AndCardinality(b.Roaring()), users)
+		require.Len(t, samples, min(int(users), 5))
+		var s Set
+		s.AddBitmap(a)
+		s.Subtract(b)
+		require.Equal(t, a.card-users, s.Bitmap().Cardinality())
+		s.AddBitmap(b)
+		require.Equal(t, a.card+b.card-users, s.Bitmap().Cardinality())
+	}
+}
+
+func TestUnionsAgreeWithRoaring(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		old := []*Bitmap{Of(sample(seed)...), Of(sample(seed + 1)...), Of()}
+		now := []*Bitmap{Of(sample(seed + 1)[:20]...), Of(sample(seed + 2)...)}
+		before, after := roaring.New(), roaring.New()
+		for _, b := range old {
+			before.Or(b.Roaring())
+		}
+		for _, b := range now {
+			after.Or(b.Roaring())
+		}
+		inOld, inNow, inBoth := Unions(old, now)
+		require.Equal(t, before.GetCardinality(), inOld)
+		require.Equal(t, after.GetCardinality(), inNow)
+		require.Equal(t, before.AndCardinality(after), inBoth)
+	}
+	inOld, inNow, inBoth := Unions([]*Bitmap{Of()}, []*Bitmap{Of(0, 1<<32-1)})
+	require.Equal(t, []uint64{0, 2, 0}, []uint64{inOld, inNow, inBoth})
+}
+
+// With many bitmaps every id is looked at once, not every pair of bitmaps.
+func TestSharedOfManyBitmaps(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) (bitmaps []*Bitmap) {
+		sets := make([]Set, n)
+		for id := range uint32(300_000) { // arrays, bitmaps and runs; some in no bitmap
+			switch at := r.IntN(n + 2); {
+			case id > 200_000:
+				sets[int(id/1_000)%n].Add(id)
+			case at < n:
+				sets[at*at/n].Add(id)
+			}
+		}
+		for i := range sets {
+			bitmaps = append(bitmaps, sets[i].Bitmap())
+		}
+		return bitmaps
+	}
+	for _, n := range []int{9, 40, maxCodes} {
+		old, now := draw(n), draw(n)
+		require.True(t, Disjoint(now))
+		shared := Shared(now, old)
+		require.Len(t, shared, n*n)
+		for k := 0; k < len(shared); k += 1 + len(shared)/2_000 {
+			want, _ := Common(now[k/n], old[k%n], 0)
+			require.Equal(t, want, shared[k], "%d", k)
+		}
+		if n < maxCodes { // where ids overlap, every pair counts
+			shared = Shared(now, append(old, old[0]))
+			first, _ := Common(now[0], old[0], 0)
+			require.Equal(t, first, shared[0])
+			require.Equal(t, first, shared[n])
+		}
+	}
+}

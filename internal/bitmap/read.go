@@ -1,0 +1,146 @@
+package bitmap
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Read checks raw and returns the set it holds. The bitmap aliases raw,
+// which must not change any more. Errors say what is wrong with the bytes.
+func Read(raw []byte) (*Bitmap, error) {
+	if len(raw) > MaxBytes {
+		return nil, fmt.Errorf("%d bytes, a bitmap of 32-bit ids has at most %d", len(raw), MaxBytes)
+	}
+	list, err := parseContainers(raw)
+	if err != nil {
+		return nil, err
+	}
+	return newBitmap(raw, list), nil
+}
+
+var errTruncated = errors.New("truncated")
+
+// parseContainers reads a whole serialized bitmap, and believes nothing of it:
+// every container is checked for order, bounds and cardinality, and not one
+// byte may be left over. The containers alias raw. Linear in the size of raw.
+func parseContainers(raw []byte) ([]container, error) {
+	list, isRun, rest, err := parseHeader(raw)
+	if err != nil {
+		return nil, err
+	}
+	if isRun == nil || len(list) >= noOffsetBelow {
+		if rest, err = checkOffsets(raw, rest, list, isRun); err != nil {
+			return nil, err
+		}
+	}
+	for i := range list {
+		c := &list[i]
+		size, err := payloadSize(c, rest)
+		if err != nil {
+			return nil, fmt.Errorf("container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+		}
+		c.data, rest = rest[:size], rest[size:]
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+		}
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("%d bytes after the end of the bitmap", len(rest))
+	}
+	return list, nil
+}
+
+// parseHeader reads the cookie, the run flags and the descriptors. isRun is
+// nil when the bitmap has no run containers.
+func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
+	if len(raw) < 8 {
+		return nil, nil, nil, errTruncated
+	}
+	cookie := binary.LittleEndian.Uint32(raw)
+	var count uint32
+	switch {
+	case cookie == cookieNoRun:
+		count, rest = binary.LittleEndian.Uint32(raw[4:]), raw[8:]
+	case cookie&0xffff == cookieRun:
+		count, rest = cookie>>16+1, raw[4:]
+		flags := int(count+7) / 8
+		if len(rest) < flags {
+			return nil, nil, nil, errTruncated
+		}
+		isRun, rest = rest[:flags], rest[flags:]
+		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
+			return nil, nil, nil, fmt.Errorf("run flags of containers that are not there, beyond the %d there are", count)
+		}
+	default:
+		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
+	}
+	if count > maxContainers {
+		return nil, nil, nil, fmt.Errorf("%d containers, at most %d are possible", count, maxContainers)
+	}
+	if len(rest) < int(count)*descriptorBytes {
+		return nil, nil, nil, errTruncated
+	}
+	list = make([]container, count)
+	for i := range list {
+		c := &list[i]
+		c.key = binary.LittleEndian.Uint16(rest[4*i:])
+		c.card = int(binary.LittleEndian.Uint16(rest[4*i+2:])) + 1
+		c.kind = kindOf(isRun, i, c.card)
+		if i > 0 && c.key <= list[i-1].key {
+			return nil, nil, nil, fmt.Errorf("container %d: key %d after key %d", i, c.key, list[i-1].key)
+		}
+	}
+	return list, isRun, rest[int(count)*descriptorBytes:], nil
+}
+
+func kindOf(isRun []byte, i, card int) containerKind {
+	switch {
+	case isRun != nil && isRun[i/8]>>(i%8)&1 == 1:
+		return runKind
+	case card > arrayMax:
+		return bitmapKind
+	default:
+		return arrayKind
+	}
+}
+
+// checkOffsets requires every stored offset to be the place where a sequential
+// reader finds the container: readers that seek and readers that stream must
+// see the same set.
+func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, error) {
+	if len(rest) < 4*len(list) {
+		return nil, errTruncated
+	}
+	offsets, rest := rest[:4*len(list)], rest[4*len(list):]
+	at := len(raw) - len(rest)
+	for i := range list {
+		if got := binary.LittleEndian.Uint32(offsets[4*i:]); int(got) != at {
+			return nil, fmt.Errorf("container %d: offset %d, its data is at %d", i, got, at)
+		}
+		size, err := payloadSize(&list[i], raw[at:])
+		if err != nil {
+			return nil, fmt.Errorf("container %d: %w", i, err)
+		}
+		at += size
+	}
+	return rest, nil
+}
+
+// payloadSize is the number of bytes that the container takes at the start of rest.
+func payloadSize(c *container, rest []byte) (int, error) {
+	size := bitmapBytes
+	switch c.kind {
+	case arrayKind:
+		size = 2 * c.card
+	case runKind:
+		if len(rest) < 2 {
+			return 0, errTruncated
+		}
+		size = 2 + 4*int(binary.LittleEndian.Uint16(rest))
+	}
+	if len(rest) < size {
+		return 0, errTruncated
+	}
+	return size, nil
+}
