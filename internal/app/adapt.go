@@ -9,6 +9,8 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
 	"capper/internal/server"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
 )
 
 // newServer builds the API over what has been started.
@@ -17,14 +19,14 @@ func (s *service) newServer(cfg *config.Config, store capping.Store) (err error)
 		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Bounds: bounds(cfg.Server),
-		Access: access(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
+		Access: accessRules(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
 		HostNames: cfg.Server.HostNames,
 	})
 	return named("build the API", err)
 }
 
-func bounds(cfg config.Server) server.Bounds {
-	return server.Bounds{
+func bounds(cfg config.Server) admission.Bounds {
+	return admission.Bounds{
 		JSONUsers: cfg.MaxJSONUsers, BitmapUsers: cfg.MaxBitmap, BodyBytes: cfg.MaxBody,
 		InFlightUsers: cfg.MaxInFlight, CallTimeout: cfg.CallTimeout,
 		InFlightBytes: cfg.Bounds.BodyBytes, AnswerBytes: cfg.Bounds.AnswerBytes, GzipRatio: cfg.Bounds.GzipRatio,
@@ -34,7 +36,7 @@ func bounds(cfg config.Server) server.Bounds {
 
 // limiter is the shared one over Redis, so that all instances of the service
 // share the clients' budgets. Nil: the server keeps them in this process.
-func limiter(store capping.Store) server.Limiter {
+func limiter(store capping.Store) access.Limiter {
 	if redis, ok := store.(*redisstore.Store); ok {
 		return sharedLimiter{redis}
 	}
@@ -43,29 +45,29 @@ func limiter(store capping.Store) server.Limiter {
 
 type sharedLimiter struct{ store *redisstore.Store }
 
-func (l sharedLimiter) Allow(ctx context.Context, client string, rate server.Rate, users int) (server.RateResult, error) {
+func (l sharedLimiter) Allow(ctx context.Context, client string, rate access.Rate, users int) (access.RateResult, error) {
 	budget, err := l.store.Take(ctx, client, rate.UsersPerSecond, cmp.Or(rate.Burst, rate.UsersPerSecond), users)
-	return server.RateResult(budget), err
+	return access.RateResult(budget), err
 }
 
-// access is who may call, as the server takes it.
-func access(cfg config.Server) server.Access {
-	a := server.Access{Rate: rate(cfg.RateLimit), Rates: map[string]server.Rate{}}
+// accessRules are who may call, as the server takes it.
+func accessRules(cfg config.Server) access.Rules {
+	a := access.Rules{Rate: rate(cfg.RateLimit), Rates: map[string]access.Rate{}}
 	for client, limit := range cfg.ClientLimits {
 		a.Rates[client] = rate(limit)
 	}
 	for _, key := range cfg.APIKeys {
-		k := server.Key{ID: key.ID, Client: key.Client, Namespace: key.Namespace, SHA256: key.SHA256}
+		k := access.Key{ID: key.ID, Client: key.Client, Namespace: key.Namespace, SHA256: key.SHA256}
 		for _, scope := range key.Scopes {
-			k.Scopes = append(k.Scopes, server.Scope(scope))
+			k.Scopes = append(k.Scopes, access.Scope(scope))
 		}
 		a.Keys = append(a.Keys, k)
 	}
 	return a
 }
 
-func rate(limit config.RateLimit) server.Rate {
-	return server.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
+func rate(limit config.RateLimit) access.Rate {
+	return access.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
 }
 
 func (s *service) segmentsStatus() server.SegmentsStatus {

@@ -2,7 +2,7 @@ package app
 
 import (
 	"capper/internal/config"
-	"capper/internal/server"
+	"capper/internal/server/listen"
 )
 
 // MissingFiles is why the service could not start on this machine, which need
@@ -10,7 +10,7 @@ import (
 // that cannot be read here.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
-		if _, err := server.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {
+		if _, err := listen.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {
 			missing = append(missing, named("load server.tls", err))
 		}
 	}

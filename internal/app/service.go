@@ -17,6 +17,7 @@ import (
 	"capper/internal/console"
 	"capper/internal/segments"
 	"capper/internal/server"
+	"capper/internal/server/listen"
 )
 
 // service is a running capper: what serve starts, reloads and drains.
@@ -149,7 +150,7 @@ func (s *service) startReload(stop *stops) {
 		if err := announce(context.Background(), s.capper.Store(), cfg.Policy); err != nil {
 			return err
 		}
-		if err := s.api.SetAccess(access(cfg.Server)); err != nil {
+		if err := s.api.SetAccess(accessRules(cfg.Server)); err != nil {
 			_ = announce(context.Background(), s.capper.Store(), s.capper.Policy()) // as before; that was accepted once
 			return err
 		}
@@ -185,10 +186,10 @@ type endpoint struct {
 func (s *service) listen(cfg config.Server, stop *stops) (err error) {
 	var secure *tls.Config
 	if cfg.TLS.CertFile != "" {
-		if secure, err = server.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
+		if secure, err = listen.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
 			return named("load server.tls", err)
 		}
-		s.registry.MustRegister(server.CertificateExpiry(secure))
+		s.registry.MustRegister(listen.CertificateExpiry(secure))
 	}
 	public, err := s.api.Listen(cfg.Listen)
 	if err != nil {
@@ -215,7 +216,7 @@ func (s *service) serve(e endpoint, secure *tls.Config, stop *stops) {
 	s.servers = append(s.servers, hs)
 	stop.add(func() { hs.Close() })
 	go func() {
-		if err := server.Serve(hs, e.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := listen.Serve(hs, e.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- named("serve "+e.what, err)
 		}
 	}()

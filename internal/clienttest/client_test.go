@@ -19,6 +19,7 @@ import (
 
 	"capper/client"
 	"capper/internal/server"
+	"capper/internal/server/access"
 )
 
 func TestClientCalls(t *testing.T) {
@@ -212,9 +213,9 @@ func TestRateLimitsAreWaitedOut(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("k.secret"))
 	url := newCapper(t, nil, func(cfg *server.Config) {
-		cfg.Access = server.Access{
-			Keys: []server.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]), Scopes: []server.Scope{server.ScopeFilter}}},
-			Rate: server.Rate{UsersPerSecond: 1000, Burst: 1000},
+		cfg.Access = access.Rules{
+			Keys: []access.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]), Scopes: []access.Scope{access.ScopeFilter}}},
+			Rate: access.Rate{UsersPerSecond: 1000, Burst: 1000},
 		}
 	})
 	c := newClient(t, client.Config{URL: url, Key: "k.secret", BatchIDs: 500, Attempts: 1})

@@ -17,48 +17,50 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
 )
 
 // key is the configured form of the key text.
-func key(text, client string, scopes ...server.Scope) server.Key {
+func key(text, client string, scopes ...access.Scope) access.Key {
 	sum := sha256.Sum256([]byte(text))
 	id, _, _ := strings.Cut(text, ".")
-	return server.Key{ID: id, Client: client, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
+	return access.Key{ID: id, Client: client, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
 }
 
-func testKeys() []server.Key {
-	return []server.Key{
-		key("f1.secret-of-the-engine", "engine", server.ScopeFilter),
-		key("f2.next-secret-of-the-engine", "engine", server.ScopeFilter),
-		key("r1.secret-of-support", "support", server.ScopeRead),
-		key("a1.secret-of-the-admin", "admin", server.ScopeAdmin),
-		key("x1.all", "root", server.ScopeFilter, server.ScopeRead, server.ScopeAdmin),
+func testKeys() []access.Key {
+	return []access.Key{
+		key("f1.secret-of-the-engine", "engine", access.ScopeFilter),
+		key("f2.next-secret-of-the-engine", "engine", access.ScopeFilter),
+		key("r1.secret-of-support", "support", access.ScopeRead),
+		key("a1.secret-of-the-admin", "admin", access.ScopeAdmin),
+		key("x1.all", "root", access.ScopeFilter, access.ScopeRead, access.ScopeAdmin),
 	}
 }
 
-func withKeys(cfg *server.Config) { cfg.Access = server.Access{Keys: testKeys()} }
+func withKeys(cfg *server.Config) { cfg.Access = access.Rules{Keys: testKeys()} }
 
 func TestEveryCallNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withKeys)
 	calls := []struct {
 		method, path, body string
-		scope              server.Scope
+		scope              access.Scope
 	}{
-		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, server.ScopeFilter},
-		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, server.ScopeFilter},
-		{http.MethodGet, "/v1/users/1", "", server.ScopeRead},
-		{http.MethodGet, "/v1/limits", "", server.ScopeRead},
-		{http.MethodGet, "/v1/status", "", server.ScopeRead},
-		{http.MethodGet, "/metrics", "", server.ScopeRead},
-		{http.MethodDelete, "/v1/users/1", "", server.ScopeAdmin},
+		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
+		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
+		{http.MethodGet, "/v1/users/1", "", access.ScopeRead},
+		{http.MethodGet, "/v1/limits", "", access.ScopeRead},
+		{http.MethodGet, "/v1/status", "", access.ScopeRead},
+		{http.MethodGet, "/metrics", "", access.ScopeRead},
+		{http.MethodDelete, "/v1/users/1", "", access.ScopeAdmin},
 		{http.MethodGet, "/healthz", "", ""},
 		{http.MethodGet, "/readyz", "", ""},
 		{http.MethodGet, "/openapi.yaml", "", ""},
 	}
-	scopeOf := map[string]server.Scope{
-		"f1.secret-of-the-engine": server.ScopeFilter, "f2.next-secret-of-the-engine": server.ScopeFilter,
-		"r1.secret-of-support": server.ScopeRead, "a1.secret-of-the-admin": server.ScopeAdmin,
+	scopeOf := map[string]access.Scope{
+		"f1.secret-of-the-engine": access.ScopeFilter, "f2.next-secret-of-the-engine": access.ScopeFilter,
+		"r1.secret-of-support": access.ScopeRead, "a1.secret-of-the-admin": access.ScopeAdmin,
 	}
 	for _, c := range calls {
 		t.Run(c.method+c.path, func(t *testing.T) {
@@ -113,14 +115,14 @@ func TestKeysRotate(t *testing.T) {
 	s.key = "f2.next-secret-of-the-engine"
 	const body = `{"message_id":"m","user_ids":[1]}`
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status, "two keys of a client live at once")
-	require.NoError(t, s.server.SetAccess(server.Access{Keys: testKeys()[:1]}))
+	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()[:1]}))
 	require.Equal(t, http.StatusUnauthorized, s.post("/v1/filter", body).status)
 
-	bad := server.Access{Keys: []server.Key{
-		key("k1.a", "c", server.ScopeRead), key("k1.b", "c", server.ScopeRead), key("k2.c", "c", server.ScopeRead),
-		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", server.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []server.Scope{server.ScopeRead}},
-		key("k7.c", "c", server.ScopeRead),
-	}, Rate: server.Rate{Burst: 5}, Rates: map[string]server.Rate{"c": {UsersPerSecond: -1}}}
+	bad := access.Rules{Keys: []access.Key{
+		key("k1.a", "c", access.ScopeRead), key("k1.b", "c", access.ScopeRead), key("k2.c", "c", access.ScopeRead),
+		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
+		key("k7.c", "c", access.ScopeRead),
+	}, Rate: access.Rate{Burst: 5}, Rates: map[string]access.Rate{"c": {UsersPerSecond: -1}}}
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
 		`api key 1 (id "k1"): another key has the same id`, `api key 3 (id "k3"): it has no scope`, `api key 4 (id "k4"): "root" is no scope`,
@@ -136,9 +138,9 @@ func TestKeysRotate(t *testing.T) {
 
 func withRate(perSecond, burst int) func(*server.Config) {
 	return func(cfg *server.Config) {
-		cfg.Access = server.Access{
+		cfg.Access = access.Rules{
 			Keys:  testKeys(),
-			Rates: map[string]server.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
+			Rates: map[string]access.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
 		}
 	}
 }
@@ -213,13 +215,13 @@ type brokenLimiter struct {
 	well  atomic.Bool
 }
 
-func (l *brokenLimiter) Allow(ctx context.Context, _ string, _ server.Rate, _ int) (server.RateResult, error) {
+func (l *brokenLimiter) Allow(ctx context.Context, _ string, _ access.Rate, _ int) (access.RateResult, error) {
 	l.asked.Add(1)
 	if l.well.Load() {
-		return server.RateResult{Allowed: true}, nil
+		return access.RateResult{Allowed: true}, nil
 	}
 	<-ctx.Done()
-	return server.RateResult{}, ctx.Err()
+	return access.RateResult{}, ctx.Err()
 }
 
 func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
@@ -263,7 +265,7 @@ func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []cap
 	}
 }
 
-func newHeldService(t *testing.T, bounds server.Bounds) (*service, *heldStore) {
+func newHeldService(t *testing.T, bounds admission.Bounds) (*service, *heldStore) {
 	t.Helper()
 	clock := &testClock{now: startOfTest}
 	held := &heldStore{openStore(t, clock.Now), make(chan int, 10), make(chan struct{})}
@@ -272,7 +274,7 @@ func newHeldService(t *testing.T, bounds server.Bounds) (*service, *heldStore) {
 
 func TestUsersInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{InFlightUsers: 100})
+	s, held := newHeldService(t, admission.Bounds{InFlightUsers: 100})
 	first := make(chan reply, 1)
 	go func() { first <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 90)}) }()
 	require.Equal(t, 90, <-held.entered)
@@ -291,7 +293,7 @@ func TestUsersInFlightAreBounded(t *testing.T) {
 // A body counts while it is read and decoded, and no longer.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
+	s, held := newHeldService(t, admission.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
 	answers := make(chan reply, 2)
 	for range 2 {
 		go func() { answers <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1300)}) }()
@@ -313,7 +315,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 // caller's rule is the same for one user and for all.
 func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{CallTimeout: time.Second})
+	s, held := newHeldService(t, admission.Bounds{CallTimeout: time.Second})
 	answer := s.filter(`{"message_id": "m", "user_ids": [9, 7, 300]}`)
 	require.Equal(t, []uint32{9, 7, 300}, answer.Unavailable)
 	require.Empty(t, answer.Allowed)
@@ -329,7 +331,7 @@ func TestUndecidedUsersAreUnavailable(t *testing.T) {
 // A caller that goes away does not stop what has begun.
 func TestACallOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, server.Bounds{})
+	s, held := newHeldService(t, admission.Bounds{})
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	request := s.request(http.MethodPost, "/v1/filter", `{"message_id": "m", "user_ids": [7]}`).WithContext(ctx)

@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"capper/internal/server/admission"
+	"capper/internal/server/failure"
 )
 
 // requestIDHeader names a request, in both directions.
@@ -43,21 +46,21 @@ func validRequestID(id string) bool {
 
 // audit logs who did what. All such lines have the message "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
-	line := []any{"action", action, "result", result, "client", c.client, "key", c.key,
-		"request_id", c.requestID, "address", addressOf(c.r.RemoteAddr)}
+	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
+		"request_id", c.requestID, "address", admission.AddressOf(c.r.RemoteAddr)}
 	s.log.Info("audit", append(line, attrs...)...)
 }
 
 // auditRefusal logs a refused key, as often as the valve lets it.
-func (s *Server) auditRefusal(c *call, f *failure) {
-	if f.Code != CodeUnauthorized && f.Code != CodeForbidden {
+func (s *Server) auditRefusal(c *call, f *failure.Failure) {
+	if f.Code != failure.CodeUnauthorized && f.Code != failure.CodeForbidden {
 		return
 	}
 	suppressed, ok := s.refusals[f.Code].open(s.clock())
 	if !ok {
 		return
 	}
-	s.audit(c, "key", "refused", "code", f.Code, "method", c.r.Method, "path", clip([]byte(c.r.URL.Path)), "suppressed", suppressed)
+	s.audit(c, "key", "refused", "code", f.Code, "method", c.r.Method, "path", failure.Clip([]byte(c.r.URL.Path)), "suppressed", suppressed)
 }
 
 // valve lets through a burst of lines, then one a second, so that nobody fills
@@ -89,8 +92,8 @@ func (v *valve) open(now time.Time) (suppressed int, ok bool) {
 
 // newValves are those of the refusals of keys: whoever floods one does not
 // hide the other.
-func newValves() map[Code]*valve {
-	return map[Code]*valve{CodeUnauthorized: {}, CodeForbidden: {}}
+func newValves() map[failure.Code]*valve {
+	return map[failure.Code]*valve{failure.CodeUnauthorized: {}, failure.CodeForbidden: {}}
 }
 
 // AuditFile logs, beside the audit lines of calls, what a change outside of

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/server/admission"
 )
 
 // badBody is a body that must be refused, and what the refusal says.
@@ -228,7 +229,7 @@ func TestFilterTakesManyRunsInLinearTime(t *testing.T) {
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Bounds = server.Bounds{JSONUsers: 10, BitmapUsers: 20, BodyBytes: 4096}
+		cfg.Bounds = admission.Bounds{JSONUsers: 10, BitmapUsers: 20, BodyBytes: 4096}
 	})
 	tooMany := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 11)})
 	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "user_ids", message: "10 ids"})

@@ -19,6 +19,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
+	"capper/internal/server/listen"
 )
 
 // nothing is a store that answers at once: what a call costs over it is what
@@ -53,7 +54,7 @@ func (s *service) serveFor(b *testing.B, h http.Handler) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	srv := s.server.HTTPServer(h, nil)
-	go func() { _ = server.Serve(srv, l) }()
+	go func() { _ = listen.Serve(srv, l) }()
 	b.Cleanup(func() { require.NoError(b, srv.Close()) })
 	return l.Addr().String()
 }

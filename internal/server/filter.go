@@ -2,86 +2,88 @@ package server
 
 import (
 	"capper/internal/capping"
+	"capper/internal/server/answer"
+	"capper/internal/server/decode"
 )
 
 // filter serves POST /v1/filter.
 func (s *Server) filter(c *call) error {
-	body, err := s.readBody(c)
-	defer body.close()
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	defer body.Close()
 	if err != nil {
 		return err
 	}
-	r, err := decodeFilter(body.data, s.bounds, body.room)
+	r, err := decode.Filter(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
-	size := len(body.data)
-	body.decoded(&r.audience)
+	size := len(body.Data)
+	body.Decoded(len(r.Users))
 	send, err := s.sendOf(c, r)
 	if err != nil {
 		return err
 	}
-	p, err := s.enter(c, &r.audience, r.answerBytes())
+	p, err := s.enter(c, &r.Audience, answerBytes(r))
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	body.close()
-	ctx, cancel := s.callContext(c.r, len(r.users))
+	defer p.Close()
+	body.Close()
+	ctx, cancel := s.callContext(c.r, len(r.Users))
 	defer cancel()
 	d := s.capper.Filter(ctx, send)
-	t := tallyOf(d)
-	s.reportFilter(c, r, d, t)
+	sum := answer.Summarize(d)
+	s.reportFilter(c, r, d, sum)
 
-	p.answer(filterAnswer(p.buffer(r.expectedBytes(t, size)), r, d, t))
+	s.answer(c, p, answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum))
 	return nil
 }
 
 // expectedBytes is about what the answer to a body of the size takes: the
 // bitmaps of answers are about as large as those of requests.
-func (r *filterRequest) expectedBytes(t *tally, size int) int64 {
-	if r.bitmap {
+func expectedBytes(r *decode.FilterRequest, sum *answer.Summary, size int) int64 {
+	if r.Bitmap {
 		return int64(size) + 1024
 	}
 	perDenied := 128
-	if r.counts {
+	if r.Counts {
 		perDenied = 0
 	}
-	return int64(1024 + 11*(t.allowed+t.replayed+t.unavailable) + perDenied*t.denied)
+	return int64(1024 + 11*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
 // answerBytes is about the most that the answer takes, with what it is made of.
-func (r *filterRequest) answerBytes() int64 {
+func answerBytes(r *decode.FilterRequest) int64 {
 	perUser := int64(24)
-	if !r.bitmap && !r.counts {
+	if !r.Bitmap && !r.Counts {
 		perUser = 128
 	}
-	return 1024 + perUser*int64(len(r.users))
+	return 1024 + perUser*int64(len(r.Users))
 }
 
 // sendOf is the caller's request as the domain takes it.
-func (s *Server) sendOf(c *call, r *filterRequest) (*capping.Send, error) {
-	channel, err := channelOf(r.channel, s.capper.Policy())
+func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error) {
+	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
 	if err != nil {
 		return nil, err
 	}
-	at, err := forecastAt(r.at, s.clock())
+	at, err := decode.ForecastAt(r.At, s.clock())
 	if err != nil {
 		return nil, err
 	}
 	return &capping.Send{
-		Message: c.message(r.messageID), Channel: channel, Users: r.users,
-		Exempt: !r.enforce, Preview: !r.record, At: at,
+		Message: c.message(r.MessageID), Channel: channel, Users: r.Users,
+		Exempt: !r.Enforce, Preview: !r.Record, At: at,
 	}, nil
 }
 
-func (s *Server) reportFilter(c *call, r *filterRequest, d *capping.Decisions, t *tally) {
-	if r.record {
-		s.metrics.decisions(t, d.Names)
-		s.metrics.ofClient(c.client, r.channel, t)
+func (s *Server) reportFilter(c *call, r *decode.FilterRequest, d *capping.Decisions, sum *answer.Summary) {
+	if r.Record {
+		s.metrics.decisions(sum, d.Names)
+		s.metrics.ofClient(c.Client, r.Channel, sum)
 	}
-	if t.unavailable > 0 {
-		s.log.Warn("users unavailable", "message_id", r.messageID, "users", t.unavailable,
-			"of", t.requested, "client", c.client, "request_id", c.requestID, "error", d.Err)
+	if sum.Unavailable > 0 {
+		s.log.Warn("users unavailable", "message_id", r.MessageID, "users", sum.Unavailable,
+			"of", sum.Requested, "client", c.Client, "request_id", c.requestID, "error", d.Err)
 	}
 }

@@ -25,6 +25,8 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/server"
+	"capper/internal/server/admission"
+	"capper/internal/server/listen"
 )
 
 // victimVariable makes the test binary a service over a store in the directory
@@ -54,7 +56,7 @@ func runVictim(dir string) error {
 	}
 	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, everybodyBlocked}
 	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
-	s, err := server.New(server.Config{Capper: decider, Bounds: server.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers}})
+	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers}})
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func runVictim(dir string) error {
 		return err
 	}
 	fmt.Println(l.Addr())
-	return server.Serve(s.HTTPServer(s.Public(), nil), l)
+	return listen.Serve(s.HTTPServer(s.Public(), nil), l)
 }
 
 // victim is the service in a process of its own.

@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/server/access"
 )
 
 // teams are two teams with a namespace each, and one without.
 func teams(cfg *server.Config) {
-	keys := []server.Key{
-		key("g1.growth", "growth-engine", server.ScopeFilter), key("c1.crm", "crm-engine", server.ScopeFilter),
-		key("o1.old", "old-engine", server.ScopeFilter, server.ScopeRead),
+	keys := []access.Key{
+		key("g1.growth", "growth-engine", access.ScopeFilter), key("c1.crm", "crm-engine", access.ScopeFilter),
+		key("o1.old", "old-engine", access.ScopeFilter, access.ScopeRead),
 	}
 	keys[0].Namespace, keys[1].Namespace = "growth", "crm"
-	cfg.Access = server.Access{Keys: keys}
+	cfg.Access = access.Rules{Keys: keys}
 }
 
 // as is the service called with the key.

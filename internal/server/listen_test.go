@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/server"
+	"capper/internal/server/listen"
 )
 
 func TestListenNeedsKeysBeyondLoopback(t *testing.T) {
@@ -60,7 +60,7 @@ func (s *service) start(tlsConfig *tls.Config) (addr string) {
 	require.NoError(s.t, err)
 	srv := s.server.HTTPServer(s.server.Public(), tlsConfig)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(srv, l) }()
+	go func() { ended <- listen.Serve(srv, l) }()
 	s.t.Cleanup(func() {
 		require.NoError(s.t, srv.Close())
 		require.ErrorIs(s.t, <-ended, http.ErrServerClosed)
@@ -95,10 +95,10 @@ func TestTLSReloadsChangedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	_, err := server.TLSConfig(certFile, keyFile, nil)
+	_, err := listen.TLSConfig(certFile, keyFile, nil)
 	require.ErrorContains(t, err, "cert.pem")
 	first := issue(t, certFile, keyFile, "one.test")
-	config, err := server.TLSConfig(certFile, keyFile, nil)
+	config, err := listen.TLSConfig(certFile, keyFile, nil)
 	require.NoError(t, err)
 	s := newService(t)
 	addr := s.start(config)

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"capper/internal/server"
+	"capper/internal/server/listen"
 )
 
 // startTLS serves with a certificate of its own.
@@ -29,7 +30,7 @@ func (s *service) startTLS() (addr string, config *tls.Config, pool *x509.CertPo
 	dir := s.t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool = issue(s.t.(*testing.T), certFile, keyFile, "localhost")
-	config, err := server.TLSConfig(certFile, keyFile, nil)
+	config, err := listen.TLSConfig(certFile, keyFile, nil)
 	require.NoError(s.t, err)
 	return s.start(config), config, pool
 }
@@ -116,7 +117,7 @@ func TestCertificateExpiryIsAMetric(t *testing.T) {
 	t.Parallel()
 	_, config, _ := newService(t).startTLS()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(server.CertificateExpiry(config))
+	registry.MustRegister(listen.CertificateExpiry(config))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.Equal(t, "capper_tls_certificate_expiry_timestamp_seconds", families[0].GetName())

@@ -13,6 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"capper/internal/capping"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
+	"capper/internal/server/answer"
 )
 
 // metrics are what is counted of calls. All labels come from closed sets:
@@ -56,15 +59,15 @@ func (s *Server) budgetMetrics() (list []prometheus.Collector) {
 		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of the bodies that are received and decoded."},
 		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of the answers that are made and written."},
 	}
-	for name, b := range map[string]*budget{"users": s.users, "bodies": s.bodies, "answers": s.answers} {
+	for name, b := range map[string]*admission.Budget{"users": s.budgets.Users, "bodies": s.budgets.Bodies, "answers": s.budgets.Answers} {
 		labels := prometheus.Labels{"budget": name}
-		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.inUse()) }),
+		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.", ConstLabels: labels,
-			}, func() float64 { _, refused, _ := b.usage(); return float64(refused) }),
+			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a budget.", ConstLabels: labels,
-			}, func() float64 { _, _, cuts := b.usage(); return float64(cuts) }))
+			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
 	return append(list, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_open_connections", Help: "Open connections, of all listeners.",
@@ -78,7 +81,7 @@ func (s *Server) budgetMetrics() (list []prometheus.Collector) {
 // since the start.
 func (s *Server) connections() (open int, closed int64) {
 	s.crowds.Range(func(key, _ any) bool {
-		o, c := key.(*crowd).usage()
+		o, c := key.(*admission.Crowd).Usage()
 		open, closed = open+o, closed+c
 		return true
 	})
@@ -106,9 +109,9 @@ func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/"
 // expectUsers makes the counters of the policy's segments. Those of segments
 // without limits of their own, and of later policies, come with their users.
 func (m *metrics) expectUsers(p *capping.Policy) {
-	m.expectSegment(noSegment, p.Default)
+	m.expectSegment(answer.NoSegment, p.Default)
 	for segment, limits := range p.Segments {
-		m.expectSegment(segmentName(segment), limits)
+		m.expectSegment(answer.SegmentName(segment), limits)
 	}
 }
 
@@ -121,32 +124,23 @@ func (m *metrics) expectSegment(segment string, limits []capping.Limit) {
 	}
 }
 
-// outcomesOf are the users of a call by outcome.
-func outcomesOf(t *tally) map[string]int {
-	return map[string]int{"allowed": t.allowed - t.replayed, "replayed": t.replayed, "denied": t.denied, "unavailable": t.unavailable}
-}
-
 // ofClient counts the users of a client's call. Both labels are configured
 // names.
-func (m *metrics) ofClient(client, channel string, t *tally) {
-	for outcome, users := range outcomesOf(t) {
+func (m *metrics) ofClient(client, channel string, sum *answer.Summary) {
+	sum.Each(func(outcome string, users int) {
 		if users > 0 {
 			m.clients.WithLabelValues(client, channel, outcome).Add(float64(users))
 		}
-	}
+	})
 }
 
 // expectClients makes the counters of the clients that may filter. Those of
 // channels of later policies come with their users.
-func (m *metrics) expectClients(a *access, p *capping.Policy) {
-	names := []string{openClient}
-	if len(a.Keys) > 0 {
-		names = a.clientsWith(ScopeFilter)
-	}
+func (m *metrics) expectClients(a *access.Control, p *capping.Policy) {
 	channels := append(slices.Collect(maps.Keys(p.Channels)), "")
-	for _, client := range names {
+	for _, client := range a.ClientsWith(access.ScopeFilter) {
 		for _, channel := range channels {
-			for outcome := range outcomesOf(&tally{}) {
+			for _, outcome := range answer.Outcomes() {
 				m.clients.WithLabelValues(client, channel, outcome)
 			}
 		}
@@ -160,23 +154,8 @@ func (m *metrics) request(route string, status int, took time.Duration) {
 	}
 }
 
-func (m *metrics) decisions(t *tally, names []string) {
-	name := func(code int) string {
-		if code == 0 {
-			return noSegment
-		}
-		return segmentName(names[code-1])
-	}
-	for code, s := range t.byCode {
-		m.add("allowed", name(code), "", s.allowed-s.replayed)
-		m.add("replayed", name(code), "", s.replayed)
-		m.add("unavailable", name(code), "", s.unavailable)
-		for _, row := range t.denials[code] {
-			if row.limit != nil {
-				m.add("denied", name(code), row.limit.Name, row.users)
-			}
-		}
-	}
+func (m *metrics) decisions(sum *answer.Summary, names []string) {
+	sum.EachSegment(names, m.add)
 }
 
 func (m *metrics) add(outcome, segment, limit string, users int) {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -14,6 +13,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"capper/internal/capping"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
+	"capper/internal/server/failure"
+	"capper/internal/server/listen"
 )
 
 // call is one request on its way to an answer.
@@ -21,14 +24,14 @@ type call struct {
 	w  http.ResponseWriter
 	r  *http.Request
 	id string // path parameter
-	caller
+	access.Caller
 	requestID string
 	holder    string // whose the budgets are: the client, or without keys the address
 }
 
 // message is the one that the caller means by an id.
 func (c *call) message(id string) capping.Message {
-	return capping.Message{Namespace: c.namespace, ID: id}
+	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
 // handler answers a call, or returns the error to answer with. It writes
@@ -50,15 +53,15 @@ func newRouter(s *Server) *router {
 func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.echo.ServeHTTP(w, req) }
 
 // handle routes a method and path to h for clients with the scope.
-func (r *router) handle(method, path string, scope Scope, h handler) {
-	r.route(method, path, func(*http.Request) Scope { return scope }, h)
+func (r *router) handle(method, path string, scope access.Scope, h handler) {
+	r.route(method, path, func(*http.Request) access.Scope { return scope }, h)
 }
 
 // handleLocal is handle, but callers through loopback need no scope.
-func (r *router) handleLocal(method, path string, scope Scope, h handler) {
-	r.route(method, path, func(req *http.Request) Scope {
+func (r *router) handleLocal(method, path string, scope access.Scope, h handler) {
+	r.route(method, path, func(req *http.Request) access.Scope {
 		if arrivedLocally(req) {
-			return scopeNone
+			return access.ScopeNone
 		}
 		return scope
 	}, h)
@@ -68,15 +71,15 @@ func (r *router) handleLocal(method, path string, scope Scope, h handler) {
 // means it: a page of elsewhere that a browser of this machine shows does not.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback() && localHost(req.Host)
+	return ok && addr.IP.IsLoopback() && listen.LocalHost(req.Host)
 }
 
-func (r *router) route(method, path string, scope func(*http.Request) Scope, h handler) {
+func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler) {
 	route := strings.ReplaceAll(path, ":id", "{id}")
 	r.s.metrics.expectRoute(route)
 	r.echo.Add(method, path, func(c echo.Context) error {
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
-			if call.caller, err = r.s.access.Load().caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
+			if call.Caller, err = r.s.access.Load().Caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
 			call.holder = holderOf(call)
@@ -84,7 +87,7 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 				return noSuchPath(call)
 			}
 			if query := call.r.URL.RawQuery; query != "" && strings.HasPrefix(path, "/v1/") {
-				return fail(CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", clip([]byte(query)))
+				return failure.New(failure.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", failure.Clip([]byte(query)))
 			}
 			return h(call)
 		})
@@ -93,27 +96,12 @@ func (r *router) route(method, path string, scope func(*http.Request) Scope, h h
 }
 
 // holderOf is whom the budgets count a call for: its client, or the address it
-// comes from where there are no keys. Of IPv6 that is the network of 64 bits,
-// in which a machine has as many addresses as it likes.
+// comes from where there are no keys.
 func holderOf(c *call) string {
-	if c.client != openClient {
-		return c.client
+	if c.Client != access.OpenClient {
+		return c.Client
 	}
-	return addressOf(c.r.RemoteAddr)
-}
-
-func addressOf(remote string) string {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	if ip.Is6() {
-		if network, err := ip.Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return ip.String()
+	return admission.AddressOf(c.r.RemoteAddr)
 }
 
 // serve answers a call, measures it and reports what went wrong.
@@ -125,14 +113,14 @@ func (r *router) serve(route string, c *call, h handler) {
 	if r.s.stopping.Load() {
 		c.w.Header().Set("Connection", "close") // with HTTP/2, the whole connection ends once its calls have
 	}
-	err := r.s.acceptable(c.r)
+	err := listen.Acceptable(c.r, r.s.hosts)
 	if err == nil {
 		err = protect(h, c)
 	}
 	if err != nil {
-		f := asFailure(err)
-		status = statuses[f.Code]
-		f.write(c.w)
+		f := failure.Of(err)
+		status = failure.Statuses[f.Code]
+		writeFailure(c.w, f)
 		r.report(route, c, f)
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
@@ -156,13 +144,13 @@ func protect(h handler, c *call) (err error) {
 }
 
 // report logs what operators should know of: our faults, not the callers'.
-func (r *router) report(route string, c *call, f *failure) {
+func (r *router) report(route string, c *call, f *failure.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
-	case f.Code == CodeInternal:
-		r.s.log.Error("call failed", "route", route, "request_id", c.requestID, "error", f.cause)
-	case f.Code == CodeUnavailable && f.cause != nil:
-		r.s.log.Warn("call not answered", "route", route, "request_id", c.requestID, "error", f.cause)
+	case f.Code == failure.CodeInternal:
+		r.s.log.Error("call failed", "route", route, "request_id", c.requestID, "error", f.Cause)
+	case f.Code == failure.CodeUnavailable && f.Cause != nil:
+		r.s.log.Warn("call not answered", "route", route, "request_id", c.requestID, "error", f.Cause)
 	}
 }
 
@@ -171,8 +159,8 @@ func (r *router) unrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
-			return fail(CodeMethodNotAllowed, "%s %s: this path takes %s",
-				call.r.Method, clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
+			return failure.New(failure.CodeMethodNotAllowed, "%s %s: this path takes %s",
+				call.r.Method, failure.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {
 			return noSuchPath(call)
@@ -182,7 +170,7 @@ func (r *router) unrouted(err error, c echo.Context) {
 }
 
 func noSuchPath(c *call) error {
-	return fail(CodeNotFound, "%s: there is no such path", clip([]byte(c.r.URL.Path)))
+	return failure.New(failure.CodeNotFound, "%s: there is no such path", failure.Clip([]byte(c.r.URL.Path)))
 }
 
 // profiles routes /debug/pprof.
@@ -193,12 +181,12 @@ func (r *router) profiles() {
 			return nil
 		}
 	}
-	r.handleLocal(http.MethodGet, "/debug/pprof/", ScopeAdmin, plain(pprof.Index))
-	r.handleLocal(http.MethodGet, "/debug/pprof/cmdline", ScopeAdmin, plain(pprof.Cmdline))
-	r.handleLocal(http.MethodGet, "/debug/pprof/profile", ScopeAdmin, plain(pprof.Profile))
-	r.handleLocal(http.MethodGet, "/debug/pprof/symbol", ScopeAdmin, plain(pprof.Symbol))
-	r.handleLocal(http.MethodGet, "/debug/pprof/trace", ScopeAdmin, plain(pprof.Trace))
-	r.handleLocal(http.MethodGet, "/debug/pprof/:id", ScopeAdmin, func(c *call) error {
+	r.handleLocal(http.MethodGet, "/debug/pprof/", access.ScopeAdmin, plain(pprof.Index))
+	r.handleLocal(http.MethodGet, "/debug/pprof/cmdline", access.ScopeAdmin, plain(pprof.Cmdline))
+	r.handleLocal(http.MethodGet, "/debug/pprof/profile", access.ScopeAdmin, plain(pprof.Profile))
+	r.handleLocal(http.MethodGet, "/debug/pprof/symbol", access.ScopeAdmin, plain(pprof.Symbol))
+	r.handleLocal(http.MethodGet, "/debug/pprof/trace", access.ScopeAdmin, plain(pprof.Trace))
+	r.handleLocal(http.MethodGet, "/debug/pprof/:id", access.ScopeAdmin, func(c *call) error {
 		pprof.Handler(c.id).ServeHTTP(c.w, c.r)
 		return nil
 	})

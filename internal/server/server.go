@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
+	"capper/internal/server/body"
+	"capper/internal/server/failure"
+	"capper/internal/server/listen"
 )
 
 // Server answers the API. It is safe for concurrent use.
@@ -21,19 +28,18 @@ type Server struct {
 	log          *slog.Logger
 	gatherer     prometheus.Gatherer
 	metrics      *metrics
-	bounds       Bounds
-	limiter      Limiter
+	bounds       admission.Bounds
+	limiter      access.Limiter
 	clock        func() time.Time
 
-	access        atomic.Pointer[access]
+	access        atomic.Pointer[access.Control]
 	ready         atomic.Bool
 	stopping      atomic.Bool
 	hosts         []string
-	users         *budget
-	bodies        *budget
-	answers       *budget
-	refusals      map[Code]*valve
-	crowds        sync.Map // *crowd of each listener
+	budgets       *admission.Budgets
+	bodies        body.Receiver
+	refusals      map[failure.Code]*valve
+	crowds        sync.Map // *admission.Crowd of each listener
 	adminSeparate bool
 }
 
@@ -48,12 +54,11 @@ func New(cfg Config) (*Server, error) {
 		capper: cfg.Capper, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
-		users:         newBudget(int64(cfg.Bounds.InFlightUsers), cfg.Bounds.CallTimeout),
-		bodies:        newBudget(cfg.Bounds.InFlightBytes, cfg.Bounds.CallTimeout),
-		answers:       newBudget(cfg.Bounds.AnswerBytes, cfg.Bounds.CallTimeout),
+		budgets:       admission.NewBudgets(cfg.Bounds),
 		refusals:      newValves(),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
+	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
 	if s.metrics, err = newMetrics(cfg.Registerer, s); err != nil {
 		return nil, err
 	}
@@ -64,8 +69,8 @@ func New(cfg Config) (*Server, error) {
 // SetAccess puts new keys and rates in force for the calls that begin from now
 // on. A faulty one is refused whole: the error lists every fault, and the one
 // before stays.
-func (s *Server) SetAccess(a Access) error {
-	ready, err := newAccess(a)
+func (s *Server) SetAccess(rules access.Rules) error {
+	ready, err := access.New(rules)
 	if err != nil {
 		return err
 	}
@@ -88,15 +93,15 @@ func (s *Server) BeginStop() {
 // a listener of their own.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
-	r.handle(http.MethodPost, "/v1/filter", ScopeFilter, s.filter)
-	r.handle(http.MethodPost, "/v1/release", ScopeFilter, s.release)
-	r.handle(http.MethodGet, "/v1/users/:id", ScopeRead, s.explain)
-	r.handle(http.MethodGet, "/v1/limits", ScopeRead, s.limits)
-	r.handle(http.MethodGet, "/v1/status", ScopeRead, s.status)
+	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
+	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
+	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
+	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
 	s.common(r)
 	if !s.adminSeparate {
-		r.handle(http.MethodDelete, "/v1/users/:id", ScopeAdmin, s.erase)
-		r.handle(http.MethodGet, "/metrics", ScopeRead, s.scrape)
+		r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
+		r.handle(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
 	}
 	return r
 }
@@ -106,27 +111,41 @@ func (s *Server) Public() http.Handler {
 // a key, like all the rest.
 func (s *Server) Admin() http.Handler {
 	r := newRouter(s)
-	r.handle(http.MethodDelete, "/v1/users/:id", ScopeAdmin, s.erase)
-	r.handle(http.MethodGet, "/v1/users/:id", ScopeRead, s.explain)
-	r.handle(http.MethodGet, "/v1/limits", ScopeRead, s.limits)
-	r.handle(http.MethodGet, "/v1/status", ScopeRead, s.status)
+	r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
+	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
+	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
 	s.common(r)
-	r.handleLocal(http.MethodGet, "/metrics", ScopeRead, s.scrape)
+	r.handleLocal(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
 	r.profiles()
 	return r
 }
 
 func (s *Server) common(r *router) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.handle(method, "/healthz", scopeNone, s.alive)
-		r.handle(method, "/readyz", scopeNone, s.readiness)
-		r.handle(method, "/openapi.yaml", scopeNone, s.description)
+		r.handle(method, "/healthz", access.ScopeNone, s.alive)
+		r.handle(method, "/readyz", access.ScopeNone, s.readiness)
+		r.handle(method, "/openapi.yaml", access.ScopeNone, s.description)
 	}
+}
+
+// Listen opens a TCP listener on host:port. An address that others than this
+// machine can reach is refused unless the server has API keys.
+func (s *Server) Listen(addr string) (net.Listener, error) {
+	return listen.Open(addr, s.access.Load().HasKeys())
+}
+
+// HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
+// headers and connections. tlsConfig is from listen.TLSConfig; nil: plain HTTP.
+func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
+	guests := admission.NewCrowd(s.bounds.Connections)
+	s.crowds.Store(guests, struct{}{})
+	return listen.HTTPServer(h, tlsConfig, s.bounds, guests, s.log)
 }
 
 // callContext bounds a call to the store. It does not end when the caller
 // goes: what has begun is finished, and the caller asks again with the same
 // message id.
 func (s *Server) callContext(r *http.Request, users int) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), s.bounds.timeout(users))
+	return context.WithTimeout(context.WithoutCancel(r.Context()), s.bounds.Timeout(users))
 }

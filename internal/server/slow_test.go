@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/server/admission"
 )
 
 // ask sends the text and reads what the service answers to it.
@@ -87,7 +88,7 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Bounds = server.Bounds{InFlightUsers: 100_000, MinRate: 1 << 30}
+		cfg.Bounds = admission.Bounds{InFlightUsers: 100_000, MinRate: 1 << 30}
 	})
 	addr := s.start(nil)
 	many := idList(1_000_000_000, 100_000)

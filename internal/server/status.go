@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/server/access"
+	"capper/internal/server/failure"
 )
 
 // SegmentsStatus is the state of the segments, for /v1/status.
@@ -58,7 +60,7 @@ func (s *Server) status(c *call) error {
 		ConfigVersion: s.capper.Policy().Version,
 		Store:         s.health(c.r),
 		Segments:      s.segments(), Config: s.configStatus(),
-		InFlightUsers: s.users.inUse(),
+		InFlightUsers: s.budgets.Users.InUse(),
 	}
 	answer.Ready = s.ready.Load() && answer.Store.State != "down"
 	if created := answer.Segments.CreatedAt; !created.IsZero() {
@@ -75,8 +77,8 @@ func (s *Server) health(r *http.Request) capping.Health {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
 	h := s.capper.Store().Health(ctx)
-	if shared, ok := s.limiter.(*steadyLimiter); ok && h.State == "ok" {
-		if trouble := shared.trouble(); trouble != "" {
+	if shared, ok := s.limiter.(*access.SteadyLimiter); ok && h.State == "ok" {
+		if trouble := shared.Trouble(); trouble != "" {
 			h.State, h.Error = "degraded", trouble
 		}
 	}
@@ -101,8 +103,8 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, probe{Status: "ready"})
 }
 
-func notReady(reason string) *failure {
-	f := fail(CodeUnavailable, "not ready: %s", reason)
-	f.retryAfter = time.Second
+func notReady(reason string) *failure.Failure {
+	f := failure.New(failure.CodeUnavailable, "not ready: %s", reason)
+	f.RetryAfter = time.Second
 	return f
 }

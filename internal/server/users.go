@@ -3,7 +3,11 @@ package server
 import (
 	"net/http"
 
+	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/server/answer"
+	"capper/internal/server/decode"
+	"capper/internal/server/failure"
 )
 
 type explainAnswer struct {
@@ -30,10 +34,10 @@ type sendAnswer struct {
 
 // userID reads the id of a path: digits, without leading zeros.
 func userID(text string) (capping.UserID, error) {
-	if id, end := number([]byte(text), 0); end == len(text) && text != "" {
+	if id, ok := decode.UserID(text); ok {
 		return id, nil
 	}
-	return 0, invalid("user_id", "%s is not a user id (0 to 4294967295)", clip([]byte(text)))
+	return 0, failure.Invalid("user_id", "%s is not a user id (0 to 4294967295)", failure.Clip([]byte(text)))
 }
 
 // explain serves GET /v1/users/{id}.
@@ -49,15 +53,15 @@ func (s *Server) explain(c *call) error {
 	defer cancel()
 	e, err := s.capper.Explain(ctx, user)
 	if err != nil {
-		return storeFailure(err)
+		return failure.OfStore(err)
 	}
 	return writeJSON(c.w, explanationOf(user, e))
 }
 
 func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
 	names := channelNames(e.Policy)
-	answer := &explainAnswer{
-		UserID: user, Segment: segmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
+	told := &explainAnswer{
+		UserID: user, Segment: answer.SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
 		Limits: []standingAnswer{}, Sends: []sendAnswer{},
 	}
 	for _, standing := range e.Standings {
@@ -65,7 +69,7 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
 		if at := standing.FreesAt; at > 0 && at < capping.Never {
 			row.RetryAt = pointerTo(instantText(at))
 		}
-		answer.Limits = append(answer.Limits, row)
+		told.Limits = append(told.Limits, row)
 	}
 	for _, entry := range e.Log.Entries() {
 		row := sendAnswer{At: instantText(entry.At)}
@@ -75,12 +79,12 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
 		if message, ok := e.Messages[entry.Token]; ok {
 			row.Namespace, row.MessageID = &message.Namespace, &message.ID
 		}
-		answer.Sends = append(answer.Sends, row)
+		told.Sends = append(told.Sends, row)
 	}
-	return answer
+	return told
 }
 
-func instantText(at capping.Instant) string { return at.Time().Format(milliseconds) }
+func instantText(at capping.Instant) string { return at.Time().Format(api.Milliseconds) }
 
 func pointerTo(s string) *string { return &s }
 
@@ -94,7 +98,7 @@ func (s *Server) erase(c *call) error {
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "failed", "user_id", user)
-		return storeFailure(err)
+		return failure.OfStore(err)
 	}
 	s.audit(c, "erase", "done", "user_id", user)
 	c.w.WriteHeader(http.StatusNoContent)

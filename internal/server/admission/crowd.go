@@ -1,18 +1,19 @@
-package server
+package admission
 
 import (
 	"container/list"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 )
 
-// crowd is the open connections of a listener, up to a bound. When one more
+// Crowd is the open connections of a listener, up to a bound. When one more
 // comes, the address that has most of them loses one: one between requests,
 // the longest so, or else, when the newcomer's address has fewer, its oldest.
 // When neither is there, the newcomer is closed.
-type crowd struct {
+type Crowd struct {
 	bound int
 
 	mu      sync.Mutex
@@ -35,12 +36,12 @@ type guest struct {
 	all, idle *list.Element // idle nil: in a request
 }
 
-func newCrowd(bound int) *crowd {
-	return &crowd{bound: bound, guests: map[net.Conn]*guest{}, parties: map[string]*party{}}
+func NewCrowd(bound int) *Crowd {
+	return &Crowd{bound: bound, guests: map[net.Conn]*guest{}, parties: map[string]*party{}}
 }
 
-// watch is an http.Server's ConnState.
-func (c *crowd) watch(conn net.Conn, state http.ConnState) {
+// Watch is an http.Server's ConnState.
+func (c *Crowd) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch g := c.guests[conn]; {
@@ -69,8 +70,8 @@ func (g *guest) wake() {
 	}
 }
 
-func (c *crowd) enter(conn net.Conn) {
-	address := addressOf(conn.RemoteAddr().String())
+func (c *Crowd) enter(conn net.Conn) {
+	address := AddressOf(conn.RemoteAddr().String())
 	p := c.parties[address]
 	if p == nil {
 		p = &party{address: address, all: list.New(), idle: list.New()}
@@ -85,7 +86,7 @@ func (c *crowd) enter(conn net.Conn) {
 }
 
 // surplus is the connection to close for the newcomer.
-func (c *crowd) surplus(newcomer *guest) *guest {
+func (c *Crowd) surplus(newcomer *guest) *guest {
 	largest := newcomer.of
 	for _, p := range c.parties {
 		if p.all.Len() > largest.all.Len() {
@@ -101,7 +102,7 @@ func (c *crowd) surplus(newcomer *guest) *guest {
 	return largest.all.Front().Value.(*guest)
 }
 
-func (c *crowd) expel(g *guest) {
+func (c *Crowd) expel(g *guest) {
 	c.leave(g)
 	c.closed++
 	conn := g.conn
@@ -111,7 +112,7 @@ func (c *crowd) expel(g *guest) {
 	_ = conn.Close()
 }
 
-func (c *crowd) leave(g *guest) {
+func (c *Crowd) leave(g *guest) {
 	delete(c.guests, g.conn)
 	g.wake()
 	g.of.all.Remove(g.all)
@@ -121,10 +122,27 @@ func (c *crowd) leave(g *guest) {
 	c.now--
 }
 
-// usage is how many connections are open, and how many have been closed for
+// Usage is how many connections are open, and how many have been closed for
 // the bound since the start.
-func (c *crowd) usage() (open int, closed int64) {
+func (c *Crowd) Usage() (open int, closed int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now, c.closed
+}
+
+// AddressOf is whom a connection is counted for: the IP address of its other
+// end. Of IPv6 that is the network of 64 bits, in which a machine has as many
+// addresses as it likes.
+func AddressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		if network, err := ip.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
 }

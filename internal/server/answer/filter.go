@@ -1,15 +1,12 @@
-package server
+package answer
 
 import (
 	"encoding/json"
 	"strconv"
 
 	"capper/internal/capping"
+	"capper/internal/server/decode"
 )
-
-// milliseconds is RFC 3339 with milliseconds, as all times of answers are
-// written, in UTC.
-const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // answer writes the response of a filter call by appending: no reflection, no
 // value per user.
@@ -18,20 +15,20 @@ type answer struct {
 	scratch []byte // of bitmaps
 	users   []capping.UserID
 	d       *capping.Decisions
-	t       *tally
-	r       *filterRequest
+	s       *Summary
+	r       *decode.FilterRequest
 }
 
-// filterAnswer appends the response to dst.
-func filterAnswer(dst []byte, r *filterRequest, d *capping.Decisions, t *tally) []byte {
-	a := &answer{out: dst, d: d, t: t, r: r}
+// Filter appends the answer of a filter call to dst.
+func Filter(dst []byte, r *decode.FilterRequest, d *capping.Decisions, s *Summary) []byte {
+	a := &answer{out: dst, d: d, s: s, r: r}
 	a.raw(`{`)
-	if r.bitmap {
+	if r.Bitmap {
 		a.bitmaps()
 	} else {
 		a.lists()
 	}
-	if r.waves {
+	if r.Waves {
 		a.waves()
 	}
 	a.summary()
@@ -71,24 +68,24 @@ func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
 // lists writes the decisions of a request with user_ids.
 func (a *answer) lists() {
-	a.raw(`"allowed":`).list(a.pick(a.t.allowed, isAllowed))
-	a.raw(`,"replayed":`).list(a.pick(a.t.replayed, isReplayed))
-	if !a.r.counts {
+	a.raw(`"allowed":`).list(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed":`).list(a.pick(a.s.Replayed, isReplayed))
+	if !a.r.Counts {
 		a.raw(`,"denied":[`).denials()
 		a.raw(`]`)
 	}
-	a.raw(`,"unavailable":`).list(a.pick(a.t.unavailable, isUnavailable))
+	a.raw(`,"unavailable":`).list(a.pick(a.s.Unavailable, isUnavailable))
 }
 
 // bitmaps writes the decisions of a request with users_bitmap.
 func (a *answer) bitmaps() {
-	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.t.allowed, isAllowed))
-	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.t.replayed, isReplayed))
-	if !a.r.counts {
+	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.s.Replayed, isReplayed))
+	if !a.r.Counts {
 		a.raw(`,"denied_bitmaps":{`).deniedBitmaps()
 		a.raw(`}`)
 	}
-	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.t.unavailable, isUnavailable))
+	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
 // pick is the n users with a matching outcome, in the order of the request.
@@ -160,7 +157,7 @@ func (a *answer) denialText(texts [][]string, i int) string {
 	}
 	if texts[code][rule] == "" {
 		limit := a.d.Limit(i)
-		text := appendText([]byte(`,"segment":`), segmentName(a.d.Segment(i)))
+		text := appendText([]byte(`,"segment":`), SegmentName(a.d.Segment(i)))
 		text = appendText(append(text, `,"limit":`...), limit.Name)
 		text = strconv.AppendInt(append(text, `,"max":`...), int64(limit.Max), 10)
 		texts[code][rule] = string(append(text, `,"retry_at":`...))
@@ -171,12 +168,12 @@ func (a *answer) denialText(texts [][]string, i int) string {
 // deniedBitmaps writes the denied users by the name of their limit.
 func (a *answer) deniedBitmaps() {
 	lists := map[string]*[]capping.UserID{}
-	for _, limit := range a.t.byLimit() {
+	for _, limit := range a.s.byLimit() {
 		users := make([]capping.UserID, 0, limit.users)
 		lists[limit.name] = &users
 	}
-	byRule := make([][]*[]capping.UserID, len(a.t.denials)) // the list of each segment code and rule
-	for code, rows := range a.t.denials {
+	byRule := make([][]*[]capping.UserID, len(a.s.denials)) // the list of each segment code and rule
+	for code, rows := range a.s.denials {
 		byRule[code] = make([]*[]capping.UserID, len(rows))
 		for rule, row := range rows {
 			if row.limit != nil {
@@ -190,7 +187,7 @@ func (a *answer) deniedBitmaps() {
 			*users = append(*users, a.d.Users[i])
 		}
 	}
-	for i, limit := range a.t.byLimit() {
+	for i, limit := range a.s.byLimit() {
 		if i > 0 {
 			a.raw(`,`)
 		}
@@ -199,25 +196,25 @@ func (a *answer) deniedBitmaps() {
 }
 
 func (a *answer) summary() {
-	t := a.t
-	a.raw(`,"summary":{"requested":`).number(t.requested + a.r.duplicates)
-	a.raw(`,"allowed":`).number(t.allowed)
+	s := a.s
+	a.raw(`,"summary":{"requested":`).number(s.Requested + a.r.Duplicates)
+	a.raw(`,"allowed":`).number(s.Allowed)
 	a.raw(`,"denied":{`)
-	for i, c := range t.byLimit() {
+	for i, c := range s.byLimit() {
 		if i > 0 {
 			a.raw(`,`)
 		}
 		a.text(c.name).raw(`:`).number(c.users)
 	}
-	a.raw(`},"unavailable":`).number(t.unavailable)
-	a.raw(`,"duplicates":`).number(a.r.duplicates)
-	a.raw(`,"replayed":`).number(t.replayed)
+	a.raw(`},"unavailable":`).number(s.Unavailable)
+	a.raw(`,"duplicates":`).number(a.r.Duplicates)
+	a.raw(`,"replayed":`).number(s.Replayed)
 	a.raw(`,"segments":{`)
-	for i, c := range t.bySegment(a.d.Names) {
+	for i, c := range s.bySegment(a.d.Names) {
 		if i > 0 {
 			a.raw(`,`)
 		}
-		a.text(c.name).raw(`:{"requested":`).number(c.requested).raw(`,"allowed":`).number(c.allowed).raw(`}`)
+		a.text(c.name).raw(`:{"requested":`).number(c.Requested).raw(`,"allowed":`).number(c.Allowed).raw(`}`)
 	}
 	a.raw(`}}`)
 }

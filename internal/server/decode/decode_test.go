@@ -1,7 +1,8 @@
-package server
+package decode
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,14 +12,16 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/server/failure"
 )
 
 func boundless(int64) error { return nil }
 
-var testBounds = Bounds{JSONUsers: 50, BitmapUsers: 5000}.withDefaults()
+var testBounds = Bounds{IDs: 50, Bitmap: 5000, Room: boundless}
 
 // seeds are bodies to start fuzzing from.
 var seeds = []string{
@@ -38,11 +41,11 @@ func FuzzDecodeFilter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		given := bytes.Clone(body)
-		got, err := decodeFilter(body, testBounds, boundless)
+		got, err := Filter(body, testBounds)
 		require.Equal(t, given, body, "the body was changed")
 		want, valid := slowDecode(body)
 		if err != nil {
-			require.ErrorAs(t, err, new(*failure))
+			require.ErrorAs(t, err, new(*failure.Failure))
 			if want != nil && valid {
 				t.Fatalf("refused %q: %v", body, err)
 			}
@@ -55,7 +58,7 @@ func FuzzDecodeFilter(f *testing.F) {
 
 // slowDecode is a second opinion, for bodies without bitmaps; those are
 // compared only as far as they are strings. valid: the body is accepted.
-func slowDecode(body []byte) (r *filterRequest, valid bool) {
+func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 	if !utf8.Valid(body) {
 		return nil, false
 	}
@@ -68,7 +71,7 @@ func slowDecode(body []byte) (r *filterRequest, valid bool) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, false
 	}
-	r = &filterRequest{enforce: true, record: true}
+	r = &FilterRequest{Enforce: true, Record: true}
 	for name, value := range members {
 		if !r.set(name, value) {
 			return nil, false
@@ -78,37 +81,37 @@ func slowDecode(body []byte) (r *filterRequest, valid bool) {
 	_, ids := members["user_ids"]
 	_, at := members["at"]
 	if bitmap {
-		got, err := decodeFilter(body, testBounds, boundless) // trusted for what is in the bitmap
+		got, err := Filter(body, testBounds) // trusted for what is in the bitmap
 		if err != nil || ids {
 			return nil, false
 		}
-		r.audience = got.audience
+		r.Audience = got.Audience
 	}
-	ok := bitmap != ids && (r.messageID != "" || !r.record) && (r.record || r.enforce) && !(at && r.record)
+	ok := bitmap != ids && (r.MessageID != "" || !r.Record) && (r.Record || r.Enforce) && !(at && r.Record)
 	return r, ok
 }
 
 // set takes one member of a body.
-func (r *filterRequest) set(name string, value any) (ok bool) {
+func (r *FilterRequest) set(name string, value any) (ok bool) {
 	switch name {
 	case "message_id":
-		r.messageID, ok = value.(string)
-		return ok && r.messageID != "" && len(r.messageID) <= 128
+		r.MessageID, ok = value.(string)
+		return ok && r.MessageID != "" && len(r.MessageID) <= 128
 	case "channel":
-		r.channel, ok = value.(string)
-		return ok && r.channel != ""
+		r.Channel, ok = value.(string)
+		return ok && r.Channel != ""
 	case "at":
-		r.at, ok = value.(string)
-		return ok && r.at != ""
+		r.At, ok = value.(string)
+		return ok && r.At != ""
 	case "detail":
-		r.counts = value == "counts"
-		return r.counts || value == "denials"
+		r.Counts = value == "counts"
+		return r.Counts || value == "denials"
 	case "enforce":
-		r.enforce, ok = value.(bool)
+		r.Enforce, ok = value.(bool)
 	case "record":
-		r.record, ok = value.(bool)
+		r.Record, ok = value.(bool)
 	case "waves":
-		r.waves, ok = value.(bool)
+		r.Waves, ok = value.(bool)
 	case "users_bitmap":
 		_, ok = value.(string)
 	case "user_ids":
@@ -117,23 +120,23 @@ func (r *filterRequest) set(name string, value any) (ok bool) {
 	return ok
 }
 
-func (r *filterRequest) setIDs(value any) bool {
+func (r *FilterRequest) setIDs(value any) bool {
 	list, ok := value.([]any)
-	if !ok || len(list) == 0 || len(list) > testBounds.JSONUsers {
+	if !ok || len(list) == 0 || len(list) > testBounds.IDs {
 		return false
 	}
-	r.users = []capping.UserID{}
+	r.Users = []capping.UserID{}
 	for _, item := range list {
 		number, ok := item.(json.Number)
 		id, err := strconv.ParseUint(number.String(), 10, 64)
 		if !ok || err != nil || id > math.MaxUint32 || number.String() != strconv.FormatUint(id, 10) {
 			return false
 		}
-		if slices.Contains(r.users, uint32(id)) {
-			r.duplicates++
+		if slices.Contains(r.Users, uint32(id)) {
+			r.Duplicates++
 			continue
 		}
-		r.users = append(r.users, uint32(id))
+		r.Users = append(r.Users, uint32(id))
 	}
 	return true
 }
@@ -186,8 +189,9 @@ func FuzzBitmapUsers(f *testing.F) {
 			return
 		}
 		require.True(t, ascending(users))
-		written, _ := appendBase64Bitmap(nil, nil, users)
-		again, err := bitmapUsers("users_bitmap", written[1:len(written)-1], 100_000, boundless)
+		raw, err := roaring.BitmapOf(users...).ToBytes()
+		require.NoError(t, err)
+		again, err := bitmapUsers("users_bitmap", base64.StdEncoding.AppendEncode(nil, raw), 100_000, boundless)
 		require.NoError(t, err)
 		require.Equal(t, users, again)
 	})
@@ -199,10 +203,10 @@ func BenchmarkDecodeFilter(b *testing.B) {
 		body = append(strconv.AppendUint(body, uint64(uint32(i)*2654435769>>4), 10), ',')
 	}
 	body = append(body[:len(body)-1], "]}"...)
-	bounds := Bounds{}.withDefaults()
+	bounds := Bounds{IDs: 100_000, Bitmap: 1_000_000, Room: boundless}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := decodeFilter(body, bounds, boundless)
+		_, err := Filter(body, bounds)
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/user")

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -51,7 +51,7 @@ func (a *answer) waves() {
 		from := capping.Instant(w.hour * millisPerHour).Time().Format(`{"from":"2006-01-02T15:04:05Z"`)
 		a.raw(from).raw(`,"ready_at":`)
 		a.out = clock.append(a.out, w.readyAt)
-		if a.r.bitmap {
+		if a.r.Bitmap {
 			a.raw(`,"users_bitmap":`).bitmap(w.users)
 		} else {
 			a.raw(`,"user_ids":`).list(w.users)

@@ -1,4 +1,4 @@
-package server
+package decode
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"capper/internal/server/failure"
 )
 
 // scanner reads one JSON document (RFC 8259) strictly, in one pass. Its errors
@@ -44,11 +46,11 @@ func (s *scanner) accept(c byte) bool {
 }
 
 // syntax is the failure of a document that is no JSON at the current byte.
-func (s *scanner) syntax(expected string) *failure {
+func (s *scanner) syntax(expected string) *failure.Failure {
 	if s.pos >= len(s.data) {
-		return fail(CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)
+		return failure.New(failure.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)
 	}
-	return fail(CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
+	return failure.New(failure.CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
@@ -56,10 +58,10 @@ func (s *scanner) syntax(expected string) *failure {
 // must consume. Nothing may follow the object.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
-		return fail(CodeInvalidRequest, "the body is empty: a JSON object is expected")
+		return failure.New(failure.CodeInvalidRequest, "the body is empty: a JSON object is expected")
 	}
 	if !s.accept('{') {
-		return fail(CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
+		return failure.New(failure.CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
 	}
 	if !s.accept('}') {
 		if err := s.members(field); err != nil {
@@ -108,20 +110,20 @@ func (s *scanner) boolean(field string) (bool, error) {
 		s.pos += len("false")
 		return false, nil
 	}
-	return false, invalid(field, "%s is neither true nor false", s.value())
+	return false, failure.Invalid(field, "%s is neither true nor false", s.value())
 }
 
 // str reads a string. The result may alias the document.
 func (s *scanner) str(field string) ([]byte, error) {
 	if s.peek() != '"' {
-		return nil, invalid(field, "%s is not a string", s.value())
+		return nil, failure.Invalid(field, "%s is not a string", s.value())
 	}
 	text, err := s.text(field)
 	if err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(text) {
-		return nil, invalid(field, "it is not valid UTF-8")
+		return nil, failure.Invalid(field, "it is not valid UTF-8")
 	}
 	return text, nil
 }
@@ -166,7 +168,7 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 		default:
 			r, ok := s.escape()
 			if !ok {
-				return nil, invalid(field, "the escape at byte %d of the body is not valid", s.pos)
+				return nil, failure.Invalid(field, "the escape at byte %d of the body is not valid", s.pos)
 			}
 			text = utf8.AppendRune(text, r)
 		}
@@ -240,21 +242,13 @@ func (s *scanner) value() string {
 	} else if end := bytes.IndexAny(rest[1:], " \t\r\n,]}"); end >= 0 {
 		rest = rest[:end+1]
 	}
-	return clip(rest)
-}
-
-// clip is b as text, at most 40 bytes of it.
-func clip(b []byte) string {
-	if len(b) > 40 {
-		return string(bytes.ToValidUTF8(b[:40], []byte("?"))) + "…"
-	}
-	return string(bytes.ToValidUTF8(b, []byte("?")))
+	return failure.Clip(rest)
 }
 
 // ids reads an array of user ids and appends them to dst, at most limit.
 func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 	if !s.accept('[') {
-		return nil, invalid(field, "%s is not an array of user ids", s.value())
+		return nil, failure.Invalid(field, "%s is not an array of user ids", s.value())
 	}
 	if s.accept(']') {
 		return dst, nil
@@ -266,7 +260,7 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 			return nil, s.notID(field, len(dst))
 		}
 		if len(dst) == limit {
-			return nil, fieldFailure(CodeTooLarge, field,
+			return nil, failure.OfField(failure.CodeTooLarge, field,
 				"more than %d ids: split the batch, or send users_bitmap", limit)
 		}
 		dst = append(dst, id)
@@ -281,6 +275,12 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 			return nil, s.syntax("',' or ']'")
 		}
 	}
+}
+
+// UserID reads a user id: digits, without leading zeros.
+func UserID(text string) (uint32, bool) {
+	id, end := number([]byte(text), 0)
+	return id, end == len(text) && text != ""
 }
 
 // number reads the user id at pos and returns where it ends, -1 when there is
@@ -309,5 +309,5 @@ func (s *scanner) notID(field string, i int) error {
 	if c := s.peek(); s.pos == len(s.data) || c == ']' || c == ',' {
 		return s.syntax("a user id")
 	}
-	return invalid(field+"["+strconv.Itoa(i)+"]", "%s is not a user id (0 to 4294967295)", s.value())
+	return failure.Invalid(field+"["+strconv.Itoa(i)+"]", "%s is not a user id (0 to 4294967295)", s.value())
 }

@@ -1,11 +1,11 @@
-package server
+package admission
 
 import (
 	"sync"
 	"time"
 )
 
-// budget is what all calls together may hold of something: users, bytes. It is
+// Budget is what all calls together may hold of something: users, bytes. It is
 // shared fairly between the clients that hold or want a part of it. While
 // there is room anybody may have it, so that a client alone can use all of it.
 // Once it is short:
@@ -17,23 +17,23 @@ import (
 //
 // A call that waits never waits for one that waits: the parts of clients below
 // their shares fit together.
-type budget struct {
+type Budget struct {
 	bound    int64
 	patience time.Duration
 
 	mu      sync.Mutex
 	held    int64
 	claims  map[string]int64   // by client: what its calls hold, and what they wait for
-	idlers  map[*hold]struct{} // holds that can be cut off
+	idlers  map[*Hold]struct{} // holds that can be cut off
 	waiting []*waiter
 	refused int64 // calls, since the start
 	cuts    int64 // calls cut off, since the start
 }
 
-// hold is a call's part of a budget. Its methods are for one goroutine at a
+// Hold is a call's part of a budget. Its methods are for one goroutine at a
 // time.
-type hold struct {
-	of     *budget
+type Hold struct {
+	of     *Budget
 	client string
 	n      int64
 	cut    func() // ends a wait for the client; nil: the call is not waiting for it
@@ -41,33 +41,34 @@ type hold struct {
 }
 
 type waiter struct {
-	h        *hold
+	h        *Hold
 	n        int64
 	admitted chan struct{}
 }
 
-func newBudget(bound int64, patience time.Duration) *budget {
-	return &budget{bound: bound, patience: patience, claims: map[string]int64{}, idlers: map[*hold]struct{}{}}
+func NewBudget(bound int64, patience time.Duration) *Budget {
+	return &Budget{bound: bound, patience: patience, claims: map[string]int64{}, idlers: map[*Hold]struct{}{}}
 }
 
-// open is a part of nothing yet.
-func (b *budget) open(client string) *hold { return &hold{of: b, client: client} }
+// Open is a part of nothing yet.
+func (b *Budget) Open(client string) *Hold { return &Hold{of: b, client: client} }
 
-// usage is what is held now, and how many calls have been refused and cut off
+// Usage is what is held now, and how many calls have been refused and cut off
 // since the start.
-func (b *budget) usage() (held, refused, cuts int64) {
+func (b *Budget) Usage() (held, refused, cuts int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held, b.refused, b.cuts
 }
 
-func (b *budget) inUse() int64 {
-	held, _, _ := b.usage()
+// InUse is what is held now.
+func (b *Budget) InUse() int64 {
+	held, _, _ := b.Usage()
 	return held
 }
 
-// refuses reports whether n more would be refused to the client now.
-func (b *budget) refuses(client string, n int64) bool {
+// Refuses reports whether n more would be refused to the client now.
+func (b *Budget) Refuses(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.free(n) || b.within(client, n) {
@@ -79,15 +80,15 @@ func (b *budget) refuses(client string, n int64) bool {
 
 // free reports whether there is room for n, and nobody waits for it. What alone
 // is beyond the bound may enter when nothing else is held.
-func (b *budget) free(n int64) bool {
+func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
-func (b *budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
+func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
 // within reports whether a client stays within its share with n more. Its
 // first call always does.
-func (b *budget) within(client string, n int64) bool {
+func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
 		return true
@@ -95,10 +96,10 @@ func (b *budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// grow makes the part larger by n, or reports false: then it stays as it is.
+// Grow makes the part larger by n, or reports false: then it stays as it is.
 // It may wait. While it does, and from then on, it cannot be cut off by others
-// unless cuttable says so.
-func (h *hold) grow(n int64) bool {
+// unless Cuttable says so.
+func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
 	if h.lost || !b.free(n) && !b.within(h.client, n) {
@@ -121,7 +122,7 @@ func (h *hold) grow(n int64) bool {
 	return b.wait(w)
 }
 
-func (b *budget) wait(w *waiter) bool {
+func (b *Budget) wait(w *waiter) bool {
 	timer := time.NewTimer(b.patience)
 	defer timer.Stop()
 	select {
@@ -144,7 +145,7 @@ func (b *budget) wait(w *waiter) bool {
 }
 
 // makeRoom cuts off holds for those who wait.
-func (b *budget) makeRoom() {
+func (b *Budget) makeRoom() {
 	missing := b.held - b.bound
 	for _, w := range b.waiting {
 		missing += w.n
@@ -168,7 +169,7 @@ func (b *budget) makeRoom() {
 
 // victim is the largest hold that can be cut off of the client that has most,
 // which has more than its share.
-func (b *budget) victim() (victim *hold) {
+func (b *Budget) victim() (victim *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
 		claimed := b.claims[h.client]
@@ -183,7 +184,7 @@ func (b *budget) victim() (victim *hold) {
 }
 
 // admit lets in who waits, in order, as far as there is room.
-func (b *budget) admit() {
+func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
 		b.waiting = b.waiting[1:]
@@ -193,15 +194,15 @@ func (b *budget) admit() {
 	}
 }
 
-func (b *budget) unclaim(client string, n int64) {
+func (b *Budget) unclaim(client string, n int64) {
 	if b.claims[client] -= n; b.claims[client] <= 0 {
 		delete(b.claims, client)
 	}
 }
 
-// settle makes the part n, for what is known already: a larger one is not
+// Settle makes the part n, for what is known already: a larger one is not
 // refused.
-func (h *hold) settle(n int64) {
+func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -212,10 +213,16 @@ func (h *hold) settle(n int64) {
 	b.admit()
 }
 
-// cuttable says how the call is cut off while it waits for its client; nil: it
+// Size is how much the part is now.
+func (h *Hold) Size() int64 { return h.n }
+
+// Another is a further part, of nothing yet, for the same client.
+func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
+
+// Cuttable says how the call is cut off while it waits for its client; nil: it
 // no longer waits. cut must not block; it is called at most once, and not
-// after cuttable(nil) or close. False: it has been cut off.
-func (h *hold) cuttable(cut func()) bool {
+// after Cuttable(nil) or Close. False: it has been cut off.
+func (h *Hold) Cuttable(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,16 +238,17 @@ func (h *hold) cuttable(cut func()) bool {
 	return !h.lost
 }
 
-func (h *hold) wasCut() bool {
+// WasCut reports whether the call has been cut off.
+func (h *Hold) WasCut() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.lost
 }
 
-// close gives the part back. A second time does nothing.
-func (h *hold) close() {
+// Close gives the part back. A second time does nothing.
+func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
-		h.cuttable(nil)
-		h.settle(0)
+		h.Cuttable(nil)
+		h.Settle(0)
 	}
 }

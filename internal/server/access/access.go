@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"capper/internal/server/failure"
 )
 
 // Scope is a right to call. Scopes do not include one another.
@@ -19,12 +21,12 @@ const (
 	ScopeFilter Scope = "filter" // filter and release
 	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
-	scopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
+	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
 )
 
-// Access says who may call and how fast. It is not changed after it has been
-// handed over.
-type Access struct {
+// Rules say who may call and how fast. They are not changed after they have
+// been handed over.
+type Rules struct {
 	Keys  []Key
 	Rates map[string]Rate // by client; a client without one has the default
 	Rate  Rate            // the default; zero: unlimited
@@ -45,10 +47,10 @@ type Key struct {
 // keysPerClient is how many keys of a client may live at one time.
 const keysPerClient = 2
 
-// access is an Access made ready for look-ups.
-type access struct {
-	Access
-	byID map[string]*liveKey
+// Control applies Rules. It is safe for concurrent use.
+type Control struct {
+	rules Rules
+	byID  map[string]*liveKey
 }
 
 type liveKey struct {
@@ -56,9 +58,9 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// newAccess validates a. It reports every fault.
-func newAccess(a Access) (*access, error) {
-	ready := &access{Access: a, byID: make(map[string]*liveKey, len(a.Keys))}
+// New validates the rules. It reports every fault.
+func New(a Rules) (*Control, error) {
+	ready := &Control{rules: a, byID: make(map[string]*liveKey, len(a.Keys))}
 	var faults []error
 	perClient := map[string]int{}
 	for i, key := range a.Keys {
@@ -111,9 +113,24 @@ func newLiveKey(key Key) (*liveKey, error) {
 	return live, nil
 }
 
-// clientsWith are the clients of keys with the scope.
-func (a *access) clientsWith(scope Scope) (clients []string) {
-	for _, key := range a.Keys {
+// HasKeys reports whether calls need a key.
+func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
+
+// RateOf is the client's rate; zero: unlimited.
+func (c *Control) RateOf(client string) Rate {
+	if rate, ok := c.rules.Rates[client]; ok {
+		return rate
+	}
+	return c.rules.Rate
+}
+
+// ClientsWith are the clients that may make calls of the scope, one for each of
+// their keys.
+func (c *Control) ClientsWith(scope Scope) (clients []string) {
+	if !c.HasKeys() {
+		return []string{OpenClient}
+	}
+	for _, key := range c.rules.Keys {
 		if slices.Contains(key.Scopes, scope) {
 			clients = append(clients, key.Client)
 		}
@@ -121,42 +138,46 @@ func (a *access) clientsWith(scope Scope) (clients []string) {
 	return clients
 }
 
-// openClient is the client of all calls where no keys are configured.
-const openClient = "anonymous"
+// OpenClient is the client of all calls where no keys are configured.
+const OpenClient = "anonymous"
 
-// caller is who a call comes from.
-type caller struct{ client, namespace, key string }
+// Caller is who a call comes from.
+type Caller struct {
+	Client    string
+	Namespace string // of the key; "": none
+	Key       string // its id; "" without keys
+}
 
-// caller is who sends the Authorization header, which must have the scope.
-func (a *access) caller(authorization string, scope Scope) (caller, error) {
-	if len(a.byID) == 0 || scope == scopeNone {
-		return caller{client: openClient}, nil
+// Caller is who sends the Authorization header, which must have the scope.
+func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
+	if !c.HasKeys() || scope == ScopeNone {
+		return Caller{Client: OpenClient}, nil
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return caller{}, fail(CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
+		return Caller{}, failure.New(failure.CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
 	}
 	id, _, _ := strings.Cut(token, ".")
-	key := a.byID[id]
+	key := c.byID[id]
 	var want [sha256.Size]byte // an unknown id costs the same as a wrong secret
 	if key != nil {
 		want = key.sum
 	}
 	got := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
-		return known(key), fail(CodeUnauthorized, "the API key is not valid")
+		return known(key), failure.New(failure.CodeUnauthorized, "the API key is not valid")
 	}
 	if !slices.Contains(key.Scopes, scope) {
-		return caller{key.Client, key.Namespace, key.ID}, fail(CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
+		return Caller{key.Client, key.Namespace, key.ID}, failure.New(failure.CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
 	}
-	return caller{key.Client, key.Namespace, key.ID}, nil
+	return Caller{key.Client, key.Namespace, key.ID}, nil
 }
 
 // known names, of a key that was refused, what is in the configuration: what a
 // caller made up, or sent by mistake, is not for logs.
-func known(key *liveKey) caller {
+func known(key *liveKey) Caller {
 	if key == nil {
-		return caller{}
+		return Caller{}
 	}
-	return caller{key: key.ID}
+	return Caller{Key: key.ID}
 }

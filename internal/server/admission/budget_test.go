@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"math/rand/v2"
@@ -10,27 +10,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func holding(t *testing.T, b *budget, client string, n int64) *hold {
+func holding(t *testing.T, b *Budget, client string, n int64) *Hold {
 	t.Helper()
-	h := b.open(client)
-	require.True(t, h.grow(n), "%s: %d", client, n)
+	h := b.Open(client)
+	require.True(t, h.Grow(n), "%s: %d", client, n)
 	return h
 }
 
 func TestAClientAloneMayUseTheWholeBudget(t *testing.T) {
 	t.Parallel()
-	b := newBudget(100, time.Second)
+	b := NewBudget(100, time.Second)
 	first := holding(t, b, "greedy", 60)
 	second := holding(t, b, "greedy", 40)
-	require.False(t, b.open("greedy").grow(1))
-	require.True(t, b.refuses("greedy", 1))
-	require.False(t, b.refuses("other", 1), "who holds nothing may wait")
-	first.close()
-	first.close()
-	require.EqualValues(t, 40, b.inUse())
-	second.close()
-	holding(t, b, "greedy", 200).close() // alone, beyond the bound
-	require.Zero(t, b.inUse())
+	require.False(t, b.Open("greedy").Grow(1))
+	require.True(t, b.Refuses("greedy", 1))
+	require.False(t, b.Refuses("other", 1), "who holds nothing may wait")
+	first.Close()
+	first.Close()
+	require.EqualValues(t, 40, b.InUse())
+	second.Close()
+	holding(t, b, "greedy", 200).Close() // alone, beyond the bound
+	require.Zero(t, b.InUse())
 	require.Empty(t, b.claims)
 }
 
@@ -39,24 +39,24 @@ func TestAClientAloneMayUseTheWholeBudget(t *testing.T) {
 func TestWhoHoldsLessGoesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(100, time.Second)
+		b := NewBudget(100, time.Second)
 		first, second := holding(t, b, "greedy", 50), holding(t, b, "greedy", 50)
 		entered := make(chan bool, 2)
-		modest := b.open("modest")
-		go func() { entered <- modest.grow(30) }()
+		modest := b.Open("modest")
+		go func() { entered <- modest.Grow(30) }()
 		synctest.Wait()
 		require.Empty(t, entered)
-		require.True(t, b.refuses("greedy", 1))
-		first.close()
+		require.True(t, b.Refuses("greedy", 1))
+		first.Close()
 		require.True(t, <-entered)
-		require.False(t, b.open("greedy").grow(30), "beyond its share, half")
+		require.False(t, b.Open("greedy").Grow(30), "beyond its share, half")
 		third := holding(t, b, "greedy", 10) // while there is room
-		modest.close()
+		modest.Close()
 		fourth := holding(t, b, "greedy", 30)
-		go func() { entered <- modest.grow(30) }()
+		go func() { entered <- modest.Grow(30) }()
 		require.False(t, <-entered, "nothing became free within the patience")
-		for _, h := range []*hold{second, third, fourth} {
-			h.close()
+		for _, h := range []*Hold{second, third, fourth} {
+			h.Close()
 		}
 		require.Empty(t, b.claims)
 	})
@@ -64,11 +64,11 @@ func TestWhoHoldsLessGoesFirst(t *testing.T) {
 
 func TestTheLargestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
-	b := newBudget(100, time.Minute)
+	b := NewBudget(100, time.Minute)
 	cut := make(chan string, 10)
-	idle := func(client string, n int64, name string) *hold {
+	idle := func(client string, n int64, name string) *Hold {
 		h := holding(t, b, client, n)
-		require.True(t, h.cuttable(func() { cut <- name }))
+		require.True(t, h.Cuttable(func() { cut <- name }))
 		return h
 	}
 	small, large := idle("broken", 20, "small"), idle("broken", 40, "large")
@@ -77,20 +77,20 @@ func TestTheLargestHolderIsCutOff(t *testing.T) {
 	done := make(chan bool)
 	go func() {
 		require.Equal(t, "large", <-cut)
-		require.True(t, large.wasCut())
-		require.False(t, large.grow(1), "what is cut off gets nothing more")
-		large.close()
+		require.True(t, large.WasCut())
+		require.False(t, large.Grow(1), "what is cut off gets nothing more")
+		large.Close()
 		close(done)
 	}()
 	third := holding(t, b, "third", 30)
 	<-done
 	require.Empty(t, cut)
-	require.False(t, small.wasCut() || kept.wasCut())
-	_, refused, cuts := b.usage()
+	require.False(t, small.WasCut() || kept.WasCut())
+	_, refused, cuts := b.Usage()
 	require.EqualValues(t, 1, refused)
 	require.EqualValues(t, 1, cuts)
-	for _, h := range []*hold{small, kept, busy, third} {
-		h.close()
+	for _, h := range []*Hold{small, kept, busy, third} {
+		h.Close()
 	}
 	require.Empty(t, b.claims)
 	require.Empty(t, b.idlers)
@@ -102,7 +102,7 @@ func TestBudgetsAreNeverLost(t *testing.T) {
 	t.Parallel()
 	const clients, bound = 5, 1000
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(bound, time.Second)
+		b := NewBudget(bound, time.Second)
 		var calls sync.WaitGroup
 		for client := range clients {
 			for range 1 + 30*(client%2) { // clients 1 and 3 are greedy
@@ -117,17 +117,17 @@ func TestBudgetsAreNeverLost(t *testing.T) {
 	})
 }
 
-func useBudget(t *testing.T, b *budget, client string, greedy bool) {
+func useBudget(t *testing.T, b *Budget, client string, greedy bool) {
 	for range 200 {
-		h := b.open(client)
+		h := b.Open(client)
 		ended := make(chan struct{})
 		var once sync.Once
 		cut := func() { once.Do(func() { close(ended) }) }
 		if greedy {
-			h.cuttable(cut)
+			h.Cuttable(cut)
 		}
 		for range 1 + rand.IntN(4) {
-			if ok := h.grow(int64(1 + rand.IntN(50))); !ok && !greedy {
+			if ok := h.Grow(int64(1 + rand.IntN(50))); !ok && !greedy {
 				t.Errorf("client %s was refused within its share", client)
 			}
 		}
@@ -135,6 +135,6 @@ func useBudget(t *testing.T, b *budget, client string, greedy bool) {
 		case <-ended:
 		case <-time.After(time.Duration(rand.IntN(100)) * time.Millisecond):
 		}
-		h.close()
+		h.Close()
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"io"
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// graceTime is what a body may take to come, and an answer to be taken, before
+// GraceTime is what a body may take to come, and an answer to be taken, before
 // Bounds.MinRate is asked for.
-const graceTime = 10 * time.Second
+const GraceTime = 10 * time.Second
 
-// pace holds a client to the least rate: the deadline of its connection, or
+// Pace holds a client to the least rate: the deadline of its connection, or
 // stream, moves on as bytes do.
-type pace struct {
+type Pace struct {
 	set   func(deadline time.Time) error
 	rate  int64 // bytes per second
 	start time.Time
@@ -24,30 +24,32 @@ type pace struct {
 	ended bool
 }
 
-// newPace is the pace of a call's body.
-func (s *Server) newPace(c *call) *pace {
-	p := &pace{set: http.NewResponseController(c.w).SetReadDeadline, rate: s.bounds.MinRate, start: time.Now()}
-	p.push()
-	return p
+// BodyPace is the pace of the body of a call with the response writer.
+func BodyPace(w http.ResponseWriter, rate int64) *Pace {
+	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
 
-// newAnswerPace is the pace of a call's answer.
-func (s *Server) newAnswerPace(c *call) *pace {
-	p := &pace{set: http.NewResponseController(c.w).SetWriteDeadline, rate: s.bounds.MinRate, start: time.Now()}
+// AnswerPace is the pace of what is written to w.
+func AnswerPace(w http.ResponseWriter, rate int64) *Pace {
+	return newPace(http.NewResponseController(w).SetWriteDeadline, rate)
+}
+
+func newPace(set func(time.Time) error, rate int64) *Pace {
+	p := &Pace{set: set, rate: rate, start: time.Now()}
 	p.push()
 	return p
 }
 
 // push sets the deadline that the bytes so far earn. A connection without
 // deadlines has none.
-func (p *pace) push() {
+func (p *Pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
-	_ = p.set(p.start.Add(graceTime + earned))
+	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
 // move counts n bytes. The deadline is not set for less than a second's worth.
-func (p *pace) move(n int) {
+func (p *Pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.moved += int64(n); !p.ended && p.moved-p.at >= p.rate {
@@ -55,8 +57,8 @@ func (p *pace) move(n int) {
 	}
 }
 
-// cut ends the wait for the client at once.
-func (p *pace) cut() {
+// Cut ends the wait for the client at once.
+func (p *Pace) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
@@ -65,8 +67,8 @@ func (p *pace) cut() {
 	}
 }
 
-// done lifts the deadline, unless the call was cut off.
-func (p *pace) done() {
+// Done lifts the deadline, unless the call was cut off.
+func (p *Pace) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
@@ -75,10 +77,13 @@ func (p *pace) done() {
 	}
 }
 
+// Reader is r, whose bytes count.
+func (p *Pace) Reader(r io.Reader) io.Reader { return &pacedReader{r, p} }
+
 // pacedReader counts what comes in.
 type pacedReader struct {
 	r io.Reader
-	p *pace
+	p *Pace
 }
 
 func (r *pacedReader) Read(into []byte) (int, error) {
@@ -89,22 +94,20 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 
 // piece is how much of an answer is written under one deadline: what the least
 // rate moves in half the grace, and no more than 512 KiB.
-func (p *pace) piece() int {
-	return int(max(4<<10, min(p.rate*int64(graceTime/time.Second)/2, 512<<10)))
+func (p *Pace) piece() int {
+	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// answer writes a large answer at the client's pace. What has been cut off
+// write writes a large answer at the client's pace. What has been cut off
 // reaches the client as a broken connection: it asks again with the same
 // message id.
-func (s *Server) answer(c *call, h *hold, out []byte) {
-	p := s.newAnswerPace(c)
-	defer h.cuttable(nil)
-	if !h.cuttable(p.cut) {
-		p.cut()
+func (p *Pace) write(w io.Writer, h *Hold, out []byte) {
+	defer h.Cuttable(nil)
+	if !h.Cuttable(p.Cut) {
+		p.Cut()
 	}
-	writeHeader(c.w, http.StatusOK, len(out))
 	for piece := p.piece(); len(out) > 0; {
-		n, err := c.w.Write(out[:min(len(out), piece)])
+		n, err := w.Write(out[:min(len(out), piece)])
 		if err != nil {
 			return
 		}

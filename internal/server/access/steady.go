@@ -1,0 +1,71 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// SteadyLimiter asks a shared limiter, and one of this process while the shared
+// one fails: a Redis that is away neither stops calls nor slows each of them.
+type SteadyLimiter struct {
+	shared, own Limiter
+	clock       func() time.Time
+	log         *slog.Logger
+	fallbacks   prometheus.Counter
+	failed      atomic.Pointer[rateFailure] // nil: the shared one answered last
+}
+
+// rateFailure is that the shared limiter failed.
+type rateFailure struct {
+	err error
+	at  time.Time
+}
+
+var _ Limiter = (*SteadyLimiter)(nil)
+
+// The time that a shared limiter has, for how long it is left alone when it
+// has failed, and for how long that shows when nobody asks it again.
+const (
+	sharedTimeout = 250 * time.Millisecond
+	sharedPause   = time.Second
+	sharedShown   = 30 * time.Second
+)
+
+// NewSteadyLimiter is shared with a limiter of this process behind it.
+func NewSteadyLimiter(shared Limiter, clock func() time.Time, log *slog.Logger, registerer prometheus.Registerer) (*SteadyLimiter, error) {
+	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log, fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, as the shared budgets could not be reached.",
+	})}
+	return l, registerer.Register(l.fallbacks)
+}
+
+func (l *SteadyLimiter) Allow(ctx context.Context, client string, rate Rate, users int) (RateResult, error) {
+	if f := l.failed.Load(); f == nil || l.clock().Sub(f.at) >= sharedPause {
+		bounded, cancel := context.WithTimeout(ctx, sharedTimeout)
+		defer cancel()
+		result, err := l.shared.Allow(bounded, client, rate, users)
+		if err == nil {
+			l.failed.Store(nil)
+			return result, nil
+		}
+		l.failed.Store(&rateFailure{err, l.clock()})
+		l.log.Warn("shared rate limiter failed, using this process' own", "error", err)
+	}
+	l.fallbacks.Inc()
+	return l.own.Allow(ctx, client, rate, users)
+}
+
+// Trouble is why rates are kept by each process for itself; "" while they are
+// shared.
+func (l *SteadyLimiter) Trouble() string {
+	f := l.failed.Load()
+	if f == nil || l.clock().Sub(f.at) > sharedShown {
+		return ""
+	}
+	return fmt.Sprintf("rates of clients are kept by each instance for itself, so that a client may have as much from each: the shared budgets failed: %v", f.err)
+}

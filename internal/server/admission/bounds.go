@@ -1,0 +1,54 @@
+package admission
+
+import "time"
+
+// Bounds protect the service from what callers send. A zero field stands for
+// its default.
+type Bounds struct {
+	JSONUsers     int           // most ids in user_ids; 100,000
+	BitmapUsers   int           // most ids in users_bitmap; 1,000,000
+	BodyBytes     int64         // largest body, before and after decompression; 16 MiB
+	InFlightUsers int           // users of all calls being decided at one time; 4,000,000. A larger single batch is let in alone
+	InFlightBytes int64         // of bodies, as received and while they are decoded, at one time; 512 MiB
+	AnswerBytes   int64         // of answers being made and written at one time; 512 MiB
+	GzipRatio     int           // bytes that a byte of gzip may stand for, beyond 4 MiB; 100
+	MinRate       int64         // bytes per second at which bodies must come and answers be taken, after 10 s; 64 KiB
+	Connections   int           // open at one time, of each listener; 16,384
+	CallTimeout   time.Duration // for a call to the store, and as much again for every 250,000 users; 5 s
+}
+
+// WithDefaults puts the defaults into zero fields.
+func (b Bounds) WithDefaults() Bounds {
+	orDefault(&b.JSONUsers, 100_000)
+	orDefault(&b.BitmapUsers, 1_000_000)
+	orDefault(&b.BodyBytes, 16<<20)
+	orDefault(&b.InFlightUsers, 4_000_000)
+	orDefault(&b.InFlightBytes, 512<<20)
+	orDefault(&b.AnswerBytes, 512<<20)
+	orDefault(&b.GzipRatio, 100)
+	orDefault(&b.MinRate, 64<<10)
+	orDefault(&b.Connections, 16_384)
+	orDefault(&b.CallTimeout, 5*time.Second)
+	return b
+}
+
+// usersPerTimeout is how many users make a call to the store one CallTimeout
+// longer: at 5 s, 20 µs each.
+const usersPerTimeout = 250_000
+
+// Timeout is how long a call to the store may take for so many users.
+func (b Bounds) Timeout(users int) time.Duration {
+	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// SlowestBody is how long a body of the largest size may take.
+func (b Bounds) SlowestBody() time.Duration {
+	return GraceTime + time.Duration(b.BodyBytes/b.MinRate+1)*time.Second
+}

@@ -1,0 +1,11 @@
+// Package admission bounds what calls may hold of the service: users being
+// decided, memory of bodies and answers, connections, and the time in which a
+// client must send or read.
+//
+// What all calls share is a Budget. It is shared fairly between clients: who
+// holds most is refused before another is, and who sends half and stops, or
+// does not read, is cut off when another needs the room. A Place is one call's
+// part of the budgets of users and answers; the body's part is package body's.
+// A Crowd bounds the connections of a listener, a Pace the time of one body or
+// answer.
+package admission

@@ -1,0 +1,66 @@
+package body
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+
+	"capper/internal/server/admission"
+	"capper/internal/server/failure"
+)
+
+// The ratio that gzip may have: inflatedFree bytes in any case, beyond them
+// Bounds.GzipRatio times what was sent.
+const inflatedFree = 4 << 20
+
+// inflate replaces the body by what it is the gzip of.
+func (rc *Receiver) inflate(b *Body) error {
+	sent := b.Data
+	defer func() { admission.PutBuffer(sent) }()
+	reader, err := gzip.NewReader(bytes.NewReader(sent))
+	if err != nil {
+		b.Data = nil
+		return notGzip(err)
+	}
+	limit := min(rc.Bounds.BodyBytes, inflatedFree+int64(rc.Bounds.GzipRatio)*int64(len(sent)))
+	plain := &Body{hold: b.hold.Another()}
+	defer plain.hold.Close()
+	err = plain.fill(&boundedReader{reader, limit}, limit)
+	b.Data = plain.Data
+	b.hold.Settle(plain.hold.Size())
+	switch {
+	case errors.Is(err, errBeyond):
+		return rc.tooLarge()
+	case errors.As(err, new(*failure.Failure)):
+		return err
+	case err != nil:
+		return notGzip(err)
+	}
+	return nil
+}
+
+func notGzip(cause error) *failure.Failure {
+	f := failure.New(failure.CodeInvalidRequest, "the body is not gzip, as its Content-Encoding says")
+	if errors.Is(cause, io.ErrUnexpectedEOF) {
+		f.Message = "the body is gzip that ends early"
+	}
+	f.Cause = cause
+	return f
+}
+
+var errBeyond = errors.New("more bytes than are taken")
+
+// boundedReader fails once more than left bytes have been read.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errBeyond
+	}
+	return n, err
+}

@@ -1,0 +1,31 @@
+package body
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"capper/internal/server/failure"
+)
+
+// checkMedia refuses bodies that say they are something other than JSON in
+// UTF-8, plain or as gzip.
+func checkMedia(r *http.Request) error {
+	given := r.Header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(given)
+	if charset, ok := params["charset"]; err != nil || media != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
+		return failure.New(failure.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected", failure.Clip([]byte(given)))
+	}
+	encodings := r.Header.Values("Content-Encoding")
+	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {
+		return failure.New(failure.CodeUnsupportedMedia, "Content-Encoding is %q: only gzip, once, is taken",
+			failure.Clip([]byte(strings.Join(encodings, ", "))))
+	}
+	return nil
+}
+
+// takenEncoding reports whether bodies may come in the content coding, whose
+// name has no case.
+func takenEncoding(coding string) bool {
+	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")
+}

@@ -1,0 +1,93 @@
+package body
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"capper/internal/server/admission"
+	"capper/internal/server/failure"
+)
+
+// Receiver receives the bodies of calls.
+type Receiver struct {
+	Bounds  admission.Bounds
+	Budgets *admission.Budgets
+}
+
+// refuseEarly answers by the header alone: what would be refused for its size,
+// its kind, or because the service is short of something and this client holds
+// its share, is refused before its body is read.
+func (rc *Receiver) refuseEarly(r *http.Request, holder string) error {
+	if err := checkMedia(r); err != nil {
+		return err
+	}
+	if r.ContentLength > rc.Bounds.BodyBytes {
+		return rc.tooLarge()
+	}
+	return rc.Budgets.Refuse(holder, r.ContentLength)
+}
+
+// Read reads the whole body of the holder's call, and inflates it when all of
+// it is there: what a sender leaves unfinished costs no more than what was sent.
+// The caller closes the body, also with an error.
+func (rc *Receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
+	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
+	if err := rc.refuseEarly(r, holder); err != nil {
+		return b, err
+	}
+	if err := rc.receive(w, r, b); err != nil {
+		return b, err
+	}
+	if strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") {
+		return b, rc.inflate(b)
+	}
+	return b, nil
+}
+
+// receive reads the body as it was sent.
+func (rc *Receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	pace := admission.BodyPace(w, rc.Bounds.MinRate)
+	defer pace.Done()
+	if !b.hold.Cuttable(pace.Cut) {
+		return admission.ErrTooManyBytes()
+	}
+	defer b.hold.Cuttable(nil)
+	err := b.fill(pace.Reader(http.MaxBytesReader(w, r.Body, rc.Bounds.BodyBytes)), rc.Bounds.BodyBytes)
+	if err == nil || errors.As(err, new(*failure.Failure)) {
+		return err
+	}
+	if b.hold.WasCut() {
+		return admission.ErrTooManyBytes()
+	}
+	return rc.readFailure(w, r, err)
+}
+
+func (rc *Receiver) tooLarge() *failure.Failure {
+	return failure.New(failure.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after decompression, which may give %d times what was sent): split the batch",
+		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio)
+}
+
+func (rc *Receiver) readFailure(w http.ResponseWriter, r *http.Request, err error) *failure.Failure {
+	if tooMany := (*http.MaxBytesError)(nil); errors.As(err, &tooMany) {
+		return rc.tooLarge()
+	}
+	f := failure.New(failure.CodeInvalidRequest, "the body could not be read whole")
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f = failure.New(failure.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes a second",
+			admission.GraceTime, rc.Bounds.MinRate)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		f = failure.New(failure.CodeTimeout, "the body broke off before its end")
+	}
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	f.Cause = err
+	return f
+}

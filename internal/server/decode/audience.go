@@ -1,0 +1,104 @@
+package decode
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/server/failure"
+)
+
+// Audience is the users of a request.
+type Audience struct {
+	Users      []capping.UserID // distinct, in the order of the request; not pooled: a store may read it after the call
+	Bitmap     bool             // they came as a bitmap: ascending, and the answer is bitmaps
+	Duplicates int              // ids that were repeats of earlier ones
+}
+
+// Field is the request's field that held them.
+func (a *Audience) Field() string {
+	if a.Bitmap {
+		return "users_bitmap"
+	}
+	return "user_ids"
+}
+
+func (d *decoder) users(name string) (err error) {
+	if d.seen["user_ids"] && d.seen["users_bitmap"] {
+		return failure.Invalid(name, "user_ids and users_bitmap are both given: exactly one of them is needed")
+	}
+	if err := d.bounds.Room(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+		return err
+	}
+	if name == "user_ids" {
+		d.given.Users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.IDs)
+		return err
+	}
+	text, err := d.str(name)
+	if err != nil {
+		return err
+	}
+	d.given.Bitmap = true
+	d.given.Users, err = bitmapUsers(name, text, d.bounds.Bitmap, d.bounds.Room)
+	return err
+}
+
+// capacity estimates the ids of the array ahead: most ids of real audiences
+// have 5 digits or more.
+func (d *decoder) capacity() int {
+	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
+}
+
+// audience is the users given, each once.
+func (d *decoder) audience() (Audience, error) {
+	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
+		return Audience{}, failure.Invalid("user_ids", "neither user_ids nor users_bitmap is given: exactly one of them is needed")
+	}
+	a := d.given
+	if len(a.Users) == 0 {
+		return Audience{}, failure.Invalid(a.Field(), "the batch is empty: at least one user is needed")
+	}
+	if !ascending(a.Users) {
+		a.Users, a.Duplicates = capping.Distinct(a.Users)
+	}
+	return a, nil
+}
+
+// ascending reports whether every id is greater than the one before it.
+func ascending(users []capping.UserID) bool {
+	for i := 1; i < len(users); i++ {
+		if users[i-1] >= users[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// bitmapUsers reads the ids of a base64 roaring bitmap, at most limit. Nothing
+// is expanded before every byte has been checked.
+func bitmapUsers(field string, text []byte, limit int, room func(int64) error) ([]capping.UserID, error) {
+	if bytes.ContainsAny(text, "\r\n") { // the package skips line ends
+		return nil, failure.Invalid(field, "line ends are not base64")
+	}
+	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Strict().Decode(raw, text)
+	if err != nil {
+		return nil, failure.Invalid(field, "it is not padded standard base64 (RFC 4648): %s", err)
+	}
+	users, err := bitmap.Read(raw[:n])
+	if err != nil {
+		return nil, failure.Invalid(field, "it is not a portable roaring bitmap of 32-bit ids: %s", err)
+	}
+	if users.Cardinality() > uint64(limit) {
+		return nil, failure.OfField(failure.CodeTooLarge, field, "%d users, at most %d are allowed: split the batch",
+			users.Cardinality(), limit)
+	}
+	if users.Cardinality() == 0 {
+		return nil, nil
+	}
+	if err := room(4 * int64(users.Cardinality())); err != nil {
+		return nil, err
+	}
+	return users.Roaring().ToArray(), nil
+}

@@ -1,0 +1,187 @@
+package decode
+
+import (
+	"strings"
+
+	"capper/internal/server/failure"
+)
+
+// Bounds are what a request may hold.
+type Bounds struct {
+	IDs    int                     // most users in user_ids
+	Bitmap int                     // most users in users_bitmap
+	Room   func(bytes int64) error // makes sure of memory before it is taken
+}
+
+// maxMessageID is the most bytes of a message id.
+const maxMessageID = 128
+
+// FilterRequest is a decoded POST /v1/filter.
+type FilterRequest struct {
+	Audience
+	MessageID string
+	Channel   string
+	Enforce   bool
+	Record    bool
+	Counts    bool // detail is "counts"
+	Waves     bool
+	At        string
+}
+
+// ReleaseRequest is a decoded POST /v1/release.
+type ReleaseRequest struct {
+	Audience
+	MessageID string
+	Channel   string // "": all
+}
+
+// decoder reads the members of a request.
+type decoder struct {
+	scanner
+	bounds Bounds
+	seen   map[string]bool
+	given  Audience
+}
+
+func newDecoder(body []byte, bounds Bounds) *decoder {
+	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
+}
+
+// Filter reads a body strictly. What needs the policy or the clock,
+// channel and at, is checked by the caller.
+func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &FilterRequest{Enforce: true, Record: true}
+	err := d.document(func(name string) (err error) {
+		if err := d.once(name); err != nil {
+			return err
+		}
+		switch name {
+		case "message_id":
+			r.MessageID, err = d.messageID()
+		case "channel":
+			r.Channel, err = d.channel("a send without a channel")
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		case "enforce":
+			r.Enforce, err = d.boolean(name)
+		case "record":
+			r.Record, err = d.boolean(name)
+		case "detail":
+			r.Counts, err = d.detail()
+		case "waves":
+			r.Waves, err = d.boolean(name)
+		case "at":
+			r.At, err = d.at()
+		default:
+			err = d.unknown(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.Audience, err = d.audience(); err != nil {
+		return nil, err
+	}
+	return r, d.together(r)
+}
+
+// together checks what fields say of each other.
+func (d *decoder) together(r *FilterRequest) error {
+	switch {
+	case r.Record && r.MessageID == "":
+		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)", maxMessageID)
+	case !r.Record && !r.Enforce:
+		return failure.Invalid("enforce", "false together with record false would neither decide nor count anything")
+	case d.seen["at"] && r.Record:
+		return failure.Invalid("at", "it is allowed only with record false: a send is recorded now or not at all")
+	}
+	return nil
+}
+
+// Release reads a body strictly.
+func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &ReleaseRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.once(name); err != nil {
+			return err
+		}
+		switch name {
+		case "message_id":
+			r.MessageID, err = d.messageID()
+		case "channel":
+			r.Channel, err = d.channel("all sends of the id")
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		default:
+			err = d.unknown(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !d.seen["message_id"] {
+		return nil, failure.Invalid("message_id", "it is missing: it names the send to release (1 to %d bytes)", maxMessageID)
+	}
+	r.Audience, err = d.audience()
+	return r, err
+}
+
+func (d *decoder) once(name string) error {
+	if d.seen[name] {
+		return failure.Invalid(failure.Clip([]byte(name)), "the field is given twice")
+	}
+	d.seen[name] = true
+	return nil
+}
+
+func (d *decoder) unknown(name string) error {
+	for _, known := range []string{"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at"} {
+		if strings.EqualFold(name, known) {
+			return failure.Invalid(name, "this call has no such field (names are lower case, and not all calls have all fields)")
+		}
+	}
+	return failure.Invalid(failure.Clip([]byte(name)), "this call has no such field")
+}
+
+func (d *decoder) messageID() (string, error) {
+	id, err := d.str("message_id")
+	if err == nil && (len(id) == 0 || len(id) > maxMessageID) {
+		err = failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), maxMessageID)
+	}
+	return string(id), err
+}
+
+// channel reads the name of a channel; without tells what leaving it out means.
+func (d *decoder) channel(without string) (string, error) {
+	name, err := d.str("channel")
+	if err == nil && len(name) == 0 {
+		err = failure.Invalid("channel", "it is empty: leave the field out for %s", without)
+	}
+	return string(name), err
+}
+
+func (d *decoder) detail() (counts bool, err error) {
+	text, err := d.str("detail")
+	if err != nil {
+		return false, err
+	}
+	switch string(text) {
+	case "denials":
+		return false, nil
+	case "counts":
+		return true, nil
+	}
+	return false, failure.Invalid("detail", `%q is neither "denials" nor "counts"`, failure.Clip(text))
+}
+
+func (d *decoder) at() (string, error) {
+	at, err := d.str("at")
+	if err == nil && len(at) == 0 {
+		err = failure.Invalid("at", "it is empty: leave the field out to decide as of now")
+	}
+	return string(at), err
+}

@@ -1,0 +1,58 @@
+package decode
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/server/failure"
+)
+
+// rfc3339 is the form of a time; the time package takes others too, such as
+// hours of one digit.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
+// forecastGrace is how far in the past the field at may be and still mean now:
+// callers write whole seconds, take time to call, and have clocks of their own.
+const forecastGrace = time.Minute
+
+// ForecastAt is the instant of the field at; 0, which is now, when it was not
+// given or is no later than now.
+func ForecastAt(at string, now time.Time) (capping.Instant, error) {
+	if at == "" {
+		return 0, nil
+	}
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil || !rfc3339.MatchString(at) {
+		return 0, failure.Invalid("at", "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z", failure.Clip([]byte(at)))
+	}
+	instant, current := capping.InstantOf(t), capping.InstantOf(now)
+	switch {
+	case instant < capping.InstantOf(now.Add(-forecastGrace)):
+		return 0, failure.Invalid("at", "%s is in the past by more than a minute: it is %s", at, current.Time().Format(api.Milliseconds))
+	case instant <= current:
+		return 0, nil
+	case instant >= capping.Never:
+		return 0, failure.Invalid("at", "%s is too late: times before %s can be decided", at, capping.Never.Time().Format(time.RFC3339))
+	}
+	return instant, nil
+}
+
+// ChannelOf is the number of the request's channel in the policy.
+func ChannelOf(name string, policy *capping.Policy) (capping.Channel, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if channel, ok := policy.Channels[name]; ok {
+		return channel, nil
+	}
+	known := make([]string, 0, len(policy.Channels))
+	for channel := range policy.Channels {
+		known = append(known, channel)
+	}
+	slices.Sort(known)
+	return 0, failure.Invalid("channel", "%q is not configured (there are: %s)", failure.Clip([]byte(name)), strings.Join(known, ", "))
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"capper/internal/server/failure"
+)
+
+func writeFailure(w http.ResponseWriter, f *failure.Failure) {
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
+	}
+	if f.Code == failure.CodeUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="capper"`)
+	}
+	body, err := json.Marshal(map[string]*failure.Failure{"error": f})
+	if err != nil { // a struct of strings always encodes
+		body = nil
+	}
+	writeBody(w, failure.Statuses[f.Code], append(body, '\n'))
+}
+
+// wholeSeconds is d in seconds, rounded up.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	writeHeader(w, status, len(body))
+	_, _ = w.Write(body) // a caller that has gone needs no answer
+}
+
+func writeHeader(w http.ResponseWriter, status, length int) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(length))
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode response: %w", err)
+	}
+	writeBody(w, http.StatusOK, append(body, '\n'))
+	return nil
+}
