@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/console"
 )
 
 // What the configuration says of callers is in force: keys with scopes, rates,
@@ -61,6 +63,6 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	write(t, file2, strings.Replace(string(config), "127.0.0.1:0", "0.0.0.0:0", 1))
 	open := launch(t, file2)
 	<-open.exited
-	require.Equal(t, exitInput, open.cmd.ProcessState.ExitCode())
+	require.Equal(t, int(console.BadInput), open.cmd.ProcessState.ExitCode())
 	require.Contains(t, open.log.String(), "api_keys: is required when listen is not a loopback address")
 }

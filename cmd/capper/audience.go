@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -23,9 +24,9 @@ type audience struct {
 }
 
 // read is the audience, each user once.
-func (a *audience) read(on *env) (*roaring.Bitmap, error) {
-	reader := ingest.NewReader(ingest.Config{Stdin: on.stdin})
-	set, err := reader.ReadIDs(on.ctx, []ingest.Input{{
+func (a *audience) read(ctx context.Context, on *console.Streams) (*roaring.Bitmap, error) {
+	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
+	set, err := reader.ReadIDs(ctx, []ingest.Input{{
 		Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column,
 		Quote: a.Quote, Escape: a.Escape, FinalNewline: a.FinalNewline,
 	}})
@@ -34,19 +35,29 @@ func (a *audience) read(on *env) (*roaring.Bitmap, error) {
 	}
 	for _, f := range reader.Reports() {
 		if f.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
-			fmt.Fprintf(on.stderr, "capper: rows over several lines in %s: %s\n", f.File, f.Multiline)
+			on.Say("rows over several lines in %s: %s", f.File, f.Multiline)
 		}
 	}
-	var bad *ingest.BadRowsError
 	switch {
-	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return nil, console.Hinted(badInput{named("read audience", err)}, "if the file is whole: end its last line, or say --final-newline optional")
-	case errors.As(err, &bad):
-		return nil, badInput{fmt.Errorf("audience %s: %w", a.File, err)}
 	case err != nil:
-		return nil, badInput{named("read audience", err)}
+		return nil, a.fault(err)
 	case set.Empty():
-		return nil, badInput{fmt.Errorf("audience %s: holds no user", a.File)}
+		return nil, console.WithStatus(console.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
 	}
 	return set.Bitmap().Roaring(), nil
+}
+
+// fault tells what is wrong with the audience from what is wrong on the way to it.
+func (a *audience) fault(err error) error {
+	var rows *ingest.BadRowsError
+	var input *ingest.InputError
+	switch {
+	case errors.Is(err, ingest.ErrNoFinalNewline):
+		return console.Hinted(console.WithStatus(console.BadInput, named("read audience", err)), "if the file is whole: end its last line, or say --final-newline optional")
+	case errors.As(err, &rows):
+		return console.WithStatus(console.BadInput, fmt.Errorf("audience %s: %w", a.File, err))
+	case errors.As(err, &input):
+		return console.WithStatus(console.BadInput, named("read audience", err))
+	}
+	return named("read audience", err)
 }

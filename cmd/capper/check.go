@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,30 +20,30 @@ type checkCommand struct {
 }
 
 // Run prints what the file means, or every fault on a line of its own.
-func (c *checkCommand) Run(on *env) error {
-	loaded, err := console.UntilStopped(on.ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
+func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
+	loaded, err := console.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *config.Faults
 	if errors.As(err, &faults) {
-		fmt.Fprintln(on.stdout, faults)
-		return fmt.Errorf("%s: %d %s: %w", c.File, len(faults.List), plural(len(faults.List), "fault"), printed{faults})
+		fmt.Fprintln(on.Out, faults)
+		return console.WithStatus(console.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List), plural(len(faults.List), "fault")))
 	}
 	if err != nil {
-		return badInput{err}
+		return console.WithStatus(console.BadInput, err)
 	}
-	fmt.Fprintf(on.stdout, "%s: valid, version %s\n", c.File, loaded.Version)
-	fmt.Fprintf(on.stdout, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, place(loaded.Store))
+	fmt.Fprintf(on.Out, "%s: valid, version %s\n", c.File, loaded.Version)
+	fmt.Fprintf(on.Out, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, place(loaded.Store))
 	for _, line := range describeServer(loaded.Server) {
-		fmt.Fprintf(on.stdout, "  %s\n", line)
+		fmt.Fprintf(on.Out, "  %s\n", line)
 	}
-	fmt.Fprintf(on.stdout, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
+	fmt.Fprintf(on.Out, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
-		fmt.Fprintf(on.stdout, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
+		fmt.Fprintf(on.Out, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
 	}
 	for _, warning := range loaded.Warnings {
-		fmt.Fprintf(on.stderr, "capper: warning: %s\n", warning)
+		on.Warn(warning)
 	}
 	for _, missing := range app.MissingFiles(loaded) {
-		fmt.Fprintf(on.stderr, "capper: warning: %s: the service would not start here\n", missing)
+		on.Warn(missing.Error() + ": the service would not start here")
 	}
 	return nil
 }
@@ -54,13 +55,6 @@ func place(store config.Store) string {
 	}
 	return "embedded in " + store.Embedded.Path
 }
-
-// printed keeps the exit status of faults and leaves out their text, which
-// is on stdout already.
-type printed struct{ faults *config.Faults }
-
-func (f printed) Error() string { return "not valid" }
-func (f printed) Unwrap() error { return f.faults }
 
 func plural(n int, noun string) string {
 	if n == 1 {

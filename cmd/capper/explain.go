@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"capper/client"
+	"capper/internal/console"
 )
 
 // milliseconds is RFC 3339 to the millisecond, which is what decides.
@@ -17,36 +19,36 @@ type explainCommand struct {
 }
 
 // Run prints why the user is allowed or capped.
-func (c *explainCommand) Run(on *env) error {
+func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
 	api, err := c.client()
 	if err != nil {
 		return err
 	}
-	explanation, err := api.Explain(on.ctx, c.User)
+	explanation, err := api.Explain(ctx, c.User)
 	if err != nil {
 		return c.unreachable(err)
 	}
 	if c.JSON {
-		return printJSON(on.stdout, explanation)
+		return console.JSON(on.Out, explanation)
 	}
 	return printExplanation(on, explanation)
 }
 
-func printExplanation(on *env, e *client.Explanation) error {
-	fmt.Fprintf(on.stdout, "user %d is in segment %s (generation %s)\n", e.UserID, e.Segment, e.Generation)
+func printExplanation(on *console.Streams, e *client.Explanation) error {
+	fmt.Fprintf(on.Out, "user %d is in segment %s (generation %s)\n", e.UserID, e.Segment, e.Generation)
 	if len(e.Limits) == 0 {
-		fmt.Fprintln(on.stdout, "no limits: uncapped")
+		fmt.Fprintln(on.Out, "no limits: uncapped")
 	} else {
 		rows := [][]any{{"LIMIT", "USED", "MAX", "WINDOW", "CHANNELS", "STATE"}}
 		for i := range e.Limits {
 			rows = append(rows, standingRow(&e.Limits[i]))
 		}
-		if err := table(on.stdout, rows...); err != nil {
+		if err := console.Table(on.Out, console.Left, rows...); err != nil {
 			return err
 		}
 	}
 	if len(e.Sends) == 0 {
-		fmt.Fprintln(on.stdout, "no sends recorded")
+		fmt.Fprintln(on.Out, "no sends recorded")
 		return nil
 	}
 	rows := [][]any{{"SENT AT", "CHANNEL", "NAMESPACE", "MESSAGE"}}
@@ -55,7 +57,7 @@ func printExplanation(on *env, e *client.Explanation) error {
 			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"), or(send.MessageID, "(not remembered)"),
 		})
 	}
-	return table(on.stdout, rows...)
+	return console.Table(on.Out, console.Left, rows...)
 }
 
 func standingRow(s *client.Standing) []any {

@@ -27,43 +27,45 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Everybody is asked once; go on asking for the unavailable until so long after the start."`
 }
 
-// errUndecided says that a blast left users unavailable.
-var errUndecided = errors.New("could not be decided")
+// undecided says that a command left users unavailable.
+func undecided(users int) error {
+	return console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be decided", users))
+}
 
 // Run filters the audience and writes who may be sent to. Interrupted, it
 // writes nothing; what it granted is recorded under the message id.
-func (c *filterCommand) Run(on *env) error {
+func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
-		return misuse{errors.New("--message-id: is required, unless --preview")}
+		return console.Misuse(errors.New("--message-id: is required, unless --preview"))
 	case c.Exempt && c.Preview:
-		return misuse{errors.New("--exempt and --preview: together they would neither decide nor count anything")}
+		return console.Misuse(errors.New("--exempt and --preview: together they would neither decide nor count anything"))
 	case c.Batch < 1 || c.Parallel < 1:
-		return misuse{fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)}
+		return console.Misuse(fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel))
 	}
 	if err := c.check(c.File); err != nil {
-		return misuse{err}
+		return console.Misuse(err)
 	}
-	users, err := c.audience.read(on)
+	users, err := c.audience.read(ctx, on)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	r, err := c.blast(on, users)
+	r, err := c.blast(ctx, on, users)
 	if err != nil {
-		return c.interrupted(on, err)
+		return c.interrupted(ctx, err)
 	}
 	if err := c.outputs.write(on, r); err != nil {
 		return c.unwritten(err)
 	}
 	to := c.reportTo(on)
 	if c.JSON {
-		err = printJSON(to, c.report(r, time.Since(start)))
+		err = console.JSON(to, c.report(r, time.Since(start)))
 	} else {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.summary.Unavailable; err == nil && n > 0 {
-		err = console.Hinted(fmt.Errorf("%d users %w", n, errUndecided), "they must not be sent to yet; run the same command again later")
+		err = console.Hinted(undecided(n), "they must not be sent to yet; run the same command again later")
 	}
 	return err
 }
@@ -78,11 +80,11 @@ func (c *filterCommand) unwritten(err error) error {
 
 // interrupted says what to do about a blast that ended early: the same again
 // where that helps.
-func (c *filterCommand) interrupted(on *env, err error) error {
+func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
-	case c.Preview && (on.ctx.Err() != nil || client.Passing(err)):
+	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
 		return console.Hinted(c.unreachable(err), "no file was written, and nothing counted; run the same command again")
-	case on.ctx.Err() != nil || client.Passing(err):
+	case ctx.Err() != nil || client.Passing(err):
 		return console.Hinted(c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return console.Hinted(err, "--batch N asks for fewer users in a call")
@@ -93,48 +95,58 @@ func (c *filterCommand) interrupted(on *env, err error) error {
 // blast decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) blast(on *env, users *roaring.Bitmap) (*results, error) {
+func (c *filterCommand) blast(ctx context.Context, on *console.Streams, users *roaring.Bitmap) (*results, error) {
 	api, err := client.New(client.Config{
 		URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
 	})
 	if err != nil {
-		return nil, misuse{err}
+		return nil, console.Misuse(err)
 	}
-	shown := newProgress(on.stderr, "filter", users.GetCardinality())
-	defer shown.stop()
+	shown := console.NewProgress(on, console.Users)
+	defer shown.Stop()
+	shown.Step("filter", int64(users.GetCardinality()))
 	r := newResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := c.round(on, api, users, r, shown)
+		err := c.round(ctx, api, users, r, shown)
 		late := time.Now().Add(pause).After(deadline)
 		switch {
-		case err != nil && (late || on.ctx.Err() != nil || !r.answered() || !client.Passing(err)):
+		case err != nil && (late || ctx.Err() != nil || !r.answered() || !client.Passing(err)):
 			return nil, err
 		case err != nil:
-			fmt.Fprintf(on.stderr, "capper: going on in %s: %v\n", pause, err)
+			on.Say("going on in %s: %v", pause, err)
 			users = r.missing(users)
 		case late || r.unavailable.IsEmpty():
 			return r, nil
 		default:
 			users = r.retry()
 		}
-		if err := sleep(on.ctx, pause); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // round asks for all users once and adds what is answered.
-func (c *filterCommand) round(on *env, api *client.Client, users *roaring.Bitmap, r *results, shown *progress) error {
+func (c *filterCommand) round(ctx context.Context, api *client.Client, users *roaring.Bitmap, r *results, shown *console.Progress) error {
 	request := &client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
 		Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
-	return api.FilterAll(on.ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
+	return api.FilterAll(ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
 		r.add(batch)
-		shown.filtered(&r.summary)
+		showSums(shown, &r.summary)
 		return nil
 	})
+}
+
+// showSums tells what has become of the users so far.
+func showSums(shown *console.Progress, s *client.Summary) {
+	denied := 0
+	for _, n := range s.Denied {
+		denied += n
+	}
+	shown.Reach(int64(s.Allowed+denied), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, denied, s.Unavailable))
 }
 
 func sleep(ctx context.Context, pause time.Duration) error {
@@ -172,7 +184,7 @@ func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duratio
 	if s.Unavailable > 0 {
 		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
 	}
-	if err := table(to, rows...); err != nil {
+	if err := console.Table(to, console.Left, rows...); err != nil {
 		return err
 	}
 	requested := map[string]int{}
@@ -183,7 +195,7 @@ func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duratio
 	for _, name := range sortedCounts(requested) {
 		rows = append(rows, []any{name, requested[name], s.Segments[name].Allowed})
 	}
-	if err := table(to, rows...); err != nil {
+	if err := console.Table(to, console.Left, rows...); err != nil {
 		return err
 	}
 	waves := r.waveReports(c.extension())
@@ -194,7 +206,7 @@ func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duratio
 	for _, w := range waves {
 		rows = append(rows, []any{w.File, w.Users, w.ReadyAt.UTC().Format(milliseconds)})
 	}
-	return table(to, rows...)
+	return console.Table(to, console.Left, rows...)
 }
 
 func replays(n int) string {

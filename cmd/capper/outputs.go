@@ -48,13 +48,13 @@ func (o *outputs) files() (list []output) {
 }
 
 // reportTo is where the report goes: out of the way of users on standard output.
-func (o *outputs) reportTo(on *env) io.Writer {
+func (o *outputs) reportTo(on *console.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
-			return on.stderr
+			return on.Err
 		}
 	}
-	return on.stdout
+	return on.Out
 }
 
 // extension is that of the files in directories.
@@ -67,7 +67,7 @@ func (o *outputs) extension() string {
 
 // write writes what was asked for. What goes wrong with one file keeps it, and
 // allowed, from being written, not the others.
-func (o *outputs) write(on *env, r *results) error {
+func (o *outputs) write(on *console.Streams, r *results) error {
 	var errs []error
 	if o.DeniedDir != "" {
 		files := map[string]content{}
@@ -86,7 +86,7 @@ func (o *outputs) write(on *env, r *results) error {
 		}
 		write := usersOf(f.file, users[f.flag])
 		if f.file == standard {
-			errs = append(errs, named("write "+f.flag, write(on.stdout.Unwrap())))
+			errs = append(errs, named("write "+f.flag, write(on.Data())))
 			continue
 		}
 		errs = append(errs, named("write "+f.flag, console.WriteFile(f.file, write)))
@@ -103,7 +103,7 @@ func (o *outputs) writeWaves(r *results) error {
 	for _, w := range reports {
 		files[w.File] = usersOf(w.File, r.waves[w.From].users)
 	}
-	files[wavesFile] = func(to io.Writer) error { return printJSON(to, reports) }
+	files[wavesFile] = func(to io.Writer) error { return console.JSON(to, reports) }
 	return writeDir(o.WavesDir, files)
 }
 

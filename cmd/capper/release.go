@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -17,36 +18,37 @@ type releaseCommand struct {
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.
-func (c *releaseCommand) Run(on *env) error {
+func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 	api, err := c.client()
 	if err != nil {
 		return err
 	}
-	users, err := c.read(on)
+	users, err := c.read(ctx, on)
 	if err != nil {
 		return err
 	}
-	shown := newProgress(on.stderr, "release", users.GetCardinality())
+	shown := console.NewProgress(on, console.Users)
+	shown.Step("release", int64(users.GetCardinality()))
 	start := time.Now()
 	var sum client.ReleaseSummary
-	err = api.ReleaseAll(on.ctx, &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel, Bitmap: users}, func(batch *client.ReleaseResult) error {
+	err = api.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel, Bitmap: users}, func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
-		shown.reached(uint64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
+		shown.Reach(int64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil
 	})
-	shown.stop()
+	shown.Stop()
 	if err != nil {
 		return console.Hinted(c.unreachable(err), "run the same command again: twice is once")
 	}
 	if c.JSON {
-		err = printJSON(on.stdout, sum)
+		err = console.JSON(on.Out, sum)
 	} else {
-		err = table(on.stdout,
+		err = console.Table(on.Out, console.Left,
 			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = console.Hinted(fmt.Errorf("%d users %w", sum.Unavailable, errUndecided), "run the same command again: twice is once")
+		err = console.Hinted(undecided(sum.Unavailable), "run the same command again: twice is once")
 	}
 	return err
 }

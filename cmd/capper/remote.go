@@ -1,13 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
-	"text/tabwriter"
 
 	"capper/client"
 	"capper/internal/console"
@@ -28,7 +23,7 @@ func key() string { return os.Getenv(keyVariable) }
 func (r *remote) client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: key()})
 	if err != nil {
-		return nil, misuse{err}
+		return nil, console.Misuse(err)
 	}
 	return api, nil
 }
@@ -46,35 +41,4 @@ func (r *remote) unreachable(err error) error {
 		return console.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
 	}
 	return err
-}
-
-func printJSON(to io.Writer, v any) error {
-	encoder := json.NewEncoder(to)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
-
-// table writes rows of cells in columns, without blanks at the ends of lines.
-// What is in a cell, a message id for example, cannot leave it.
-func table(to io.Writer, rows ...[]any) error {
-	var columns strings.Builder
-	w := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, console.Escape(fmt.Sprint(cell)))
-		}
-		fmt.Fprintln(w)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(columns.String()) {
-		if _, err := fmt.Fprintln(to, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
 }

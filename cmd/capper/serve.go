@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"capper/internal/app"
@@ -14,10 +15,10 @@ type serveCommand struct {
 }
 
 // Run serves until the context ends.
-func (c *serveCommand) Run(on *env) error {
-	watcher, err := console.UntilStopped(on.ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
+func (c *serveCommand) Run(ctx context.Context, on *console.Streams) error {
+	watcher, err := console.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
 	if err != nil {
-		return badInput{err}
+		return console.WithStatus(console.BadInput, err)
 	}
-	return app.Run(on.ctx, watcher, on.stderr)
+	return app.Run(ctx, watcher, on.Err)
 }

@@ -1,27 +1,29 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"capper/client"
+	"capper/internal/console"
 )
 
 // statusCommand is `capper status`.
 type statusCommand struct{ remote }
 
 // Run prints the state of the service. It fails when the service is not ready.
-func (c *statusCommand) Run(on *env) error {
+func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
 	api, err := c.client()
 	if err != nil {
 		return err
 	}
-	status, err := api.Status(on.ctx)
+	status, err := api.Status(ctx)
 	if err != nil {
 		return c.unreachable(err)
 	}
 	if c.JSON {
-		err = printJSON(on.stdout, status)
+		err = console.JSON(on.Out, status)
 	} else {
 		err = printStatus(on, status)
 	}
@@ -31,7 +33,7 @@ func (c *statusCommand) Run(on *env) error {
 	return err
 }
 
-func printStatus(on *env, s *client.Status) error {
+func printStatus(on *console.Streams, s *client.Status) error {
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready"
@@ -48,7 +50,7 @@ func printStatus(on *env, s *client.Status) error {
 	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
 		rows = append(rows, []any{"warning", warning})
 	}
-	return table(on.stdout, rows...)
+	return console.Table(on.Out, console.Left, rows...)
 }
 
 func age(seconds *float64) string {

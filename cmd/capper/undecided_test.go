@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/console"
 )
 
 // damage makes a user's log in a closed embedded store unreadable.
@@ -45,7 +47,7 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	report, err := blast()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, exitUndecided, exit.ExitCode())
+	require.Equal(t, int(console.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
 	require.Equal(t, "5\n", readFile(t, rest))
 	require.Equal(t, "4\n6\n1001\n", readFile(t, out))

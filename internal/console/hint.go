@@ -8,6 +8,8 @@ type hinted struct {
 	hint string
 }
 
+func (h hinted) Unwrap() error { return h.error }
+
 // Hinted adds to an error what its reader can do about it; nil stays nil.
 func Hinted(err error, hint string) error {
 	if err == nil {
@@ -15,8 +17,6 @@ func Hinted(err error, hint string) error {
 	}
 	return hinted{err, hint}
 }
-
-func (h hinted) Unwrap() error { return h.error }
 
 // Hint is what the reader of an error can do about it: what was added last, ""
 // for nothing.

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// Unit is what a Progress counts.
+type Unit string
+
+// What is counted: bytes of files, or users of an audience.
+const (
+	Bytes Unit = "bytes"
+	Users Unit = "users"
+)
+
+// Progress shows how long work goes: a bar with rate and time left for the step
+// under way on a terminal, lines elsewhere. It is safe for concurrent use.
+type Progress struct {
+	on   *Streams
+	unit Unit
+	bars *mpb.Progress // nil when not on a terminal
+
+	done, total atomic.Int64           // of this step
+	state       atomic.Pointer[string] // what the bar says beside its numbers; drawing must not wait for mu
+
+	mu          sync.Mutex
+	step        string // under way; "" for none
+	since, told time.Time
+	bar         *mpb.Bar
+	stopped     bool
+}
+
+// lineEvery is the pause between two lines of one step.
+const lineEvery = 5 * time.Second
+
+// NewProgress shows on standard error what Step, Add and Reach tell. Stop ends it.
+func NewProgress(on *Streams, unit Unit) *Progress {
+	p := &Progress{on: on, unit: unit}
+	if to := on.Err.Unwrap(); isTerminal(to) {
+		p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40))
+	}
+	return p
+}
+
+// Step ends the step before and begins the next, of so many units: 0 when that
+// is not known yet.
+func (p *Progress) Step(what string, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endStep()
+	p.step, p.since, p.told = what, time.Now(), time.Now()
+	p.total.Store(total)
+	if p.bars != nil {
+		p.bar = p.newBar()
+	}
+}
+
+func (p *Progress) newBar() *mpb.Bar {
+	counters := decor.CountersNoUnit("%d / %d users", decor.WCSyncSpace)
+	speed := decor.AverageSpeed(0, "%.0f/s", decor.WCSyncSpace)
+	if p.unit == Bytes {
+		counters = decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)
+		speed = decor.AverageSpeed(decor.SizeB1024(0), "% .1f", decor.WCSyncSpace)
+	}
+	state := decor.Any(func(decor.Statistics) string {
+		if state := p.state.Load(); state != nil {
+			return " " + *state
+		}
+		return ""
+	})
+	return p.bars.AddBar(p.total.Load(),
+		mpb.PrependDecorators(decor.Name(Escape(p.step), decor.WCSyncSpaceR), counters),
+		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), state))
+}
+
+// Add counts units of the step under way; total is what becomes known of its size.
+func (p *Progress) Add(done, total int64) {
+	now, sum := p.done.Add(done), p.total.Add(total)
+	if p.bars == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.SetTotal(sum, false)
+		p.bar.SetCurrent(now)
+	}
+}
+
+// Reach says how many units of the step under way are done, and what has become
+// of them: beside the bar, or in a line every few seconds.
+func (p *Progress) Reach(done int64, state string) {
+	p.done.Store(done)
+	p.state.Store(&state)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.SetCurrent(done)
+		return
+	}
+	if time.Since(p.told) < lineEvery {
+		return
+	}
+	p.told = time.Now()
+	total, rate := p.total.Load(), float64(done)/time.Since(p.since).Seconds()
+	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
+	p.on.Say("%d of %d %s, %.0f/s, %s left: %s", done, total, p.unit, rate, left, state)
+}
+
+// endStep ends the step under way; the caller holds the lock. Users are summed up
+// by the report that follows, so only bytes get a line of their own.
+func (p *Progress) endStep() {
+	if p.step == "" {
+		return
+	}
+	done, took := p.done.Swap(0), time.Since(p.since).Seconds()
+	switch {
+	case p.bar != nil && done < p.total.Load():
+		p.bar.Abort(false) // it shows how far the step came
+	case p.bar != nil:
+		p.bar.SetTotal(-1, true)
+	case p.unit == Users:
+	case done > 0:
+		p.on.Say("%s: %.1f MB in %.1f s, %.0f MB/s", p.step, mega(done), took, mega(done)/max(took, 1e-3))
+	default:
+		p.on.Say("%s: %.1f s", p.step, took)
+	}
+	p.step, p.bar = "", nil
+	p.state.Store(nil)
+}
+
+func mega(n int64) float64 { return float64(n) / 1e6 }
+
+// Stop ends the step under way, finished or not; nothing is shown after it.
+func (p *Progress) Stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endStep()
+	if p.bars != nil && !p.stopped {
+		p.bars.Wait()
+	}
+	p.stopped = true
+}

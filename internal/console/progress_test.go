@@ -1,0 +1,40 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// broken is where nothing can be written.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+func TestStepsEndWithALineOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	p := NewProgress(&Streams{Program: "tool", Err: NewWriter(&talk)}, Bytes)
+	p.Step("read", 0)
+	p.Add(1_500_000, 2_000_000)
+	p.Add(500_000, 0)
+	p.Step("compare", 0)
+	p.Stop()
+	p.Stop()
+	require.Regexp(t, `^tool: read: 2\.0 MB in 0\.\d s, \d+ MB/s\ntool: compare: 0\.\d s\n$`, talk.String())
+}
+
+// What becomes of users is summed up by a report, so short work says nothing.
+func TestShortWorkOverUsersIsSilent(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	p := NewProgress(&Streams{Program: "tool", Err: NewWriter(&talk)}, Users)
+	p.Step("filter", 10)
+	p.Reach(5, "5 allowed")
+	p.told = p.told.Add(-lineEvery)
+	p.Reach(8, "8 allowed")
+	p.Stop()
+	require.Regexp(t, `^tool: 8 of 10 users, \d+/s, 0s left: 8 allowed\n$`, talk.String())
+}

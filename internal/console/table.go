@@ -1,0 +1,58 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Align is the side on which the cells of a table stand.
+type Align bool
+
+// The alignments of tables: of text, and of numbers.
+const (
+	Left  Align = false
+	Right Align = true
+)
+
+// Table writes rows of cells in columns, without blanks at the ends of lines.
+// What is in a cell, a message id for example, cannot leave it.
+func Table(to io.Writer, align Align, rows ...[]any) error {
+	var columns strings.Builder
+	var flags uint
+	if align == Right {
+		flags = tabwriter.AlignRight
+	}
+	w := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', flags)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, Escape(fmt.Sprint(cell)))
+		}
+		if align == Right { // only what a tab ends is in a column
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(columns.String()) {
+		if _, err := fmt.Fprintln(to, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON writes a report for machines.
+func JSON(to io.Writer, report any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(report)
+}
