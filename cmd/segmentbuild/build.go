@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
@@ -75,7 +76,7 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store segments.Store, report *buildReport) error {
+func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store objects.Location, report *buildReport) error {
 	if err := c.held(ctx, store); err != nil {
 		report.failed(err)
 		return err
@@ -103,7 +104,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	}
 	show.step("publishing")
 	show.add(0, result.Candidate.SizeBytes())
-	publisher := segments.Publisher{Store: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
+	publisher := segments.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
 		report.failed(err)
@@ -123,7 +124,7 @@ func (c *buildCommand) forcedBy() string {
 }
 
 // held looks for a hold before anything is read; a publish looks again at its end.
-func (c *buildCommand) held(ctx context.Context, store segments.Store) error {
+func (c *buildCommand) held(ctx context.Context, store objects.Location) error {
 	if c.DryRun {
 		return nil
 	}

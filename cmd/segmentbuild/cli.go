@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/internal/console"
+	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
@@ -68,8 +69,8 @@ type place struct {
 	Timeout     time.Duration `default:"1h" help:"Give up after this time."`
 }
 
-func (p *place) s3(e *env) segments.S3Config {
-	return segments.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle,
+func (p *place) s3(e *env) objects.S3Config {
+	return objects.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle,
 		Patient: true, Retrying: (&retryNotice{to: e.stderr, timeout: p.Timeout}).show}
 }
 
@@ -92,9 +93,9 @@ func (r *retryNotice) show(err error) {
 }
 
 // open opens a location; the context ends with the command's time-out.
-func (p *place) open(e *env, location string) (context.Context, context.CancelFunc, segments.Store, error) {
+func (p *place) open(e *env, location string) (context.Context, context.CancelFunc, objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(e.ctx, p.Timeout, timeoutError(p.Timeout))
-	store, err := segments.OpenStore(ctx, location, p.s3(e))
+	store, err := objects.Open(ctx, location, p.s3(e))
 	if err != nil {
 		cancel()
 		return nil, nil, nil, usageError{err}
@@ -196,7 +197,7 @@ func judge(err error) (status int, hint string) {
 		return statusGuard, "if this is what you want: --force --reason \"…\""
 	case errors.As(err, &hold):
 		return statusHold, "segmentbuild release-hold --at LOCATION ends it"
-	case errors.Is(err, segments.ErrLostRace):
+	case errors.Is(err, objects.ErrLostRace):
 		return statusLostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
 	case errors.Is(err, ingest.ErrNoFinalNewline):
 		return statusBadInput, "if the file is whole: end its last line, or say --final-newline optional"

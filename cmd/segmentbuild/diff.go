@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
@@ -40,7 +41,7 @@ func (c *diffCommand) Run(e *env) error {
 	return printChanges(e.stdout, report.Changes, &report.NoSegment)
 }
 
-func diff(ctx context.Context, store segments.Store, from, to string) (*difference, error) {
+func diff(ctx context.Context, store objects.Location, from, to string) (*difference, error) {
 	a, err := readGeneration(ctx, store, from)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (c *gcCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	collector := &segments.Collector{Store: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
+	collector := &segments.Collector{Location: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
 	work := collector.Find
 	if c.Delete {
 		work = collector.Remove

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 )
@@ -64,7 +65,7 @@ func (f *boundFlags) over(plan *build.Plan) error {
 // guarded is a build that is ready to go live if the guard lets it.
 type guarded struct {
 	plan   *build.Plan
-	store  segments.Store
+	store  objects.Location
 	result *build.Result
 	base   *segments.LiveState
 	report *buildReport

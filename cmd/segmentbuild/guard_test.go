@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments"
 )
@@ -42,7 +43,7 @@ func publishedAt(t *testing.T, root string, at time.Time, users int) {
 // publishedUsers does so with the users first+1 … last.
 func publishedUsers(t *testing.T, root string, at time.Time, first, last int) {
 	t.Helper()
-	store, err := segments.OpenStore(t.Context(), root, segments.S3Config{})
+	store, err := objects.Open(t.Context(), root, objects.S3Config{})
 	require.NoError(t, err)
 	base, err := segments.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
@@ -50,7 +51,7 @@ func publishedUsers(t *testing.T, root string, at time.Time, first, last int) {
 	for id := first; id < last; id++ {
 		set.Add(uint32(id + 1))
 	}
-	p := segments.Publisher{Store: store, Clock: func() time.Time { return at }}
+	p := segments.Publisher{Location: store, Clock: func() time.Time { return at }}
 	_, err = p.Publish(t.Context(), &segments.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
 	require.NoError(t, err)
 }
@@ -126,16 +127,16 @@ func TestAnUnchangedBuildIsNotHeldUpByTheWeek(t *testing.T) {
 func TestTheAgeOfAnObjectInS3(t *testing.T) {
 	t.Parallel()
 	location := "s3://" + s3test.Bucket(t)
-	store, err := segments.OpenStore(t.Context(), location, segments.S3Config{})
+	store, err := objects.Open(t.Context(), location, objects.S3Config{})
 	require.NoError(t, err)
 	_, err = store.Put(t.Context(), "part-1.txt", []byte("1\n"))
 	require.NoError(t, err)
-	body, _, err := segments.NewS3Files(segments.S3Config{}).Open(t.Context(), location+"/part-1.txt")
+	body, _, err := objects.NewS3Files(objects.S3Config{}).Open(t.Context(), location+"/part-1.txt")
 	require.NoError(t, err)
 	defer body.Close()
-	at, ok := segments.ChangedAt(body)
+	at, ok := objects.ChangedAt(body)
 	require.True(t, ok)
 	require.WithinDuration(t, time.Now(), at, time.Hour)
-	_, ok = segments.ChangedAt(io.NopCloser(strings.NewReader("")))
+	_, ok = objects.ChangedAt(io.NopCloser(strings.NewReader("")))
 	require.False(t, ok)
 }

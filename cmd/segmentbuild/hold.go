@@ -24,7 +24,7 @@ func (c *releaseHoldCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	hold, err := (&segments.Publisher{Store: store}).ReleaseHold(ctx)
+	hold, err := (&segments.Publisher{Location: store}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
 		return hinted{fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), "look whether --at names the location that builds publish to"}
 	}

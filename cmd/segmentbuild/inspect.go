@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/console"
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
@@ -96,7 +97,7 @@ func isFile(name string) bool {
 }
 
 // readGeneration reads a generation, the live one if name is empty or "live".
-func readGeneration(ctx context.Context, store segments.Store, name string) (*segments.Generation, error) {
+func readGeneration(ctx context.Context, store objects.Location, name string) (*segments.Generation, error) {
 	m, err := readManifest(ctx, store, name)
 	if err != nil {
 		return nil, err
@@ -104,11 +105,11 @@ func readGeneration(ctx context.Context, store segments.Store, name string) (*se
 	return segments.ReadGeneration(ctx, store, m.Generation)
 }
 
-func readManifest(ctx context.Context, store segments.Store, name string) (*segments.Manifest, error) {
+func readManifest(ctx context.Context, store objects.Location, name string) (*segments.Manifest, error) {
 	if name == "" || name == "live" {
 		m, err := segments.ReadLiveManifest(ctx, store)
 		if errors.Is(err, segments.ErrNothingLive) {
-			return nil, fmt.Errorf("nothing has been published to %s: %w", store.Location(), err)
+			return nil, fmt.Errorf("nothing has been published to %s: %w", store.Name(), err)
 		}
 		return m, err
 	}

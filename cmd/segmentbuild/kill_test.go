@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments"
 )
@@ -44,7 +45,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		return run(killAfter, args...)
 	}
 	live := func() int {
-		store, err := segments.OpenStore(t.Context(), root, segments.S3Config{})
+		store, err := objects.Open(t.Context(), root, objects.S3Config{})
 		require.NoError(t, err)
 		g, err := segments.ReadLiveGeneration(t.Context(), store)
 		require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
 			}
 			build := []string{"build", "--to", at, "--force", "--reason", "test", "--segment", "vip=" + folder + "/a.txt", "--segment"}
 			require.NoError(t, run(time.Minute, append(build, "new="+folder+"/a.txt", "--precedence", "vip,new")...))
-			store, err := segments.OpenStore(t.Context(), at, segments.S3Config{})
+			store, err := objects.Open(t.Context(), at, objects.S3Config{})
 			require.NoError(t, err)
 			for range 6 {
 				list, err := segments.List(t.Context(), store)

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments"
 )
@@ -177,7 +178,7 @@ func TestStatusesOfErrors(t *testing.T) {
 		statusFailure:  errors.New("x"),
 		statusUsage:    usageError{errors.New("x")},
 		statusGuard:    guardError{errors.New("x")},
-		statusLostRace: segments.ErrLostRace,
+		statusLostRace: objects.ErrLostRace,
 	} {
 		got, _ := judge(err)
 		require.Equal(t, want, got)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
@@ -27,7 +28,7 @@ func (c *segmentOf) read(e *env) (*bitmap.Bitmap, error) {
 	return b, timedOut(ctx, err)
 }
 
-func (c *segmentOf) readFrom(ctx context.Context, store segments.Store) (*bitmap.Bitmap, error) {
+func (c *segmentOf) readFrom(ctx context.Context, store objects.Location) (*bitmap.Bitmap, error) {
 	m, err := readManifest(ctx, store, c.Generation)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
@@ -53,8 +54,8 @@ func (c *rollbackCommand) Run(e *env) error {
 	return err
 }
 
-func (c *rollbackCommand) rollback(ctx context.Context, store segments.Store) (*rollbackReport, error) {
-	publisher := segments.Publisher{Store: store}
+func (c *rollbackCommand) rollback(ctx context.Context, store objects.Location) (*rollbackReport, error) {
+	publisher := segments.Publisher{Location: store}
 	if c.Hold != "" && !c.DryRun {
 		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
 			return nil, err

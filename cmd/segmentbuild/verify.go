@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
@@ -68,7 +69,7 @@ func printVerified(e *env, report []verification) error {
 
 // generations lists what is to be verified; what is damaged in a manifest or in
 // current.json is known then.
-func (c *verifyCommand) generations(ctx context.Context, store segments.Store) ([]segments.Listing, error) {
+func (c *verifyCommand) generations(ctx context.Context, store objects.Location) ([]segments.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, usageError{errors.New("give a generation or --all, not both")}
 	}

@@ -15,6 +15,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/console"
+	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/server"
 	"capper/internal/server/listen"
@@ -69,7 +70,7 @@ func (s *service) start(ctx context.Context, stop *stops) error {
 }
 
 func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
-	source, err := segments.OpenSource(ctx, cfg.Source, segments.S3Config{
+	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{
 		Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle,
 	})
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *service) loadSegments(ctx context.Context, cfg config.Segments) error {
 	})
 	if err := s.segments.Load(ctx); err != nil {
 		err = named("load segments from "+cfg.Source, err)
-		if errors.Is(err, segments.ErrNotFound) {
+		if errors.Is(err, objects.ErrNotFound) {
 			return console.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
 		}
 		return err

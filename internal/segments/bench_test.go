@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/s3test"
 )
 
 // benchUsers is 270 million, divided by the environment variable FACTOR.
@@ -176,9 +178,9 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkStart(b *testing.B) {
 	for _, layout := range []string{"random", "contiguous"} {
 		g := benchGeneration(b, layout)
-		locations := map[string]string{"directory": b.TempDir(), "s3": "s3://" + newBucket(b) + "/prod"}
+		locations := map[string]string{"directory": b.TempDir(), "s3": "s3://" + s3test.Bucket(b) + "/prod"}
 		for _, name := range []string{"directory", "s3"} {
-			store, err := OpenStore(b.Context(), locations[name], S3Config{})
+			store, err := objects.Open(b.Context(), locations[name], objects.S3Config{})
 			require.NoError(b, err)
 			publish(b, store, nil, benchNames, g.Bitmaps...)
 			for _, cached := range []bool{false, true} {
@@ -210,11 +212,11 @@ func (g *Generation) sizeBytes() int64 {
 // BenchmarkPublish stores all bitmaps and makes them live.
 func BenchmarkPublish(b *testing.B) {
 	g := benchGeneration(b, "random")
-	locations := map[string]string{"directory": b.TempDir(), "s3": "s3://" + newBucket(b)}
+	locations := map[string]string{"directory": b.TempDir(), "s3": "s3://" + s3test.Bucket(b)}
 	for _, name := range []string{"directory", "s3"} {
 		b.Run(name, func(b *testing.B) {
 			for i := range b.N {
-				store, err := OpenStore(b.Context(), fmt.Sprintf("%s/%d-%d", locations[name], b.N, i), S3Config{})
+				store, err := objects.Open(b.Context(), fmt.Sprintf("%s/%d-%d", locations[name], b.N, i), objects.S3Config{})
 				require.NoError(b, err)
 				publish(b, store, nil, benchNames, g.Bitmaps...)
 			}

@@ -3,28 +3,28 @@ package segments
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 )
 
 // cache is the verified copy of the last good generation of one source: a
-// directory store of the same layout. What is read from it is checked again
-// like everything else.
+// directory of the same layout. What is read from it is checked again like
+// everything else.
 type cache struct {
-	store *directory
+	at objects.Location
 }
 
-// newCache returns the cache of a source below dir, nil when dir is empty. Each location has its own
+// newCache returns the cache of a source below dir, nil when dir is empty. Each source has its own
 // folder: a service that is pointed elsewhere never starts with another location's segments.
-func newCache(dir, location string) *cache {
+func newCache(dir, source string) *cache {
 	if dir == "" {
 		return nil
 	}
-	return &cache{store: &directory{root: filepath.Join(dir, hash([]byte(location))[:16])}}
+	return &cache{at: objects.NewDirectory(filepath.Join(dir, hash([]byte(source))[:16]))}
 }
 
 // load reads the cached generation.
@@ -32,7 +32,7 @@ func (c *cache) load(ctx context.Context) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no cache directory is configured")
 	}
-	return ReadLiveGeneration(ctx, c.store)
+	return ReadLiveGeneration(ctx, c.at)
 }
 
 // open returns the bitmap of a segment if the cache has it. A copy that is
@@ -41,23 +41,24 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
 	}
-	b, err := readBitmap(ctx, c.store, s)
-	if err != nil && !errors.Is(err, ErrNotFound) && ctx.Err() == nil {
-		_ = c.store.Delete(ctx, s.Key) // if this fails too, save says why
+	b, err := readBitmap(ctx, c.at, s)
+	if err != nil && !errors.Is(err, objects.ErrNotFound) && ctx.Err() == nil {
+		_ = c.at.Delete(ctx, s.Key) // if this fails too, save says why
 	}
 	return b, err == nil
 }
 
-// exists reports whether a generation has ever been cached.
+// exists reports whether anything has ever been cached, also where that cannot be told.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
 	}
-	err := c.store.hung.do(ctx, c.store.root, func() error {
-		_, err := os.Stat(c.store.root)
-		return err
-	})
-	return !errors.Is(err, fs.ErrNotExist)
+	for _, prefix := range []string{currentKey, generationsPrefix, bitmapsPrefix} {
+		if list, err := c.at.List(ctx, prefix); err != nil || len(list) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // save makes g the cached generation, in the order of a publish, and removes
@@ -66,35 +67,31 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
 	}
-	return c.store.hung.do(ctx, c.store.root, func() error { return c.write(ctx, g) })
-}
-
-func (c *cache) write(ctx context.Context, g *Generation) error {
 	keep := map[string]bool{manifestKey(g.Manifest.Generation): true}
 	for i, b := range g.Bitmaps {
 		key := g.Manifest.Segments[i].Key
 		keep[key] = true
-		if _, err := c.store.Put(ctx, key, b.Bytes()); err != nil {
+		if _, err := c.at.Put(ctx, key, b.Bytes()); err != nil {
 			return err
 		}
 	}
-	if err := c.store.write(manifestKey(g.Manifest.Generation), g.Manifest.encode()); err != nil {
+	if err := c.at.Overwrite(ctx, manifestKey(g.Manifest.Generation), g.Manifest.encode()); err != nil {
 		return err
 	}
-	if err := c.store.write(currentKey, encodePointer(g.Manifest)); err != nil {
+	if err := c.at.Overwrite(ctx, currentKey, encodePointer(g.Manifest)); err != nil {
 		return err
 	}
-	return c.prune(keep)
+	return c.prune(ctx, keep)
 }
 
-func (c *cache) prune(keep map[string]bool) error {
+func (c *cache) prune(ctx context.Context, keep map[string]bool) error {
 	var faults []error
-	for _, folder := range []string{bitmapsPrefix, generationsPrefix} {
-		entries, err := os.ReadDir(c.store.path(folder))
+	for _, prefix := range []string{bitmapsPrefix, generationsPrefix} {
+		list, err := c.at.List(ctx, prefix)
 		faults = append(faults, err)
-		for _, e := range entries {
-			if key := folder + e.Name(); !keep[key] && !strings.HasPrefix(e.Name(), tempPrefix) {
-				faults = append(faults, os.Remove(c.store.path(key)))
+		for _, o := range list {
+			if !keep[o.Key] && !strings.HasPrefix(path.Base(o.Key), objects.TempPrefix) {
+				faults = append(faults, c.at.Delete(ctx, o.Key))
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // checkedKey is the document that says when a build last came to its end. It is
@@ -21,14 +23,14 @@ type Checked struct {
 
 // ReadChecked reads when a build last came to its end. The zero value: none has
 // since builds say so.
-func ReadChecked(ctx context.Context, src Source) (Checked, error) {
+func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")
 	return c, err
 }
 
-func readChecked(ctx context.Context, src Source, tag string) (c Checked, newTag string, err error) {
+func readChecked(ctx context.Context, src objects.Source, tag string) (c Checked, newTag string, err error) {
 	raw, newTag, err := src.ReadTagged(ctx, checkedKey, tag)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
 	if err == nil {
@@ -45,7 +47,7 @@ func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 	c := Checked{FormatVersion: FormatVersion, Generation: generation, CheckedAt: p.now().UTC().Truncate(time.Second)}
 	raw, err := json.Marshal(c)
 	if err == nil {
-		err = p.Store.Overwrite(ctx, checkedKey, append(raw, '\n'))
+		err = p.Location.Overwrite(ctx, checkedKey, append(raw, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("%s is live, but when it was checked could not be noted: %w", generation, err)

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 )
@@ -12,10 +15,10 @@ import (
 // location of an older tool says nothing.
 func TestAnUnchangedRunLeavesASign(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
 		now := epoch
-		p := Publisher{Store: store, ToolVersion: "test", Clock: func() time.Time { return now }}
+		p := Publisher{Location: store, ToolVersion: "test", Clock: func() time.Time { return now }}
 		run := func() *Published {
 			base, err := ReadLiveState(ctx, store)
 			require.NoError(t, err)

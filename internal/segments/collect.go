@@ -7,25 +7,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // Garbage is what nobody needs any more at a location.
 type Garbage struct {
-	Live        string   `json:"live"`
-	Kept        []string `json:"kept"`    // generations, the newest first
-	Generations []string `json:"removed"` // generations to remove, the newest first
-	Objects     []Object `json:"objects"` // to remove, manifests first
-	SizeBytes   int64    `json:"size_bytes"`
+	Live        string           `json:"live"`
+	Kept        []string         `json:"kept"`    // generations, the newest first
+	Generations []string         `json:"removed"` // generations to remove, the newest first
+	Objects     []objects.Object `json:"objects"` // to remove, manifests first
+	SizeBytes   int64            `json:"size_bytes"`
 }
 
 // Collector finds and removes garbage: generations beyond the Keep newest, and
 // bitmaps that no remaining generation uses. The live generation stays, and so
 // does everything that was stored less than Grace ago.
 type Collector struct {
-	Store Store
-	Keep  int // at least 1
-	Grace time.Duration
-	Clock func() time.Time // nil is time.Now
+	Location objects.Location
+	Keep     int // at least 1
+	Grace    time.Duration
+	Clock    func() time.Time // nil is time.Now
 	// Lease is how long a Collector that was killed while it removed holds up publishers. 0: DefaultLease.
 	Lease time.Duration
 }
@@ -40,7 +42,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	if c.Clock != nil {
 		now = c.Clock
 	}
-	list, err := List(ctx, c.Store)
+	list, err := List(ctx, c.Location)
 	if err != nil {
 		return nil, err
 	}
@@ -66,22 +68,22 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	if g.Live == "" && len(list) > 0 {
 		return nil, errors.New("no generation is live: nothing is removed until one is")
 	}
-	return g, g.collect(ctx, c.Store, used, before, now().Add(-max(c.Grace, minTempAge)))
+	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
 // collect finds the objects: the manifests of the generations, then whatever
 // is old and not used. Objects that this package did not name are left alone.
-func (g *Garbage) collect(ctx context.Context, store Store, used map[string]bool, before, tempBefore time.Time) error {
-	for _, prefix := range []string{generationsPrefix, bitmapsPrefix, tempPrefix} {
-		objects, err := store.List(ctx, prefix)
+func (g *Garbage) collect(ctx context.Context, store objects.Location, used map[string]bool, before, tempBefore time.Time) error {
+	for _, prefix := range []string{generationsPrefix, bitmapsPrefix, objects.TempPrefix} {
+		found, err := store.List(ctx, prefix)
 		if err != nil {
 			return err
 		}
-		for _, o := range objects {
+		for _, o := range found {
 			name := strings.TrimPrefix(o.Key, prefix)
 			mine := false
 			switch {
-			case strings.HasPrefix(o.Key[strings.LastIndexByte(o.Key, '/')+1:], tempPrefix):
+			case strings.HasPrefix(o.Key[strings.LastIndexByte(o.Key, '/')+1:], objects.TempPrefix):
 				mine = o.ChangedAt.Before(tempBefore)
 			case prefix == generationsPrefix:
 				mine = slices.Contains(g.Generations, strings.TrimSuffix(name, generationSuffix))
@@ -98,10 +100,10 @@ func (g *Garbage) collect(ctx context.Context, store Store, used map[string]bool
 }
 
 // Remove finds what can go and removes it, under the lease that publishers wait
-// for, and stops when current.json moves: ErrLostRace. ErrCollecting when
+// for, and stops when current.json moves: objects.ErrLostRace. ErrCollecting when
 // another Collector is at work. Also with an error the result says what was removed.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
-	if _, _, err := readLive(ctx, c.Store, ""); errors.Is(err, ErrNothingLive) {
+	if _, _, err := readLive(ctx, c.Location, ""); errors.Is(err, ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
 			found.Objects, found.SizeBytes = nil, 0 // not as long as nothing is live: there is nothing to fence
@@ -112,7 +114,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if length <= 0 {
 		length = DefaultLease
 	}
-	l, err := takeLease(ctx, c.Store, length)
+	l, err := takeLease(ctx, c.Location, length)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 // removeUnder finds out what is live after the fence: whoever publishes later
 // waits for the lease.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
-	tag, err := fence(ctx, c.Store)
+	tag, err := fence(ctx, c.Location)
 	if err != nil {
 		return nil, err
 	}
@@ -148,17 +150,17 @@ func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error)
 	return removed, nil
 }
 
-func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o Object) error {
+func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o objects.Object) error {
 	limited, cancel, err := l.use(ctx)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	switch _, _, err := c.Store.ReadTagged(limited, currentKey, tag); {
-	case errors.Is(err, ErrNotModified):
-		return l.judge(ctx, limited, c.Store.Delete(limited, o.Key))
-	case err == nil, errors.Is(err, ErrNotFound):
-		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", ErrLostRace, currentKey)
+	switch _, _, err := c.Location.ReadTagged(limited, currentKey, tag); {
+	case errors.Is(err, objects.ErrNotModified):
+		return l.judge(ctx, limited, c.Location.Delete(limited, o.Key))
+	case err == nil, errors.Is(err, objects.ErrNotFound):
+		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", objects.ErrLostRace, currentKey)
 	default:
 		return l.judge(ctx, limited, err)
 	}

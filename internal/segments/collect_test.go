@@ -17,10 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 // greedy is a Collector for which everything is old.
-func greedy(store Store) *Collector {
+func greedy(store objects.Location) *Collector {
 	c := collector(store, 1, 0)
 	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
 	c.Lease = 500 * time.Millisecond
@@ -30,21 +32,21 @@ func greedy(store Store) *Collector {
 // An act makes the older of two generations live again in its way.
 type act struct {
 	name string
-	run  func(ctx context.Context, store Store, old *Manifest) error
+	run  func(ctx context.Context, store objects.Location, old *Manifest) error
 }
 
 func acts() []act {
 	return []act{
-		{"build", func(ctx context.Context, store Store, _ *Manifest) error {
+		{"build", func(ctx context.Context, store objects.Location, _ *Manifest) error {
 			base, err := ReadLiveState(ctx, store)
 			if err != nil {
 				return err
 			}
-			p := Publisher{Store: store, ToolVersion: "test"}
+			p := Publisher{Location: store, ToolVersion: "test"}
 			_, err = p.Publish(ctx, oldContent(), base, "")
 			return err
 		}},
-		{"rollback", func(ctx context.Context, store Store, old *Manifest) error {
+		{"rollback", func(ctx context.Context, store objects.Location, old *Manifest) error {
 			base, err := ReadLiveState(ctx, store)
 			if err != nil {
 				return err
@@ -53,7 +55,7 @@ func acts() []act {
 			if err != nil {
 				return err
 			}
-			p := Publisher{Store: store}
+			p := Publisher{Location: store}
 			_, err = p.Rollback(ctx, earlier, base)
 			return err
 		}},
@@ -65,7 +67,7 @@ func oldContent() *Candidate {
 }
 
 // twoGenerations publishes the old content and then another.
-func twoGenerations(t *testing.T, store Store, clock func() time.Time) (old *Manifest) {
+func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time) (old *Manifest) {
 	t.Helper()
 	collect(t, store, 1)
 	require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
@@ -75,10 +77,10 @@ func twoGenerations(t *testing.T, store Store, clock func() time.Time) (old *Man
 }
 
 // atCall runs something before the n-th call to the store, and tells whether it came to that.
-func atCall(store Store, n int, run func()) (*hooked, *atomic.Bool) {
+func atCall(store objects.Location, n int, run func()) (*hooked, *atomic.Bool) {
 	var calls atomic.Int64
 	ran := &atomic.Bool{}
-	return &hooked{Store: store, before: func(string, string) {
+	return &hooked{Location: store, before: func(string, string) {
 		if calls.Add(1)-1 == int64(n) {
 			ran.Store(true)
 			run()
@@ -94,7 +96,7 @@ func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
 	for _, act := range acts() {
 		t.Run(act.name, func(t *testing.T) {
 			t.Parallel()
-			onEveryStore(t, func(t *testing.T, _ string, store Store) {
+			objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 				clock := stepping()
 				for n := 0; ; n++ {
 					old := twoGenerations(t, store, clock)
@@ -108,7 +110,7 @@ func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
 						return
 					}
 					if err != nil { // it was collected before it was read
-						require.ErrorIs(t, err, ErrNotFound, "call %d", n)
+						require.ErrorIs(t, err, objects.ErrNotFound, "call %d", n)
 					}
 				}
 			})
@@ -121,7 +123,7 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 	for _, act := range acts() {
 		t.Run(act.name, func(t *testing.T) {
 			t.Parallel()
-			onEveryStore(t, func(t *testing.T, _ string, store Store) {
+			objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 				clock := stepping()
 				patience := 5 // a busy machine may take longer than half of the short lease
 				for n := 0; ; n++ {
@@ -141,7 +143,7 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 					}
 					require.Equal(t, actErr == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()), "call %d: %v, %v", n, actErr, err)
 					if actErr != nil {
-						require.ErrorIs(t, actErr, ErrNotFound, "call %d", n)
+						require.ErrorIs(t, actErr, objects.ErrNotFound, "call %d", n)
 					}
 				}
 			})
@@ -150,9 +152,9 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 }
 
 // pausing makes every call of a store wait for up to a few milliseconds, before and after.
-func pausing(ctx context.Context, store Store) Store {
+func pausing(ctx context.Context, store objects.Location) objects.Location {
 	wait := func(string, string) { _ = pause(ctx, time.Duration(rand.IntN(3000))*time.Microsecond) }
-	return &hooked{Store: store, before: wait, after: wait}
+	return &hooked{Location: store, before: wait, after: wait}
 }
 
 // tolerable are the errors of who comes in the way of others.
@@ -161,7 +163,7 @@ func tolerable(err error) bool {
 	if errors.As(err, &withdrawn) {
 		return true
 	}
-	for _, known := range []error{nil, ErrLostRace, ErrCollecting, ErrNotFound, context.DeadlineExceeded} {
+	for _, known := range []error{nil, objects.ErrLostRace, ErrCollecting, objects.ErrNotFound, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -171,7 +173,7 @@ func tolerable(err error) bool {
 
 func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -212,7 +214,7 @@ func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
 }
 
 // requireWholeLive requires that what is live, at a moment at which it stays, is whole.
-func requireWholeLive(t *testing.T, store Store) {
+func requireWholeLive(t *testing.T, store objects.Location) {
 	state, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	require.NoError(t, state.Fault)
@@ -227,7 +229,7 @@ func counting(n *atomic.Int64, err error) error {
 }
 
 // stormPublish publishes one of few contents, so that most of it has been live before.
-func stormPublish(ctx context.Context, store Store) error {
+func stormPublish(ctx context.Context, store objects.Location) error {
 	base, err := ReadLiveState(ctx, store)
 	if err != nil {
 		return err
@@ -236,12 +238,12 @@ func stormPublish(ctx context.Context, store Store) error {
 		return fmt.Errorf("what is live is not whole: %w", base.Fault)
 	}
 	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(rand.Uint32N(4)), bitmap.Of(10 + rand.Uint32N(4))}}
-	p := Publisher{Store: store, ToolVersion: "storm"}
+	p := Publisher{Location: store, ToolVersion: "storm"}
 	_, err = p.Publish(ctx, c, base, "")
 	return err
 }
 
-func stormRollback(ctx context.Context, store Store) error {
+func stormRollback(ctx context.Context, store objects.Location) error {
 	base, err := ReadLiveState(ctx, store)
 	if err != nil {
 		return err
@@ -254,12 +256,12 @@ func stormRollback(ctx context.Context, store Store) error {
 	if err != nil {
 		return err
 	}
-	p := Publisher{Store: store}
+	p := Publisher{Location: store}
 	_, err = p.Rollback(ctx, earlier, base)
 	return err
 }
 
-func stormCollect(ctx context.Context, store Store, lease time.Duration) (removed int, err error) {
+func stormCollect(ctx context.Context, store objects.Location, lease time.Duration) (removed int, err error) {
 	c := greedy(store)
 	c.Keep, c.Lease = 1+rand.IntN(2), lease
 	g, err := c.Remove(ctx)
@@ -272,7 +274,7 @@ func stormCollect(ctx context.Context, store Store, lease time.Duration) (remove
 // The same with processes of their own, each killed at some step.
 func TestStormOfTheKilled(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, location string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
 		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		kills := 0
 		for round := range 12 {
@@ -310,7 +312,7 @@ const (
 )
 
 // playStorm does a part of TestStormOfTheKilled.
-func playStorm(ctx context.Context, store Store) error {
+func playStorm(ctx context.Context, store objects.Location) error {
 	slow := pausing(ctx, store)
 	switch os.Getenv(doomedRole) {
 	case roleRollback:
@@ -325,7 +327,7 @@ func playStorm(ctx context.Context, store Store) error {
 
 func TestTheLeaseOfACollector(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
 		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		first, err := takeLease(ctx, store, time.Minute)
@@ -359,20 +361,20 @@ func TestTheLeaseOfACollector(t *testing.T) {
 			require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
 			_, _, err = dead.use(ctx)
 			require.Error(t, err, "it has lost its lease")
-			require.ErrorIs(t, dead.release(ctx), ErrLostRace)
+			require.ErrorIs(t, dead.release(ctx), objects.ErrLostRace)
 		})
 	})
 }
 
 // hanging removes nothing until it is given up.
-type hanging struct{ Store }
+type hanging struct{ objects.Location }
 
 func (h *hanging) Delete(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func liveTag(t *testing.T, store Store) string {
+func liveTag(t *testing.T, store objects.Location) string {
 	t.Helper()
 	_, tag, err := readLive(t.Context(), store, "")
 	require.NoError(t, err)
@@ -382,7 +384,7 @@ func liveTag(t *testing.T, store Store) string {
 // A gc that was too slow says so, whatever it was slow at, and that is no time-out.
 func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		told := func(err error) {
 			t.Helper()
@@ -398,9 +400,9 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 		_, _, err = l.use(t.Context())
 		told(err)
 
-		c := Collector{Store: &hanging{store}}
+		c := Collector{Location: &hanging{store}}
 		l.doc.LeaseMS, l.renewed = 400, time.Now()
-		err = c.removeOne(t.Context(), l, liveTag(t, store), Object{Key: "bitmaps/x"})
+		err = c.removeOne(t.Context(), l, liveTag(t, store), objects.Object{Key: "bitmaps/x"})
 		require.ErrorContains(t, err, "the lease in gc.json was lost: not renewed within half of --lease 400ms: ")
 
 		ended, cancel := context.WithCancel(t.Context())
@@ -413,7 +415,7 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 // current.json of any age is read, and is never the same twice.
 func TestAFencedPointerSaysTheSame(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		m := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 		before, tag, err := readLive(t.Context(), store, "")
 		require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // controlsKey is the document that says what must not go live. It stands beside
@@ -80,15 +82,15 @@ func (s *Segment) mark() string {
 }
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
-func ReadControls(ctx context.Context, src Source) (*Controls, error) {
+func ReadControls(ctx context.Context, src objects.Source) (*Controls, error) {
 	c, _, err := readControls(ctx, src)
 	return c, err
 }
 
-func readControls(ctx context.Context, src Source) (*Controls, string, error) {
+func readControls(ctx context.Context, src objects.Source) (*Controls, string, error) {
 	c := &Controls{FormatVersion: FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, controlsKey, "")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
 	if err == nil {
@@ -158,7 +160,7 @@ func (c *Controls) encode() []byte {
 }
 
 // changeControls changes controls.json; change may be called more than once.
-func changeControls(ctx context.Context, store Store, change func(*Controls)) error {
+func changeControls(ctx context.Context, store objects.Location, change func(*Controls)) error {
 	for {
 		c, tag, err := readControls(ctx, store)
 		if err != nil {
@@ -169,7 +171,7 @@ func changeControls(ctx context.Context, store Store, change func(*Controls)) er
 		if slices.Equal(before, c.encode()) {
 			return nil
 		}
-		if _, err := swap(ctx, store, controlsKey, c.encode(), tag); !errors.Is(err, ErrLostRace) {
+		if _, err := swap(ctx, store, controlsKey, c.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 			return err
 		}
 	}
@@ -182,12 +184,12 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 		return errors.New("a hold needs a reason")
 	}
 	since := p.now().UTC().Truncate(time.Second)
-	err := changeControls(ctx, p.Store, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })
+	err := changeControls(ctx, p.Location, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })
 	if err != nil {
 		return err
 	}
 	// Who has looked for a hold already has to look again before the swap.
-	if _, err = fence(ctx, p.Store); errors.Is(err, ErrNothingLive) {
+	if _, err = fence(ctx, p.Location); errors.Is(err, ErrNothingLive) {
 		return nil
 	}
 	return err
@@ -197,12 +199,12 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 // when there was none and nothing is published either: it is the wrong location.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
-	err := changeControls(ctx, p.Store, func(c *Controls) { was, c.Hold = c.Hold, nil })
+	err := changeControls(ctx, p.Location, func(c *Controls) { was, c.Hold = c.Hold, nil })
 	if err != nil {
 		return nil, err
 	}
 	if was == nil {
-		_, _, err = readLive(ctx, p.Store, "")
+		_, _, err = readLive(ctx, p.Location, "")
 	}
 	return was, err
 }
@@ -211,7 +213,7 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 // The note comes before the swap: whoever reads current.json after it finds the note.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
-	return changeControls(ctx, p.Store, func(c *Controls) {
+	return changeControls(ctx, p.Location, func(c *Controls) {
 		c.lift(to.Segments)
 		if base.manifest == nil {
 			return // what it was is not known

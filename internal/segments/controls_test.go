@@ -10,14 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
 		clock := stepping()
-		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		bad := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(3), bitmap.Of(4)}}
 		publish(t, store, clock, bad.Names, bad.Bitmaps...)
@@ -45,9 +47,9 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, withHold := range []bool{false, true} {
-		onEveryStore(t, func(t *testing.T, _ string, store Store) {
+		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 			clock := stepping()
-			p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+			p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 			for n := 0; ; n++ {
 				good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 				bad := publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
@@ -64,7 +66,7 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 				})
 				base, err := ReadLiveState(t.Context(), slow)
 				require.NoError(t, err)
-				fast := Publisher{Store: slow, ToolVersion: "test", Clock: clock}
+				fast := Publisher{Location: slow, ToolVersion: "test", Clock: clock}
 				_, err = fast.Publish(t.Context(), oldContent(), base, "")
 				if !ran.Load() {
 					require.NoError(t, err)
@@ -87,8 +89,8 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 // A location where nobody publishes has no hold to release: it is misspelt.
 func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		p := Publisher{Store: store, ToolVersion: "test"}
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
+		p := Publisher{Location: store, ToolVersion: "test"}
 		_, err := p.ReleaseHold(t.Context())
 		require.ErrorIs(t, err, ErrNothingLive)
 		require.NoError(t, p.SetHold(t.Context(), "not yet"))
@@ -104,12 +106,12 @@ func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 
 func TestControlsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	_, err := store.Replace(context.Background(), controlsKey, []byte(`{"format_version": 1, "holt": {}}`), "")
 	require.NoError(t, err)
 	_, err = ReadControls(t.Context(), store)
 	require.ErrorContains(t, err, `controls.json: json: unknown field "holt"`)
-	p := Publisher{Store: store, ToolVersion: "test"}
+	p := Publisher{Location: store, ToolVersion: "test"}
 	_, err = p.Publish(t.Context(), oldContent(), &LiveState{}, "")
 	require.ErrorContains(t, err, "controls.json", "what cannot be read is no permission")
 }
@@ -118,9 +120,9 @@ func TestControlsAreReadStrictly(t *testing.T) {
 // in another order; what the rollback left as it was does not.
 func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := stepping()
-		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 		bad, bot, same := bitmap.Range(0, 60_000), bitmap.Range(100_000, 200_000), bitmap.Range(300_000, 400_000)
 		good := publish(t, store, clock, []string{"vip", "active"}, bitmap.Range(0, 70_000), same)
 		withdrawn := publish(t, store, clock, []string{"vip", "active", "bots"}, bad, same, bot)
@@ -161,7 +163,7 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 // A tool that knows whole contents alone reads what is stored now, and what it stored is obeyed.
 func TestControlsOfAnOlderTool(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	clock := stepping()
 	good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 	bad := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(3), bitmap.Of(2))
@@ -196,8 +198,8 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 // However often, and of however many segments: the document stays small enough to be read.
 func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, t.TempDir())
-	p := Publisher{Store: store, ToolVersion: "test", Clock: stepping()}
+	store := objectstest.Open(t, t.TempDir())
+	p := Publisher{Location: store, ToolVersion: "test", Clock: stepping()}
 	list := func(sum string) (l []Segment) {
 		for i := range MaxSegments {
 			l = append(l, Segment{Name: fmt.Sprint("s", i), SHA256: hash([]byte(sum))})

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 // tampering changes what a manifest says and leaves it plausible: every field
@@ -31,14 +33,15 @@ var tampering = []struct{ name, old, new string }{
 	{"another line at the end", "}\n", "}\n\n"},
 }
 
-// published returns a directory with one generation that was forced, and its manifest's path.
-func published(t *testing.T) (store *directory, m *Manifest, path string) {
+// published returns a directory with one generation that was forced, and its root.
+func published(t *testing.T) (root string, store *objects.Directory, m *Manifest) {
 	t.Helper()
-	store = &directory{root: t.TempDir()}
-	p := Publisher{Store: store, ToolVersion: "test", Clock: stepping()}
+	root = t.TempDir()
+	store = objects.NewDirectory(root)
+	p := Publisher{Location: store, ToolVersion: "test", Clock: stepping()}
 	done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &LiveState{}, "because")
 	require.NoError(t, err)
-	return store, done.Manifest, store.path(manifestKey(done.Manifest.Generation))
+	return root, store, done.Manifest
 }
 
 // exchange swaps two strings in a document.
@@ -48,7 +51,8 @@ func exchange(raw []byte, a, b string) []byte {
 
 func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 	t.Parallel()
-	store, m, path := published(t)
+	root, store, m := published(t)
+	path := filepath.Join(root, manifestKey(m.Generation))
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	check := func(t *testing.T, raw []byte) {
@@ -73,7 +77,7 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 }
 
 // requireRefused requires that no way of reading takes the live generation.
-func requireRefused(t *testing.T, store *directory, generation string) {
+func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := ReadManifest(ctx, store, generation)
@@ -82,7 +86,7 @@ func requireRefused(t *testing.T, store *directory, generation string) {
 	require.Error(t, err, "what a roll-back reads")
 	_, err = ReadLiveGeneration(ctx, store)
 	require.Error(t, err)
-	_, err = (&cache{store: store}).load(ctx)
+	_, err = (&cache{at: store}).load(ctx)
 	require.Error(t, err)
 	state, err := ReadLiveState(ctx, store)
 	require.NoError(t, err)
@@ -91,7 +95,7 @@ func requireRefused(t *testing.T, store *directory, generation string) {
 	require.NoError(t, err)
 	require.NotEmpty(t, list[0].Fault)
 	require.Nil(t, list[0].Manifest)
-	_, err = (&Collector{Store: store, Keep: 1, Clock: func() time.Time { return epoch }}).Find(ctx)
+	_, err = (&Collector{Location: store, Keep: 1, Clock: func() time.Time { return epoch }}).Find(ctx)
 	require.Error(t, err)
 	r := NewRefresher(RefresherConfig{Source: store})
 	require.Error(t, r.Load(ctx))
@@ -100,8 +104,9 @@ func requireRefused(t *testing.T, store *directory, generation string) {
 
 func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 	t.Parallel()
-	store, m, path := published(t)
-	for _, path := range []string{path, store.path(currentKey)} {
+	root, store, m := published(t)
+	path := filepath.Join(root, manifestKey(m.Generation))
+	for _, path := range []string{path, filepath.Join(root, currentKey)} {
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for i := range whole {
@@ -124,10 +129,10 @@ func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 // name has the same hash is not taken for it.
 func TestCurrentVouchesForTheManifest(t *testing.T) {
 	t.Parallel()
-	store, m, _ := published(t)
+	root, store, m := published(t)
 	other := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(9))
 	current := string(encodePointer(other))
-	require.NoError(t, os.WriteFile(store.path(currentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, currentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
 	_, err := ReadLiveGeneration(t.Context(), store)
 	require.ErrorContains(t, err, "current.json: sha256 "+other.sum()+", the manifest of generation "+m.Generation+" has "+m.sum())
 	list, err := List(t.Context(), store)
@@ -141,20 +146,20 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	require.Error(t, state.Fault)
 	g, err := ReadGeneration(t.Context(), store, m.Generation)
 	require.NoError(t, err)
-	done, err := (&Publisher{Store: store}).Rollback(t.Context(), g, state)
+	done, err := (&Publisher{Location: store}).Rollback(t.Context(), g, state)
 	require.NoError(t, err)
 	require.False(t, done.Unchanged, "a roll-back to what is damaged there mends it")
 	_, err = ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
 
-	require.NoError(t, os.WriteFile(store.path(currentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, currentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
 	_, err = ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err, "one without the sum, in any layout, is fine")
 }
 
 func TestADamagedManifestInTheCacheIsRefused(t *testing.T) {
 	t.Parallel()
-	store, _, _ := published(t)
+	_, store, _ := published(t)
 	src := &failing{Source: store}
 	cacheDir := t.TempDir()
 	config := RefresherConfig{Source: src, CacheDir: cacheDir}
@@ -178,11 +183,11 @@ func TestADamagedManifestInTheCacheIsRefused(t *testing.T) {
 
 func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 	t.Parallel()
-	fresh := func(t *testing.T) (RefresherConfig, *directory) {
-		store, _, _ := published(t)
-		config := RefresherConfig{Source: store, CacheDir: t.TempDir()}
+	fresh := func(t *testing.T) (config RefresherConfig, root string, store *objects.Directory) {
+		root, store, _ = published(t)
+		config = RefresherConfig{Source: store, CacheDir: t.TempDir()}
 		require.NoError(t, NewRefresher(config).Load(t.Context()))
-		return config, store
+		return config, root, store
 	}
 	load := func(t *testing.T, config RefresherConfig) error {
 		err := NewRefresher(config).Load(t.Context())
@@ -198,33 +203,33 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 		}
 	}
 	t.Run("nothing", func(t *testing.T) {
-		onEveryStore(t, func(t *testing.T, _ string, store Store) {
-			require.ErrorIs(t, load(t, RefresherConfig{Source: store, CacheDir: t.TempDir()}), ErrNotFound)
-			require.ErrorIs(t, load(t, RefresherConfig{Source: store}), ErrNotFound)
+		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
+			require.ErrorIs(t, load(t, RefresherConfig{Source: store, CacheDir: t.TempDir()}), objects.ErrNotFound)
+			require.ErrorIs(t, load(t, RefresherConfig{Source: store}), objects.ErrNotFound)
 		})
 	})
 	t.Run("source down, no cache", func(t *testing.T) {
-		config, store := fresh(t)
+		config, _, store := fresh(t)
 		down := &failing{Source: store}
 		down.broken.Store(true)
 		err := load(t, RefresherConfig{Source: down, CacheDir: config.CacheDir + "/new"})
-		require.NotErrorIs(t, err, ErrNotFound)
+		require.NotErrorIs(t, err, objects.ErrNotFound)
 		require.ErrorIs(t, err, errDown)
 	})
 	t.Run("source gone, cache damaged", func(t *testing.T) {
 		for _, part := range []string{"current.json", "generations/*", "bitmaps/*"} {
-			config, store := fresh(t)
-			remove(t, store.root)
+			config, root, _ := fresh(t)
+			remove(t, root)
 			remove(t, config.CacheDir, "*", part)
-			require.NotErrorIs(t, load(t, config), ErrNotFound, part)
+			require.NotErrorIs(t, load(t, config), objects.ErrNotFound, part)
 		}
 	})
 	t.Run("source damaged, no cache", func(t *testing.T) {
 		for _, part := range []string{"current.json", "generations/*", "bitmaps/*"} {
-			config, store := fresh(t)
-			remove(t, store.root, part)
+			config, root, _ := fresh(t)
+			remove(t, root, part)
 			config.CacheDir = ""
-			require.NotErrorIs(t, load(t, config), ErrNotFound, part)
+			require.NotErrorIs(t, load(t, config), objects.ErrNotFound, part)
 		}
 	})
 }
@@ -233,7 +238,7 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 // damaged: who publishes the same users again gets a generation that is whole.
 func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
 		clock := stepping()
 		m := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))

@@ -28,7 +28,7 @@
 // Publishing: bitmaps first, the manifest next, current.json last, so a crash at
 // any point leaves the live generation whole and the next run succeeds. Of two
 // publishers that began from the same live generation one wins, the other gets
-// ErrLostRace and has changed nothing. current.json is replaced by a conditional
+// objects.ErrLostRace and has changed nothing. current.json is replaced by a conditional
 // PUT (If-Match, If-None-Match), in a directory under a file lock. What is live
 // already is not published again, and bitmaps of the live generation, which have been
 // read, are not stored again; others that exist are, which makes them whole and young.

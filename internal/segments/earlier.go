@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // Week is how far back drift is looked for.
@@ -26,7 +28,7 @@ type Earlier struct {
 // was rolled back from. A forced generation is where somebody has
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
-func FindEarlier(ctx context.Context, store Store, live string, now time.Time) (*Earlier, error) {
+func FindEarlier(ctx context.Context, store objects.Location, live string, now time.Time) (*Earlier, error) {
 	if !generationRule.MatchString(live) {
 		return &Earlier{}, nil
 	}
@@ -70,7 +72,7 @@ func FindEarlier(ctx context.Context, store Store, live string, now time.Time) (
 func nameOf(at time.Time) string { return at.UTC().Format(generationTime) }
 
 // namesBefore lists the generations before one, the newest first, by their names alone.
-func namesBefore(ctx context.Context, store Store, one string) ([]string, error) {
+func namesBefore(ctx context.Context, store objects.Location, one string) ([]string, error) {
 	objects, err := store.List(ctx, generationsPrefix)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func namesBefore(ctx context.Context, store Store, one string) ([]string, error)
 }
 
 // readManifests reads manifests, several at once.
-func readManifests(ctx context.Context, src Source, names []string) ([]*Manifest, []error) {
+func readManifests(ctx context.Context, src objects.Source, names []string) ([]*Manifest, []error) {
 	manifests, faults := make([]*Manifest, len(names)), make([]error, len(names))
 	var next atomic.Int64
 	var wg sync.WaitGroup

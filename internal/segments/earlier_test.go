@@ -8,21 +8,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 // nightly publishes a generation for each day before today, the oldest first,
 // with a reason where one is given, and returns their names by age in days.
-func nightly(t *testing.T, store Store, today time.Time, oldest int, reasons map[int]string) map[int]string {
+func nightly(t *testing.T, store objects.Location, today time.Time, oldest int, reasons map[int]string) map[int]string {
 	return nights(t, store, today, oldest, 0, reasons)
 }
 
-func nights(t *testing.T, store Store, today time.Time, oldest, youngest int, reasons map[int]string) map[int]string {
+func nights(t *testing.T, store objects.Location, today time.Time, oldest, youngest int, reasons map[int]string) map[int]string {
 	t.Helper()
 	names := map[int]string{}
 	for age := oldest; age >= youngest; age-- {
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
-		p := Publisher{Store: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
+		p := Publisher{Location: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
 		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(uint32(age))}}, base, reasons[age])
 		require.NoError(t, err)
 		names[age] = done.Manifest.Generation
@@ -34,7 +36,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	t.Parallel()
 	today := time.Date(2026, 11, 20, 2, 0, 0, 0, time.UTC)
 	later := today.Add(time.Hour)
-	find := func(ctx context.Context, t *testing.T, store Store, live string) string {
+	find := func(ctx context.Context, t *testing.T, store objects.Location, live string) string {
 		found, err := FindEarlier(ctx, store, live, later)
 		require.NoError(t, err)
 		require.Empty(t, found.Skipped)
@@ -43,7 +45,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		}
 		return found.Generation.Manifest.Generation
 	}
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		require.Equal(t, "none", find(t.Context(), t, store, ""), "nothing is there")
 		g := nightly(t, store, today, 10, nil)
 		require.Equal(t, g[7], find(t.Context(), t, store, g[0]), "the newest that is a week old")
@@ -65,7 +67,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	})
 	t.Run("a forced generation is where somebody has looked", func(t *testing.T) {
 		t.Parallel()
-		store := openStore(t, t.TempDir())
+		store := objectstest.Open(t, t.TempDir())
 		g := nightly(t, store, today, 10, map[int]string{4: "the campaign is over", 9: "older"})
 		require.Equal(t, g[4], find(t.Context(), t, store, g[0]))
 		require.Equal(t, "none", find(t.Context(), t, store, g[4]))
@@ -73,7 +75,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	})
 	t.Run("what was rolled back from does not count", func(t *testing.T) {
 		t.Parallel()
-		store := openStore(t, t.TempDir())
+		store := objectstest.Open(t, t.TempDir())
 		g := nights(t, store, today, 9, 7, nil)
 		rollBack(t, store, g[8])
 		g[0] = nights(t, store, today, 6, 0, nil)[0]
@@ -81,7 +83,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	})
 	t.Run("many generations a day", func(t *testing.T) {
 		t.Parallel()
-		store := openStore(t, t.TempDir())
+		store := objectstest.Open(t, t.TempDir())
 		var names []string
 		for i := range 24 * 8 {
 			m := newManifest(today.Add(-time.Duration(i)*time.Hour), "t", "", []Segment{describe("vip", bitmap.Of(1))})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/objects"
 	"capper/internal/parallel"
 )
 
@@ -29,9 +30,9 @@ type Listing struct {
 // List returns all generations of a location, the newest first. A damaged
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
-func List(ctx context.Context, store Store) ([]Listing, error) {
+func List(ctx context.Context, store objects.Location) ([]Listing, error) {
 	current, _, err := readLive(ctx, store, "")
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, objects.ErrNotFound) {
 		return nil, err
 	}
 	controls, err := ReadControls(ctx, store)
@@ -79,7 +80,7 @@ func List(ctx context.Context, store Store) ([]Listing, error) {
 
 // Newest is the name of the newest generation of a location, live or not; ""
 // when there is none.
-func Newest(ctx context.Context, store Store) (string, error) {
+func Newest(ctx context.Context, store objects.Location) (string, error) {
 	list, err := List(ctx, store)
 	if err != nil || len(list) == 0 {
 		return "", err

@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 func TestGarbageCollection(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
 		clock := stepping()
 		shared := bitmap.Of(1, 2)
@@ -66,7 +68,7 @@ func TestGarbageCollection(t *testing.T) {
 		t.Run("not when another generation has become live", func(t *testing.T) {
 			c := later(1)
 			rolled := false
-			c.Store = &hooked{Store: store, before: func(call, key string) {
+			c.Location = &hooked{Location: store, before: func(call, key string) {
 				if call == "delete" && !rolled {
 					rolled = true
 					base, err := ReadLiveState(ctx, store)
@@ -76,7 +78,7 @@ func TestGarbageCollection(t *testing.T) {
 				}
 			}}
 			g, err := c.Remove(ctx)
-			require.ErrorIs(t, err, ErrLostRace)
+			require.ErrorIs(t, err, objects.ErrLostRace)
 			require.Len(t, g.Objects, 1, "what was removed before it saw")
 			makeLive(t, store, pointer{FormatVersion: FormatVersion, Generation: generations[1]}.encode())
 		})
@@ -107,12 +109,12 @@ func TestGarbageCollection(t *testing.T) {
 	})
 }
 
-func collector(store Store, keep int, grace time.Duration) *Collector {
-	return &Collector{Store: store, Keep: keep, Grace: grace}
+func collector(store objects.Location, keep int, grace time.Duration) *Collector {
+	return &Collector{Location: store, Keep: keep, Grace: grace}
 }
 
 // collect removes everything beyond the keep newest, however young.
-func collect(t *testing.T, store Store, keep int) {
+func collect(t *testing.T, store objects.Location, keep int) {
 	t.Helper()
 	c := collector(store, keep, 0)
 	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
@@ -120,13 +122,13 @@ func collect(t *testing.T, store Store, keep int) {
 	require.NoError(t, err)
 }
 
-func rollBack(t *testing.T, store Store, generation string) {
+func rollBack(t *testing.T, store objects.Location, generation string) {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	earlier, err := ReadGeneration(t.Context(), store, generation)
 	require.NoError(t, err)
-	p := Publisher{Store: store}
+	p := Publisher{Location: store}
 	done, err := p.Rollback(t.Context(), earlier, base)
 	require.NoError(t, err)
 	require.False(t, done.Unchanged)
@@ -136,10 +138,10 @@ func rollBack(t *testing.T, store Store, generation string) {
 func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	store := openStore(t, root)
+	store := objectstest.Open(t, root)
 	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 	for _, folder := range []string{"", "bitmaps", "generations"} {
-		require.NoError(t, os.WriteFile(filepath.Join(root, folder, tempPrefix+"123"), []byte("half"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(root, folder, objects.TempPrefix+"123"), []byte("half"), 0o644))
 	}
 	g, err := collector(store, 1, time.Hour).Find(t.Context())
 	require.NoError(t, err)
@@ -155,23 +157,23 @@ func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 // collecting runs a garbage collection that knows nothing of the publish
 // between its upload and its going live.
 type collecting struct {
-	Store
+	objects.Location
 	collect func()
 }
 
 func (c *collecting) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	c.collect()
-	return c.Store.Replace(ctx, key, body, tag)
+	return c.Location.Replace(ctx, key, body, tag)
 }
 
 func TestACollectionBesideAPublishTakesNothingThatIsLive(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	clock := stepping()
 	old := bitmap.Of(1, 2, 3)
 	publish(t, store, clock, []string{"vip"}, old)
 	publish(t, store, clock, []string{"vip"}, bitmap.Of(4))
-	between := &collecting{Store: store, collect: func() {
+	between := &collecting{Location: store, collect: func() {
 		require.NoError(t, store.Delete(t.Context(), bitmapKey(old.SHA256())))
 	}}
 	publish(t, between, clock, []string{"vip"}, old)

@@ -2,11 +2,13 @@ package segments
 
 import (
 	"context"
+
+	"capper/internal/objects"
 )
 
 // hooked calls before ahead of each call that looks at or changes a store.
 type hooked struct {
-	Store
+	objects.Location
 	before func(call, key string)
 	after  func(call, key string) // nil: nothing
 }
@@ -24,35 +26,35 @@ func (h *hooked) around(call, key string) func() {
 
 func (h *hooked) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	defer h.around("look", key)()
-	return h.Store.ReadTagged(ctx, key, tag)
+	return h.Location.ReadTagged(ctx, key, tag)
 }
 
 func (h *hooked) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	defer h.around("read", key)()
-	return h.Store.Read(ctx, key, limit)
+	return h.Location.Read(ctx, key, limit)
 }
 
 func (h *hooked) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	defer h.around("put", key)()
-	return h.Store.Put(ctx, key, body)
+	return h.Location.Put(ctx, key, body)
 }
 
 func (h *hooked) Overwrite(ctx context.Context, key string, body []byte) error {
 	defer h.around("overwrite", key)()
-	return h.Store.Overwrite(ctx, key, body)
+	return h.Location.Overwrite(ctx, key, body)
 }
 
 func (h *hooked) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	defer h.around("replace", key)()
-	return h.Store.Replace(ctx, key, body, tag)
+	return h.Location.Replace(ctx, key, body, tag)
 }
 
-func (h *hooked) List(ctx context.Context, prefix string) ([]Object, error) {
+func (h *hooked) List(ctx context.Context, prefix string) ([]objects.Object, error) {
 	defer h.around("list", prefix)()
-	return h.Store.List(ctx, prefix)
+	return h.Location.List(ctx, prefix)
 }
 
 func (h *hooked) Delete(ctx context.Context, key string) error {
 	defer h.around("delete", key)()
-	return h.Store.Delete(ctx, key)
+	return h.Location.Delete(ctx, key)
 }

@@ -3,6 +3,8 @@ package segments
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -10,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 )
 
 // A pipe without a writer blocks whoever opens it.
 func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	t.Parallel()
-	store := &directory{root: t.TempDir()}
+	root := t.TempDir()
+	store := objects.NewDirectory(root)
 	clock := stepping()
 	m := publish(t, store, clock, []string{"vip"}, bitmap.Of(1))
 	cacheDir := t.TempDir()
@@ -30,7 +34,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	}
 
 	for _, key := range []string{currentKey, manifestKey(m.Generation), m.Segments[0].Key} {
-		path := store.path(key)
+		path := filepath.Join(root, key)
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.Remove(path))
@@ -48,8 +52,8 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	next := publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 	soon(func() bool { return r.Current().Generation() == next.Generation }, "refreshing goes on")
 
-	require.NoError(t, os.Remove(store.path(currentKey)))
-	require.NoError(t, syscall.Mkfifo(store.path(currentKey), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(root, currentKey)))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, currentKey), 0o600))
 	stop()
 	soon(func() bool {
 		select {
@@ -61,80 +65,69 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	}, "Run ends with its context")
 }
 
-// What stands in for a file system that does not answer: an operation on the
-// same path that has not ended.
+// What stands in for a file system that does not answer.
+type mute struct {
+	objects.Location
+	silent atomic.Bool
+	asked  atomic.Int64
+}
+
+func (m *mute) wait(ctx context.Context) error {
+	if !m.silent.Load() {
+		return nil
+	}
+	m.asked.Add(1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (m *mute) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	if err := m.wait(ctx); err != nil {
+		return nil, "", err
+	}
+	return m.Location.ReadTagged(ctx, key, tag)
+}
+
+func (m *mute) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	if err := m.wait(ctx); err != nil {
+		return nil, err
+	}
+	return m.Location.Read(ctx, key, limit)
+}
+
+func (m *mute) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	if err := m.wait(ctx); err != nil {
+		return false, err
+	}
+	return m.Location.Put(ctx, key, body)
+}
+
 func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	store := &directory{root: t.TempDir()}
+	at := objects.NewDirectory(t.TempDir())
 	clock := stepping()
-	publish(t, store, clock, []string{"vip"}, bitmap.Of(1))
-	r := NewRefresher(RefresherConfig{Source: store, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
+	publish(t, at, clock, []string{"vip"}, bitmap.Of(1))
+	source := &mute{Location: at}
+	r := NewRefresher(RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
 	require.NoError(t, r.Load(t.Context()))
+	cached := &mute{Location: r.cache.at}
+	r.cache.at = cached
 
-	cached := r.cache.store
-	last := bitmap.Of(1, 4)
-	for _, h := range []struct {
-		dir  *directory
-		path string
-		next *bitmap.Bitmap
-	}{
-		{store, store.path(currentKey), bitmap.Of(1, 2)},
-		{cached, cached.root, bitmap.Of(1, 3)},
-		{cached, cached.path(bitmapKey(last.SHA256())), last},
-	} {
-		answer := make(chan struct{})
-		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		require.ErrorIs(t, h.dir.hung.do(impatient, h.path, func() error { <-answer; return nil }), context.DeadlineExceeded)
-		cancel()
-
+	for i, m := range []*mute{source, cached} {
+		m.silent.Store(true)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { r.Run(ctx); close(ended) }()
-		next := publish(t, &directory{root: store.root}, clock, []string{"vip"}, h.next)
-		if h.dir == store {
+		next := publish(t, at, clock, []string{"vip"}, bitmap.Of(1, uint32(2+i)))
+		if m == source {
 			require.Eventually(t, func() bool { return r.Status().Error != "" }, 10*time.Second, time.Millisecond)
-			require.Contains(t, r.Status().Error, "still owes the answer to an earlier call")
-			require.Len(t, store.hung.pending(), 1, "no look leaves more behind")
-			close(answer)
+			require.Contains(t, r.Status().Error, "deadline exceeded")
+			m.silent.Store(false)
 		}
 		require.Eventually(t, func() bool { return r.Current().Generation() == next.Generation }, 10*time.Second, time.Millisecond,
 			"a source that answers again is read, a cache that does not is not needed")
+		require.Positive(t, m.asked.Load())
 		stop()
 		<-ended
-		if h.dir != store {
-			close(answer)
-		}
-		require.Eventually(t, func() bool { return len(h.dir.hung.pending()) == 0 }, 10*time.Second, time.Millisecond)
 	}
-}
-
-// pending lists the paths at which something is at work.
-func (h *hung) pending() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var paths []string
-	for path := range h.busy {
-		paths = append(paths, path)
-	}
-	return paths
-}
-
-func TestAnAbandonedReadEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	var h hung
-	answer := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan struct{})
-	result := make(chan error)
-	go func() {
-		result <- h.do(ctx, "a", func() error { close(started); <-answer; return nil })
-	}()
-	<-started
-	require.NoError(t, h.do(t.Context(), "b", func() error { return nil }), "other paths do not wait")
-	cancel()
-	require.ErrorIs(t, <-result, context.Canceled)
-	go func() { result <- h.do(t.Context(), "a", func() error { return os.ErrInvalid }) }()
-	close(answer)
-	require.ErrorIs(t, <-result, os.ErrInvalid, "the next one goes ahead when the first has ended")
-	require.Eventually(t, func() bool { return len(h.pending()) == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // leaseKey is the document that says whether somebody removes objects.
@@ -48,9 +50,9 @@ func (d *leaseDocument) encode() []byte {
 }
 
 // readLease reads gc.json; nobody holds one that is not there.
-func readLease(ctx context.Context, src Source) (d leaseDocument, tag string, err error) {
+func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, objects.ErrNotFound) {
 		return d, "", nil
 	}
 	if err == nil {
@@ -67,7 +69,7 @@ func readLease(ctx context.Context, src Source) (d leaseDocument, tag string, er
 // last renewed: others take it after all of its time without a renewal, by
 // their own clocks, and the other half is for requests that are under way.
 type lease struct {
-	store   Store
+	store   objects.Location
 	doc     leaseDocument
 	tag     string
 	renewed time.Time // when the renewal began
@@ -76,7 +78,7 @@ type lease struct {
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
 // takeLease waits for a holder that was killed; ErrCollecting when one is alive.
-func takeLease(ctx context.Context, store Store, length time.Duration) (*lease, error) {
+func takeLease(ctx context.Context, store objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, store)
 	if err == nil && holder.Holder != "" {
 		tag, err = awaitLease(ctx, store, func(now leaseDocument) error {
@@ -92,7 +94,7 @@ func takeLease(ctx context.Context, store Store, length time.Duration) (*lease, 
 	l := &lease{store: store, tag: tag}
 	l.doc = leaseDocument{FormatVersion: FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
 	l.renewed = time.Now()
-	if l.tag, err = swap(ctx, store, leaseKey, l.doc.encode(), l.tag); errors.Is(err, ErrLostRace) {
+	if l.tag, err = swap(ctx, store, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
 		err = ErrCollecting
 	}
 	return l, err
@@ -101,7 +103,7 @@ func takeLease(ctx context.Context, store Store, length time.Duration) (*lease, 
 // awaitLease waits until nobody removes anything: the holder has ended, or has
 // not renewed its lease for as long as that lasts. Each look at a holder is
 // shown to seen, which may end the waiting. The tag is that of gc.json then.
-func awaitLease(ctx context.Context, store Store, seen func(leaseDocument) error) (tag string, err error) {
+func awaitLease(ctx context.Context, store objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
 	for {
@@ -118,7 +120,7 @@ func awaitLease(ctx context.Context, store Store, seen func(leaseDocument) error
 			last, since = now, time.Now()
 		case time.Since(since) > length:
 			nobody := leaseDocument{FormatVersion: FormatVersion}
-			if tag, err = swap(ctx, store, leaseKey, nobody.encode(), tag); !errors.Is(err, ErrLostRace) {
+			if tag, err = swap(ctx, store, leaseKey, nobody.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 				return tag, err
 			}
 		}
@@ -179,13 +181,13 @@ func (l *lease) release(ctx context.Context) error {
 // fence gives current.json other bytes that say the same: everybody who has
 // read it before loses the race to replace it, and has to look again.
 // ErrNothingLive when there is none.
-func fence(ctx context.Context, store Store) (newTag string, err error) {
+func fence(ctx context.Context, store objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := readLive(ctx, store, "")
 		if err != nil {
 			return "", err
 		}
-		if tag, err = swap(ctx, store, currentKey, live.encode(), tag); !errors.Is(err, ErrLostRace) {
+		if tag, err = swap(ctx, store, currentKey, live.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 			return tag, err
 		}
 	}
@@ -194,7 +196,7 @@ func fence(ctx context.Context, store Store) (newTag string, err error) {
 // swap replaces a document whose bytes nobody else writes, and looks what
 // became of it when it is not told so: an answer may be lost, and what is sent
 // again then finds its own success in its way.
-func swap(ctx context.Context, store Store, key string, body []byte, tag string) (newTag string, err error) {
+func swap(ctx context.Context, store objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	newTag, err = store.Replace(ctx, key, body, tag)
 	if err == nil {
 		return newTag, nil
@@ -205,7 +207,7 @@ func swap(ctx context.Context, store Store, key string, body []byte, tag string)
 	switch {
 	case readErr == nil && bytes.Equal(now, body):
 		return nowTag, nil
-	case readErr != nil && !errors.Is(readErr, ErrNotFound) && !errors.Is(err, ErrLostRace):
+	case readErr != nil && !errors.Is(readErr, objects.ErrNotFound) && !errors.Is(err, objects.ErrLostRace):
 		return "", fmt.Errorf("%w; whether %s was replaced is not known: %w", err, key, readErr)
 	}
 	return "", err

@@ -7,7 +7,11 @@ import (
 	"sync"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 )
+
+// ErrNothingLive: there is no current.json. Always together with objects.ErrNotFound.
+var ErrNothingLive = errors.New("no generation is live")
 
 // A Generation is one version of all segments with its bitmaps, checked.
 type Generation struct {
@@ -16,9 +20,9 @@ type Generation struct {
 }
 
 // readLive reads which generation is live; see Source.ReadTagged for tag.
-func readLive(ctx context.Context, src Source, tag string) (live pointer, newTag string, err error) {
+func readLive(ctx context.Context, src objects.Source, tag string) (live pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, currentKey, tag)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, objects.ErrNotFound) {
 		return live, "", fmt.Errorf("%w: %w", err, ErrNothingLive)
 	}
 	if err != nil {
@@ -29,7 +33,7 @@ func readLive(ctx context.Context, src Source, tag string) (live pointer, newTag
 }
 
 // manifest reads and checks the manifest of the live generation.
-func (p pointer) manifest(ctx context.Context, src Source) (*Manifest, error) {
+func (p pointer) manifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	m, err := ReadManifest(ctx, src, p.Generation)
 	if err == nil {
 		err = p.check(m)
@@ -41,11 +45,11 @@ func (p pointer) manifest(ctx context.Context, src Source) (*Manifest, error) {
 }
 
 // ReadManifest reads and checks the manifest of a generation.
-func ReadManifest(ctx context.Context, src Source, generation string) (*Manifest, error) {
+func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
 		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)", generation)
 	}
-	raw, err := src.Read(ctx, manifestKey(generation), maxDocumentBytes)
+	raw, err := src.Read(ctx, manifestKey(generation), objects.MaxDocumentBytes)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
@@ -55,7 +59,7 @@ func ReadManifest(ctx context.Context, src Source, generation string) (*Manifest
 // ReadGeneration reads a whole generation, its segments in parallel, and
 // checks everything: size, hash, format, cardinality and bounds of every
 // bitmap. The error names every segment that fails.
-func ReadGeneration(ctx context.Context, src Source, generation string) (*Generation, error) {
+func ReadGeneration(ctx context.Context, src objects.Source, generation string) (*Generation, error) {
 	m, err := ReadManifest(ctx, src, generation)
 	if err != nil {
 		return nil, err
@@ -64,14 +68,14 @@ func ReadGeneration(ctx context.Context, src Source, generation string) (*Genera
 }
 
 // readWhole reads and checks the bitmaps of a manifest.
-func readWhole(ctx context.Context, src Source, m *Manifest) (*Generation, error) {
+func readWhole(ctx context.Context, src objects.Source, m *Manifest) (*Generation, error) {
 	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
 }
 
 // readBitmap reads and checks the bitmap of one segment.
-func readBitmap(ctx context.Context, src Source, s *Segment) (*bitmap.Bitmap, error) {
+func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bitmap, error) {
 	raw, err := src.Read(ctx, s.Key, s.SizeBytes)
 	if err != nil {
 		return nil, err
@@ -113,7 +117,7 @@ func (g *Generation) Snapshot() *Snapshot {
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live
 // generation. ErrNothingLive when nothing has been published.
-func ReadLiveManifest(ctx context.Context, src Source) (*Manifest, error) {
+func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	live, _, err := readLive(ctx, src, "")
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func ReadLiveManifest(ctx context.Context, src Source) (*Manifest, error) {
 
 // ReadLiveGeneration reads the live generation, all of it, checked. ErrNothingLive
 // when nothing has been published.
-func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
+func ReadLiveGeneration(ctx context.Context, src objects.Source) (*Generation, error) {
 	m, err := ReadLiveManifest(ctx, src)
 	if err != nil {
 		return nil, err
@@ -132,7 +136,7 @@ func ReadLiveGeneration(ctx context.Context, src Source) (*Generation, error) {
 }
 
 // ReadSegment reads and checks the bitmap of one segment of a manifest.
-func ReadSegment(ctx context.Context, src Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
+func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	names := make([]string, 0, len(m.Segments))
 	for i := range m.Segments {
 		s := &m.Segments[i]

@@ -28,9 +28,6 @@ const (
 	generationSuffix  = ".json"
 )
 
-// maxDocumentBytes bounds current.json and manifests.
-const maxDocumentBytes = 1 << 20
-
 func bitmapKey(sha256 string) string { return bitmapsPrefix + sha256 + bitmapSuffix }
 
 func manifestKey(generation string) string { return generationsPrefix + generation + generationSuffix }

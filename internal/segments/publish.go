@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 	"capper/internal/parallel"
 )
 
@@ -35,7 +36,7 @@ func (c *Candidate) SizeBytes() int64 {
 
 // Publisher makes generations live.
 type Publisher struct {
-	Store       Store
+	Location    objects.Location
 	ToolVersion string
 	Clock       func() time.Time // nil is time.Now
 	// Uploaded is called after each object that was stored, from several goroutines. Nil: nothing.
@@ -64,24 +65,24 @@ type LiveState struct {
 
 // ReadLiveState reads the live generation, all of it. What is damaged there is
 // a Fault of the state; the error is for a store that does not answer.
-func ReadLiveState(ctx context.Context, src Source) (*LiveState, error) {
+func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	for {
 		state, err := readLiveState(ctx, src)
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
 		// What was replaced while it was being read may have been removed meanwhile.
-		if _, _, err := src.ReadTagged(ctx, currentKey, state.tag); errors.Is(err, ErrNotModified) {
+		if _, _, err := src.ReadTagged(ctx, currentKey, state.tag); errors.Is(err, objects.ErrNotModified) {
 			return state, nil
-		} else if err != nil && !errors.Is(err, ErrNotFound) {
+		} else if err != nil && !errors.Is(err, objects.ErrNotFound) {
 			return nil, err
 		}
 	}
 }
 
-func readLiveState(ctx context.Context, src Source) (*LiveState, error) {
+func readLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	body, tag, err := src.ReadTagged(ctx, currentKey, "")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, objects.ErrNotFound) {
 		return &LiveState{}, nil
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ type Published struct {
 // first, the manifest next, current.json last, so that a crash at any point
 // leaves the live generation whole. What is live already changes nothing but
 // the time at which it was checked.
-// ErrLostRace when somebody else has published since base was read, a HoldError
+// objects.ErrLostRace when somebody else has published since base was read, a HoldError
 // when publishing is on hold. What was rolled back from, or a segment of it, is a
 // WithdrawnError without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
@@ -138,7 +139,7 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		return nil
 	})
 	if err == nil && reason != "" {
-		err = changeControls(ctx, p.Store, func(c *Controls) { c.lift(list) })
+		err = changeControls(ctx, p.Location, func(c *Controls) { c.lift(list) })
 	}
 	if err == nil {
 		err = p.noteChecked(ctx, m.Generation)
@@ -162,11 +163,11 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 		if err := up.put(ctx); err != nil {
 			return err
 		}
-		_, err := swap(ctx, p.Store, currentKey, encodePointer(up.g.Manifest), tag)
+		_, err := swap(ctx, p.Location, currentKey, encodePointer(up.g.Manifest), tag)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrLostRace) {
+		if !errors.Is(err, objects.ErrLostRace) {
 			return err
 		}
 		if tag = p.fenced(ctx, base); tag == "" {
@@ -183,7 +184,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 // admit looks at what stands in the way of a publish: controls.json, and a
 // Collector, for which it waits.
 func (p *Publisher) admit(ctx context.Context, may func(*Controls) error) error {
-	controls, err := ReadControls(ctx, p.Store)
+	controls, err := ReadControls(ctx, p.Location)
 	if err == nil {
 		err = may(controls)
 	}
@@ -196,12 +197,12 @@ func (p *Publisher) admit(ctx context.Context, may func(*Controls) error) error 
 // stopCollector makes a Collector that is at work stop, and waits until it has.
 func (p *Publisher) stopCollector(ctx context.Context) error {
 	asked := false
-	_, err := awaitLease(ctx, p.Store, func(leaseDocument) error {
+	_, err := awaitLease(ctx, p.Location, func(leaseDocument) error {
 		if asked {
 			return nil
 		}
 		asked = true
-		if _, err := fence(ctx, p.Store); !errors.Is(err, ErrNothingLive) {
+		if _, err := fence(ctx, p.Location); !errors.Is(err, ErrNothingLive) {
 			return err
 		}
 		return nil
@@ -212,7 +213,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 // fenced returns the tag that current.json has now, if it still says the same
 // as in base; else "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
-	now, tag, err := readLive(ctx, p.Store, "")
+	now, tag, err := readLive(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
 		return ""
 	}

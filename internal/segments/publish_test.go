@@ -26,9 +26,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
+	"capper/internal/objects/s3test"
 )
 
-func live(t *testing.T, store Store) *Generation {
+func live(t *testing.T, store objects.Location) *Generation {
 	t.Helper()
 	g, err := ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
@@ -37,13 +40,13 @@ func live(t *testing.T, store Store) *Generation {
 
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := stepping()
 		names := []string{"vip", "new", "gone"}
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
 		require.Equal(t, &LiveState{}, base, "nothing is published")
-		p := Publisher{Store: store, ToolVersion: "test 1", Clock: clock}
+		p := Publisher{Location: store, ToolVersion: "test 1", Clock: clock}
 		c := &Candidate{Names: names, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(7), bitmap.Of()}}
 		done, err := p.Publish(t.Context(), c, base, "")
 		require.NoError(t, err)
@@ -94,7 +97,7 @@ func TestPublish(t *testing.T) {
 
 func TestTwoPublishersAtOnce(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		for round, published := range []bool{false, true} {
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
@@ -107,7 +110,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 			for i := range publishers {
 				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(uint32(100*round + i))}}
 				wg.Go(func() {
-					p := Publisher{Store: store, ToolVersion: "test"}
+					p := Publisher{Location: store, ToolVersion: "test"}
 					done[i], faults[i] = p.Publish(t.Context(), candidates[i], base, "")
 				})
 			}
@@ -118,7 +121,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 					require.Equal(t, -1, winner, "two publishers won")
 					winner = i
 				} else {
-					require.ErrorIs(t, err, ErrLostRace)
+					require.ErrorIs(t, err, objects.ErrLostRace)
 				}
 			}
 			require.GreaterOrEqual(t, winner, 0, "nobody won: %v", faults)
@@ -129,7 +132,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 			loser := (winner + 1) % publishers
 			base, err = ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
-			p := Publisher{Store: store, ToolVersion: "test"}
+			p := Publisher{Location: store, ToolVersion: "test"}
 			again, err := p.Publish(t.Context(), candidates[loser], base, "")
 			require.NoError(t, err)
 			require.Equal(t, []string{bitmapKey(candidates[loser].Bitmaps[1].SHA256())}, again.Uploaded)
@@ -140,21 +143,21 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 
 // amnesic loses the answer of the first conditional write, as a network does.
 type amnesic struct {
-	Store
+	objects.Location
 	forgot atomic.Bool
 }
 
 func (a *amnesic) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
-	if newTag, err := a.Store.Replace(ctx, key, body, tag); err != nil || a.forgot.Swap(true) {
+	if newTag, err := a.Location.Replace(ctx, key, body, tag); err != nil || a.forgot.Swap(true) {
 		return newTag, err
 	}
-	return a.Store.Replace(ctx, key, body, tag) // what a retry finds
+	return a.Location.Replace(ctx, key, body, tag) // what a retry finds
 }
 
 func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
-		m := publish(t, &amnesic{Store: store}, stepping(), []string{"vip"}, bitmap.Of(1))
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
+		m := publish(t, &amnesic{Location: store}, stepping(), []string{"vip"}, bitmap.Of(1))
 		require.Equal(t, m.Generation, live(t, store).Manifest.Generation)
 	})
 }
@@ -168,7 +171,7 @@ const (
 
 // doomed kills its own process at one of its steps.
 type doomed struct {
-	Store
+	objects.Location
 	calls atomic.Int64
 	step  int64
 }
@@ -183,7 +186,7 @@ func (d *doomed) at(step int64) {
 func (d *doomed) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	n := d.calls.Add(1) - 1
 	d.at(2 * n)
-	written, err := d.Store.Put(ctx, key, body)
+	written, err := d.Location.Put(ctx, key, body)
 	d.at(2*n + 1)
 	return written, err
 }
@@ -191,7 +194,7 @@ func (d *doomed) Put(ctx context.Context, key string, body []byte) (bool, error)
 func (d *doomed) Overwrite(ctx context.Context, key string, body []byte) error {
 	n := d.calls.Add(1) - 1
 	d.at(2 * n)
-	err := d.Store.Overwrite(ctx, key, body)
+	err := d.Location.Overwrite(ctx, key, body)
 	d.at(2*n + 1)
 	return err
 }
@@ -199,7 +202,7 @@ func (d *doomed) Overwrite(ctx context.Context, key string, body []byte) error {
 func (d *doomed) Delete(ctx context.Context, key string) error {
 	n := d.calls.Add(1) - 1
 	d.at(2 * n)
-	err := d.Store.Delete(ctx, key)
+	err := d.Location.Delete(ctx, key)
 	d.at(2*n + 1)
 	return err
 }
@@ -207,7 +210,7 @@ func (d *doomed) Delete(ctx context.Context, key string) error {
 func (d *doomed) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	n := d.calls.Add(1) - 1
 	d.at(2 * n)
-	newTag, err := d.Store.Replace(ctx, key, body, tag)
+	newTag, err := d.Location.Replace(ctx, key, body, tag)
 	d.at(2*n + 1)
 	return newTag, err
 }
@@ -217,7 +220,7 @@ func playDoomedPublisher() int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := func() error {
-		store, err := OpenStore(ctx, os.Getenv(doomedLocation), S3Config{})
+		store, err := objects.Open(ctx, os.Getenv(doomedLocation), objects.S3Config{})
 		if err != nil {
 			return err
 		}
@@ -230,13 +233,13 @@ func playDoomedPublisher() int {
 			return err
 		}
 		if os.Getenv(doomedRole) != "" {
-			return playStorm(ctx, &doomed{Store: store, step: step})
+			return playStorm(ctx, &doomed{Location: store, step: step})
 		}
 		base, err := ReadLiveState(ctx, store)
 		if err != nil {
 			return err
 		}
-		p := Publisher{Store: &doomed{Store: store, step: step}, ToolVersion: "doomed"}
+		p := Publisher{Location: &doomed{Location: store, step: step}, ToolVersion: "doomed"}
 		_, err = p.Publish(ctx, doomedCandidate(chunks), base, "")
 		return err
 	}()
@@ -280,7 +283,7 @@ func wasKilled(err error) bool {
 
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, location string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
 		clock := stepping()
 		first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 		target := doomedCandidate(2)
@@ -359,8 +362,8 @@ func killingProxy(t *testing.T, limit int64, kill func()) (endpoint string) {
 
 func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 	t.Parallel()
-	location := "s3://" + newBucket(t) + "/prod"
-	store := openStore(t, location)
+	location := "s3://" + s3test.Bucket(t) + "/prod"
+	store := objectstest.Open(t, location)
 	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	const chunks = 3000 // 24 MB: several parts
 	for _, limit := range []int64{100 << 10, 9 << 20, 20 << 20} {
@@ -400,18 +403,18 @@ func TestTheServerChecksWhatItReceives(t *testing.T) {
 		r.Out.Body = io.NopCloser(bytes.NewReader(body))
 	}})
 	defer proxy.Close()
-	location := "s3://" + newBucket(t) + "/prod"
-	store := openStore(t, location)
+	location := "s3://" + s3test.Bucket(t) + "/prod"
+	store := objectstest.Open(t, location)
 	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
-	noisy, err := OpenStore(t.Context(), location, S3Config{Endpoint: proxy.URL})
+	noisy, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
 	for _, chunks := range []int{1, 3000} {
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
-		p := Publisher{Store: noisy, ToolVersion: "test"}
+		p := Publisher{Location: noisy, ToolVersion: "test"}
 		_, err = p.Publish(t.Context(), doomedCandidate(chunks), base, "")
 		require.Error(t, err)
-		require.NotErrorIs(t, err, ErrLostRace)
+		require.NotErrorIs(t, err, objects.ErrLostRace)
 		require.Equal(t, first, live(t, store).Manifest)
 	}
 	list, err := store.List(t.Context(), bitmapsPrefix)

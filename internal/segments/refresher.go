@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 )
 
 // Where the generation in use came from.
@@ -32,7 +33,7 @@ const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only Source is required.
 type RefresherConfig struct {
-	Source Source
+	Source objects.Source
 	// CacheDir keeps a verified copy of the last good generation, so that Load
 	// works while the source is down. Empty: no cache.
 	CacheDir string
@@ -97,7 +98,7 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	r := &Refresher{cfg: cfg, cache: newCache(cfg.CacheDir, cfg.Source.Location())}
+	r := &Refresher{cfg: cfg, cache: newCache(cfg.CacheDir, cfg.Source.Name())}
 	r.metrics = newMetrics(cfg.Registerer, r.Current, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
 	return r
 }
@@ -114,7 +115,7 @@ func (r *Refresher) Status() Status {
 
 // Load brings the live generation into memory: from the source, or when that
 // fails from the cache, which Status and the log then say. It fails when
-// neither has one; the error is ErrNotFound exactly when nothing has ever been
+// neither has one; the error is objects.ErrNotFound exactly when nothing has ever been
 // published there and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx)
@@ -130,11 +131,11 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 	r.swap(g.Snapshot(), OriginCache)
 	r.cfg.Logger.Warn("segments: the source is not readable, serving the cached generation",
-		"source", r.cfg.Source.Location(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
+		"source", r.cfg.Source.Name(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
 	return nil
 }
 
-// loadError is why nothing could be loaded. It answers for ErrNotFound itself:
+// loadError is why nothing could be loaded. It answers for objects.ErrNotFound itself:
 // an object that is missing from a damaged generation is something else.
 type loadError struct {
 	error
@@ -142,7 +143,7 @@ type loadError struct {
 }
 
 func (e *loadError) Is(target error) bool {
-	if target == ErrNotFound || target == ErrNothingLive {
+	if target == objects.ErrNotFound || target == ErrNothingLive {
 		return e.never
 	}
 	return errors.Is(e.error, target)
@@ -152,12 +153,8 @@ func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 
 // neverPublished reports whether a source without current.json has no manifest
 // either, as far as it can be listed.
-func neverPublished(ctx context.Context, src Source) bool {
-	store, ok := src.(Store)
-	if !ok {
-		return true
-	}
-	list, err := store.List(ctx, generationsPrefix)
+func neverPublished(ctx context.Context, src objects.Source) bool {
+	list, err := src.List(ctx, generationsPrefix)
 	return err != nil || len(list) == 0
 }
 
@@ -186,11 +183,11 @@ func (r *Refresher) refresh(ctx context.Context) error {
 		return ctx.Err() // stopping; nothing was learned about the source
 	}
 	r.spoiled.note(tag, err, r.cfg.Clock(), r.cfg.Interval)
-	if err == nil || errors.Is(err, ErrNotModified) {
+	if err == nil || errors.Is(err, objects.ErrNotModified) {
 		r.readChecked(limited)
 	}
 	switch {
-	case errors.Is(err, ErrNotModified):
+	case errors.Is(err, objects.ErrNotModified):
 		r.record(resultUnchanged, nil)
 		return nil
 	case err != nil:
@@ -308,8 +305,8 @@ func (r *Refresher) record(result string, err error) {
 	r.mu.Unlock()
 	switch {
 	case err != nil:
-		r.cfg.Logger.Error("segments: refresh failed, the generation in use stays", "source", r.cfg.Source.Location(), "error", err)
+		r.cfg.Logger.Error("segments: refresh failed, the generation in use stays", "source", r.cfg.Source.Name(), "error", err)
 	case before != "":
-		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Location())
+		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Name())
 	}
 }

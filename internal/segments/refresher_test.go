@@ -24,6 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
+	"capper/internal/objects/s3test"
 )
 
 var epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
@@ -36,11 +39,11 @@ func stepping() func() time.Time {
 }
 
 // publish makes the given segments live, in order of their names' first use.
-func publish(t testing.TB, store Store, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *Manifest {
+func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *Manifest {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
-	p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
+	p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 	done, err := p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, "")
 	require.NoError(t, err)
 	return done.Manifest
@@ -54,9 +57,9 @@ func lookup(s *Snapshot, users ...uint32) []uint8 {
 
 func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, location string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
 		clock := stepping()
-		source, err := OpenSource(t.Context(), location, S3Config{})
+		source, err := objects.Open(t.Context(), location, objects.S3Config{})
 		require.NoError(t, err)
 		var swapped []string
 		registry := prometheus.NewPedanticRegistry()
@@ -89,7 +92,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.NoError(t, err)
 		earlier, err := ReadGeneration(t.Context(), store, first.Generation)
 		require.NoError(t, err)
-		_, err = (&Publisher{Store: store}).Rollback(t.Context(), earlier, base)
+		_, err = (&Publisher{Location: store}).Rollback(t.Context(), earlier, base)
 		require.NoError(t, err)
 		require.NoError(t, r.refresh(t.Context()))
 		require.Equal(t, []string{first.Generation, second.Generation, first.Generation}, swapped)
@@ -125,7 +128,7 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 
 // plant stores a generation that a publisher would not: spoil changes the
 // manifest and the bytes of the bitmaps, whose keys stay as they are.
-func plant(t *testing.T, store Store, at time.Time, spoil func(m *Manifest, bodies [][]byte)) {
+func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *Manifest, bodies [][]byte)) {
 	t.Helper()
 	ctx := t.Context()
 	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix()))}
@@ -153,7 +156,7 @@ func plant(t *testing.T, store Store, at time.Time, spoil func(m *Manifest, bodi
 	makeLive(t, store, fmt.Appendf(nil, `{"format_version":1,"generation":%q}`, name))
 }
 
-func makeLive(t *testing.T, store Store, body []byte) {
+func makeLive(t *testing.T, store objects.Location, body []byte) {
 	t.Helper()
 	_, tag, err := store.ReadTagged(t.Context(), currentKey, "")
 	require.NoError(t, err)
@@ -210,7 +213,7 @@ var faults = []struct {
 
 func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := stepping()
 		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		var log bytes.Buffer
@@ -282,7 +285,7 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 
 // failing is a source that can be made to fail.
 type failing struct {
-	Source
+	objects.Source
 	broken atomic.Bool
 	reads  atomic.Int64 // other than of current.json
 	looks  atomic.Int64 // at current.json
@@ -311,7 +314,7 @@ func (f *failing) Read(ctx context.Context, key string, limit int64) ([]byte, er
 func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	t.Parallel()
 	clock := stepping()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	cacheDir := t.TempDir()
 	first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	src := &failing{Source: store}
@@ -348,7 +351,7 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 		require.ErrorContains(t, err, "no cache directory is configured")
 	})
 	t.Run("the cache of another location is not used", func(t *testing.T) {
-		other := openStore(t, t.TempDir())
+		other := objectstest.Open(t, t.TempDir())
 		require.Error(t, NewRefresher(RefresherConfig{Source: other, CacheDir: cacheDir}).Load(t.Context()))
 	})
 	t.Run("damaged cache", func(t *testing.T) {
@@ -371,7 +374,7 @@ func TestStartsFromTheCacheWhileS3IsDown(t *testing.T) {
 	endpoint := "http://" + listener.Addr().String()
 	require.NoError(t, listener.Close()) // nobody answers there
 	location := "s3://segments/prod"
-	src, err := OpenSource(t.Context(), location, S3Config{Endpoint: endpoint})
+	src, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: endpoint})
 	require.NoError(t, err)
 	cacheDir := t.TempDir()
 	config := RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 20 * time.Second}
@@ -387,7 +390,7 @@ func TestStartsFromTheCacheWhileS3IsDown(t *testing.T) {
 
 func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := stepping()
 		publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 		src := &failing{Source: store}
@@ -423,7 +426,7 @@ func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 		},
 	})
 	defer proxy.Close()
-	store, err := OpenStore(t.Context(), "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: proxy.URL})
+	store, err := objects.Open(t.Context(), "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
 	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1, 2))
 	r := NewRefresher(RefresherConfig{Source: store})
@@ -439,7 +442,7 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	location := "s3://segments/prod"
-	src, err := OpenSource(t.Context(), location, S3Config{Endpoint: "http://" + listener.Addr().String()})
+	src, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: "http://" + listener.Addr().String()})
 	require.NoError(t, err)
 	cacheDir := t.TempDir()
 	g := generationOf([]string{"vip"}, bitmap.Of(1))
@@ -455,7 +458,7 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 	t.Parallel()
 	clock := stepping()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	var users []uint32
 	for i := range uint32(20_000) {
 		users = append(users, i*97)
@@ -502,8 +505,8 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 		c := &Candidate{Names: names, Bitmaps: generation(i)}
 		base, err := ReadLiveState(ctx, store)
 		require.NoError(t, err)
-		p := Publisher{Store: store, ToolVersion: "test", Clock: clock}
-		p.Store = &notingStore{Store: store, note: func(m *Manifest) { expect(m, i) }}
+		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
+		p.Location = &notingStore{Location: store, note: func(m *Manifest) { expect(m, i) }}
 		done, err := p.Publish(ctx, c, base, "")
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return r.Current().Generation() == done.Manifest.Generation }, 10*time.Second, time.Millisecond)
@@ -515,7 +518,7 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 
 // notingStore notes a manifest before anybody can see it.
 type notingStore struct {
-	Store
+	objects.Location
 	note func(*Manifest)
 }
 
@@ -527,5 +530,5 @@ func (s *notingStore) Overwrite(ctx context.Context, key string, body []byte) er
 		}
 		s.note(m)
 	}
-	return s.Store.Overwrite(ctx, key, body)
+	return s.Location.Overwrite(ctx, key, body)
 }

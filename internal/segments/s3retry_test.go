@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
+	"capper/internal/objects/s3test"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,9 +55,9 @@ func hangUp(w http.ResponseWriter) bool {
 	return true
 }
 
-func publishThrough(t *testing.T, location string, cfg S3Config, timeout time.Duration) error {
+func publishThrough(t *testing.T, location string, cfg objects.S3Config, timeout time.Duration) error {
 	t.Helper()
-	store, err := OpenStore(t.Context(), location, cfg)
+	store, err := objects.Open(t.Context(), location, cfg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
@@ -61,7 +65,7 @@ func publishThrough(t *testing.T, location string, cfg S3Config, timeout time.Du
 	if err != nil {
 		return err
 	}
-	p := Publisher{Store: store, ToolVersion: "test"}
+	p := Publisher{Location: store, ToolVersion: "test"}
 	_, err = p.Publish(ctx, doomedCandidate(1), base, "")
 	return err
 }
@@ -90,11 +94,11 @@ func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 				}
 				return strings.HasSuffix(r.URL.Path, currentKey) && n.Add(1) <= 4 && fault(w)
 			})
-			location := "s3://" + newBucket(t) + "/prod"
-			cfg := S3Config{Endpoint: endpoint, Patient: true, pause: 50 * time.Millisecond, Stall: 200 * time.Millisecond, Retrying: func(error) { told.Add(1) }}
+			location := "s3://" + s3test.Bucket(t) + "/prod"
+			cfg := objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: 50 * time.Millisecond, Stall: 200 * time.Millisecond, Retrying: func(error) { told.Add(1) }}
 			require.NoError(t, publishThrough(t, location, cfg, 5*time.Minute))
 			require.EqualValues(t, 8, told.Load())
-			live(t, openStore(t, location))
+			live(t, objectstest.Open(t, location))
 		})
 	}
 }
@@ -103,7 +107,7 @@ func TestRetriesEndWithTheContextAndSayWhy(t *testing.T) {
 	t.Parallel()
 	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool { return s3Error(w, 503, "SlowDown") })
 	began := time.Now()
-	err := publishThrough(t, "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: endpoint, Patient: true, pause: time.Second}, 3*time.Second)
+	err := publishThrough(t, "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: time.Second}, 3*time.Second)
 	require.ErrorContains(t, err, "SlowDown")
 	require.Greater(t, time.Since(began), 2*time.Second, "it tries until the end")
 	require.Less(t, time.Since(began), 30*time.Second)
@@ -127,10 +131,10 @@ func TestALostAnswerIsLookedInto(t *testing.T) {
 				pass.ServeHTTP(httptest.NewRecorder(), r)
 				return hangUp(w)
 			})
-			location := "s3://" + newBucket(t) + "/prod"
-			require.NoError(t, publishThrough(t, location, S3Config{Endpoint: endpoint, Patient: patient, pause: 50 * time.Millisecond}, time.Minute))
+			location := "s3://" + s3test.Bucket(t) + "/prod"
+			require.NoError(t, publishThrough(t, location, objects.S3Config{Endpoint: endpoint, Patient: patient, MaxPause: 50 * time.Millisecond}, time.Minute))
 			require.Positive(t, lost.Load())
-			require.Equal(t, doomedCandidate(1).Describe(), live(t, openStore(t, location)).Manifest.Segments)
+			require.Equal(t, doomedCandidate(1).Describe(), live(t, objectstest.Open(t, location)).Manifest.Segments)
 		})
 	}
 }
@@ -145,7 +149,7 @@ func TestAnAnswerThatCannotBeLookedIntoIsNotCalledAFailure(t *testing.T) {
 		}
 		return deaf.Load() && hangUp(w)
 	})
-	err := publishThrough(t, "s3://"+newBucket(t)+"/prod", S3Config{Endpoint: endpoint, pause: 50 * time.Millisecond}, time.Minute)
+	err := publishThrough(t, "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint, MaxPause: 50 * time.Millisecond}, time.Minute)
 	require.ErrorContains(t, err, "whether current.json was replaced is not known")
 }
 
@@ -165,13 +169,13 @@ func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {
 				w.Header().Set("ETag", `"0"`) // stored, whatever was there
 				return true
 			})
-			location := "s3://" + newBucket(t) + "/prod"
-			err := publishThrough(t, location, S3Config{Endpoint: endpoint, pause: 50 * time.Millisecond}, time.Minute)
-			require.ErrorIs(t, err, ErrNoConditions)
+			location := "s3://" + s3test.Bucket(t) + "/prod"
+			err := publishThrough(t, location, objects.S3Config{Endpoint: endpoint, MaxPause: 50 * time.Millisecond}, time.Minute)
+			require.ErrorIs(t, err, objects.ErrNoConditions)
 			require.ErrorContains(t, err, location+": this S3 server ignores conditional writes")
 			require.Zero(t, swaps.Load())
-			_, _, err = openStore(t, location).ReadTagged(t.Context(), currentKey, "")
-			require.ErrorIs(t, err, ErrNotFound, "nothing went live")
+			_, _, err = objectstest.Open(t, location).ReadTagged(t.Context(), currentKey, "")
+			require.ErrorIs(t, err, objects.ErrNotFound, "nothing went live")
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"capper/internal/objects"
 )
 
 // maxBackOff is the longest time between two attempts at one live generation
@@ -44,7 +46,7 @@ func (e *backOffError) Unwrap() error { return e.error }
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {
-	case err == nil, errors.Is(err, ErrNotModified):
+	case err == nil, errors.Is(err, objects.ErrNotModified):
 		*s = spoiled{}
 	case tag == "", errors.As(err, &waits):
 	case tag == s.tag:

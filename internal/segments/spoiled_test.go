@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/objects/objectstest"
 )
 
 // A day beside a damaged generation, looked at every 30 seconds.
 func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, _ string, store Store) {
+	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		now := epoch
 		clock := func() time.Time { return now }
 		first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
@@ -46,7 +48,7 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 		require.Positive(t, src.reads.Load())
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
-		p := Publisher{Store: store, ToolVersion: "test"}
+		p := Publisher{Location: store, ToolVersion: "test"}
 		done, err := p.Publish(t.Context(), oldContent(), base, "mend")
 		require.NoError(t, err)
 		require.NoError(t, r.refresh(t.Context()))
@@ -58,7 +60,7 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 // What cannot be reached is asked for with every interval: it costs nothing.
 func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, t.TempDir())
+	store := objectstest.Open(t, t.TempDir())
 	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
 	src := &failing{Source: store}
 	r := NewRefresher(RefresherConfig{Source: src, Clock: stepping(), Interval: time.Hour})

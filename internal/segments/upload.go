@@ -6,11 +6,12 @@ import (
 	"sync"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 )
 
 // upload is a generation on its way into a store.
 type upload struct {
-	store Store
+	store objects.Location
 	g     *Generation
 	done  *Published
 	shown func(key string, sizeBytes int64) // nil: nothing
@@ -23,7 +24,7 @@ type upload struct {
 
 // upload prepares what goLive stores.
 func (p *Publisher) upload(g *Generation, base *LiveState, done *Published) *upload {
-	u := &upload{store: p.Store, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
+	u := &upload{store: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
 	if base.Generation != nil {
 		for _, s := range base.Generation.Manifest.Segments {
 			u.young[s.Key] = true

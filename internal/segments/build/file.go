@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"capper/internal/segments"
+	"capper/internal/objects"
 	"capper/internal/segments/ingest"
 	"capper/internal/yamltree"
 )
@@ -194,7 +194,7 @@ func (c *converter) inputs(list []input, base ingest.Input, where string) []inge
 		switch {
 		case in.Path == "":
 			c.fault("%s.path: missing", at)
-		case in.Path != ingest.Stdin && !segments.IsURL(in.Path) && !filepath.IsAbs(in.Path):
+		case in.Path != ingest.Stdin && !objects.IsURL(in.Path) && !filepath.IsAbs(in.Path):
 			converted.Path = filepath.Join(c.folder, in.Path)
 		}
 		inputs = append(inputs, converted)

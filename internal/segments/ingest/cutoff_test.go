@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments"
 )
 
 // export is one file as a warehouse writes it: above 2 MiB, and above 1 MiB
@@ -260,11 +260,11 @@ func cutObjects(t *testing.T, list []export) {
 			for _, n := range e.cuts(i, 4*percentStep) {
 				after.Store(int64(n))
 				requests.Store(0)
-				rows, err := readExport(t, Config{S3: segments.S3Config{Endpoint: once}}, e, "s3://"+bucket+"/"+e.name)
+				rows, err := readExport(t, Config{S3: objects.S3Config{Endpoint: once}}, e, "s3://"+bucket+"/"+e.name)
 				require.NoError(t, err, "%d of %d bytes", n, len(e.content))
 				require.Equal(t, e.rows, rows)
 			}
-			_, err := readExport(t, Config{S3: segments.S3Config{Endpoint: always}}, e, "s3://"+bucket+"/"+e.name)
+			_, err := readExport(t, Config{S3: objects.S3Config{Endpoint: always}}, e, "s3://"+bucket+"/"+e.name)
 			require.ErrorContains(t, err, fmt.Sprintf("ended after %d of %d bytes, 6 times in a row", after.Load(), len(e.content)))
 		})
 	}
@@ -315,7 +315,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 					server.ServeHTTP(w, r)
 				})
 			})
-			set, err := NewReader(Config{S3: segments.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
+			set, err := NewReader(Config{S3: objects.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
 			if c.want == "" {
 				require.NoError(t, err)
 				require.Len(t, idsOf(set), size/8)

@@ -44,7 +44,7 @@
 // is read on from there a few times first, the same version of it), a file that
 // changes its length while it is read, empty standard input: each is an error.
 // It is an InputError unless the storage or the way to it is at fault
-// (segments.StorageError) or the time was over. An InputError, too, is a text of
+// (objects.StorageError) or the time was over. An InputError, too, is a text of
 // more than 16 KiB whose last line does not end (Input.FinalNewline), which is how
 // a plain text that was cut off looks; but in NDJSON a last object that is whole
 // shows that nothing is missing of it.

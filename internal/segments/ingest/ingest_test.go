@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
-	"capper/internal/segments"
+	"capper/internal/objects"
 )
 
 func write(t *testing.T, name string, content []byte) string {
@@ -233,7 +233,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 	_, err := read(t, Input{Path: filepath.Join(t.TempDir(), "nothing-*.csv")})
 	require.ErrorContains(t, err, "no file matches")
 	_, err = read(t, Input{Path: filepath.Join(t.TempDir(), "nothing.csv")})
-	require.ErrorIs(t, err, segments.ErrNotFound)
+	require.ErrorIs(t, err, objects.ErrNotFound)
 	_, err = read(t, Input{Path: t.TempDir()})
 	require.ErrorContains(t, err, "is a directory")
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"capper/internal/segments"
+	"capper/internal/objects"
 )
 
 // Format is how a file spells its ids.
@@ -138,11 +138,11 @@ func noMatch(pattern string, leftOut []string) error {
 	return fmt.Errorf("no file matches %q but %d that are no data by their names, such as %q", pattern, len(leftOut), leftOut[0])
 }
 
-func (r *Reader) files(name string) segments.Files {
+func (r *Reader) files(name string) objects.Files {
 	if strings.HasPrefix(name, "s3://") {
 		return r.s3
 	}
-	return segments.LocalFiles{}
+	return objects.LocalFiles{}
 }
 
 // formatOf decides a file's format: what was asked for, else its extension

@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
+	"capper/internal/objects"
+
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"capper/internal/segments"
 )
 
 // source is an open file, decompressed.
@@ -33,7 +33,7 @@ func (r *Reader) open(ctx context.Context, f file) (*source, error) {
 		return nil, err
 	}
 	src := &source{stored: stored, closers: []func() error{stored.body.Close}}
-	if at, ok := segments.ChangedAt(stored.body); ok {
+	if at, ok := objects.ChangedAt(stored.body); ok {
 		src.changedAt = &at
 	}
 	raw := bufio.NewReaderSize(stored, stored.bufferBytes())
@@ -124,7 +124,7 @@ func (s *source) seekable() (*os.File, int64, error) {
 	}
 	spool, err := os.CreateTemp("", "segmentbuild-*")
 	if err != nil {
-		return nil, 0, &segments.StorageError{Err: err}
+		return nil, 0, &objects.StorageError{Err: err}
 	}
 	s.closers = append(s.closers, func() error { return errors.Join(spool.Close(), os.Remove(spool.Name())) })
 	size, err := io.Copy(&spooling{spool}, s.Reader)
@@ -138,7 +138,7 @@ type spooling struct{ to io.Writer }
 func (s *spooling) Write(p []byte) (int, error) {
 	n, err := s.to.Write(p)
 	if err != nil {
-		err = &segments.StorageError{Err: err}
+		err = &objects.StorageError{Err: err}
 	}
 	return n, err
 }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"capper/internal/objects"
 
-	"capper/internal/segments"
+	"github.com/stretchr/testify/require"
 )
 
 // A disk that is full is no fault of the file that is copied onto it.
@@ -20,7 +20,7 @@ func TestAFullDiskIsNoFaultOfAnInput(t *testing.T) {
 	defer full.Close()
 	_, err = bytes.NewReader(make([]byte, 3<<20)).WriteTo(&spooling{full})
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	var storage *segments.StorageError
+	var storage *objects.StorageError
 	require.ErrorAs(t, err, &storage)
 	var input *InputError
 	require.NotErrorAs(t, inputFault(err), &input)

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments"
 )
 
 // TestManyPartsAreReadAtOnce: 2,000 objects, each of whose answers takes 50 ms,
@@ -50,7 +50,7 @@ func TestManyPartsAreReadAtOnce(t *testing.T) {
 		})
 	})
 	start := time.Now()
-	r := NewReader(Config{Workers: 2, S3: segments.S3Config{Endpoint: endpoint}})
+	r := NewReader(Config{Workers: 2, S3: objects.S3Config{Endpoint: endpoint}})
 	set, err := r.ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/parts/**/*.txt"}})
 	require.NoError(t, err)
 	require.Len(t, idsOf(set), 2*parts)

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
-	"capper/internal/segments"
+	"capper/internal/objects"
 )
 
 // Config of a Reader. Every zero value is usable.
 type Config struct {
-	S3    segments.S3Config // for inputs named s3://…
-	Stdin io.Reader         // for the input "-"; nil: it is empty
+	S3    objects.S3Config // for inputs named s3://…
+	Stdin io.Reader        // for the input "-"; nil: it is empty
 	// MaxBadRows are left out and counted instead of being an error.
 	MaxBadRows Tolerance
 	// BadRows is called with the bad rows of a block, all of them, in no order,
@@ -38,7 +38,7 @@ type Config struct {
 // other; each uses all workers.
 type Reader struct {
 	cfg      Config
-	s3       *segments.S3Files
+	s3       *objects.S3Files
 	bad      tally
 	fileSeen int
 	reports  []FileReport
@@ -76,7 +76,7 @@ func NewReader(cfg Config) *Reader {
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Now()
 	}
-	return &Reader{cfg: cfg, s3: segments.NewS3Files(cfg.S3)}
+	return &Reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
 }
 
 // Reports lists the files read so far, in order.
@@ -160,7 +160,7 @@ const s3AtOnce = 32
 // atOnce is how many of the files are read at a time.
 func (r *Reader) atOnce(files []file) int {
 	for _, f := range files {
-		if r.files(f.name) == segments.Files(r.s3) {
+		if r.files(f.name) == objects.Files(r.s3) {
 			return max(r.cfg.Workers, s3AtOnce)
 		}
 	}
@@ -176,7 +176,7 @@ func (e *InputError) Unwrap() error { return e.Err }
 
 // inputFault tells what is wrong with an input from what is wrong on the way to it.
 func inputFault(err error) error {
-	var storage *segments.StorageError
+	var storage *objects.StorageError
 	if errors.As(err, &storage) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"capper/internal/segments"
+	"capper/internal/objects"
 )
 
 // storedFile is a file as it is stored, before it is decompressed. Its Read
@@ -49,7 +49,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		err = s.changed(s.read)
 	default: // a broken connection may come as io.ErrUnexpectedEOF
-		err = &segments.StorageError{Err: fmt.Errorf("after %d bytes: %w", s.read, err)}
+		err = &objects.StorageError{Err: fmt.Errorf("after %d bytes: %w", s.read, err)}
 	}
 	s.fault.Store(&err)
 	return n, err

@@ -1,4 +1,4 @@
-package segments
+package objects
 
 import (
 	"fmt"
@@ -6,14 +6,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Matches are the files that a pattern names.
-type Matches struct {
-	Names []string // ascending; those that Open understands
-	// LeftOut match as well but are no data: hidden files and the marks that
-	// jobs leave beside it (_SUCCESS, .part-0.crc, _temporary/…).
-	LeftOut []string
-}
 
 // pattern is a path whose parts may hold * ? [ ], none of which matches a
 // slash. The part "**" stands for any number of directories, none included.

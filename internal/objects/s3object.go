@@ -1,4 +1,4 @@
-package segments
+package objects
 
 import (
 	"context"

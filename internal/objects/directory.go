@@ -1,7 +1,9 @@
-package segments
+package objects
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,39 +14,45 @@ import (
 	"time"
 )
 
-// directory is a store in a directory, for one machine or a shared file system
-// with working flock and rename.
-type directory struct {
+// Directory is a location in a directory, for one machine or a shared file system
+// with working flock and rename. A file system that does not answer holds nobody
+// up beyond the end of a context, but for Replace.
+type Directory struct {
 	root string
 	hung hung
 }
 
-var _ Store = (*directory)(nil)
+var _ Location = (*Directory)(nil)
 
-// lockName guards the replacing of current.json and of the documents beside it.
+// NewDirectory returns the location in a directory, which need not exist yet.
+func NewDirectory(root string) *Directory { return &Directory{root: filepath.Clean(root)} }
+
+// lockName guards the replacing of documents.
 const lockName = ".current.lock"
 
-// tempPrefix begins the names of files that are not complete yet. A crash may leave one behind; gc removes it.
-const tempPrefix = ".tmp-"
+// TempPrefix begins the names of files that are not complete yet. A crash may leave one behind.
+const TempPrefix = ".tmp-"
 
-func (d *directory) Location() string { return d.root }
+// Name implements Source.
+func (d *Directory) Name() string { return d.root }
 
-func (d *directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
+func (d *Directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
 // ReadTagged implements Source; the tag is the content's hash.
-func (d *directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
-	body, err := d.Read(ctx, key, maxDocumentBytes)
+func (d *Directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	body, err := d.Read(ctx, key, MaxDocumentBytes)
 	if err != nil {
 		return nil, "", err
 	}
-	newTag := hash(body)
+	newTag := tagOf(body)
 	if newTag == tag {
 		return nil, tag, ErrNotModified
 	}
 	return body, newTag, nil
 }
 
-func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+// Read implements Source.
+func (d *Directory) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	var body []byte
 	err := d.hung.do(ctx, d.path(key), func() error {
 		read, err := readRegular(d.path(key), limit)
@@ -57,6 +65,11 @@ func (d *directory) Read(ctx context.Context, key string, limit int64) ([]byte, 
 	return body, nil
 }
 
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
 func notFound(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", path, ErrNotFound)
@@ -64,32 +77,35 @@ func notFound(path string, err error) error {
 	return err
 }
 
-func (d *directory) Put(ctx context.Context, key string, body []byte) (bool, error) {
-	if err := ctx.Err(); err != nil {
+// Put implements Location.
+func (d *Directory) Put(ctx context.Context, key string, body []byte) (bool, error) {
+	var written bool
+	err := d.hung.do(ctx, d.path(key), func() error {
+		if stat, err := os.Stat(d.path(key)); err == nil && stat.Size() == int64(len(body)) {
+			return nil
+		}
+		written = true
+		return d.write(key, body)
+	})
+	if err != nil {
 		return false, err
 	}
-	if stat, err := os.Stat(d.path(key)); err == nil && stat.Size() == int64(len(body)) {
-		return false, nil
-	}
-	return true, d.write(key, body)
+	return written, nil
 }
 
-// Overwrite implements Store.
-func (d *directory) Overwrite(ctx context.Context, key string, body []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return d.write(key, body)
+// Overwrite implements Location.
+func (d *Directory) Overwrite(ctx context.Context, key string, body []byte) error {
+	return d.hung.do(ctx, d.path(key), func() error { return d.write(key, body) })
 }
 
 // write replaces a file in one step: a reader, and a machine that loses power,
 // sees the old file or the new one.
-func (d *directory) write(key string, body []byte) error {
+func (d *Directory) write(key string, body []byte) error {
 	path := d.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
+	f, err := os.CreateTemp(filepath.Dir(path), TempPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -113,9 +129,9 @@ func syncDirectory(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Replace implements Store: compare and write under a file lock, which
+// Replace implements Location: compare and write under a file lock, which
 // the system releases when the process dies.
-func (d *directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
+func (d *Directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
 		return "", err
 	}
@@ -134,7 +150,7 @@ func (d *directory) Replace(ctx context.Context, key string, body []byte, tag st
 	if now != tag {
 		return "", ErrLostRace
 	}
-	return hash(body), d.write(key, body)
+	return tagOf(body), d.write(key, body)
 }
 
 func lockFile(ctx context.Context, f *os.File) error {
@@ -153,7 +169,8 @@ func lockFile(ctx context.Context, f *os.File) error {
 	}
 }
 
-func (d *directory) List(ctx context.Context, prefix string) ([]Object, error) {
+// List implements Source.
+func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	var list []Object
 	err := d.hung.do(ctx, d.path(prefix), func() error {
 		found, err := d.list(prefix)
@@ -166,7 +183,7 @@ func (d *directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-func (d *directory) list(prefix string) ([]Object, error) {
+func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
 	folder := filepath.Dir(d.path(prefix + "x"))
 	entries, err := os.ReadDir(folder)
@@ -193,7 +210,8 @@ func (d *directory) list(prefix string) ([]Object, error) {
 	return list, nil
 }
 
-func (d *directory) Delete(ctx context.Context, key string) error {
+// Delete implements Location.
+func (d *Directory) Delete(ctx context.Context, key string) error {
 	return d.hung.do(ctx, d.path(key), func() error {
 		if err := os.Remove(d.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -1,4 +1,4 @@
-package segments
+package objects
 
 import (
 	"bytes"
@@ -137,7 +137,7 @@ func TestPatternsFollowLinksToFolders(t *testing.T) {
 func TestURLWithTooFewSlashesIsNoFolder(t *testing.T) {
 	t.Parallel()
 	for _, location := range []string{"s3:/x", "s3:/x/y", "s3:///x", "S3://x/y", "gs://x", "https:/x"} {
-		_, err := OpenStore(t.Context(), location, S3Config{})
+		_, err := Open(t.Context(), location, S3Config{})
 		require.ErrorContains(t, err, "s3://bucket/prefix", location)
 	}
 	for _, name := range []string{"s3:/x/y.csv", "s3:/x/*.csv", "gs://x/*"} {

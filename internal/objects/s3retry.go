@@ -1,4 +1,4 @@
-package segments
+package objects
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ func setRetries(o *s3.Options, cfg S3Config) {
 		// 409: another conditional write is under way. 429: too many requests.
 		s.Retryables = append(s.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}})
-		s.MaxBackoff = cmp.Or(cfg.pause, maxPause)
+		s.MaxBackoff = cmp.Or(cfg.MaxPause, maxPause)
 		if cfg.Patient {
 			s.RateLimiter = ratelimit.None
 		}

@@ -1,0 +1,73 @@
+package objects
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pending lists the paths at which something is at work.
+func (h *hung) pending() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var paths []string
+	for path := range h.busy {
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func TestAnAbandonedReadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	var h hung
+	answer := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan struct{})
+	result := make(chan error)
+	go func() {
+		result <- h.do(ctx, "a", func() error { close(started); <-answer; return nil })
+	}()
+	<-started
+	require.NoError(t, h.do(t.Context(), "b", func() error { return nil }), "other paths do not wait")
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
+	go func() { result <- h.do(t.Context(), "a", func() error { return os.ErrInvalid }) }()
+	close(answer)
+	require.ErrorIs(t, <-result, os.ErrInvalid, "the next one goes ahead when the first has ended")
+	require.Eventually(t, func() bool { return len(h.pending()) == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// What stands in for a file system that does not answer: an operation on the
+// same path that has not ended.
+func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	d := NewDirectory(t.TempDir())
+	require.NoError(t, d.Overwrite(t.Context(), "current.json", []byte("1")))
+	answer := make(chan struct{})
+	for _, key := range []string{"current.json", "bitmaps/a"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, d.hung.do(ctx, d.path(key), func() error { <-answer; return nil }), context.DeadlineExceeded)
+	}
+	for what, operation := range map[string]func(ctx context.Context) error{
+		"look":      func(ctx context.Context) error { _, _, err := d.ReadTagged(ctx, "current.json", ""); return err },
+		"read":      func(ctx context.Context) error { _, err := d.Read(ctx, "bitmaps/a", 1); return err },
+		"put":       func(ctx context.Context) error { _, err := d.Put(ctx, "bitmaps/a", nil); return err },
+		"overwrite": func(ctx context.Context) error { return d.Overwrite(ctx, "bitmaps/a", nil) },
+		"delete":    func(ctx context.Context) error { return d.Delete(ctx, "bitmaps/a") },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := operation(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded, what)
+		require.ErrorContains(t, err, "still owes the answer to an earlier call", what)
+	}
+	require.Len(t, d.hung.pending(), 2, "no operation leaves more behind")
+	close(answer)
+	_, err := d.Put(t.Context(), "bitmaps/a", []byte("x"))
+	require.NoError(t, err, "what answers again is used")
+	require.Eventually(t, func() bool { return len(d.hung.pending()) == 0 }, 10*time.Second, time.Millisecond)
+}

@@ -1,0 +1,55 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+)
+
+// failed names the object in the error, translates the SDK's errors into this
+// package's, and leaves out what only the SDK's authors want to know. All but
+// what does not exist is a StorageError.
+func (b *bucket) failed(action, key string, err error) error {
+	var response *awshttp.ResponseError
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotModified:
+		return ErrNotModified
+	case errors.As(err, &api) && api.ErrorCode() == "NoSuchBucket":
+		err = fmt.Errorf("%w: there is no such bucket", ErrNotFound)
+	case response != nil && response.HTTPStatusCode() == http.StatusNotFound:
+		err = ErrNotFound
+	case response != nil && api != nil:
+		err = &StorageError{given(err, &refusal{status: response.HTTPStatusCode(), api: api})}
+	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for it
+		err = &StorageError{fmt.Errorf("no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a shared profile or an instance's role (%w)", err)}
+	default:
+		err = &StorageError{err}
+	}
+	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
+}
+
+// given is a refusal, together with the end of the context if that is why no more attempts followed it.
+func given(err error, last *refusal) error {
+	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, ended) {
+			return fmt.Errorf("%w; before that: %w", ended, last)
+		}
+	}
+	return last
+}
+
+// refusal is an answer of the server other than success.
+type refusal struct {
+	status int
+	api    smithy.APIError
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("status %d, %s: %s", r.status, r.api.ErrorCode(), r.api.ErrorMessage())
+}

@@ -1,0 +1,103 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// ReadTagged implements Source; the tag is the object's ETag.
+func (b *bucket) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
+	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
+	if tag != "" {
+		input.IfNoneMatch = &tag
+	}
+	out, err := b.api.GetObject(ctx, input)
+	if err != nil {
+		return nil, "", b.failed("read", key, err)
+	}
+	defer out.Body.Close()
+	body, err := readAll(out.Body, contentLength(out.ContentLength), MaxDocumentBytes)
+	if err != nil {
+		return nil, "", b.failed("read", key, err)
+	}
+	return body, aws.ToString(out.ETag), nil
+}
+
+func contentLength(n *int64) int64 {
+	if n == nil {
+		return -1
+	}
+	return *n
+}
+
+// Read implements Source. Where the object has more than one part's size the
+// first response is only used for its length.
+func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	get, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, err := b.api.GetObject(get, &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	if err != nil {
+		return nil, b.failed("read", key, err)
+	}
+	defer out.Body.Close()
+	if size := contentLength(out.ContentLength); size > s3PartBytes && size <= limit {
+		cancel()
+		body, err := b.readParts(ctx, key, size, out.ETag)
+		if err != nil {
+			return nil, b.failed("read", key, err)
+		}
+		return body, nil
+	}
+	body, err := readAll(out.Body, contentLength(out.ContentLength), limit)
+	if err != nil {
+		return nil, b.failed("read", key, err)
+	}
+	return body, nil
+}
+
+func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *string) ([]byte, error) {
+	body := make(buffer, size)
+	out, err := b.transfer.DownloadObject(ctx, &transfermanager.DownloadObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + key), WriterAt: body, IfMatch: tag,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got := contentLength(out.ContentLength); got >= 0 && got != size {
+		return nil, fmt.Errorf("%d of %d bytes: %w", got, size, errTruncated)
+	}
+	return body, nil
+}
+
+// buffer is memory of a fixed size that parts are written to in any order.
+type buffer []byte
+
+func (b buffer) WriteAt(p []byte, off int64) (int, error) {
+	if off < 0 || off+int64(len(p)) > int64(len(b)) {
+		return 0, io.ErrShortBuffer
+	}
+	return copy(b[off:], p), nil
+}
+
+// List implements Source.
+func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
+	var list []Object
+	pages := s3.NewListObjectsV2Paginator(b.api, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, b.failed("list", prefix, err)
+		}
+		for _, o := range page.Contents {
+			key := strings.TrimPrefix(aws.ToString(o.Key), b.prefix)
+			list = append(list, Object{Key: key, SizeBytes: aws.ToInt64(o.Size), ChangedAt: aws.ToTime(o.LastModified)})
+		}
+	}
+	return list, nil
+}
