@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a test waits for what must come: machines are slow at times.
+const patience = 30 * time.Second
+
+// Eventually polls until the condition holds, and fails the test when it does
+// not for very long. The message is that of testify's assertions.
+func Eventually(t testing.TB, condition func() bool, message ...any) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 5*time.Millisecond, message...)
+}
+
+// Receive is the next value of the channel, which must come.
+func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(patience):
+		require.Fail(t, "nothing came", message...)
+		panic("unreachable")
+	}
+}
+
+// OpenWhenRead opens a named pipe for writing as soon as somebody reads from it,
+// until the end of the test.
+func OpenWhenRead(t testing.TB, pipe string) *os.File {
+	t.Helper()
+	var writer *os.File
+	Eventually(t, func() bool {
+		f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		writer = f
+		return err == nil
+	})
+	t.Cleanup(func() { writer.Close() })
+	return writer
+}
