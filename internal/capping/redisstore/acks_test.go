@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
 
@@ -30,7 +31,7 @@ func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 	}
 	a := &acksTrial{cluster: c, master: c.Addrs[0], healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
 	for _, user := range spread(600) {
-		if a.one.top.route(a.one.layout.Partition(user)).addr == a.master {
+		if a.one.top.Route(a.one.layout.Partition(user)).Addr() == a.master {
 			a.users = append(a.users, user)
 		}
 	}
@@ -77,7 +78,7 @@ func (a *acksTrial) replicas(t *testing.T) (addrs []string) {
 	t.Helper()
 	text, err := admin(t, a.master).Info(t.Context(), "replication").Result()
 	require.NoError(t, err)
-	info := parseInfo(text)
+	info := connect.ParseInfo(text)
 	for _, name := range []string{"slave0", "slave1"} {
 		fields := strings.Split(info[name], ",") // ip=…,port=…,state=…
 		require.Greater(t, len(fields), 1, "%s of %q", name, text)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
@@ -22,7 +24,7 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
 	release := &releaseJob{store: s, token: capping.TokenOf("a")}
-	erase := &eraseJob{script: s.top.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
+	erase := &eraseJob{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, j := range []job{release, erase} {
 		c := &call{job: j, partition: partition, items: []uint64{script.Item(user, 0)}}
 		j.encode(c)
@@ -47,11 +49,11 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	s := openShared(t, nil)
 	var here, there capping.UserID
 	for _, user := range spread(64) {
-		if s.top.route(s.layout.Partition(user)) != s.top.route(0) {
+		if s.top.Route(s.layout.Partition(user)) != s.top.Route(0) {
 			there = user
 		}
 	}
-	a, b := s.top.route(s.layout.Partition(here)), s.top.route(s.layout.Partition(there))
+	a, b := s.top.Route(s.layout.Partition(here)), s.top.Route(s.layout.Partition(there))
 	batch := batchOf("a", []capping.UserID{there})
 	verdicts := make([]capping.Verdict, 1)
 	j := &filterJob{store: s, batch: batch, verdicts: verdicts}
@@ -60,7 +62,7 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	r.front(a) // as a run that is used again has it
 	r.front(b)
 	r.users(batch.Users)
-	s.top.routes[s.layout.Partition(there)].Store(a) // as after a MOVED
+	s.top.Redirect(s.layout.Partition(there), a, a.Addr()) // as after a MOVED
 	s.do(background(t, 5*time.Second), r)
 	require.NoError(t, r.faults.err())
 	require.Equal(t, capping.Allowed, verdicts[0].Outcome, "the node says where the slot is")
@@ -72,17 +74,10 @@ type errorReply string
 func (e errorReply) Error() string { return string(e) }
 func (errorReply) RedisError()     {}
 
-func TestRemediesOfRepliesThatComeWithAFailover(t *testing.T) {
+func TestRemediesOfAttempts(t *testing.T) {
 	t.Parallel()
-	reply := func(text string) error { return fmt.Errorf("wait for replicas: %w", errorReply(text)) }
-	for text, want := range map[string]remedy{
-		"UNBLOCKED force unblock from blocking operation, instance state changed": {kind: kindDown, unknown: true, refresh: true},
-		"ERR WAIT cannot be used with replica instances. Please also note …":      {kind: kindDown, unknown: true, refresh: true},
-		"ERR max number of clients reached":                                       {kind: kindDown},
-		"ERR something else":                                                      {kind: kindServer, unknown: true},
-	} {
-		require.Equal(t, want, remedyOf(reply(text)), text)
-	}
+	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
+	require.Equal(t, fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}, fault.Of(&errAcks{0, 1}))
 }
 
 // Only errors that we have no remedy for count towards giving up.
@@ -94,14 +89,14 @@ func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	for range 10 {
 		c.err = &errAcks{0, 1}
 		r.settle(c)
-		require.Zero(t, r.faults.users[kindAcks])
+		require.Zero(t, r.faults.users[fault.Acks])
 	}
 	for n := range maxServerTries {
-		require.Zero(t, r.faults.users[kindServer], "after %d", n)
+		require.Zero(t, r.faults.users[fault.Server], "after %d", n)
 		c.err = errorReply("ERR what is this")
 		r.settle(c)
 	}
-	require.Equal(t, 1, r.faults.users[kindServer])
+	require.Equal(t, 1, r.faults.users[fault.Server])
 }
 
 // While a replica copies everything anew it confirms nothing: the others are
@@ -128,13 +123,6 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, capping.Allowed, outcome)
 	require.Contains(t, state(), "state=wait_bgsave", "it was still copying")
-}
-
-func TestReplicasAreReadFromInfo(t *testing.T) {
-	t.Parallel()
-	online, syncing, all := countFed(parseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
-		"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\nslave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
-	require.Equal(t, []int{1, 3, 4}, []int{online, syncing, all})
 }
 
 func TestEveryUserInAGroupOfItsOwn(t *testing.T) {

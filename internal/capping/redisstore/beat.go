@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"time"
 
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
 
 const (
 	beatEvery = 5 * time.Second
-	silentFor = 6 * beatEvery       // after which an instance is no longer listed
-	leastLife = 30 * 24 * time.Hour // of the records: so long may all instances be away
+	beatPause = 50 * time.Millisecond // between beats that were asked for
+	silentFor = 6 * beatEvery         // after which an instance is no longer listed
+	leastLife = 30 * 24 * time.Hour   // of the records: so long may all instances be away
 )
 
 // run beats until close.
@@ -28,12 +30,22 @@ func (f *fleet) run() {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-			case <-f.store.top.alarmed:
+			case <-f.store.top.Doubts():
 			}
 			f.beat(ctx)
-			pause(ctx, refreshPause)
+			pause(ctx, beatPause)
 		}
 	})
+}
+
+// pause waits so long, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 func (f *fleet) close() {
@@ -45,13 +57,13 @@ func (f *fleet) close() {
 // leave takes this instance off the list at once, if it can: else it drops off.
 func (f *fleet) leave() {
 	s := f.store
-	n := s.top.route(s.layout.FormatPartition())
+	n := s.top.Route(s.layout.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.config.AttemptTimeout, 500*time.Millisecond))
 	defer cancel()
-	_ = n.client.HDel(ctx, s.marker.Key+":instances", f.id).Err()
+	_ = n.Client().HDel(ctx, s.marker.Key+":instances", f.id).Err()
 }
 
 // beat renews and looks at everything. What cannot be reached stays as it was:
@@ -148,7 +160,7 @@ func (f *fleet) learn(reply []string) error {
 		return script.ErrReply
 	}
 	f.longest.Store(longest)
-	f.store.top.signed.Store(reply[3] == "1")
+	f.store.top.SetSigned(reply[3] == "1")
 	born, _ := strconv.ParseInt(reply[2], 10, 64)
 	f.seen.Store(&sight{fleet: f.own.compare(reply[4:], time.UnixMilli(born)), made: reply[0] == "made"})
 	if reply[0] != "found" {
@@ -173,11 +185,11 @@ func channelError(r []string) error {
 // ask runs beat.lua.
 func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
 	s := f.store
-	n := s.top.route(s.layout.FormatPartition())
+	n := s.top.Route(s.layout.FormatPartition())
 	if n == nil {
-		return nil, errNoRoute
+		return nil, fault.ErrNoRoute
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.longestAttempt())
+	ctx, cancel := context.WithTimeout(ctx, s.top.LongestAttempt())
 	defer cancel()
 	text, err := json.Marshal(f.own.text)
 	if err != nil {
@@ -190,13 +202,13 @@ func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
 	}
 	base := s.marker.Key
 	keys := []string{base, base + ":store", base + ":retentions", base + ":channels", base + ":instances"}
-	reply, err := s.top.scripts.beat.Run(ctx, n.client, keys, args...).StringSlice()
+	reply, err := s.scripts.beat.Run(ctx, n.Client(), keys, args...).StringSlice()
 	if err == nil && (len(reply) == 0 || len(reply) < 5 && reply[0] == "channel") {
 		err = script.ErrReply
 	}
 	if err != nil {
-		s.top.outdated()
-		return nil, fmt.Errorf("node %s: %w", n.addr, err)
+		s.top.RefreshSoon()
+		return nil, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
 	return reply, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
 
@@ -46,7 +47,7 @@ func (b *bench) prefer(servers []*redis.Client) {
 	for _, server := range servers {
 		text, err := server.Info(b.Context(), "server").Result()
 		require.NoError(b, err)
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(parseInfo(text).number("process_id")), -20)
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(connect.ParseInfo(text).Number("process_id")), -20)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/baseline"
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // TestComparedWithTheUsualDesign measures both designs in one run and prints a
@@ -120,7 +121,7 @@ func (b *bench) redisCPU(server *redis.Client) (seconds float64) {
 	text, err := server.Info(b.Context(), "cpu").Result()
 	require.NoError(b, err)
 	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
-		x, err := strconv.ParseFloat(parseInfo(text)[name], 64)
+		x, err := strconv.ParseFloat(connect.ParseInfo(text)[name], 64)
 		require.NoError(b, err)
 		seconds += x
 	}
@@ -136,7 +137,7 @@ func clientCPU() float64 {
 func (b *bench) memory(server *redis.Client) float64 {
 	text, err := server.Info(b.Context(), "memory").Result()
 	require.NoError(b, err)
-	return float64(parseInfo(text).number("used_memory"))
+	return float64(connect.ParseInfo(text).Number("used_memory"))
 }
 
 // pass filters the users in calls of size with one new message and demands

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
 
@@ -123,11 +124,11 @@ func (f *field) healed() bool {
 	masters := 0
 	for _, addr := range f.cluster.Addrs {
 		info, err := f.admins[addr].ClusterInfo(ctx).Result()
-		if err != nil || parseInfo(info)["cluster_state"] != "ok" {
+		if err != nil || connect.ParseInfo(info)["cluster_state"] != "ok" {
 			return false
 		}
 		text, err := f.admins[addr].Info(ctx, "replication").Result()
-		facts := parseInfo(text)
+		facts := connect.ParseInfo(text)
 		switch {
 		case err != nil:
 			return false
@@ -144,7 +145,7 @@ func (f *field) healed() bool {
 		return false
 	}
 	for _, s := range f.stores {
-		if state, _ := s.top.state(); state != "ok" { // Health also remembers what was
+		if state, _ := s.top.State(); state != "ok" { // Health also remembers what was
 			return false
 		}
 	}
@@ -170,7 +171,7 @@ func (f *field) role(addr string) string {
 	if err != nil {
 		return ""
 	}
-	return parseInfo(text)["role"]
+	return connect.ParseInfo(text)["role"]
 }
 
 // linger lets the load run on for a while.

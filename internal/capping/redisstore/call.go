@@ -5,6 +5,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // call is one command for one partition, and what became of it. The run that
@@ -19,9 +20,9 @@ type call struct {
 
 	args script.Args
 
-	node   *node  // that it was or will be sent to; nil: none serves the slot
-	front  *front // that counts it; nil: none yet
-	asking bool   // the slot is being imported by the node
+	node   *topology.Node // that it was or will be sent to; nil: none serves the slot
+	front  *front         // that counts it; nil: none yet
+	asking bool           // the slot is being imported by the node
 	now    capping.Instant
 	since  capping.Instant // first attempt whose outcome is unknown; Never: none
 	tries  int             // attempts that failed

@@ -21,7 +21,7 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Password: secret})
 	good := Config{Addrs: c.Addrs, Password: secret, ReplicaAcks: FixedAcks(0)}
 	s := openTest(t, good)
-	client := s.top.route(0).client
+	client := s.top.Route(0).Client()
 
 	for name, test := range map[string]struct {
 		set    []string
@@ -121,7 +121,7 @@ func TestScriptsAreOnReplicasToo(t *testing.T) {
 	for _, addr := range testcluster.Shared(t) {
 		client := admin(t, addr)
 		require.Eventually(t, func() bool {
-			found, err := client.ScriptExists(t.Context(), s.top.scripts.Filter.SHA, s.top.scripts.Release.SHA).Result()
+			found, err := client.ScriptExists(t.Context(), s.scripts.Filter.SHA, s.scripts.Release.SHA).Result()
 			return err == nil && found[0] && found[1]
 		}, 10*time.Second, 20*time.Millisecond, addr)
 	}

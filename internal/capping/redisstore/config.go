@@ -7,49 +7,36 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // Acks is how many replicas must hold a send before it is answered Allowed.
 // The zero value is Healthy.
-type Acks int
+type Acks = topology.Acks
 
 // Healthy asks every replica of the user's master that the cluster does not
 // flag as failed, and never fewer than one.
-const Healthy Acks = 0
+const Healthy = topology.Healthy
 
 // FixedAcks asks n replicas, whatever their state; 0, for servers without
 // replicas, gives up that an allowed send survives the loss of a master.
-func FixedAcks(n int) Acks { return Acks(n + 1) }
+func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks reads "healthy" or a number from 0 to 5.
-func ParseAcks(text string) (Acks, error) {
-	if text == "healthy" {
-		return Healthy, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > 5 {
-		return 0, fmt.Errorf(`replica_acks: must be "healthy" or a number from 0 to 5, got %q`, text)
-	}
-	return FixedAcks(n), nil
-}
+func ParseAcks(text string) (Acks, error) { return topology.ParseAcks(text) }
 
-// String is the text that ParseAcks reads.
-func (a Acks) String() string {
-	if a == Healthy {
-		return "healthy"
-	}
-	return strconv.Itoa(a.fixed())
-}
+// HintedError is why a store cannot be opened, with what an operator can do
+// about it.
+type HintedError = topology.HintedError
 
-// fixed is the number of a fixed count.
-func (a Acks) fixed() int { return int(a) - 1 }
-
-// none reports whether no replica is asked.
-func (a Acks) none() bool { return a == FixedAcks(0) }
+// IsAuth reports whether a server refused the user or the password.
+func IsAuth(err error) bool { return fault.IsAuth(err) }
 
 // Config of a store. Addrs is required; zero values of the rest have the
 // defaults that are named.
@@ -123,14 +110,28 @@ func (c *Config) validate() error {
 	if c.ClockSkew < 0 || c.ClockSkew > time.Hour {
 		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to 1h, got %v", c.ClockSkew))
 	}
-	if c.ReplicaAcks < Healthy || c.ReplicaAcks > FixedAcks(5) {
-		faults = append(faults, fmt.Errorf("replica_acks: must be healthy or 0 to 5, got %d", c.ReplicaAcks.fixed()))
-	}
+	faults = append(faults, c.ReplicaAcks.Validate())
 	if c.AttemptTimeout < 10*time.Millisecond {
 		faults = append(faults, fmt.Errorf("attempt timeout: must be at least 10ms, got %v", c.AttemptTimeout))
 	}
 	return errors.Join(faults...)
 }
+
+// topology is the part of the configuration that is about servers.
+func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
+	return topology.Config{
+		Options: connect.Options{
+			Addrs: c.Addrs, SentinelMaster: c.SentinelMaster, Username: c.Username, Password: c.Password,
+			TLS: c.TLS, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout, Connections: poolSize, Dial: c.dial,
+		},
+		ReplicaAcks: c.ReplicaAcks, ClockSkew: c.ClockSkew, WithoutAppendOnly: c.WithoutAppendOnly,
+		Namespace: c.Namespace, HashFields: hashFields, Partitions: partitions, Scripts: scripts,
+		Clock: c.Clock, Logger: c.Logger,
+	}
+}
+
+// poolSize leaves room beside the lanes for questions about the cluster.
+const poolSize = lanes + 4
 
 // waitMillis is how long WAIT blocks: well below the time of an attempt, which
 // is the socket's deadline for the whole pipeline.

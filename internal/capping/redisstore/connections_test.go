@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
 
@@ -81,8 +82,8 @@ func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "everything").Result()
 	require.NoError(t, err)
-	info := parseInfo(text)
-	return info.number("connected_clients"), info.number("total_connections_received")
+	info := connect.ParseInfo(text)
+	return info.Number("connected_clients"), info.Number("total_connections_received")
 }
 
 // breaking is a way to break every connection on which a batch is sent.

@@ -37,7 +37,7 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		// Calls of one token on many channels, with and without a namespace: logs hold all of them.
 		message := messageGen.Draw(r, "message")
 		inForce := retention + near(r, 0, 20, "longer in force")
-		s.top.longest.Store(inForce)
+		s.fleet.longest.Store(inForce)
 		groups := rapid.SliceOfN(rapid.SliceOfN(ruleGen(now), 0, 4), 1, 3).Draw(r, "groups")
 		// Few different logs, so that neighbours often have the same one.
 		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r, "logs")
@@ -82,7 +82,7 @@ func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
 		return
 	}
 	partition, key, field := s.key(user)
-	client := s.top.route(partition).client
+	client := s.top.Route(partition).Client()
 	require.NoError(t, client.HSet(t.Context(), key, field, []byte(log)).Err())
 	require.NoError(t, client.PExpire(t.Context(), key, time.Hour).Err())
 }

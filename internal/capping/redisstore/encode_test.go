@@ -18,8 +18,8 @@ func BenchmarkEncode(b *testing.B) {
 		"random":                  shuffled(everyNth(65_536, 27)),
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := &Store{layout: script.Standard, prefixes: script.Standard.Prefixes("fc")}
-			s.top = newTopology(&s.config, s.layout, newScripts())
+			s := &Store{config: Config{Namespace: "fc"}}
+			s.place(script.Standard)
 			batch := batchOf("m", users, rolling(1, 1<<40), rolling(3, 1<<42))
 			job := &filterJob{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
 			require.NoError(b, job.prepare(0))

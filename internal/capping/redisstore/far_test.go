@@ -84,8 +84,8 @@ func TestFarServersGetMoreTime(t *testing.T) {
 	}
 	near := openTest(t, Config{Addrs: c.Addrs[:3]})
 	filter(t, near, batchOf("c", users))
-	for _, n := range near.top.masters() {
-		require.Less(t, n.attempt(), 1100*time.Millisecond, "near servers get no more")
+	for _, n := range near.top.Masters() {
+		require.Less(t, n.AttemptTime(), 1100*time.Millisecond, "near servers get no more")
 	}
 }
 
@@ -112,20 +112,4 @@ func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	require.ErrorContains(t, err, "20 users undecided (clock)")
 	require.ErrorContains(t, err, "its clock differs from this machine's by 3")
 	require.ErrorContains(t, err, "NTP")
-}
-
-func TestRoundTrips(t *testing.T) {
-	t.Parallel()
-	var trips roundTrips
-	require.Zero(t, trips.time())
-	trips.note(&trips.connects, 3*time.Millisecond)
-	trips.note(&trips.firsts, 600*time.Millisecond)
-	require.Equal(t, 600*time.Millisecond, trips.time())
-	require.Equal(t, time.Second+2400*time.Millisecond, trips.patience(time.Second, time.Second))
-	trips.note(&trips.firsts, 5*time.Millisecond) // the first one was slow, not far
-	require.Equal(t, 5*time.Millisecond, trips.time())
-	for range 8 {
-		trips.note(&trips.firsts, time.Hour)
-	}
-	require.Equal(t, 5*time.Second, trips.patience(time.Second, time.Second), "bounded")
 }

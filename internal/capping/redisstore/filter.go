@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
 
@@ -23,7 +24,7 @@ type filterJob struct {
 
 func (j *filterJob) encode(c *call) {
 	s := j.store
-	c.args.Filter(s.top.scripts.Filter, s.layout, s.prefixes[c.partition], c.items, j.batch.Groups, &j.rules)
+	c.args.Filter(s.scripts.Filter, s.layout, s.prefixes[c.partition], c.items, j.batch.Groups, &j.rules)
 }
 
 // stamp runs on a lane: it reads only what nobody changes during the run, and
@@ -58,8 +59,8 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			s.accompany(r, b, &job.header)
 		}
 		s.do(ctx, r)
-		r.faults.undecided(kindCorrupt, job.bad.Corrupt, errCorrupt)
-		r.faults.undecided(kindWrongType, job.bad.WrongType, errWrongType)
+		r.faults.undecided(fault.Corrupt, job.bad.Corrupt, errCorrupt)
+		r.faults.undecided(fault.WrongType, job.bad.WrongType, errWrongType)
 		return r, nil
 	})
 }
@@ -109,7 +110,7 @@ type releaseJob struct {
 
 func (j *releaseJob) encode(c *call) {
 	s := j.store
-	c.args.Release(s.top.scripts.Release, s.layout, s.prefixes[c.partition], c.items)
+	c.args.Release(s.scripts.Release, s.layout, s.prefixes[c.partition], c.items)
 }
 
 func (j *releaseJob) stamp(c *call) {
@@ -132,8 +133,8 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		r := s.newRun(job, true)
 		r.users(users)
 		s.do(ctx, r)
-		r.faults.undecided(kindCorrupt, job.bad.Corrupt, errCorrupt)
-		r.faults.undecided(kindWrongType, job.bad.WrongType, errWrongType)
+		r.faults.undecided(fault.Corrupt, job.bad.Corrupt, errCorrupt)
+		r.faults.undecided(fault.WrongType, job.bad.WrongType, errWrongType)
 		return r, nil
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // fleet is this instance among all that use the namespace: it renews what they
@@ -25,8 +26,8 @@ type fleet struct {
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
 
-	longest  *atomic.Int64 // milliseconds: the longest retention in force, as far as known
-	wanted   atomic.Int64  // milliseconds: of a call that was longer than announced
+	longest  atomic.Int64 // milliseconds: the longest retention in force, as far as known
+	wanted   atomic.Int64 // milliseconds: of a call that was longer than announced
 	seen     atomic.Pointer[sight]
 	missed   atomic.Pointer[missed] // nil: the latest beat was heard
 	loggedAt time.Time              // of the beats that failed
@@ -53,7 +54,7 @@ type sight struct {
 func newFleet(s *Store) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
-	f := &fleet{store: s, id: hex.EncodeToString(id), cancel: func() {}, longest: &s.top.longest}
+	f := &fleet{store: s, id: hex.EncodeToString(id), cancel: func() {}}
 	f.own.text = f.describe()
 	f.seen.Store(&sight{})
 	return f
@@ -133,7 +134,7 @@ func (f *fleet) forget(retention time.Duration) time.Duration {
 }
 
 // kick asks for a beat soon.
-func (f *fleet) kick() { f.store.top.alarm() }
+func (f *fleet) kick() { f.store.top.DoubtSigns() }
 
 // compare counts the other instances, and by key those that differ in it.
 func (a *announcement) compare(others []string, made time.Time) capping.Fleet {
@@ -184,24 +185,14 @@ func (f *fleet) start(ctx context.Context) error {
 	}
 	found := f.lookAtSigns(ctx, nil)
 	defer f.store.metrics.fleet(f)
-	switch missing := missingOf(found); {
+	switch {
 	case !f.seen.Load().made:
-	case missing == len(found):
+	case found.Made == found.Any:
 		f.made = true
 	default:
-		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", missing, len(found)))
+		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
 	}
 	return f.mend(ctx)
-}
-
-// missingOf counts the signs that had to be made.
-func missingOf(signs []signReply) (n int) {
-	for _, sign := range signs {
-		if sign.outcome == "made" {
-			n++
-		}
-	}
-	return n
 }
 
 // beganAnew says what a start went on without.
@@ -214,19 +205,16 @@ func (f *fleet) beganAnew(what string) {
 // mend begins anew where a start finds that records are lost, which is what its
 // operator started it for, unless he said otherwise.
 func (f *fleet) mend(ctx context.Context) error {
-	t := f.store.top
 	accepted, whats := map[int]bool{}, map[string]int{}
-	for p := range t.bars {
-		if b := t.bars[p].Load(); b != nil {
-			accepted[p] = true
-			whats[b.what]++
-		}
+	for p, bar := range f.store.top.Lost() {
+		accepted[p] = true
+		whats[bar.What()]++
 	}
 	if len(accepted) == 0 {
 		return nil
 	}
 	for what, n := range whats {
-		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, len(t.bars), what)
+		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.store.layout.Partitions+1, what)
 		if f.store.config.MustExist {
 			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
 		}
@@ -234,4 +222,29 @@ func (f *fleet) mend(ctx context.Context) error {
 	}
 	f.lookAtSigns(ctx, accepted)
 	return nil
+}
+
+// lookAtSigns has the topology look at all signs. Until all signs have been made
+// once, missing ones are made. accept: what a start found and its operator takes
+// as it is.
+func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.Seen {
+	t := f.store.top
+	look := topology.Look{
+		Make: !t.Signed() && f.seen.Load().gone == nil, Accept: accept,
+		Life: max(leastLife, 2*time.Duration(f.longest.Load())*time.Millisecond),
+	}
+	seen := t.LookAtSigns(ctx, look)
+	if look.Make && seen.All {
+		f.allSigned(ctx)
+	}
+	return seen
+}
+
+// allSigned notes that every sign has been made: from now on a missing one is
+// one that was lost.
+func (f *fleet) allSigned(ctx context.Context) {
+	s := f.store
+	if n := s.top.Route(s.layout.FormatPartition()); n != nil && n.Client().HSet(ctx, s.marker.Key+":store", "signed", "1").Err() == nil {
+		s.top.SetSigned(true)
+	}
 }

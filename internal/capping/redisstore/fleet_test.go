@@ -76,7 +76,7 @@ func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
 			send(right, weekly("4", users), capping.Denied)
 			for _, user := range users[:10] {
 				partition, key, _ := right.key(user)
-				ttl, err := admin(t, right.top.route(partition).addr).PTTL(t.Context(), key).Result()
+				ttl, err := admin(t, right.top.Route(partition).Addr()).PTTL(t.Context(), key).Result()
 				require.NoError(t, err)
 				require.Greater(t, ttl, 6*24*time.Hour, "the key lasts as long")
 			}
@@ -94,7 +94,7 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	require.Equal(t, week, s.Retention())
 	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
 		"so long they looked back within that time, here or in another instance"}, warningsOf(t, s))
-	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
+	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
 		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":retentions", week.Milliseconds(), at).Err())
@@ -147,7 +147,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 
 	// Who stops is off the list at once, who is silent for long some time later.
-	client := admin(t, first.top.route(first.layout.FormatPartition()).addr)
+	client := admin(t, first.top.Route(first.layout.FormatPartition()).Addr())
 	require.True(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
 	require.NoError(t, second.Close())
 	require.False(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
@@ -175,7 +175,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	require.Error(t, announce(again, channels{"sms": 1}), "the number of one that is left out is not free")
 
 	// An instance whose numbers were contradicted meanwhile decides nothing, until they agree.
-	client := admin(t, s.top.route(s.layout.FormatPartition()).addr)
+	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
 	stored := func(number int, ago time.Duration) {
 		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":channels", "push",
 			fmt.Sprint(number, " ", time.Now().Add(-ago).UnixMilli())).Err())
@@ -225,15 +225,15 @@ func TestBeatsGoOnWithoutScripts(t *testing.T) {
 	client := admin(t, c.Addrs[0])
 	for i := range 3 {
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())
-		require.NoError(t, client.Del(t.Context(), s.top.signKey(5)).Err())
+		require.NoError(t, client.Del(t.Context(), s.signKey(5)).Err())
 		require.NoError(t, s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, nil)))
 		field, err := client.HGet(t.Context(), s.marker.Key+":instances", s.fleet.id).Result()
 		require.NoError(t, err)
 		require.Contains(t, field, fmt.Sprintf(`"config_version":"%d"`, i))
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())
 		s.fleet.beat(t.Context())
-		require.NotNil(t, s.top.barred(5))
+		require.NotNil(t, s.top.Bar(5))
 		beginAnew(t, s)
-		require.Nil(t, s.top.barred(5))
+		require.Nil(t, s.top.Bar(5))
 	}
 }

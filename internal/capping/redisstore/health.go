@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // remembered is how long users left undecided show in Health: what the
@@ -26,7 +28,7 @@ type trouble struct {
 // note remembers why a call left users undecided. A deadline that passed
 // without any fault was the caller's own.
 func (t *trouble) note(f *faults, err error) {
-	if err == nil || f.users[kindDeadline] > 0 && len(f.attempts) == 0 {
+	if err == nil || f.users[fault.Deadline] > 0 && len(f.attempts) == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -63,8 +65,8 @@ func (s *Store) Health(context.Context) capping.Health {
 		h.State, h.Error = "down", err.Error()
 		return h
 	}
-	h.State, h.Error = s.top.state()
-	counts, whys := s.top.barredPartitions()
+	h.State, h.Error = s.top.State()
+	counts, whys := s.barredPartitions()
 	var lost []string
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -89,6 +91,19 @@ func (s *Store) Health(context.Context) capping.Health {
 		h.State, h.Error = "degraded", err.Error()
 	}
 	return h
+}
+
+// barredPartitions are those that are barred, by reason, that of the records
+// left out, and what each reason says.
+func (s *Store) barredPartitions() (counts map[string]int, whys map[string]*topology.Bar) {
+	counts, whys = map[string]int{}, map[string]*topology.Bar{}
+	for p := range s.layout.Partitions {
+		if b := s.top.Bar(p); b != nil {
+			counts[b.Reason]++
+			whys[b.Reason] = b
+		}
+	}
+	return counts, whys
 }
 
 func total(counts map[string]int) (n int) {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	redis.SetLogger(silence{}) // before any client is made: dead nodes are this package's daily bread
 	status := testcluster.Run(m)
 	err := goleak.Find()
 	if err != nil { // the client library's redials of a dead node end a second after their pool
@@ -30,6 +31,10 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(status)
 }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 var namespaces atomic.Int64
 
@@ -106,7 +111,6 @@ func filter(t testing.TB, s *Store, b *capping.Batch) []capping.Verdict {
 // admin is a client for what a store does not do.
 func admin(t testing.TB, addr string) *redis.Client {
 	t.Helper()
-	quiet()
 	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -116,7 +120,7 @@ func admin(t testing.TB, addr string) *redis.Client {
 func owner(t testing.TB, s *Store, user capping.UserID) *redis.Client {
 	t.Helper()
 	partition, _, _ := s.key(user)
-	return admin(t, s.top.route(partition).addr)
+	return admin(t, s.top.Route(partition).Addr())
 }
 
 // beginAnew makes emptied servers usable again, as a restart of capper does.

@@ -28,51 +28,18 @@ func TestNodesWithoutAHostAreFound(t *testing.T) {
 		s := openTest(t, Config{Addrs: c.Addrs[:1]})
 		users := spread(640)
 		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Allowed), kind)
-		for _, n := range s.top.masters() {
-			require.Contains(t, c.Addrs, n.addr, kind)
+		for _, n := range s.top.Masters() {
+			require.Contains(t, c.Addrs, n.Addr(), kind)
 		}
-		require.Len(t, s.top.masters(), 3)
+		require.Len(t, s.top.Masters(), 3)
 
 		// A redirection has no host either.
-		for p := range s.top.routes {
-			s.top.routes[p].Store(s.top.masters()[0])
+		first := s.top.Masters()[0]
+		for p := range s.layout.Partitions {
+			s.top.Redirect(p, first, first.Addr())
 		}
 		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Replayed), kind)
 		require.Equal(t, "ok", s.Health(t.Context()).State, s.Health(t.Context()).Error)
-	}
-}
-
-func TestParseSlots(t *testing.T) {
-	t.Parallel()
-	node := func(fields ...any) []any { return fields }
-	for name, test := range map[string]struct {
-		node any
-		addr string
-		want string
-	}{
-		"address":           {node("10.0.0.1", int64(7000), "id"), "10.0.0.1:7000", ""},
-		"before Redis 4":    {node("10.0.0.1", int64(7000)), "10.0.0.1:7000", ""},
-		"IPv6":              {node("fd00::1", int64(7000), "id"), "[fd00::1]:7000", ""},
-		"null":              {node(nil, int64(7000), "id", node("ip", "10.0.0.1")), ":7000", ""},
-		"empty":             {node("", int64(7000), "id"), ":7000", ""},
-		"name not known":    {node("?", int64(7000), "id", node("ip", "10.0.0.1")), "10.0.0.1:7000", ""},
-		"nothing known":     {node("?", int64(7000), "id", node("hostname", "a")), ":7000", ""},
-		"name known":        {node("a.example", int64(7000), "id", node("ip", "10.0.0.1")), "a.example:7000", ""},
-		"no port":           {node("10.0.0.1", nil), "", "port <nil>"},
-		"port out of range": {node("10.0.0.1", int64(70000)), "", "port 70000"},
-		"no node":           {"10.0.0.1:7000", "", "node 10.0.0.1:7000"},
-	} {
-		ranges, err := parseSlots([]any{[]any{int64(0), int64(5), test.node}})
-		if test.want != "" {
-			require.ErrorContains(t, err, test.want, name)
-			continue
-		}
-		require.NoError(t, err, name)
-		require.Equal(t, test.addr, ranges[0].members[0].addr, name)
-	}
-	for _, bad := range [][]any{{"x"}, {[]any{int64(1)}}, {[]any{int64(-1), int64(5)}}, {[]any{int64(6), int64(5)}}, {[]any{int64(0), int64(16384)}}} {
-		_, err := parseSlots(bad)
-		require.ErrorContains(t, err, "cluster slots: range 0 is", "%v", bad)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // metrics are nil-safe: without a registerer there are none.
@@ -40,7 +43,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	if err := errors.Join(append(faults[:], m.registerFleet(registerer))...); err != nil {
 		return nil, err
 	}
-	for _, k := range kinds {
+	for _, k := range fault.Kinds() {
 		m.errors.WithLabelValues("redis", string(k)) // so that alerts see the first error as a step from 0
 	}
 	return m, nil
@@ -70,8 +73,8 @@ func (m *metrics) fleet(f *fleet) {
 		return
 	}
 	seen := f.seen.Load()
-	counts, _ := f.store.top.barredPartitions()
-	for _, reason := range []string{"gone", "clock", "parted"} {
+	counts, _ := f.store.barredPartitions()
+	for _, reason := range []string{topology.Gone, topology.Ahead, topology.Torn} {
 		m.barred.WithLabelValues("redis", reason).Set(float64(counts[reason]))
 	}
 	gone := 0.0
@@ -120,7 +123,7 @@ func (m *metrics) faults(f *faults) {
 	for k, n := range f.attempts {
 		m.errors.WithLabelValues("redis", string(k)).Add(float64(n))
 	}
-	for _, k := range []kind{kindCorrupt, kindWrongType, kindDeadline} {
+	for _, k := range []fault.Kind{fault.Corrupt, fault.WrongType, fault.Deadline} {
 		if n := f.users[k]; n > 0 {
 			m.errors.WithLabelValues("redis", string(k)).Add(float64(n))
 		}

@@ -13,21 +13,10 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
-
-func TestWhatNodesSayOfMoves(t *testing.T) {
-	t.Parallel()
-	g := gossipOf("07c3 127.0.0.1:30004@31004 slave e7d1 0 1426238317239 4 connected\n"+
-		"67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n"+
-		"292f 127.0.0.1:30003@31003,name3 master - 0 1426238318243 3 connected\n"+
-		"292e 127.0.0.1:30013@31003,name3 master,fail - 0 1426238318243 3 disconnected\n"+
-		"e7d1 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5460 7 [93-<-67ed] [77->-292f] [78-<-07c3]\n", "127.0.0.1:30001")
-	require.Equal(t, gossip{
-		self: "e7d1", imports: []importing{{93, "67ed"}, {78, "07c3"}},
-		idle: []string{"127.0.0.1:30003"}, known: []string{"07c3", "67ed", "292f", "292e", "e7d1"},
-	}, g)
-}
 
 // A master that fails while one of its slots is being moved is followed by one
 // that knows nothing of the keys that have gone: their users are unavailable
@@ -65,13 +54,13 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			}
 			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))), capping.Denied), "a move costs nobody anything")
 			p := slotPartition(s.layout, slot)
-			require.Eventually(t, func() bool { return s.top.parted[p].Load() != nil }, 10*time.Second, 5*time.Millisecond)
+			refreshes(t, s) // the move is known
 			pressed := press(s, users)
 			defer pressed.stop()
 			pressed.pressed(t, &pressed.denied, 200)
 			require.NoError(t, c.Kill(victim.master))
 			f.until("the replica takes over", func() bool { return f.role(victim.replica) == "master" })
-			require.Eventually(t, func() bool { return s.top.barred(p) == barTorn }, 20*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn }, 20*time.Second, 5*time.Millisecond)
 			pressed.pressed(t, &pressed.unavailable, 200)
 			h := s.Health(t.Context())
 			require.Contains(t, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot was being moved")
@@ -89,8 +78,8 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			told := ""
 			require.Eventually(t, func() bool {
 				told = fix()
-				s.top.outdated()
-				return s.top.barred(p) == nil
+				s.top.RefreshSoon()
+				return s.top.Bar(p) == nil
 			}, 60*time.Second, 500*time.Millisecond, told)
 			verdicts := make([]capping.Verdict, len(users))
 			require.Eventually(t, func() bool {
@@ -138,7 +127,7 @@ func (f *field) newMaster(c *testcluster.Cluster) string {
 			}
 		}
 		info, err := client.ClusterInfo(f.Context()).Result()
-		return err == nil && parseInfo(info)["cluster_state"] == "ok"
+		return err == nil && connect.ParseInfo(info)["cluster_state"] == "ok"
 	})
 	return extra
 }

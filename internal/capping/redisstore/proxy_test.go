@@ -240,8 +240,8 @@ func TestSlowAnswersOfOneNodeHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)
 	s := openShared(t, func(c *Config) { c.dial = between.dial })
-	slow := s.top.route(0)
-	between.to(slow.addr).delay.Store(int64(5 * time.Second))
+	slow := s.top.Route(0)
+	between.to(slow.Addr()).delay.Store(int64(5 * time.Second))
 	users := spread(2000)
 	verdicts, late := make([]capping.Verdict, len(users)), newPunctual(t)
 	began := time.Now()
@@ -249,11 +249,11 @@ func TestSlowAnswersOfOneNodeHoldUpNoOther(t *testing.T) {
 	require.Less(t, time.Since(began), 600*time.Millisecond+late.bound())
 	require.ErrorContains(t, err, "users undecided (deadline)")
 	for i, v := range verdicts {
-		if s.top.route(s.layout.Partition(users[i])) == slow {
+		if s.top.Route(s.layout.Partition(users[i])) == slow {
 			require.Equal(t, capping.Unavailable, v.Outcome)
 		} else {
 			require.Equal(t, capping.Allowed, v.Outcome)
 		}
 	}
-	between.to(slow.addr).delay.Store(0)
+	between.to(slow.Addr()).delay.Store(0)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
 
@@ -23,17 +24,17 @@ type Budget struct {
 // is away the error says so, and what then is for the service to decide.
 func (s *Store) Take(ctx context.Context, caller string, perSecond, burst, users int) (Budget, error) {
 	partition := s.layout.PartitionOf(caller)
-	n := s.top.route(partition)
+	n := s.top.Route(partition)
 	if n == nil {
-		return Budget{}, errNoRoute
+		return Budget{}, fault.ErrNoRoute
 	}
-	reply, err := s.top.scripts.Rate.Run(ctx, n.client, []string{s.rateKey(partition, caller)}, perSecond, burst, users).Int64Slice()
+	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, caller)}, perSecond, burst, users).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = script.ErrReply
 	}
 	if err != nil {
-		s.top.outdated()
-		return Budget{}, fmt.Errorf("node %s: %w", n.addr, err)
+		s.top.RefreshSoon()
+		return Budget{}, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
 	millis := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	return Budget{Allowed: reply[0] == 1, Remaining: int(reply[1]), RetryAfter: millis(reply[2]), ResetAfter: millis(reply[3])}, nil

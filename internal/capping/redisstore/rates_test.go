@@ -87,7 +87,7 @@ func TestBudgetRefills(t *testing.T) {
 	// A smaller burst, or a clock that went back, locks nobody out.
 	partition := s.layout.PartitionOf("crm")
 	ahead := fmt.Sprint(time.Now().Add(time.Hour).UnixMicro())
-	client := admin(t, s.top.route(partition).addr)
+	client := admin(t, s.top.Route(partition).Addr())
 	require.NoError(t, client.Set(t.Context(), s.rateKey(partition, "crm"), ahead, time.Hour).Err())
 	budget = take(500)
 	require.False(t, budget.Allowed)

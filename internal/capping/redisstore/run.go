@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 const (
@@ -45,7 +47,8 @@ type run struct {
 
 // front is what is left to send to one node.
 type front struct {
-	node   *node         // nil: no node serves the slots
+	sender *sender // nil: no node serves the slots
+	node   *topology.Node
 	parts  []script.Part // with items that are in no call
 	ready  []*call
 	flying int // calls that the node has
@@ -71,13 +74,13 @@ func (r *run) reset() {
 	}
 }
 
-func (r *run) front(n *node) *front {
+func (r *run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
 			return f
 		}
 	}
-	f := &front{node: n}
+	f := &front{node: n, sender: r.store.senders.of(n)}
 	r.fronts = append(r.fronts, f)
 	return f
 }
@@ -87,7 +90,7 @@ func (r *run) users(users []capping.UserID) {
 	r.plan.Arrange(r.store.layout, users)
 	r.open += len(users)
 	for _, part := range r.plan.Parts {
-		f := r.front(r.store.top.route(part.Partition))
+		f := r.front(r.store.top.Route(part.Partition))
 		f.parts = append(f.parts, part)
 	}
 }
@@ -96,7 +99,7 @@ func (r *run) users(users []capping.UserID) {
 func (r *run) add(c *call) {
 	c.run, c.since = r, capping.Never
 	r.open += c.weight()
-	f := r.front(r.store.top.route(c.partition))
+	f := r.front(r.store.top.Route(c.partition))
 	f.ready = append(f.ready, c)
 }
 
@@ -152,7 +155,7 @@ func (r *run) fillFronts() {
 				break
 			}
 			c.hold(f)
-			if err := r.store.top.refusal(c); err != nil {
+			if err := r.refusal(c); err != nil {
 				c.err = err
 				r.settle(c)
 				continue
@@ -162,9 +165,20 @@ func (r *run) fillFronts() {
 		}
 		if len(r.ready) > 0 {
 			r.flying += len(r.ready)
-			f.node.submit(r.ready)
+			f.sender.submit(r.ready)
 		}
 	}
+}
+
+// refusal is why the call is not sent, or nil.
+func (r *run) refusal(c *call) error {
+	if c.node == nil {
+		return fault.ErrNoRoute
+	}
+	if b := r.store.top.Bar(c.partition); b != nil {
+		return b
+	}
+	return nil
 }
 
 // hold counts the call to a front until it is settled.
@@ -191,7 +205,7 @@ func (r *run) next(f *front) *call {
 	for len(f.parts) > 0 && f.held < heldCalls {
 		part := f.parts[0]
 		f.parts = f.parts[1:]
-		if now := r.store.top.route(part.Partition); now != f.node {
+		if now := r.store.top.Route(part.Partition); now != f.node {
 			other := r.front(now)
 			other.parts = append(other.parts, part)
 			r.strayed = true
@@ -244,6 +258,6 @@ func (r *run) wake() {
 // again makes the call ready for the node that holds its slot now.
 func (r *run) again(c *call) {
 	c.asking = false
-	f := r.front(r.store.top.route(c.partition))
+	f := r.front(r.store.top.Route(c.partition))
 	f.ready = append(f.ready, c)
 }

@@ -9,26 +9,24 @@ import (
 //go:embed beat.lua
 var beatSource string
 
-//go:embed sign.lua
-var signSource string
-
-//go:embed rights.lua
-var rightsSource string
-
-// scripts are the engine's scripts, then those about the servers.
+// scripts are those of commands and of beats.
 type scripts struct {
 	script.Scripts
-	beat, sign, rights *script.Script
+	beat *script.Script
 }
 
 func newScripts() scripts {
-	return scripts{
-		Scripts: script.NewScripts(),
-		beat:    script.New(beatSource), sign: script.New(signSource), rights: script.New(rightsSource),
-	}
+	return scripts{Scripts: script.NewScripts(), beat: script.New(beatSource)}
 }
 
-// all are those that calls and beats use.
 func (s *scripts) all() []*script.Script {
-	return []*script.Script{s.Filter, s.Release, s.Erase, s.beat, s.sign, s.Rate}
+	return []*script.Script{s.Filter, s.Release, s.Erase, s.beat, s.Rate}
+}
+
+// sources are what servers load.
+func (s *scripts) sources() (sources []string) {
+	for _, one := range s.all() {
+		sources = append(sources, one.Source)
+	}
+	return sources
 }

@@ -71,5 +71,5 @@ func TestStoreFindsTheMasterAmongServers(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: []string{c.Addrs[1], c.Addrs[0]}})
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed))
-	require.Equal(t, c.Addrs[0], s.top.route(0).addr)
+	require.Equal(t, c.Addrs[0], s.top.Route(0).Addr())
 }

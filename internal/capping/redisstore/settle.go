@@ -5,88 +5,89 @@ import (
 	"fmt"
 	"time"
 
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
 
 // settle takes a call that came back.
 func (r *run) settle(c *call) {
-	fix := remedyOf(c.err)
-	if fix.kind == kindNone {
+	fix := fault.Of(c.err)
+	if fix.Kind == fault.None {
 		r.apply(c)
 		return
 	}
-	if fix.kind == kindClock {
+	if fix.Kind == fault.Clock {
 		c.err = r.judgeClock(c, &fix)
 	}
 	err := c.err
 	if c.node != nil {
-		err = fmt.Errorf("node %s: %w", c.node.addr, c.err)
+		err = fmt.Errorf("node %s: %w", c.node.Addr(), c.err)
 	}
-	r.faults.attempt(fix.kind, err)
+	r.faults.attempt(fix.Kind, err)
 	c.tries++
-	if fix.kind == kindServer {
+	if fix.Kind == fault.Server {
 		c.serverTries++
 	}
-	if fix.unknown && c.now < c.since {
+	if fix.Unknown && c.now < c.since {
 		c.since = c.now
 	}
-	if fix.vet && c.node != nil {
-		c.node.vetted.Store(0)
+	if fix.Vet && c.node != nil {
+		c.node.VetSoon()
 	}
-	if fix.refresh {
-		r.store.top.outdated()
+	if fix.Refresh {
+		r.store.top.RefreshSoon()
 	}
-	if fix.kind == kindClock && fix.off > 0 {
-		r.store.top.alarm() // a server that is ahead may have let logs expire
+	if fix.Kind == fault.Clock && fix.Off > 0 {
+		r.store.top.DoubtSigns() // a server that is ahead may have let logs expire
 	}
-	if c.side && !fix.now {
+	if c.side && !fix.Now {
 		c.release()
 		return
 	}
 	if r.hopeless(c, &fix) {
-		r.leave(c, fix.kind, err)
+		r.leave(c, fix.Kind, err)
 		return
 	}
 	r.retry(c, &fix)
 }
 
 // hopeless reports whether another attempt could not end otherwise.
-func (r *run) hopeless(c *call, fix *remedy) bool {
-	switch fix.kind {
-	case kindServer:
+func (r *run) hopeless(c *call, fix *fault.Remedy) bool {
+	switch fix.Kind {
+	case fault.Server:
 		return c.serverTries >= maxServerTries
-	case kindClock:
+	case fault.Clock:
 		return true
 	}
-	return fix.final
+	return fix.Final
 }
 
 // judgeClock tells a wrong clock from a call that was late: the node read its
 // clock between the attempt's beginning and now.
-func (r *run) judgeClock(c *call, fix *remedy) error {
+func (r *run) judgeClock(c *call, fix *fault.Remedy) error {
 	skew := r.store.config.ClockSkew
-	e := &clockError{off: fix.off, skew: skew, late: late(fix.off, time.Since(c.began), skew)}
+	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.began), skew)}
 	if e.late {
-		fix.kind = kindLag
+		fix.Kind = fault.Lag
 	}
 	return e
 }
 
-func (r *run) retry(c *call, fix *remedy) {
+func (r *run) retry(c *call, fix *fault.Remedy) {
 	switch {
-	case fix.kind == kindScript:
-		c.node.scripts.Store(false)
-	case fix.kind == kindMoved && fix.addr != "":
-		r.store.top.moved(c.partition, c.node.beside(fix.addr))
-	case fix.kind == kindAsk && fix.addr != "":
+	case fix.Kind == fault.Script:
+		c.node.MarkUnloaded()
+	case fix.Kind == fault.Moved && fix.Addr != "":
+		r.store.top.Redirect(c.partition, c.node, fix.Addr)
+	case fix.Kind == fault.Ask && fix.Addr != "":
 		c.asking = true
-		f := r.front(r.store.top.node(c.node.beside(fix.addr)))
+		f := r.front(r.store.top.Named(c.node, fix.Addr))
 		f.ready = append(f.ready, c)
 		return
-	case fix.kind == kindTryAgain && r.split(c):
+	case fix.Kind == fault.TryAgain && r.split(c):
 		return
 	}
-	if fix.now && c.tries <= 2 {
+	if fix.Now && c.tries <= 2 {
 		r.again(c)
 		return
 	}
@@ -122,7 +123,7 @@ func (r *run) apply(c *call) {
 		err = script.ErrReply
 	}
 	if err != nil {
-		r.leave(c, kindServer, err)
+		r.leave(c, fault.Server, err)
 		return
 	}
 	if n < len(c.items) {
@@ -140,7 +141,7 @@ func (r *run) apply(c *call) {
 }
 
 // leave gives the call's users up.
-func (r *run) leave(c *call, k kind, err error) {
+func (r *run) leave(c *call, k fault.Kind, err error) {
 	c.release()
 	r.open -= c.weight()
 	r.faults.undecided(k, c.weight(), err)
@@ -149,5 +150,5 @@ func (r *run) leave(c *call, k kind, err error) {
 // abandon counts what is open when time is up.
 func (r *run) abandon(ctx context.Context) {
 	r.over.Store(true)
-	r.faults.undecided(kindDeadline, r.open, context.Cause(ctx))
+	r.faults.undecided(fault.Deadline, r.open, context.Cause(ctx))
 }

@@ -119,15 +119,15 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			c := testcluster.Start(t, testcluster.Options{Settings: []string{"appendonly no", `save ""`}})
 			config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
 			s := openTest(t, config)
-			victim := s.top.route(s.layout.FormatPartition())
+			victim := s.top.Route(s.layout.FormatPartition())
 			if !strings.Contains(name, "records") {
-				for p := 0; victim == s.top.route(s.layout.FormatPartition()); p++ {
-					victim = s.top.route(p)
+				for p := 0; victim == s.top.Route(s.layout.FormatPartition()); p++ {
+					victim = s.top.Route(p)
 				}
 			}
 			var own, others []capping.UserID
 			for _, user := range spread(6000) {
-				if s.top.route(s.layout.Partition(user)) == victim {
+				if s.top.Route(s.layout.Partition(user)) == victim {
 					own = append(own, user)
 				} else {
 					others = append(others, user)
@@ -138,7 +138,7 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			p := press(s, own)
 			defer p.stop()
 			p.pressed(t, &p.denied, 5000)
-			empty(t, c, victim.addr)
+			empty(t, c, victim.Addr())
 			p.pressed(t, &p.unavailable, 5000)
 			require.Eventually(t, func() bool {
 				return strings.Contains(s.Health(t.Context()).Error, "of 64 partitions: the server was emptied, what was recorded there is lost: the users are unavailable until capper is restarted")
@@ -160,20 +160,23 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 	}
 }
 
+// signKey is the key of the partition's sign.
+func (s *Store) signKey(partition int) string { return s.prefixes[partition] + "-sign" }
+
 // A server whose clock was ahead has let logs expire before their time.
 func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, func(c *Config) { c.ClockSkew = 250 * time.Millisecond })
 	filter(t, s, batchOf("a", []capping.UserID{0, 190}))
-	node, key := s.top.route(0), s.top.signKey(0)
-	text, err := node.client.Get(t.Context(), key).Result()
+	node, key := s.top.Route(0), s.signKey(0)
+	text, err := node.Client().Get(t.Context(), key).Result()
 	require.NoError(t, err)
 	seen, err := strconv.ParseInt(text, 10, 64)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), time.UnixMilli(seen), time.Minute)
 	ahead := func(by time.Duration) { // what a look wrote while the clock was so much ahead
 		later := fmt.Sprint(time.Now().Add(by).UnixMilli())
-		require.NoError(t, node.client.Set(t.Context(), key, later, time.Hour).Err())
+		require.NoError(t, node.Client().Set(t.Context(), key, later, time.Hour).Err())
 		s.fleet.kick()
 	}
 	ask := func(message string) []capping.Verdict {
@@ -220,5 +223,5 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	again := openTest(t, config)
 	require.Empty(t, warningsOf(t, again))
 	require.Equal(t, capping.Denied, filter(t, again, batchOf("b", []capping.UserID{7}, rolling(1, week)))[0].Outcome)
-	require.True(t, again.top.signed.Load())
+	require.True(t, again.top.Signed())
 }

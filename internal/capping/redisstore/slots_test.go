@@ -3,7 +3,6 @@ package redisstore
 import (
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -129,12 +128,4 @@ func (m slotMove) set(at *redis.Client, state string, other *redis.Client) {
 	id, err := other.Do(m.Context(), "cluster", "myid").Text()
 	require.NoError(m, err)
 	require.NoError(m, at.Do(m.Context(), "cluster", "setslot", m.slot, state, id).Err())
-}
-
-func TestAddressesWithoutHostAreTheNodesOwn(t *testing.T) {
-	t.Parallel()
-	n := &node{addr: "10.0.0.1:7000"}
-	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001", "[::1]:7": "[::1]:7", "::1:7": "[::1]:7", "x": "x"} {
-		require.Equal(t, want, n.beside(addr))
-	}
 }

@@ -3,13 +3,16 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 const (
@@ -22,7 +25,9 @@ type Store struct {
 	config   Config
 	layout   script.Keyspace
 	prefixes []string // of keys, by partition
-	top      *topology
+	scripts  scripts
+	top      *topology.Topology
+	senders  senders
 	metrics  *metrics
 	memory   *capping.MessageMemory
 	warnings []string
@@ -47,14 +52,11 @@ func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, layout: l, memory: capping.NewMessageMemory()}
+	s := &Store{config: config, memory: capping.NewMessageMemory()}
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
-	s.marker = script.NewMarker(l, config.Namespace)
-	s.top = newTopology(&s.config, l, newScripts())
-	s.prefixes = s.top.prefixes
-	s.top.signs = signCommands(s.prefixes, s.marker.Key)
+	s.place(l)
 	s.fleet = newFleet(s)
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
@@ -64,12 +66,24 @@ func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error)
 	return s, nil
 }
 
-func (s *Store) start(ctx context.Context) error {
-	silent, err := s.top.discover(ctx)
-	if err != nil {
-		return s.top.explain(ctx, err)
+// place sets where everything is: keys, scripts, and the servers that hold them.
+func (s *Store) place(l script.Keyspace) {
+	s.layout, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), newScripts()
+	s.marker = script.NewMarker(l, s.config.Namespace)
+	var partitions []topology.Partition
+	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {
+		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
-	warnings, err := s.top.check(ctx)
+	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.sources()))
+	s.senders.config = &s.config
+}
+
+func (s *Store) start(ctx context.Context) error {
+	silent, err := s.top.Discover(ctx)
+	if err != nil {
+		return s.top.Explain(ctx, err)
+	}
+	warnings, err := s.top.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,9 +91,9 @@ func (s *Store) start(ctx context.Context) error {
 	for _, warning := range s.warnings {
 		s.config.Logger.Warn("Redis start-up check", "warning", warning)
 	}
-	s.top.run()
+	s.top.Run()
 	if err := s.fleet.start(ctx); err != nil {
-		return s.top.explain(ctx, err)
+		return s.top.Explain(ctx, err)
 	}
 	s.fleet.run()
 	return nil
@@ -88,7 +102,9 @@ func (s *Store) start(ctx context.Context) error {
 // Close ends the connections and every goroutine.
 func (s *Store) Close() error {
 	s.fleet.close()
-	return s.top.close()
+	err := s.top.Close()
+	s.senders.wait.Wait()
+	return err
 }
 
 func (s *Store) newRun(j job, durable bool) *run {
@@ -96,7 +112,7 @@ func (s *Store) newRun(j job, durable bool) *run {
 	if r == nil {
 		r = &run{store: s, inbox: inbox{signal: make(chan struct{}, 1)}}
 	}
-	r.job, r.most, r.durable = j, callUsers, durable && !s.config.ReplicaAcks.none()
+	r.job, r.most, r.durable = j, callUsers, durable && !s.config.ReplicaAcks.None()
 	return r
 }
 
@@ -196,7 +212,7 @@ func (j *eraseJob) stamp(c *call)  { c.args.StampErase(c.now, j.skew) }
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	return s.timed("erase", 1, func() (*run, error) {
 		partition, key, field := s.key(user)
-		j := &eraseJob{script: s.top.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
+		j := &eraseJob{script: s.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
 		c := &call{job: j, partition: partition}
 		j.encode(c)
 		r := s.newRun(j, true)
@@ -204,7 +220,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 		r.add(c)
 		s.do(ctx, r)
 		if j.reply == "T" {
-			r.faults.undecided(kindWrongType, 1, errWrongType)
+			r.faults.undecided(fault.WrongType, 1, errWrongType)
 		}
 		return r, nil
 	})
@@ -221,7 +237,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 		s.do(ctx, r)
 		log = capping.Log(j.reply)
 		if len(log)%capping.EntrySize != 0 {
-			r.faults.undecided(kindCorrupt, 1, errCorrupt)
+			r.faults.undecided(fault.Corrupt, 1, errCorrupt)
 			log = nil
 		}
 		return r, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // decider is what a storm is directed at.
@@ -277,12 +278,12 @@ func (s *storm) messageNames() map[capping.Token]capping.Message {
 func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 	t.Helper()
 	logs := map[capping.UserID]capping.Log{}
-	for _, n := range store.top.all() {
-		client := admin(t, n.addr)
+	for _, n := range store.top.Nodes() {
+		client := admin(t, n.Addr())
 		// The nodes know who is a master now, the store only who was at its last refresh.
 		text, err := client.Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
-		if parseInfo(text)["role"] != "master" {
+		if connect.ParseInfo(text)["role"] != "master" {
 			continue
 		}
 		scan := client.Scan(t.Context(), 0, store.config.Namespace+":*", 1000).Iterator()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 )
 
@@ -22,18 +23,17 @@ func promote(t *testing.T, replica string) {
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.top.route(0).addr == addr }, 15*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 15*time.Second, 20*time.Millisecond)
 }
 
 // refreshes waits for the end of a refresh that begins now.
 func refreshes(t *testing.T, s *Store) {
 	t.Helper()
-	for range 2 { // the second begins when the first is over
-		master := s.top.masters()[0]
-		master.alive.Store(-1)
-		s.top.outdated()
-		require.Eventually(t, func() bool { return master.alive.Load() >= 0 }, 15*time.Second, 5*time.Millisecond)
-	}
+	ended := s.top.Refreshes() + 2 // the first may have begun before
+	require.Eventually(t, func() bool {
+		s.top.RefreshSoon()
+		return s.top.Refreshes() >= ended
+	}, 15*time.Second, 5*time.Millisecond)
 }
 
 func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
@@ -99,7 +99,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	more := spread(80)[40:]
 	require.Equal(t, 40, count(filter(t, s, batchOf("d", more, daily)), capping.Allowed))
 	refreshes(t, s)
-	require.Equal(t, replica, s.top.route(0).addr)
+	require.Equal(t, replica, s.top.Route(0).Addr())
 	require.NoError(t, ours.Kill(replica))
 	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("e", more, daily), make([]capping.Verdict, len(more))))
 
@@ -111,7 +111,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.NoError(t, back.ReplicaOf(t.Context(), host, port).Err())
 	require.Eventually(t, func() bool {
 		text, err := back.Info(t.Context(), "replication").Result()
-		return err == nil && parseInfo(text)["master_link_status"] == "up"
+		return err == nil && connect.ParseInfo(text)["master_link_status"] == "up"
 	}, 15*time.Second, 20*time.Millisecond)
 	follows(t, s, replica)
 	refreshes(t, s)
@@ -131,7 +131,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	users, daily := spread(40), rolling(1, time.Hour)
 	promote(t, replica)
 	refreshes(t, s)
-	require.Equal(t, master, s.top.route(0).addr)
+	require.Equal(t, master, s.top.Route(0).Addr())
 	require.Contains(t, s.Health(t.Context()).Error, "node "+replica+": is a master of its own")
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 	require.NoError(t, c.Kill(master))
@@ -173,16 +173,16 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
 	require.NoError(t, others.Restart(stranger))
 	require.Eventually(t, func() bool {
-		_, problem := s.top.state()
+		_, problem := s.top.State()
 		return problem != ""
 	}, 15*time.Second, 10*time.Millisecond)
 	for range 20 { // whose view is taken is chance
 		refreshes(t, s)
-		for _, n := range s.top.masters() {
-			require.True(t, slices.Contains(ours.Addrs, n.addr), n.addr)
+		for _, n := range s.top.Masters() {
+			require.True(t, slices.Contains(ours.Addrs, n.Addr()), n.Addr())
 		}
 	}
-	_, problem := s.top.state()
+	_, problem := s.top.State()
 	require.Contains(t, problem, "node "+stranger+": belongs to another cluster")
 	filter(t, s, batchOf("a", spread(200)))
 }
@@ -195,7 +195,7 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	client := admin(t, c.Addrs[0])
 	set := func(policy string) capping.Health {
 		require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
-		s.top.route(0).vetted.Store(0) // as if half a minute had passed
+		s.top.Route(0).VetSoon() // as if half a minute had passed
 		refreshes(t, s)
 		return s.Health(t.Context())
 	}
@@ -220,7 +220,7 @@ func TestNodesThatWereTakenOutAreNoAlarm(t *testing.T) {
 	require.NoError(t, err, string(out))
 	for range 5 {
 		refreshes(t, s)
-		_, problem := s.top.state()
+		_, problem := s.top.State()
 		require.NotContains(t, problem, taken)
 		require.NotContains(t, problem, "another cluster")
 	}
@@ -234,7 +234,7 @@ func TestReplicasThatEvictAreSeen(t *testing.T) {
 	require.Equal(t, "ok", s.Health(t.Context()).State)
 	set := func(policy string) {
 		require.NoError(t, admin(t, c.Addrs[1]).ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
-		s.top.route(0).vetted.Store(0) // as if half a minute had passed
+		s.top.Route(0).VetSoon() // as if half a minute had passed
 		refreshes(t, s)
 	}
 	set("allkeys-lru")

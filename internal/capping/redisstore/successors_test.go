@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/testcluster"
 )
+
+// inGroup says where settings are that a managed server does not let be set.
+const inGroup = " (of a managed service: in the node's parameter group)"
 
 // A replica is the master after the next failover: its settings count too.
 func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
@@ -62,29 +64,6 @@ func TestReplicaThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
 	require.Len(t, s.warnings, 1)
 	require.Contains(t, s.warnings[0], "replica "+c.Addrs[1]+": not checked: ")
-}
-
-func TestReplicasAreReadFromClusterNodes(t *testing.T) {
-	t.Parallel()
-	const text = "aa 10.0.0.1:6379@16379,one.example myself,master - 0 0 1 connected 0-16383\n" +
-		"bb 10.0.0.2:6379@16379,two.example,shard-id=5 slave aa 0 0 1 connected\n" +
-		"cc fd00::3:6380@16380 slave,fail aa 0 0 1 disconnected\n" +
-		"dd 10.0.0.4:6379@16379,four.example slave ee 0 0 1 connected\n"
-	require.Equal(t, []string{"10.0.0.2:6379", "[fd00::3]:6380"}, slavesOf(text, "10.0.0.1:6379"))
-	require.Equal(t, []string{"two.example:6379", "[fd00::3]:6380"}, slavesOf(text, "one.example:6379"))
-	alive, all := countSlaves(text)
-	require.Equal(t, []int{1, 2}, []int{alive, all})
-}
-
-func TestHiddenSettingsAreNoReasonToRefuse(t *testing.T) {
-	t.Parallel()
-	var f findings
-	checkEviction(&f, "replica r", facts{}, redis.NewMapStringStringCmd(t.Context()))
-	(&topology{config: &Config{}}).checkAppendOnly(&f, "replica r", facts{}, "")
-	require.Empty(t, f.refusals)
-	require.Len(t, f.warnings, 2)
-	require.Contains(t, f.warnings[0], "replica r: hides its maxmemory-policy")
-	require.Contains(t, f.warnings[1], "replica r: hides whether its append-only file is on")
 }
 
 // What only costs memory, or every call, is seen on replicas too.

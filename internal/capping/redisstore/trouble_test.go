@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,8 +151,8 @@ func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 
 // userOn is a user whom the node holds.
 func userOn(s *Store, addr string) capping.UserID {
-	for p := range s.top.routes {
-		if s.top.route(p).addr == addr {
+	for p := range s.layout.Partitions {
+		if s.top.Route(p).Addr() == addr {
 			return capping.UserID(p) * s.layout.BucketSize
 		}
 	}
@@ -181,12 +182,12 @@ func TestBadBatchesAreRefusedWhole(t *testing.T) {
 func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	n, key := s.top.route(0), s.prefixes[0]+"0"
+	n, key := s.top.Route(0), s.prefixes[0]+"0"
 	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
 	book, err := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	require.NoError(t, err)
 	var a script.Args
-	a.Filter(s.top.scripts.Filter, s.layout, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
+	a.Filter(s.scripts.Filter, s.layout, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)
@@ -218,19 +219,21 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{head(nil), rules, users + "\x01"},
 		{head(nil), rules, "\x21" + string(make([]byte, 66))},
 	} {
-		err := n.client.EvalSha(t.Context(), s.top.scripts.Filter.SHA, []string{key}, args...).Err()
+		err := n.Client().EvalSha(t.Context(), s.scripts.Filter.SHA, []string{key}, args...).Err()
 		require.ErrorContains(t, err, "BADARG", "case %d", i)
 	}
-	for _, one := range []*script.Script{s.top.scripts.Release, s.top.scripts.Erase, s.top.scripts.beat, s.top.scripts.sign, s.top.scripts.Rate} {
+	sign, err := os.ReadFile("topology/sign.lua")
+	require.NoError(t, err)
+	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.beat, s.scripts.Rate, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
-			err := n.client.EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
-			if one != s.top.scripts.Erase || len(args) != 1 {
+			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
+			if one != s.scripts.Erase || len(args) != 1 {
 				require.ErrorContains(t, err, "BADARG", fmt.Sprint(args))
 			}
 		}
 	}
 	require.Empty(t, readLogs(t, s))
-	reply, err := n.client.EvalSha(t.Context(), s.top.scripts.Filter.SHA, []string{key}, head(nil), rules, users).Text()
+	reply, err := n.Client().EvalSha(t.Context(), s.scripts.Filter.SHA, []string{key}, head(nil), rules, users).Text()
 	require.NoError(t, err)
 	require.Equal(t, "A", reply)
 }

@@ -50,7 +50,7 @@ func restore(t *testing.T, s *Store, dump string) {
 		partition, known := partitions[key[:strings.Index(key, "}")+1]+":"]
 		require.True(t, known, key)
 		key = s.config.Namespace + ":" + key
-		client := admin(t, s.top.route(partition).addr)
+		client := admin(t, s.top.Route(partition).Addr())
 		if kind == "set" {
 			require.NoError(t, client.Set(t.Context(), key, value, time.Hour).Err())
 			continue
@@ -67,7 +67,7 @@ func TestStoredMessages(t *testing.T) {
 	s := openShared(t, nil)
 	for text, m := range map[string]capping.Message{"promo": {ID: "promo"}, "\xffgrowth\xffpromo": {Namespace: "growth", ID: "promo"}} {
 		filter(t, s, identity{message: m}.batch(spread(capping.BulkUsers)))
-		client := s.top.route(s.messagePartition(m.Token())).client
+		client := s.top.Route(s.messagePartition(m.Token())).Client()
 		stored, err := client.Get(t.Context(), s.messageKey(m.Token())).Result()
 		require.NoError(t, err)
 		require.Equal(t, text, stored)

@@ -1,4 +1,4 @@
-package redisstore
+package connect
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// roundTrips is how long the way to a server and back takes: the quickest of
+// RoundTrips is how long the way to a server and back takes: the quickest of
 // its latest connections and of their first answers. A slow server answers late
 // and connects as ever, and one that hangs gives no answer, so that only
 // distance is measured. It is safe for concurrent use.
-type roundTrips struct {
+type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
 }
@@ -40,37 +40,37 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// time is the round trip, 0 while nothing is known.
-func (r *roundTrips) time() time.Duration {
+// Time is the round trip, 0 while nothing is known.
+func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(r.connects.least(), r.firsts.least())
 }
 
-func (r *roundTrips) note(s *samples, d time.Duration) {
+func (r *RoundTrips) note(s *samples, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.add(d)
 }
 
-// tripsOfAttempt is how many round trips an attempt gets on top of its time: a
+// TripsOfAttempt is how many round trips an attempt gets on top of its time: a
 // new connection takes one to connect, two for TLS and one to log in.
-const tripsOfAttempt = 4
+const TripsOfAttempt = 4
 
-// patience is d for a server at this distance. What counts as far is bounded:
+// Patience is d for a server at this distance. What counts as far is bounded:
 // a server further away than an attempt takes is not served.
-func (r *roundTrips) patience(d, attempt time.Duration) time.Duration {
-	return d + tripsOfAttempt*min(r.time(), attempt)
+func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
+	return d + TripsOfAttempt*min(r.Time(), attempt)
 }
 
-// longestAttempt is the most that patience makes of an attempt.
-func (c *Config) longestAttempt() time.Duration { return (1 + tripsOfAttempt) * c.AttemptTimeout }
+// LongestAttempt is the most that Patience makes of an attempt.
+func (o *Options) LongestAttempt() time.Duration { return (1 + TripsOfAttempt) * o.AttemptTimeout }
 
 // dialThrough connects as the configuration says, and takes the time.
-func (r *roundTrips) dialThrough(c *Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := c.dial
+func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := o.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: c.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
+		dial = (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		began := time.Now()
@@ -80,19 +80,19 @@ func (r *roundTrips) dialThrough(c *Config) func(ctx context.Context, network, a
 		}
 		r.note(&r.connects, time.Since(began))
 		timed := r.timed(conn)
-		if c.TLS == nil {
+		if o.TLS == nil {
 			return timed, nil
 		}
-		return shakeHands(ctx, timed, c, addr)
+		return shakeHands(ctx, timed, o, addr)
 	}
 }
 
-func shakeHands(ctx context.Context, conn net.Conn, c *Config, addr string) (net.Conn, error) {
-	settings := c.TLS.Clone()
+func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (net.Conn, error) {
+	settings := o.TLS.Clone()
 	if settings.ServerName == "" {
 		settings.ServerName, _, _ = net.SplitHostPort(addr)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
+	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()
 	secure := tls.Client(conn, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -106,7 +106,7 @@ func shakeHands(ctx context.Context, conn net.Conn, c *Config, addr string) (net
 // at a time uses it.
 type timedConn struct {
 	net.Conn
-	trips *roundTrips
+	trips *RoundTrips
 	sent  time.Time
 	done  bool
 }
@@ -136,7 +136,7 @@ type timedSocket struct {
 	syscall.Conn
 }
 
-func (r *roundTrips) timed(conn net.Conn) net.Conn {
+func (r *RoundTrips) timed(conn net.Conn) net.Conn {
 	timed := &timedConn{Conn: conn, trips: r}
 	if socket, ok := conn.(syscall.Conn); ok {
 		return timedSocket{timed, socket}

@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -24,12 +24,12 @@ type parting struct{ from, to string }
 
 // partedBar is why the partition's users are unavailable although their slot
 // has an owner: it is neither of the two nodes that have the keys.
-func (t *topology) partedBar(partition int) *bar {
+func (t *Topology) partedBar(partition int) *Bar {
 	moving := t.parted[partition].Load()
 	if moving == nil {
 		return nil
 	}
-	n := t.route(partition)
+	n := t.Route(partition)
 	if n == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (t *topology) partedBar(partition int) *bar {
 	return barTorn
 }
 
-var barTorn = &bar{"parted", "a slot is torn: a master failed while the slot was being moved, and the one that took over does not know of the keys that have gone",
+var barTorn = &Bar{Torn, "a slot is torn: a master failed while the slot was being moved, and the one that took over does not know of the keys that have gone",
 	"the users are unavailable until redis-cli --cluster fix has mended it"}
 
 // gossip is what a node's CLUSTER NODES says beside its replicas.
@@ -82,16 +82,8 @@ func importsOf(slots []string) (imports []importing) {
 	return imports
 }
 
-// name is the node's id in its cluster; "" while it is not known.
-func (n *node) name() string {
-	if id := n.id.Load(); id != nil {
-		return *id
-	}
-	return ""
-}
-
-// heed keeps what the node says of slots that are being moved.
-func (n *node) heed(text string) {
+// noteGossip keeps what the node says of slots that are being moved.
+func (n *Node) noteGossip(text string) {
 	g := gossipOf(text, n.addr)
 	n.id.Store(&g.self)
 	n.told.Store(&g)
@@ -100,7 +92,7 @@ func (n *node) heed(text string) {
 // followMoves learns which slots are being moved: from the masters, which have
 // just been asked, and from those that have no slot yet. A node that does not
 // answer counts as it last did, as long as the others know it.
-func (t *topology) followMoves(ctx context.Context, masters []*node) {
+func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
 	}
@@ -114,7 +106,7 @@ func (t *topology) followMoves(ctx context.Context, masters []*node) {
 		}
 	}
 	moves := map[int]*parting{}
-	for _, n := range t.all() {
+	for _, n := range t.Nodes() {
 		if g := n.told.Load(); g != nil && known[g.self] {
 			for _, i := range g.imports {
 				moves[i.slot] = &parting{i.from, g.self}
@@ -122,12 +114,12 @@ func (t *topology) followMoves(ctx context.Context, masters []*node) {
 		}
 	}
 	for p := range t.parted {
-		t.parted[p].Store(moves[t.layout.Slot(p)])
+		t.parted[p].Store(moves[t.config.Partitions[p].Slot])
 	}
 }
 
 // askIdle asks the masters without slots that the others know.
-func (t *topology) askIdle(ctx context.Context, masters []*node) {
+func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
 		if g := n.told.Load(); g != nil {
@@ -136,7 +128,7 @@ func (t *topology) askIdle(ctx context.Context, masters []*node) {
 			}
 		}
 	}
-	for _, n := range t.all() { // who has become a replica imports nothing any more
+	for _, n := range t.Nodes() { // who has become a replica imports nothing any more
 		if g := n.told.Load(); g != nil && len(g.imports) > 0 && !slices.Contains(masters, n) {
 			idle[n.addr] = true
 		}
@@ -146,7 +138,7 @@ func (t *topology) askIdle(ctx context.Context, masters []*node) {
 		n := t.node(addr)
 		asked.Go(func() {
 			if text, err := n.client.ClusterNodes(ctx).Result(); err == nil {
-				n.heed(text)
+				n.noteGossip(text)
 			}
 		})
 	}
@@ -154,17 +146,17 @@ func (t *topology) askIdle(ctx context.Context, masters []*node) {
 }
 
 // torn are the slots of partitions that are torn.
-func (t *topology) torn() (slots []int) {
+func (t *Topology) torn() (slots []int) {
 	for p := range t.parted {
 		if t.partedBar(p) != nil {
-			slots = append(slots, t.layout.Slot(p))
+			slots = append(slots, t.config.Partitions[p].Slot)
 		}
 	}
 	return slots
 }
 
 // noteTorn logs slots that have been torn since the last look.
-func (t *topology) noteTorn() {
+func (t *Topology) noteTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {
 		t.config.Logger.Error("Redis cluster", "slots", fmt.Sprint(slots), "error", barTorn)

@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -7,9 +7,10 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"capper/internal/capping/redisstore/script"
 )
+
+// slotCount is how many slots a cluster has.
+const slotCount = 16384
 
 // slotRange is who serves the slots from start to end, the master first.
 type slotRange struct {
@@ -39,7 +40,7 @@ func parseSlots(reply []any) ([]slotRange, error) {
 		}
 		start, ok := fields[0].(int64)
 		end, ok2 := fields[1].(int64)
-		if !ok || !ok2 || start < 0 || end < start || end >= script.Slots {
+		if !ok || !ok2 || start < 0 || end < start || end >= slotCount {
 			return nil, fmt.Errorf("cluster slots: range %d is from %v to %v", i, fields[0], fields[1])
 		}
 		ranges[i] = slotRange{start: int(start), end: int(end)}

@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // refreshAsks is how many nodes are asked for their view at once.
@@ -14,7 +14,7 @@ const refreshAsks = 5
 
 // view is what one node says about the cluster.
 type view struct {
-	from    *node
+	from    *Node
 	slots   []slotRange
 	members map[string]bool // ids of the nodes that serve slots
 	ok      bool
@@ -51,7 +51,7 @@ func (v *view) stranger() error {
 }
 
 // view asks the node.
-func (n *node) view(ctx context.Context) (*view, error) {
+func (n *Node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
 	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -61,10 +61,10 @@ func (n *node) view(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.addr, err)
 	}
-	facts := parseInfo(info.Val())
+	facts := connect.ParseInfo(info.Val())
 	v := &view{
 		from: n, slots: ranges, members: map[string]bool{},
-		ok: facts["cluster_state"] == "ok", epoch: facts.number("cluster_current_epoch"),
+		ok: facts["cluster_state"] == "ok", epoch: facts.Number("cluster_current_epoch"),
 	}
 	for _, part := range v.slots {
 		for _, m := range part.members {
@@ -76,7 +76,7 @@ func (n *node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-func (t *topology) refreshCluster(ctx context.Context) error {
+func (t *Topology) refreshCluster(ctx context.Context) error {
 	best, err := t.survey(ctx)
 	if best == nil {
 		return fmt.Errorf("no node tells the cluster's slots: %w", err)
@@ -86,12 +86,12 @@ func (t *topology) refreshCluster(ctx context.Context) error {
 }
 
 // adopt takes the routes from the view.
-func (t *topology) adopt(best *view) {
-	owners := make([]*node, script.Slots)
+func (t *Topology) adopt(best *view) {
+	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
 	for _, part := range best.slots {
 		for i, m := range part.members {
-			addr := best.from.beside(m.addr)
+			addr := best.from.resolve(m.addr)
 			listed[addr] = true
 			n := t.node(addr)
 			if m.id != "" {
@@ -106,7 +106,7 @@ func (t *topology) adopt(best *view) {
 		}
 	}
 	for p := range t.routes {
-		t.routes[p].Store(owners[t.layout.Slot(p)])
+		t.routes[p].Store(owners[t.config.Partitions[p].Slot])
 	}
 	if len(best.members) > 0 {
 		t.members = best.members
@@ -116,8 +116,8 @@ func (t *topology) adopt(best *view) {
 
 // survey asks several nodes for their view and returns the best one of our
 // cluster; it waits for more than half of those asked.
-func (t *topology) survey(ctx context.Context) (*view, error) {
-	asked := t.panel()
+func (t *Topology) survey(ctx context.Context) (*view, error) {
+	asked := t.sample()
 	type answer struct {
 		view *view
 		err  error
@@ -152,7 +152,7 @@ func (t *topology) survey(ctx context.Context) (*view, error) {
 
 // recognise notes whether the view is of our cluster. A node without one is no
 // alarm: it was taken out of the cluster, or is not in it yet.
-func (t *topology) recognise(v *view) error {
+func (t *Topology) recognise(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
 		return nil
@@ -165,9 +165,9 @@ func (t *topology) recognise(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// panel is some nodes, drawn by lot.
-func (t *topology) panel() []*node {
-	asked := t.all()
+// sample is some nodes, drawn by lot.
+func (t *Topology) sample() []*Node {
+	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {
 		if n := t.node(addr); len(asked) < refreshAsks && !slices.Contains(asked, n) {
 			asked = append(asked, n)

@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -6,29 +6,31 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // history is what a server that is no cluster's says of its data: a server and
 // its replicas share an id, and who is promoted remembers the one before.
 type history struct {
-	node       *node
+	node       *Node
 	role       string
 	id, former string
 	err        error
 }
 
-func (n *node) history(ctx context.Context) history {
+func (n *Node) history(ctx context.Context) history {
 	text, err := n.client.Info(ctx, "replication").Result()
 	if err != nil {
 		return history{node: n, err: fmt.Errorf("node %s: %w", n.addr, err)}
 	}
-	facts := parseInfo(text)
+	facts := connect.ParseInfo(text)
 	return history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
 }
 
 // refreshServers finds the master among servers that are no cluster, or asks the
 // Sentinels' one.
-func (t *topology) refreshServers(ctx context.Context) error {
+func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
 	chosen, err := t.elect(told)
 	if chosen == nil {
@@ -39,7 +41,7 @@ func (t *topology) refreshServers(ctx context.Context) error {
 		chosen.node.scripts.Store(false)
 	}
 	if chosen.node != t.master {
-		t.heirs = map[*node]bool{}
+		t.heirs = map[*Node]bool{}
 	}
 	t.master, t.replid = chosen.node, chosen.id
 	for _, h := range told {
@@ -57,7 +59,7 @@ func (t *topology) refreshServers(ctx context.Context) error {
 }
 
 // histories asks all servers at once.
-func (t *topology) histories(ctx context.Context) []history {
+func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
 		addrs = []string{"sentinel:" + t.config.SentinelMaster}
@@ -75,7 +77,7 @@ func (t *topology) histories(ctx context.Context) []history {
 // one; another takes over only when it has the same history, as its replicas
 // do: anything else would start without the sends that are recorded. An error
 // beside a master is about another.
-func (t *topology) elect(told []history) (*history, error) {
+func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
 	for i := range told {
@@ -105,7 +107,7 @@ func (t *topology) elect(told []history) (*history, error) {
 
 // inherits reports whether the master holds what was recorded in the one in
 // use: it was its replica until it took over, or is followed by it now.
-func (t *topology) inherits(h *history, told []history) bool {
+func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true
 	}

@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -11,18 +11,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/topology/connect"
 )
 
-func (f facts) number(name string) int64 {
-	n, _ := strconv.ParseInt(f[name], 10, 64)
-	return n
-}
-
-// masters are the nodes that hold partitions, in order of the first.
-func (t *topology) masters() []*node {
-	var masters []*node
+// Masters are the nodes that hold partitions, in order of the first.
+func (t *Topology) Masters() []*Node {
+	var masters []*Node
 	for p := range t.routes {
-		if n := t.route(p); n != nil && !slices.Contains(masters, n) {
+		if n := t.Route(p); n != nil && !slices.Contains(masters, n) {
 			masters = append(masters, n)
 		}
 	}
@@ -31,7 +28,7 @@ func (t *topology) masters() []*node {
 
 // examine counts the replicas of every master, loads scripts where a node
 // lacks them, and notes what would make users unavailable.
-func (t *topology) examine(ctx context.Context, refreshed error) {
+func (t *Topology) examine(ctx context.Context, refreshed error) {
 	var mu sync.Mutex
 	var problems []string
 	note := func(format string, args ...any) {
@@ -39,7 +36,7 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 		defer mu.Unlock()
 		problems = append(problems, fmt.Sprintf(format, args...))
 	}
-	masters := t.masters()
+	masters := t.Masters()
 	var asked sync.WaitGroup
 	for _, n := range masters {
 		asked.Go(func() {
@@ -53,7 +50,7 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 			}
 		})
 	}
-	for _, n := range t.all() {
+	for _, n := range t.Nodes() {
 		if !slices.Contains(masters, n) {
 			n.vetted.Store(0) // its settings and replicas may change until it is a master again
 			n.acks.Store(unknownAcks)
@@ -88,28 +85,18 @@ func (t *topology) examine(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, bad == len(masters)
 }
 
-func (t *topology) unrouted() (n int) {
+func (t *Topology) unrouted() (n int) {
 	for p := range t.routes {
-		if t.route(p) == nil {
+		if t.Route(p) == nil {
 			n++
 		}
 	}
 	return n
 }
 
-// loadScripts spares the next call to the node an extra round trip; a failure
-// costs no more than that.
-func (n *node) loadScripts(ctx context.Context) {
-	pipe := n.client.Pipeline()
-	loads := n.load(ctx, pipe)
-	if execute(ctx, pipe) == nil && loaded(loads) {
-		n.scripts.Store(true)
-	}
-}
-
 // countReplicas asks the node for its replicas and sets how many of them have
 // to hold a send.
-func (n *node) countReplicas(ctx context.Context) error {
+func (n *Node) countReplicas(ctx context.Context) error {
 	alive, _, err := n.replicas(ctx)
 	if err != nil {
 		return err
@@ -121,7 +108,7 @@ func (n *node) countReplicas(ctx context.Context) error {
 
 // shortage is why sends cannot be held by as many replicas as asked for; ""
 // when they can.
-func (n *node) shortage() string {
+func (n *Node) shortage() string {
 	acks, alive := n.top.config.ReplicaAcks, int(n.alive.Load())
 	want := 1
 	if acks != Healthy {
@@ -136,7 +123,7 @@ func (n *node) shortage() string {
 // replicas counts the node's replicas: those that can hold a send, and all. In
 // a cluster those can that it does not flag as failed, but for those that get
 // all data anew: they confirm nothing until they have it.
-func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
+func (n *Node) replicas(ctx context.Context) (alive, all int, err error) {
 	pipe := n.client.Pipeline()
 	info := pipe.Info(ctx, "replication")
 	nodes := redis.NewStringCmd(ctx)
@@ -146,18 +133,18 @@ func (n *node) replicas(ctx context.Context) (alive, all int, err error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, 0, err
 	}
-	online, syncing, all := countFed(parseInfo(info.Val()))
+	online, syncing, all := countFed(connect.ParseInfo(info.Val()))
 	if !n.top.cluster {
 		return online, all, nil
 	}
-	n.heed(nodes.Val())
+	n.noteGossip(nodes.Val())
 	alive, all = countSlaves(nodes.Val())
 	return max(alive-syncing, min(alive, online)), all, nil // one that is flagged may be fed all the same
 }
 
 // countFed reads INFO replication.
-func countFed(info facts) (online, syncing, all int) {
-	all = int(info.number("connected_slaves"))
+func countFed(info connect.Facts) (online, syncing, all int) {
+	all = int(info.Number("connected_slaves"))
 	for i := range all {
 		switch slave := info["slave"+strconv.Itoa(i)]; {
 		case strings.Contains(slave, "state=online"):

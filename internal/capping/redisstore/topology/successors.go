@@ -1,4 +1,4 @@
-package redisstore
+package topology
 
 import (
 	"context"
@@ -10,84 +10,50 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology/examine"
 )
-
-// inGroup says where settings are that a managed server does not let be set.
-const inGroup = " (of a managed service: in the node's parameter group)"
-
-func checkEviction(f *findings, who string, info facts, config *redis.MapStringStringCmd) {
-	policy := info["maxmemory_policy"]
-	if policy == "" {
-		policy = config.Val()["maxmemory-policy"]
-	}
-	switch policy {
-	case "noeviction":
-	case "":
-		f.warn("%s: hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
-	default:
-		f.refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction%s", who, policy, inGroup)
-	}
-}
-
-func (t *topology) checkAppendOnly(f *findings, who string, info facts, fsync string) {
-	none := t.config.ReplicaAcks.none()
-	switch on := info["aof_enabled"]; {
-	case on == "1" && fsync == "no":
-		f.warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
-	case on == "1":
-	case t.config.WithoutAppendOnly && !none:
-		f.warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties its replicas; only replacing it is safe", who)
-	case none && on == "0":
-		f.warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
-	case none:
-	case on == "":
-		f.warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
-	default:
-		f.refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty", who, inGroup)
-	}
-}
 
 // checkSuccessors examines the replicas of masters, as a failover makes them
 // masters. One that does not answer is no reason to refuse.
-func (t *topology) checkSuccessors(ctx context.Context, f *findings, masters []*node) {
+func (t *Topology) checkSuccessors(ctx context.Context, f *examine.Findings, masters []*Node) {
 	var addrs []string
 	for _, n := range masters {
 		more, err := n.successors(ctx)
 		if err != nil {
-			f.warn("node %s: its replicas are not checked: %v", n.addr, err)
+			f.Warn("node %s: its replicas are not checked: %v", n.addr, err)
 		}
 		addrs = append(addrs, more...)
 	}
-	found := make([]findings, len(addrs))
+	found := make([]examine.Findings, len(addrs))
 	var asked sync.WaitGroup
 	for i, addr := range addrs {
 		asked.Go(func() { t.checkSuccessor(ctx, &found[i], addr) })
 	}
 	asked.Wait()
 	for _, more := range found {
-		f.add(more)
+		f.Add(more)
 	}
 }
 
 // checkSuccessor asks over a connection of its own: the replica of a
 // standalone server is none of the nodes, which every refresh asks.
-func (t *topology) checkSuccessor(ctx context.Context, f *findings, addr string) {
-	client := newDirectClient(t.config, addr, &roundTrips{})
+func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr string) {
+	client := t.config.DirectClient(addr, &connect.RoundTrips{})
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
 	defer cancel()
 	defer func() { _ = client.Close() }()
 	who := "replica " + addr
-	lacking, err := t.lackingRights(ctx, client, who, t.trialKey(0), false)
+	lacking, err := t.rules.Rights(ctx, client, t.trial(who, nil))
 	if lacking != nil {
-		f.refusals = append(f.refusals, lacking)
+		f.Refusals = append(f.Refusals, lacking)
 		return
 	}
 	if err == nil {
-		err = t.inspect(ctx, client, f, who)
+		err = t.rules.Settings(ctx, client, f, who)
 	}
 	if err != nil {
-		f.warn("%s: not checked: %v", who, err)
+		f.Warn("%s: not checked: %v", who, err)
 	}
 }
 
@@ -99,16 +65,16 @@ const vetEvery = 30 * time.Second
 // and all of them from time to time. It is too late to refuse it, since its
 // users would be unavailable, so operators are told. Of replicas only what will
 // break a promise is told: those that do not answer are known otherwise.
-func (n *node) vet(ctx context.Context) {
-	var f, later findings
+func (n *Node) vet(ctx context.Context) {
+	var f, later examine.Findings
 	if _, err := n.inspect(ctx, &f); err != nil {
 		return // asked again at the next refresh
 	}
-	n.top.checkSuccessors(ctx, &later, []*node{n})
-	f.refusals = append(f.refusals, later.refusals...)
+	n.top.checkSuccessors(ctx, &later, []*Node{n})
+	f.Refusals = append(f.Refusals, later.Refusals...)
 	known, broken := n.warned, n.breach
-	n.found(&f)
-	for _, warning := range f.warnings {
+	n.noteFindings(&f)
+	for _, warning := range f.Warnings {
 		if !slices.Contains(known, warning) {
 			n.top.config.Logger.Warn("Redis master", "warning", warning)
 		}
@@ -118,30 +84,30 @@ func (n *node) vet(ctx context.Context) {
 	}
 }
 
-// found keeps what an inspection found.
-func (n *node) found(f *findings) {
+// noteFindings keeps what an inspection found.
+func (n *Node) noteFindings(f *examine.Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
-	n.warned, n.breach = f.warnings, ""
-	if err := errors.Join(f.refusals...); err != nil {
+	n.warned, n.breach = f.Warnings, ""
+	if err := errors.Join(f.Refusals...); err != nil {
 		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
 
 // successors are the addresses of the node's replicas, those that do not work
 // too. CLUSTER SLOTS would leave those out, and new ones that got no write yet.
-func (n *node) successors(ctx context.Context) ([]string, error) {
+func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
 		return slavesOf(text, n.addr), err
 	}
 	text, err := n.client.Info(ctx, "replication").Result()
-	return slavesIn(parseInfo(text)), err
+	return slavesIn(connect.ParseInfo(text)), err
 }
 
 // slavesIn reads INFO replication: slave0:ip=…,port=…,state=….
-func slavesIn(info facts) (addrs []string) {
-	for i := range info.number("connected_slaves") {
-		fields := facts{}
+func slavesIn(info connect.Facts) (addrs []string) {
+	for i := range info.Number("connected_slaves") {
+		fields := connect.Facts{}
 		for field := range strings.SplitSeq(info["slave"+strconv.FormatInt(i, 10)], ",") {
 			name, value, _ := strings.Cut(field, "=")
 			fields[name] = value

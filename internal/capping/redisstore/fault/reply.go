@@ -1,0 +1,74 @@
+package fault
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// prefixes of error replies and their remedies.
+var replies = []struct {
+	prefix string
+	remedy Remedy
+}{
+	{"NOSCRIPT", Remedy{Kind: Script, Now: true}},
+	{"MOVED ", Remedy{Kind: Moved, Now: true, Refresh: true}},
+	{"ASK ", Remedy{Kind: Ask, Now: true}},
+	{"TRYAGAIN", Remedy{Kind: TryAgain, Now: true}},
+	{"CLUSTERDOWN", Remedy{Kind: Down, Refresh: true}},
+	{"READONLY", Remedy{Kind: Down, Refresh: true}},
+	{"LOADING", Remedy{Kind: Down, Refresh: true}},
+	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
+	{"BUSY", Remedy{Kind: Down}},
+	{"MISCONF", Remedy{Kind: Down}},
+	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},                            // a WAIT whose master was demoted
+	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}}, // one that came later
+	{"ERR max number of clients", Remedy{Kind: Down}},
+	{"NOREPLICAS", Remedy{Kind: Acks}},
+	{"CLOCKSKEW ", Remedy{Kind: Clock}},
+	{"OOM", Remedy{Kind: Memory, Final: true}},
+	{"NOAUTH", Remedy{Kind: Auth, Final: true}},
+	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
+}
+
+// denials are the beginnings of errors for what the user of the connection may
+// not do, or what the server does not know, in a command and in a script.
+var denials = []string{
+	"NOPERM", "ERR unknown command", "ERR unknown subcommand", "ERR Unknown Redis command called from script",
+	"ERR The user executing the script can't",
+}
+
+// denied is the remedy of denials: the next refresh finds out what is lacking.
+var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
+
+// IsDenial reports whether the error reply is for something that the user of
+// the connection may not do, or that the server does not know.
+func IsDenial(reply string) bool {
+	return slices.ContainsFunc(denials, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
+}
+
+// ofReply classifies an error reply.
+func ofReply(text string) Remedy {
+	for _, r := range replies {
+		if !strings.HasPrefix(text, r.prefix) {
+			continue
+		}
+		rest := text[len(r.prefix):]
+		switch r.remedy.Kind {
+		case Moved, Ask:
+			if _, addr, ok := strings.Cut(rest, " "); ok {
+				r.remedy.Addr = addr
+			}
+		case Clock:
+			off, _, _ := strings.Cut(rest, " ")
+			ms, _ := strconv.ParseInt(off, 10, 64)
+			r.remedy.Off = time.Duration(ms) * time.Millisecond
+		}
+		return r.remedy
+	}
+	if IsDenial(text) {
+		return denied
+	}
+	return Remedy{Kind: Server, Unknown: true}
+}

@@ -1,0 +1,80 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// DiagnoseTime bounds each question of Diagnose.
+const DiagnoseTime = time.Second
+
+// Diagnose finds out why the first address gives no answer, "" when nothing is
+// to be seen. talks is that it speaks Redis as it should.
+func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
+	addr := o.Addrs[0]
+	plain, err := o.greets(ctx, addr, false)
+	switch {
+	case errors.Is(err, errNoRedis):
+		return addr + " answers, and not as Redis does: is the port right?", false
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at " + addr + ": is the server up, and the port right?", false
+	case err != nil:
+		return addr + " cannot be reached: a wrong address, or a firewall", false
+	case plain && o.TLS != nil:
+		return addr + " speaks plain Redis and not TLS: leave tls out, or use the server's TLS port", false
+	case plain:
+		return "", true
+	}
+	secure, _ := o.greets(ctx, addr, true)
+	switch {
+	case secure && o.TLS == nil:
+		return addr + " speaks TLS: set tls.enabled: true", false
+	case secure:
+		return "", false // the error tells what is wrong with a certificate
+	}
+	return addr + " takes connections and says nothing: no Redis, or one that hangs", false
+}
+
+// greets reports whether what listens at the address answers as Redis, or as
+// any TLS server. An error is that nobody can be connected to.
+func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, DiagnoseTime)
+	defer cancel()
+	dial := o.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close() }()
+	if secure {
+		// Whose certificate it is does not matter: nothing is sent.
+		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+		var alert tls.AlertError
+		return err == nil || errors.As(err, &alert), nil
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	answer := make([]byte, 1)
+	if _, err := conn.Write([]byte("PING\r\n")); err == nil {
+		_, _ = conn.Read(answer)
+	}
+	switch answer[0] {
+	case '+', '-':
+		return true, nil
+	case 0, alertRecord:
+		return false, nil
+	}
+	return false, errNoRedis
+}
+
+var errNoRedis = errors.New("no Redis")
+
+// alertRecord is the first byte of a TLS alert.
+const alertRecord = 0x15

@@ -1,0 +1,27 @@
+// Package topology knows which Redis server holds which partition of the keys,
+// and whether what it holds may be believed. It knows no users.
+//
+// # Who holds a slot
+//
+// Every second, and whenever somebody learned that the routes are out of date,
+// a refresh asks some nodes of the cluster for their view (survey.go) and takes
+// the newest one of our cluster: a node that was cut off keeps an old view, and
+// the nodes of another cluster have another one. Servers that do not belong to a
+// cluster are asked for their role and history (master.go): only who has the
+// history of the master in use takes over from it, since another server would
+// start without the recorded sends.
+//
+// # Whether it may be believed
+//
+//   - replicas.go: how many replicas of a master have to hold a send;
+//   - signs.go: a sign stands for all that is recorded in a partition. Where it
+//     is missing the server was emptied; where it is later than the server's
+//     clock, that clock was ahead, and keys may have expired too early;
+//   - parted.go: a slot that is being moved has its keys on two nodes. When a
+//     failover makes another node its owner, the slot is torn;
+//   - check.go, and the package examine: a server whose settings or rights would
+//     break a promise is refused at the start, and told of later.
+//
+// A partition that is not to be believed is barred (bar.go): its users are
+// unavailable until the Bar says otherwise.
+package topology

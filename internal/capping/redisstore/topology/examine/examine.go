@@ -1,0 +1,43 @@
+// Package examine looks whether a Redis server, a master or one that may become
+// it, keeps what the store promises: the rights of the store's user, and the
+// settings.
+package examine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Rules are what a server has to keep.
+type Rules struct {
+	Namespace  string // prefix of every key
+	Username   string // of the connections; "": the user default
+	HashFields int    // of the largest hash that has to stay compact
+
+	Unreplicated      bool // no replica is waited for
+	WithoutAppendOnly bool // the append-only file may be off
+	ClockSkew         time.Duration
+	Clock             func() time.Time
+}
+
+// Findings are what an examination says.
+type Findings struct {
+	Refusals []error
+	Warnings []string
+}
+
+// Refuse adds what breaks a promise.
+func (f *Findings) Refuse(format string, args ...any) {
+	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
+}
+
+// Warn adds what only costs memory or cannot be seen.
+func (f *Findings) Warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Add adds all of more.
+func (f *Findings) Add(more Findings) {
+	f.Refusals = append(f.Refusals, more.Refusals...)
+	f.Warnings = append(f.Warnings, more.Warnings...)
+}

@@ -1,0 +1,109 @@
+package examine
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+// Settings examines the settings of who, a server, be it a master or one that
+// may become it.
+func (r *Rules) Settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
+	began := r.Clock()
+	pipe := client.Pipeline()
+	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
+	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
+	fsync := pipe.ConfigGet(ctx, "appendfsync")
+	if err := cmp.Or(connect.Exec(ctx, pipe), clock.Err(), info.Err()); err != nil {
+		return err
+	}
+	took := r.Clock().Sub(began)
+	facts := connect.ParseInfo(info.Val())
+	r.checkClock(f, who, clock.Val().Sub(began), took)
+	checkEviction(f, who, facts, value)
+	r.checkAppendOnly(f, who, facts, fsync.Val()["appendfsync"])
+	r.checkEncoding(f, who, entries)
+	return nil
+}
+
+// checkClock compares the server's clock with ours: off is the server's less
+// ours of before the question, which took so long.
+func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
+	skew := r.ClockSkew
+	switch {
+	case skew > 0 && (off < -skew || off-took > skew):
+		f.Refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
+			who, off.Round(time.Millisecond), skew)
+	case skew > 0 && took/2 > skew:
+		f.Warn("%s: an answer took %v: calls that are on their way for longer than clock_skew %v are refused: raise it",
+			who, took.Round(time.Millisecond), skew)
+	case skew == 0 && (off < -time.Second || off-took > time.Second):
+		f.Warn("%s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
+			who, off.Round(time.Millisecond))
+	}
+}
+
+// listpackValue is the length of logs up to which buckets should stay compact:
+// 21 sends.
+const listpackValue = 256
+
+func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
+	checkSetting(f, who, config, "entries", r.HashFields)
+	checkSetting(f, who, config, "value", listpackValue)
+}
+
+func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, which string, least int) {
+	name := "hash-max-listpack-" + which
+	text := config.Val()[name]
+	if text == "" {
+		name = "hash-max-ziplist-" + which // before Redis 7
+		text = config.Val()[name]
+	}
+	got, err := strconv.Atoi(text)
+	switch {
+	case text == "" || err != nil:
+		f.Warn("%s: hides hash-max-listpack-%s: with less than %d logs take several times the memory%s", who, which, least, inGroup)
+	case got < least:
+		f.Warn("%s: %s is %d: with less than %d logs take several times the memory%s", who, name, got, least, inGroup)
+	}
+}
+
+// inGroup says where settings are that a managed server does not let be set.
+const inGroup = " (of a managed service: in the node's parameter group)"
+
+func checkEviction(f *Findings, who string, info connect.Facts, config *redis.MapStringStringCmd) {
+	policy := info["maxmemory_policy"]
+	if policy == "" {
+		policy = config.Val()["maxmemory-policy"]
+	}
+	switch policy {
+	case "noeviction":
+	case "":
+		f.Warn("%s: hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
+	default:
+		f.Refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction%s", who, policy, inGroup)
+	}
+}
+
+func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsync string) {
+	none := r.Unreplicated
+	switch on := info["aof_enabled"]; {
+	case on == "1" && fsync == "no":
+		f.Warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
+	case on == "1":
+	case r.WithoutAppendOnly && !none:
+		f.Warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties its replicas; only replacing it is safe", who)
+	case none && on == "0":
+		f.Warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
+	case none:
+	case on == "":
+		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
+	default:
+		f.Refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty", who, inGroup)
+	}
+}

@@ -1,0 +1,168 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+// Node is one Redis server, and what is known of it. It is safe for concurrent use.
+type Node struct {
+	addr    string
+	client  *redis.Client
+	top     *Topology
+	trips   connect.RoundTrips
+	scripts atomic.Bool            // whether the scripts were loaded, as far as we know
+	id      atomic.Pointer[string] // in the cluster; nil: not known yet
+	told    atomic.Pointer[gossip] // nil: it was not asked yet
+	vetted  atomic.Int64           // when this master's settings were examined, in ms; 0: not since it is one
+
+	// Of the refresher, and of Open before it:
+	breach string   // which promises the settings break; "": none
+	warned []string // what else they are known for
+
+	// acks is how many replicas have to hold a send; unknownAcks until the
+	// node was asked.
+	acks  atomic.Int32
+	alive atomic.Int32 // replicas that work
+}
+
+const unknownAcks = -1
+
+func (t *Topology) newNode(addr string) *Node {
+	n := &Node{addr: addr, top: t}
+	n.client = t.config.Client(addr, &n.trips)
+	n.acks.Store(unknownAcks)
+	return n
+}
+
+// Addr is host:port, or "sentinel:" and the master's name.
+func (n *Node) Addr() string { return n.addr }
+
+// Client is the client of the node. It tries once.
+func (n *Node) Client() *redis.Client { return n.client }
+
+// AttemptTime bounds one attempt: what has no reply by then is unknown.
+func (n *Node) AttemptTime() time.Duration {
+	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
+}
+
+// name is the node's id in its cluster; "" while it is not known.
+func (n *Node) name() string {
+	if id := n.id.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// resolve is addr as the node means it: without a host it knows, it is the
+// node's own. Redirections hold IPv6 addresses without brackets.
+func (n *Node) resolve(addr string) string {
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 {
+		return addr
+	}
+	host, port := strings.Trim(addr[:colon], "[]"), addr[colon+1:]
+	if host == "" || host == unknownHost {
+		host, _, _ = net.SplitHostPort(n.addr)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// ScriptLoads are commands that load the scripts, within a pipeline.
+type ScriptLoads []*redis.StringCmd
+
+// LoadScripts adds to the pipeline what loads the scripts, where the node lacks
+// them as far as is known.
+func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) ScriptLoads {
+	if n.scripts.Load() {
+		return nil
+	}
+	var loads ScriptLoads
+	for _, source := range n.top.scripts {
+		loads = append(loads, pipe.ScriptLoad(ctx, source))
+	}
+	return loads
+}
+
+// MarkLoaded keeps what became of the loads: the pipeline was sent.
+func (n *Node) MarkLoaded(loads ScriptLoads) {
+	for _, load := range loads {
+		if load.Err() != nil {
+			return
+		}
+	}
+	if loads != nil {
+		n.scripts.Store(true)
+	}
+}
+
+// MarkUnloaded notes that the node lacks a script.
+func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
+
+// loadScripts spares the next call to the node an extra round trip; a failure
+// costs no more than that.
+func (n *Node) loadScripts(ctx context.Context) {
+	pipe := n.client.Pipeline()
+	loads := n.LoadScripts(ctx, pipe)
+	if connect.Exec(ctx, pipe) == nil {
+		n.MarkLoaded(loads)
+	}
+}
+
+// WantedAcks is how many replicas have to confirm, asked of the node itself
+// when it is not known yet.
+func (n *Node) WantedAcks(ctx context.Context) (int, error) {
+	acks := n.top.config.ReplicaAcks
+	if acks != Healthy {
+		return acks.fixed(), nil
+	}
+	if known := n.acks.Load(); known != unknownAcks {
+		return int(known), nil
+	}
+	if err := n.countReplicas(ctx); err != nil {
+		return 0, fmt.Errorf("ask for its replicas: %w", err)
+	}
+	return int(n.acks.Load()), nil
+}
+
+// VetSoon has the next refresh examine the node's rights and settings.
+func (n *Node) VetSoon() { n.vetted.Store(0) }
+
+// AskSign adds to a pipeline the question whether the partition's sign is still
+// there, behind commands for the partition: what was emptied before any of them
+// shows. Nil: signs are not all made yet.
+func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int) *redis.Cmd {
+	if !n.top.signed.Load() {
+		return nil
+	}
+	sign := redis.NewCmd(ctx, n.top.signReads[partition]...)
+	_ = pipe.Process(ctx, sign)
+	return sign
+}
+
+// JudgeSign is why nothing of the pipeline with this question may be believed,
+// or nil. Where the sign is missing it bars the partition. An error otherwise
+// says nothing of it, as the slot may have moved, but for one of rights: nobody
+// knows then whether the server was emptied.
+func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
+	switch {
+	case sign == nil || sign.Err() == nil:
+		return nil
+	case errors.Is(sign.Err(), redis.Nil):
+		n.top.markEmptied(n, partition)
+		return barGone
+	case fault.IsAuth(sign.Err()):
+		return fmt.Errorf("read the partition's sign: %w", sign.Err())
+	}
+	return nil
+}
