@@ -9,6 +9,7 @@ import (
 
 	"capper/internal/console"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/delimited"
 )
 
 // audience is the users a command is about.
@@ -17,8 +18,8 @@ type audience struct {
 	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" help:"Format of the audience; by name and content if not given."`
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 
-	Quote  ingest.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
-	Escape ingest.Mark `placeholder:"C" help:"Escape of a CSV or TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+	Quote  delimited.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
+	Escape delimited.Mark `placeholder:"C" help:"Escape of a CSV or TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
 
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
 }

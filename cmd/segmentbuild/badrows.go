@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"capper/internal/console"
-	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/rows"
 )
 
 // badRowList is the file of --bad-rows-to: one JSON object a line. It is there
@@ -34,7 +34,7 @@ func newBadRowList(path string) (*badRowList, error) {
 }
 
 // add is called from several goroutines.
-func (l *badRowList) add(rows []ingest.BadRow) {
+func (l *badRowList) add(rows []rows.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range rows {

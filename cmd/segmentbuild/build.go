@@ -10,6 +10,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/delimited"
 )
 
 type buildCommand struct {
@@ -23,9 +24,9 @@ type buildCommand struct {
 	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
 	Delimiter     string              `placeholder:"C" help:"Delimiter of the columns, one byte."`
-	Header        ingest.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
-	Quote         ingest.Mark         `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
-	Escape        ingest.Mark         `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+	Header        delimited.Header    `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
+	Quote         delimited.Mark      `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
+	Escape        delimited.Mark      `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
 	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
 
 	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`

@@ -11,6 +11,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/rows"
 )
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
@@ -34,9 +35,9 @@ type buildReport struct {
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
 	// LeftOut match a pattern but are no data by their names: _SUCCESS, .crc, hidden files.
-	LeftOut       []string        `json:"left_out,omitempty"`
-	BadRows       int64           `json:"bad_rows"`
-	BadRowSamples []ingest.BadRow `json:"bad_row_samples,omitempty"`
+	LeftOut       []string   `json:"left_out,omitempty"`
+	BadRows       int64      `json:"bad_rows"`
+	BadRowSamples []rows.Bad `json:"bad_row_samples,omitempty"`
 }
 
 // weekReport is the drift since the generation of a week ago, or the one that

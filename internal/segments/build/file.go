@@ -11,6 +11,7 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/delimited"
 	"capper/internal/yamltree"
 )
 
@@ -212,9 +213,9 @@ func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.I
 	switch own.Header {
 	case nil:
 	case true:
-		base.Header = ingest.HeaderYes
+		base.Header = delimited.HeaderYes
 	case false:
-		base.Header = ingest.HeaderNo
+		base.Header = delimited.HeaderNo
 	default:
 		c.fault("%s.header: must be true or false, got %v", where, own.Header)
 	}
@@ -240,11 +241,11 @@ func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.I
 	return base
 }
 
-func (c *converter) mark(into *ingest.Mark, own, where string) {
+func (c *converter) mark(into *delimited.Mark, own, where string) {
 	if own == "" {
 		return
 	}
-	mark, err := ingest.ParseMark(own)
+	mark, err := delimited.ParseMark(own)
 	if err != nil {
 		c.fault("%s: %w", where, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/rows"
 )
 
 // Result is what a plan made.
@@ -17,7 +18,7 @@ type Result struct {
 	Overlaps []segments.Overlap
 	Files    []ingest.FileReport
 	BadRows  int64
-	Samples  []ingest.BadRow // the first bad rows
+	Samples  []rows.Bad // the first bad rows
 	// Shortfalls are what the inputs lack of what was expected of them.
 	Shortfalls []string
 	// LeftOut match a pattern but are no data by their names.

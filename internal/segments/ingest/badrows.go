@@ -6,104 +6,49 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
-)
 
-// BadRow is a row that holds no user id, or cannot be read.
-type BadRow struct {
-	File string `json:"file"`
-	// Row counted from 1: the line of a text, CSV, TSV or NDJSON file, the row of a Parquet file.
-	Row    int64  `json:"row"`
-	Lines  int64  `json:"lines,omitempty"` // that it spans, when these are several
-	Value  string `json:"value"`
-	Reason string `json:"reason"`
-}
-
-func (b BadRow) String() string {
-	value := strings.TrimSuffix(b.short(), "…")
-	more := ""
-	if value != b.short() {
-		more = "…"
-	}
-	if b.Lines > 1 {
-		more += fmt.Sprintf(" (%d lines)", b.Lines)
-	}
-	return fmt.Sprintf("%s:%d: %q%s: %s", b.File, b.Row, value, more, b.Reason)
-}
-
-// short is the beginning of the value.
-func (b BadRow) short() string { return clip([]byte(b.Value), maxShown) }
-
-// Reasons of bad rows.
-const (
-	reasonNotID     = "not a user id (0 to 4294967295)"
-	reasonEmpty     = "no user id"
-	reasonNoSegment = "no segment"
-	reasonColumns   = "%d columns, the first row has %d"
-	reasonQuote     = "a quote that does not begin or end a field"
-	reasonQuoted    = "not a user id: the file is read without quotes (the option quote says otherwise)"
-	reasonSwallowed = "a field over several lines that read as rows of their own: a quote or an escape is missing, or one too many"
+	"capper/internal/segments/ingest/rows"
 )
 
 // maxSamples is how many bad rows are kept with their values; all are counted.
 const maxSamples = 20
 
-// maxValue is how many bytes of a bad value are kept, and maxShown how many a sample shows.
-const (
-	maxValue = 1024
-	maxShown = 64
-)
-
-// clip keeps the first bytes of a value, whole characters of it.
-func clip(value []byte, limit int) string {
-	if len(value) <= limit {
-		return string(value)
-	}
-	for i := range utf8.UTFMax {
-		if utf8.RuneStart(value[limit-i]) {
-			limit -= i
-			break
-		}
-	}
-	return string(value[:limit]) + "…"
-}
-
-// tally counts bad rows and keeps the first of each file. Safe for concurrent use.
-type tally struct {
+// badRows counts bad rows and keeps the first of each file. Safe for concurrent use.
+type badRows struct {
 	mu      sync.Mutex
 	count   int64
-	samples map[int][]BadRow // by file index
+	samples map[int][]rows.Bad // by file index
 }
 
-func (t *tally) add(file int, rows []BadRow, count int64) {
+func (b *badRows) add(file int, bad []rows.Bad, count int64) {
 	if count == 0 {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.count += count
-	if t.samples == nil {
-		t.samples = map[int][]BadRow{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count += count
+	if b.samples == nil {
+		b.samples = map[int][]rows.Bad{}
 	}
-	kept := append(t.samples[file], rows[:min(len(rows), maxSamples)]...)
-	slices.SortFunc(kept, func(a, b BadRow) int { return cmp.Compare(a.Row, b.Row) })
-	t.samples[file] = kept[:min(len(kept), maxSamples)]
+	kept := append(b.samples[file], bad[:min(len(bad), maxSamples)]...)
+	slices.SortFunc(kept, func(x, y rows.Bad) int { return cmp.Compare(x.Row, y.Row) })
+	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
 // first returns the first samples in order of files and rows. With many files
 // each has a few: the first must not hide the others.
-func (t *tally) first(files int) []BadRow {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	each := max(maxSamples/max(len(t.samples), 1), 1)
-	var list []BadRow
+func (b *badRows) first(files int) []rows.Bad {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	each := max(maxSamples/max(len(b.samples), 1), 1)
+	var list []rows.Bad
 	for i := range files {
-		kept := t.samples[i]
+		kept := b.samples[i]
 		list = append(list, kept[:min(len(kept), each)]...)
 	}
 	list = slices.Clone(list[:min(len(list), maxSamples)])
 	for i := range list {
-		list[i].Value = list[i].short()
+		list[i].Value = list[i].Short()
 	}
 	return list
 }
@@ -113,16 +58,16 @@ type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
 	Files     []FileReport // that have no good row, or more bad ones than their share
-	Samples   []BadRow     // the first bad rows
+	Samples   []rows.Bad   // the first bad rows
 }
 
 func (e *BadRowsError) Error() string {
 	var b strings.Builder
-	rows := "rows"
+	noun := "rows"
 	if e.Count == 1 {
-		rows = "row"
+		noun = "row"
 	}
-	fmt.Fprintf(&b, "%d bad %s", e.Count, rows)
+	fmt.Fprintf(&b, "%d bad %s", e.Count, noun)
 	if e.Tolerated != (Tolerance{}) {
 		fmt.Fprintf(&b, ", %s are tolerated", e.Tolerated)
 	}
@@ -143,9 +88,9 @@ func (e *BadRowsError) Error() string {
 }
 
 // shown is how many of the counted rows the samples stand for.
-func shown(samples []BadRow) (rows int64) {
+func shown(samples []rows.Bad) (count int64) {
 	for _, s := range samples {
-		rows += max(s.Lines, 1)
+		count += max(s.Lines, 1)
 	}
-	return rows
+	return count
 }

@@ -15,6 +15,15 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
+	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/rows"
+)
+
+// Reasons as people read them.
+const (
+	reasonNotID = "not a user id (0 to 4294967295)"
+	reasonEmpty = "no user id"
+	reasonQuote = "a quote that does not begin or end a field"
 )
 
 func write(t *testing.T, name string, content []byte) string {
@@ -93,7 +102,7 @@ func TestReadsEveryTextFormat(t *testing.T) {
 		{name: "CSV, column by name in other case", file: "a.csv", content: "ID,Member\n9,3\n", in: Input{IDColumn: "member"}, want: []uint32{3}},
 		{name: "CSV, column by number", file: "a.csv", content: "9,3\n9,1\n", in: Input{IDColumn: "2"}, want: []uint32{1, 3}},
 		{name: "CSV, column by number, header", file: "a.csv", content: "x,user_id\n9,3\n", in: Input{IDColumn: "2"}, want: []uint32{3}},
-		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: HeaderYes}, want: []uint32{3}},
+		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: delimited.HeaderYes}, want: []uint32{3}},
 		{name: "CSV, quotes", file: "a.csv", content: "\"user_id\",\"name\"\n\"3\",\"a \"\"b\"\", c\"\n1,\"two\nlines\"\n\"2\",\"\"\n", want: []uint32{1, 2, 3}},
 		{name: "CSV, quotes and CRLF", file: "a.csv", content: "user_id,name\r\n3,\"x\r\ny\"\r\n1,z\r\n", want: []uint32{1, 3}},
 		{name: "CSV, BOM before a quoted header", file: "a.csv", content: "\xef\xbb\xbf\"user_id\"\n3\n", want: []uint32{3}},
@@ -131,7 +140,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 	}{
 		{name: "word", file: "a.txt", content: "1\nabc\n", row: 2, value: "abc", reason: reasonNotID},
 		{name: "word that is no header", file: "a.txt", content: "abc\n1\n", row: 1, value: "abc", reason: reasonNotID},
-		{name: "header that is told not to be one", file: "a.txt", content: "user_id\n1\n", in: Input{Header: HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
+		{name: "header that is told not to be one", file: "a.txt", content: "user_id\n1\n", in: Input{Header: delimited.HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
 		{name: "word that only ends like a name of an id", file: "a.csv", content: "abc,paid\n1,paid\n", row: 1, value: "abc", reason: reasonNotID},
 		{name: "negative", file: "a.txt", content: "1\n-1\n", row: 2, value: "-1", reason: reasonNotID},
 		{name: "plus sign", file: "a.txt", content: "+1\n", row: 1, value: "+1", reason: reasonNotID},
@@ -172,7 +181,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 			var bad *BadRowsError
 			require.ErrorAs(t, err, &bad)
 			require.EqualValues(t, 1, bad.Count)
-			require.Equal(t, []BadRow{{File: c.in.Path, Row: c.row, Value: c.value, Reason: c.reason}}, bad.Samples)
+			require.Equal(t, []rows.Bad{{File: c.in.Path, Row: c.row, Value: c.value, Reason: c.reason}}, bad.Samples)
 		})
 	}
 }
@@ -212,9 +221,9 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		{name: "no such column number", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "3"}, want: "no column 3: the first row has 2"},
 		{name: "column twice", file: "a.csv", content: []byte("a,a\n1,2\n"), in: Input{IDColumn: "a"}, want: `column "a" is there twice`},
 		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"), want: `columns "client_id" and "member_id" may both be the id's`},
-		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "a", Header: HeaderNo}, want: "without a header"},
-		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20), want: "a record of more than"},
-		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"), 2<<20)...), want: "line 1: a record of more than"},
+		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "a", Header: delimited.HeaderNo}, want: "without a header"},
+		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20), want: "a row of more than"},
+		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"), 2<<20)...), want: "line 1: a row of more than"},
 		{name: "not Parquet", file: "a.parquet", content: []byte("hello, world, hello"), want: "parquet"},
 		{name: "not a bitmap", file: "a.roaring", content: []byte("hello, world"), want: "not a portable 32-bit roaring bitmap"},
 		{name: "64-bit bitmap", file: "a.roaring", content: []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x3a\x30\x00\x00"), want: "not a portable 32-bit roaring bitmap"},
@@ -430,17 +439,17 @@ func TestParquetFaults(t *testing.T) {
 	type repeated struct {
 		UserID []int64 `parquet:"user_id"`
 	}
-	var rows []nullable
+	var list []nullable
 	for i := range int64(3000) {
-		rows = append(rows, nullable{&i})
+		list = append(list, nullable{&i})
 	}
 	negative, large := int64(-1), int64(1)<<32
-	rows[5].UserID, rows[1500].UserID, rows[2999].UserID = nil, &negative, &large
+	list[5].UserID, list[1500].UserID, list[2999].UserID = nil, &negative, &large
 	r := NewReader(Config{})
-	path := parquetFile(t, rows)
+	path := parquetFile(t, list)
 	set, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 	require.NoError(t, err)
-	require.Equal(t, []BadRow{
+	require.Equal(t, []rows.Bad{
 		{File: path, Row: 6, Value: "null", Reason: reasonEmpty},
 		{File: path, Row: 1501, Value: "-1", Reason: reasonNotID},
 		{File: path, Row: 3000, Value: "4294967296", Reason: reasonNotID},
@@ -455,7 +464,7 @@ func TestParquetFaults(t *testing.T) {
 	}
 	_, err = read(t, Input{Path: parquetFile(t, []repeated{{[]int64{1}}})})
 	require.ErrorContains(t, err, "is not a plain column")
-	_, err = read(t, Input{Path: parquetFile(t, rows), IDColumn: "nope"})
+	_, err = read(t, Input{Path: parquetFile(t, list), IDColumn: "nope"})
 	require.ErrorContains(t, err, `no column "nope": the file has "user_id"`)
 }
 
@@ -493,6 +502,6 @@ func TestReadsParquetTables(t *testing.T) {
 	require.NoError(t, err)
 	bad := r.Check().(*BadRowsError)
 	require.EqualValues(t, 2, bad.Count)
-	require.Equal(t, BadRow{File: path, Row: 11, Value: "null", Reason: "no segment"}, bad.Samples[0])
+	require.Equal(t, rows.Bad{File: path, Row: 11, Value: "null", Reason: "no segment"}, bad.Samples[0])
 	require.EqualValues(t, 2501, bad.Samples[1].Row)
 }

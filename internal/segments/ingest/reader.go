@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"runtime"
@@ -14,6 +13,8 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
+	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/rows"
 )
 
 // Config of a Reader. Every zero value is usable.
@@ -24,12 +25,12 @@ type Config struct {
 	MaxBadRows Tolerance
 	// BadRows is called with the bad rows of a block, all of them, in no order,
 	// from several goroutines. Nil: nothing.
-	BadRows func([]BadRow)
+	BadRows func([]rows.Bad)
 	// Workers parse at once. 0: one per core.
 	Workers int
 	// Progress is called as files are opened and read: total grows by a file's
 	// size if that is known, read by the bytes read. From several goroutines. Nil: nothing.
-	Progress func(read, total int64)
+	Progress content.Progress
 	// Now is what the age of files is measured by. Zero: the time of NewReader.
 	Now time.Time
 }
@@ -39,30 +40,12 @@ type Config struct {
 type Reader struct {
 	cfg      Config
 	s3       *objects.S3Files
-	bad      tally
+	bad      badRows
 	fileSeen int
 	reports  []FileReport
 
 	shortfalls []string
 	leftOut    []string
-}
-
-// FileReport is what was in one file.
-type FileReport struct {
-	File   string `json:"file"`
-	Format Format `json:"format"`
-	// Column that the ids were read from: its name, or its number where there is no header. Empty for text and bitmaps.
-	Column string `json:"column,omitempty"`
-	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
-	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
-	DistinctIDs       int64  `json:"distinct_ids"`
-	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
-	Bad               int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
-	Header            string `json:"header,omitempty"`   // the first record, when it was taken for a header
-	// Multiline rows of CSV and TSV; nil when there is none.
-	Multiline *Multiline `json:"multiline,omitempty"`
-	// ChangedAt is when the file was last written; absent when that is not known.
-	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
 // NewReader returns a reader.
@@ -97,7 +80,7 @@ func (r *Reader) Check() error {
 }
 
 // BadRows returns the number of bad rows so far and the first of them.
-func (r *Reader) BadRows() (int64, []BadRow) { return r.bad.count, r.bad.first(r.fileSeen) }
+func (r *Reader) BadRows() (int64, []rows.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs adds the ids of the inputs to one set.
 func (r *Reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, error) {
@@ -135,8 +118,8 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	for range min(r.atOnce(files), len(files)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				job := &job{reader: r, file: files[i], index: r.fileSeen + i, pool: pool, table: to.isTable()}
-				if reports[i], faults[i] = job.run(ctx); faults[i] != nil {
+				one := &fileReader{reader: r, file: files[i], index: r.fileSeen + i, pool: pool, to: to}
+				if reports[i], faults[i] = one.read(ctx); faults[i] != nil {
 					cancel() // what has been read will not be used
 				}
 			}
@@ -196,92 +179,4 @@ func firstFault(ctx context.Context, faults []error) error {
 		return given
 	}
 	return context.Cause(ctx)
-}
-
-// job is the reading of one file.
-type job struct {
-	reader *Reader
-	file   file
-	index  int
-	pool   *pool
-	table  bool
-	rows   atomic.Int64
-	bad    atomic.Int64
-	header string
-	column string // that the ids were read from
-
-	mu        sync.Mutex
-	multiline Multiline
-	distinct  distinct
-	at        *time.Time // when the file was last written
-}
-
-func (j *job) run(ctx context.Context) (FileReport, error) {
-	format, err := j.readFile(ctx)
-	if err != nil {
-		return FileReport{}, fmt.Errorf("%s: %w", j.file.name, err)
-	}
-	report := FileReport{File: j.file.name, Format: format, Rows: j.rows.Load(), Bad: j.bad.Load(), Header: j.header, ChangedAt: j.at}
-	report.Column = j.column
-	distinct, exact := j.distinct.count(report.Rows)
-	report.DistinctIDs, report.DistinctEstimated = distinct, !exact
-	if format == Roaring {
-		report.DistinctIDs = report.Rows
-	}
-	if j.multiline.Rows > 0 {
-		report.Multiline = &j.multiline
-	}
-	return report, nil
-}
-
-func (j *job) readFile(ctx context.Context) (Format, error) {
-	src, err := j.reader.open(ctx, j.file)
-	if err != nil {
-		return "", err
-	}
-	defer src.Close()
-	j.at = src.changedAt
-	head, err := src.peek(4096)
-	if err != nil {
-		return "", err
-	}
-	format := formatOf(j.file)
-	if format == Auto {
-		format = sniff(head)
-	}
-	if err := foreignFault(head, format); err != nil {
-		return "", err
-	}
-	switch format {
-	case Text, CSV, TSV:
-		return format, j.readDelimited(ctx, src, format)
-	case NDJSON:
-		return format, j.readNDJSON(ctx, src)
-	case Parquet:
-		return format, j.readParquet(ctx, src)
-	case Roaring:
-		return format, j.readRoaring(src)
-	}
-	return "", fmt.Errorf("unknown format %q", format)
-}
-
-// done records what a block held.
-func (j *job) done(w *worker) {
-	j.rows.Add(int64(len(w.ids)))
-	j.bad.Add(w.count)
-	for i := range w.bad {
-		w.bad[i].File = j.file.name
-	}
-	j.reader.bad.add(j.index, w.bad, w.count)
-	if j.reader.cfg.BadRows != nil && len(w.bad) > 0 {
-		j.reader.cfg.BadRows(w.bad)
-	}
-	w.seen = sketch{}
-	w.seen.add(w.ids)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.distinct.add(w.ids, &w.seen)
-	if w.multiline.Rows > 0 {
-		j.multiline.add(w.multiline)
-	}
 }

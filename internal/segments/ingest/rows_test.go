@@ -11,6 +11,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/rows"
 )
 
 // readAll reads one file; the report and the judgement on bad rows are returned too.
@@ -22,9 +25,9 @@ func readAll(t *testing.T, in Input, cfg Config) ([]uint32, FileReport, error) {
 	return idsOf(set), r.Reports()[0], r.Check()
 }
 
-func mark(t *testing.T, s string) Mark {
+func mark(t *testing.T, s string) delimited.Mark {
 	t.Helper()
-	m, err := ParseMark(s)
+	m, err := delimited.ParseMark(s)
 	require.NoError(t, err)
 	return m
 }
@@ -131,7 +134,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"", "ab", "7", "\t", "\n", " "} {
-		_, err := ParseMark(bad)
+		_, err := delimited.ParseMark(bad)
 		require.Error(t, err, "%q", bad)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", []byte("1,2\n")), Quote: mark(t, ",")})
@@ -187,17 +190,17 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", csv(10_000, `"`, until, `"`))}, Config{})
 		require.NoError(t, err)
 		require.EqualValues(t, 80_000-lines+1, len(ids))
-		require.Equal(t, &Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
+		require.Equal(t, &rows.Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"), 1<<18)...))})
-	require.ErrorContains(t, err, "a record of more than 1048576 bytes, or a quote that is never closed")
+	require.ErrorContains(t, err, "a row of more than 1048576 bytes, or a quote that is never closed")
 
 	// The same in the header, which is no row.
 	for header, want := range map[string]string{
 		"\"user_id\n":          "the header: a quote that does not begin or end a field",
 		"\"user_id\n1\n2\"\n3": "the header: a field over several lines that read as rows",
 	} {
-		_, err := read(t, Input{Path: write(t, "a.csv", []byte(header)), Header: HeaderYes})
+		_, err := read(t, Input{Path: write(t, "a.csv", []byte(header)), Header: delimited.HeaderYes})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -218,7 +221,7 @@ func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 		_, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: workers})
 		require.NoError(t, err)
 		require.EqualValues(t, 50_000, report.Rows)
-		require.Equal(t, &Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
+		require.Equal(t, &rows.Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
 	}
 }
 
@@ -244,7 +247,7 @@ func TestAddressesAreRows(t *testing.T) {
 		}
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: 2})
 		require.NoError(t, err, name)
-		require.Equal(t, &Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2}, report.Multiline, name)
+		require.Equal(t, &rows.Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2}, report.Multiline, name)
 		require.EqualValues(t, 60_001, ids[len(ids)-1], name)
 		require.NotContains(t, ids, uint32(0), name)
 		require.EqualValues(t, len(ids), report.Rows, name)
@@ -398,18 +401,18 @@ func TestHandsOutEveryBadRow(t *testing.T) {
 	}
 	path := write(t, "a.txt", b.Bytes())
 	var mu sync.Mutex
-	rows := map[int64]BadRow{}
-	r := NewReader(Config{Workers: 3, BadRows: func(list []BadRow) {
+	handed := map[int64]rows.Bad{}
+	r := NewReader(Config{Workers: 3, BadRows: func(list []rows.Bad) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, row := range list {
-			rows[row.Row] = row
+			handed[row.Row] = row
 		}
 	}})
 	_, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 	require.NoError(t, err)
-	require.Len(t, rows, 50_000)
-	require.Equal(t, BadRow{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50), Reason: reasonNotID}, rows[199_997])
+	require.Len(t, handed, 50_000)
+	require.Equal(t, rows.Bad{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50), Reason: reasonNotID}, handed[199_997])
 	_, samples := r.BadRows()
 	require.Len(t, samples, maxSamples)
 	require.Equal(t, "0-"+strings.Repeat("é", 31)+"…", samples[0].Value, "whole characters")

@@ -1,4 +1,4 @@
-package ingest
+package parquet
 
 import (
 	"context"
@@ -8,10 +8,12 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding"
+
+	"capper/internal/segments/ingest/rows"
 )
 
 // pageIDs are the ids of a page, one per row. A value that is no id is below 0
-// or above maxID, and spelt by text.
+// or above rows.MaxID, and spelt by text.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -20,7 +22,7 @@ type pageIDs struct {
 }
 
 // ids reads the id's column of a page.
-func (c *parquetColumns) ids(page parquet.Page) (pageIDs, error) {
+func (c *columns) ids(page parquet.Page) (pageIDs, error) {
 	ids := pageIDs{as: c.as}
 	stored := page.Data()
 	if dictionary := page.Dictionary(); dictionary != nil {
@@ -53,7 +55,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 		p.values = make([]int64, len(p.raw))
 		for i, text := range p.raw {
 			p.values[i] = -1
-			if id, ok := parseID(text); ok {
+			if id, ok := rows.ParseID(text); ok {
 				p.values[i] = int64(id)
 			}
 		}
@@ -66,7 +68,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// narrow takes the lower halves of 64-bit integers, see parquetchunk.go.
+// narrow takes the lower halves of 64-bit integers, see chunk.go.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
 		if p.values[i] = int64(uint32(v)); p.as == signed {
@@ -92,13 +94,13 @@ func (p *pageIDs) lookUp(table *pageIDs, indexes []int32) error {
 // spread moves the values to their rows, and returns how many rows have one.
 func (p *pageIDs) spread(page parquet.Page, column *parquet.Column) (n int) {
 	values, raw := p.values, p.raw
-	rows := page.NumValues()
-	p.values, p.present = make([]int64, rows), make([]bool, rows)
+	total := page.NumValues()
+	p.values, p.present = make([]int64, total), make([]bool, total)
 	if raw != nil {
-		p.raw = make([][]byte, rows)
+		p.raw = make([][]byte, total)
 	}
 	for i, level := range page.DefinitionLevels() {
-		if int(level) == column.MaxDefinitionLevel() && n < len(values) && i < int(rows) {
+		if int(level) == column.MaxDefinitionLevel() && n < len(values) && i < int(total) {
 			if p.values[i], p.present[i] = values[n], true; raw != nil {
 				p.raw[i] = raw[n]
 			}
@@ -129,7 +131,7 @@ func (p *pageIDs) text(i int) []byte {
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
-		if i == 0 && b >= 0x80 || v > maxID {
+		if i == 0 && b >= 0x80 || v > rows.MaxID {
 			return -1
 		}
 		v = v<<8 | int64(b)
@@ -157,7 +159,7 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 
 // readSegments reads the segment's column of a row group: a code, noSegment or
 // badSegment for each row.
-func (c *parquetColumns) readSegments(ctx context.Context, w *worker, group parquet.RowGroup, row int64) ([]int16, error) {
+func (c *columns) readSegments(ctx context.Context, into *rows.Block, group parquet.RowGroup, row int64) ([]int16, error) {
 	var codes []int16
 	err := eachPage(ctx, group, c.segment, func(page parquet.Page) error {
 		names, err := c.names(page)
@@ -169,9 +171,9 @@ func (c *parquetColumns) readSegments(ctx context.Context, w *worker, group parq
 				codes = append(codes, noSegment)
 				continue
 			}
-			code, err := w.sink.code(name)
+			code, err := into.Code(name)
 			if err != nil {
-				w.reject(row+int64(len(codes)), name, err.Error())
+				into.Reject(row+int64(len(codes)), name, err.Error())
 				codes = append(codes, badSegment)
 				continue
 			}
@@ -183,7 +185,7 @@ func (c *parquetColumns) readSegments(ctx context.Context, w *worker, group parq
 }
 
 // names returns a page's segment names, one per row, nil where it is null.
-func (c *parquetColumns) names(page parquet.Page) ([][]byte, error) {
+func (c *columns) names(page parquet.Page) ([][]byte, error) {
 	stored := page.Data()
 	var found [][]byte
 	if dictionary := page.Dictionary(); dictionary != nil {

@@ -1,4 +1,4 @@
-package ingest
+package parquet
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"capper/internal/segments/ingest/rows"
 )
 
-// parquetColumns are the columns of a file that are read.
-type parquetColumns struct {
+// columns are those of a file that are read.
+type columns struct {
 	id      *parquet.Column
 	as      idType
-	wide    bool            // 32-bit integers are read as 64-bit ones, see parquetchunk.go
+	wide    bool            // 32-bit integers are read as 64-bit ones, see chunk.go
 	segment *parquet.Column // nil when the file is no table
 }
 
@@ -28,21 +30,20 @@ const (
 	decimal                // a decimal in bytes: big-endian two's complement
 )
 
-func (j *job) parquetColumns(file *parquet.File) (*parquetColumns, error) {
-	id, err := leaf(file, j.file.input.IDColumn, "user_id", onlyUser)
+func (o *Options) columns(file *parquet.File) (*columns, error) {
+	id, err := leaf(file, o.IDColumn, "user_id", rows.UserColumn)
 	if err != nil {
 		return nil, err
 	}
-	c := &parquetColumns{id: id}
-	j.column = strings.Join(id.Path(), ".")
+	c := &columns{id: id}
 	if c.as, err = idTypeOf(id); err != nil {
 		return nil, err
 	}
-	if !j.table {
+	if !o.Table {
 		return c, nil
 	}
 	other := func([]string) (int, error) { return -1, nil }
-	if c.segment, err = leaf(file, j.file.input.SegmentColumn, "segment", other); err != nil {
+	if c.segment, err = leaf(file, o.SegmentColumn, "segment", other); err != nil {
 		return nil, err
 	}
 	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {

@@ -1,10 +1,12 @@
-package ingest
+package content
 
 import (
 	"bytes"
 	"fmt"
 	"regexp"
 	"unicode/utf8"
+
+	"capper/internal/segments/ingest/rows"
 )
 
 // foreign are files that are not read, by how they begin.
@@ -44,10 +46,11 @@ var foreign = []struct {
 // markup is how documents of tags begin, an error page of a proxy or a store for example.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// foreignFault names a file that is not what its format says, by its first bytes.
-func foreignFault(head []byte, format Format) error {
+// CheckKind names a file of a kind that is not read, by its first bytes. parquet
+// says that a Parquet file is what is wanted.
+func CheckKind(head []byte, parquet bool) error {
 	for _, f := range foreign {
-		if format == Parquet && f.magic == "PAR1" || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
+		if parquet && f.magic == "PAR1" || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
 			continue
 		}
 		return fmt.Errorf("this is %s", f.what)
@@ -55,11 +58,11 @@ func foreignFault(head []byte, format Format) error {
 	if tag := markup.FindSubmatch(head); tag != nil {
 		switch name := bytes.ToLower(tag[1]); {
 		case bytes.Equal(name, []byte("?xml")):
-			return fmt.Errorf("this is an XML document, perhaps an error message that was saved: it begins %q", clip(head, maxShown))
+			return fmt.Errorf("this is an XML document, perhaps an error message that was saved: it begins %q", rows.Clip(head))
 		case len(name) > 1:
-			return fmt.Errorf("this is an HTML page, perhaps an error message that was saved: it begins %q", clip(head, maxShown))
+			return fmt.Errorf("this is an HTML page, perhaps an error message that was saved: it begins %q", rows.Clip(head))
 		}
-		return fmt.Errorf("this is a document of XML or HTML tags: it begins %q", clip(head, maxShown))
+		return fmt.Errorf("this is a document of XML or HTML tags: it begins %q", rows.Clip(head))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package ingest
+package parquet
 
 import (
 	"bytes"
@@ -31,9 +31,10 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// group returns row group i of a file in a form that the library reads right,
-// and the columns in it.
-func (c *parquetColumns) group(from io.ReaderAt, file *parquet.File, i int) (parquet.RowGroup, *parquetColumns, error) {
+// readable returns row group i in a form that the library reads right, and the
+// columns in it.
+func (f *File) readable(i int) (parquet.RowGroup, *columns, error) {
+	c, file := &f.columns, f.opened
 	chunks := file.Metadata().RowGroups[i].Columns
 	wide := packedByDeltas(&chunks[c.id.Index()].MetaData)
 	raw := false
@@ -43,7 +44,7 @@ func (c *parquetColumns) group(from io.ReaderAt, file *parquet.File, i int) (par
 	if !wide && !raw {
 		return file.RowGroups()[i], c, nil
 	}
-	content, err := c.rewrite(from, file, i, wide)
+	content, err := c.rewrite(f.from, file, i, wide)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +74,7 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 }
 
 // list is the columns that are read.
-func (c *parquetColumns) list() []*parquet.Column {
+func (c *columns) list() []*parquet.Column {
 	if c.segment == nil {
 		return []*parquet.Column{c.id}
 	}
@@ -81,7 +82,7 @@ func (c *parquetColumns) list() []*parquet.Column {
 }
 
 // rewrite makes a file of the one row group and of the columns that are read.
-func (c *parquetColumns) rewrite(from io.ReaderAt, file *parquet.File, i int, wide bool) ([]byte, error) {
+func (c *columns) rewrite(from io.ReaderAt, file *parquet.File, i int, wide bool) ([]byte, error) {
 	group := file.Metadata().RowGroups[i]
 	group.Columns, group.Ordinal = slices.Clone(group.Columns), 0
 	content := []byte("PAR1")

@@ -1,56 +1,56 @@
-package ingest
+package parquet
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"capper/internal/segments/ingest/rows"
 )
 
-// readParquet reads the id's column, and for tables the segment's, of all row
-// groups, several row groups at once. Other columns are not touched.
-func (j *job) readParquet(ctx context.Context, src *source) (err error) {
+// Options say which columns are read.
+type Options struct {
+	// IDColumn and SegmentColumn are names, or numbers counted from 1. Empty: found out.
+	IDColumn, SegmentColumn string
+	// Table: every row has a segment too.
+	Table bool
+}
+
+// File is a Parquet file whose footer has been checked. Safe for concurrent use.
+type File struct {
+	from   io.ReaderAt
+	opened *parquet.File
+	columns
+}
+
+// Open reads the footer of a file of so many bytes and finds the columns.
+func Open(from io.ReaderAt, size int64, o Options) (f *File, err error) {
 	defer damaged(&err)
-	from, size, err := src.seekable()
-	if err != nil {
-		return err
-	}
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return fmt.Errorf("parquet: %w", err)
+		return nil, fmt.Errorf("parquet: %w", err)
 	}
-	columns, err := j.parquetColumns(opened)
+	c, err := o.columns(opened)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := errors.Join(columns.checkCodecs(opened), checkRowCounts(opened)); err != nil {
-		return err
-	}
-	groups := opened.RowGroups()
-	faults := make([]error, len(groups))
-	var pending sync.WaitGroup
-	first := int64(1)
-	for i, group := range groups {
-		row := first
-		first += group.NumRows()
-		err = j.pool.submit(ctx, &pending, func(w *worker) {
-			faults[i] = columns.readGroup(ctx, j, w, from, opened, i, row)
-		})
-		if err != nil {
-			break
-		}
-	}
-	pending.Wait()
-	return errors.Join(append(faults, err, src.stored.unchanged())...)
+	return &File{from: from, opened: opened, columns: *c}, errors.Join(c.checkCodecs(opened), checkRowCounts(opened))
 }
+
+// Column is the name of the one that the ids are read from.
+func (f *File) Column() string { return strings.Join(f.id.Path(), ".") }
+
+// Groups is the number of row groups.
+func (f *File) Groups() int { return len(f.opened.RowGroups()) }
 
 // checkCodecs refuses the codecs that are not what they seem: writers disagree
 // about the bytes of LZ4, which LZ4_RAW replaces.
-func (c *parquetColumns) checkCodecs(file *parquet.File) error {
+func (c *columns) checkCodecs(file *parquet.File) error {
 	for _, group := range file.Metadata().RowGroups {
 		for _, column := range c.list() {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
@@ -62,8 +62,8 @@ func (c *parquetColumns) checkCodecs(file *parquet.File) error {
 	return nil
 }
 
-// batchRows is how many rows go to the sink at a time.
-const batchRows = 1 << 16
+// blockRows is how many rows a block has at most.
+const blockRows = 1 << 16
 
 // Marks of a row whose segment is not usable.
 const (
@@ -78,17 +78,22 @@ func damaged(err *error) {
 	}
 }
 
-// readGroup reads one row group, whose first row has the given number.
-func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, from io.ReaderAt, file *parquet.File, i int, row int64) (err error) {
+// ReadGroup reads one row group into a block. Whenever the block is full, and at
+// the end, it calls full, which takes what is in it and empties it. Several
+// goroutines may read groups, each into a block of its own.
+func (f *File) ReadGroup(ctx context.Context, i int, into *rows.Block, full func()) (err error) {
 	defer damaged(&err)
-	group, c, err := c.group(from, file, i)
+	group, c, err := f.readable(i)
 	if err != nil {
 		return err
 	}
-	w.begin()
+	row := int64(1)
+	for _, before := range f.opened.RowGroups()[:i] {
+		row += before.NumRows()
+	}
 	var codes []int16
 	if c.segment != nil {
-		if codes, err = c.readSegments(ctx, w, group, row); err != nil {
+		if codes, err = c.readSegments(ctx, into, group, row); err != nil {
 			return err
 		}
 	}
@@ -99,16 +104,15 @@ func (c *parquetColumns) readGroup(ctx context.Context, j *job, w *worker, from 
 			return err
 		}
 		for i := range int(page.NumValues()) {
-			c.row(w, row+int64(at), ids, i, codes, at)
+			c.row(into, row+int64(at), ids, i, codes, at)
 			at++
-			if len(w.ids) == batchRows {
-				w.end(j)
-				w.begin()
+			if len(into.IDs) == blockRows {
+				full()
 			}
 		}
 		return nil
 	})
-	w.end(j)
+	full()
 	if err != nil {
 		return err
 	}
@@ -143,7 +147,7 @@ func checkRowCounts(file *parquet.File) error {
 }
 
 // row takes value i of a page, the at-th of its row group.
-func (c *parquetColumns) row(w *worker, row int64, ids pageIDs, i int, codes []int16, at int) {
+func (c *columns) row(into *rows.Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
 		if at >= len(codes) || codes[at] == badSegment {
@@ -154,16 +158,16 @@ func (c *parquetColumns) row(w *worker, row int64, ids pageIDs, i int, codes []i
 	v := ids.values[i]
 	switch {
 	case ids.present != nil && !ids.present[i]:
-		w.reject(row, []byte("null"), reasonEmpty)
-	case v < 0 || v > maxID:
+		into.Reject(row, []byte("null"), rows.ReasonEmpty)
+	case v < 0 || v > rows.MaxID:
 		text := ids.text(i)
-		w.reject(row, text, whyNotID(text))
+		into.Reject(row, text, rows.WhyNotID(text))
 	case code == noSegment:
-		w.reject(row, []byte("null"), "no segment")
+		into.Reject(row, []byte("null"), rows.ReasonNoSegment)
 	default:
-		w.ids = append(w.ids, uint32(v))
+		into.IDs = append(into.IDs, uint32(v))
 		if codes != nil {
-			w.codes = append(w.codes, uint8(code))
+			into.Codes = append(into.Codes, uint8(code))
 		}
 	}
 }

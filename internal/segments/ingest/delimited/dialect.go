@@ -1,9 +1,9 @@
-package ingest
+package delimited
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
+
+	"capper/internal/segments/ingest/rows"
 )
 
 // dialect is how a delimited file separates and encloses its fields. A byte of
@@ -14,67 +14,15 @@ type dialect struct {
 	escape    byte // takes the meaning from the byte after it, a line break included
 }
 
-// dialect is what the input asks for, else the format's own. TSV has no quotes:
-// PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write it with backslashes.
-func (in *Input) dialect(format Format) (dialect, error) {
-	d := dialect{delimiter: ',', quote: '"'}
-	if format == TSV {
-		d = dialect{delimiter: '\t', escape: '\\'}
-	}
-	if in.Delimiter != 0 {
-		d.delimiter = in.Delimiter
-	}
-	d.quote = in.Quote.or(d.quote)
-	d.escape = in.Escape.or(d.escape)
-	if d.escape == d.quote {
-		d.escape = 0 // a doubled quote is a quote anyway
-	}
-	if d.delimiter == d.quote || d.delimiter == d.escape {
-		return d, fmt.Errorf("the delimiter %q is the quote or the escape too: say another, or none", d.delimiter)
-	}
-	return d, nil
-}
-
-// Mark is a byte with a meaning in a delimited file, such as the quote. The zero
-// Mark leaves it to the format.
-type Mark struct {
-	said bool
-	char byte // 0: none
-}
-
-// ParseMark takes one byte, or the word none.
-func ParseMark(s string) (Mark, error) {
-	switch {
-	case s == "none":
-		return Mark{said: true}, nil
-	case len(s) != 1 || strings.ContainsAny(s, "\x00\t\r\n 0123456789"):
-		return Mark{}, fmt.Errorf("%q: must be none or one byte, no digit, blank or line break", s)
-	}
-	return Mark{said: true, char: s[0]}, nil
-}
-
-// UnmarshalText makes a Mark a value of command lines.
-func (m *Mark) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMark(string(text))
-	return err
-}
-
-func (m Mark) or(usual byte) byte {
-	if m.said {
-		return m.char
-	}
-	return usual
-}
-
-// wholeRecords is the length of the whole records at the start of block. Only
-// a quoted or escaped line break does not end a record.
-func (d *dialect) wholeRecords(block []byte) int {
+// wholeRows is the length of the whole rows at the start of block. Only
+// a quoted or escaped line break does not end a row.
+func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
 		return d.wholeUnquoted(block)
 	}
 	end := 0
 	for {
-		next := d.recordEnd(block, end)
+		next := d.rowEnd(block, end)
 		if next < 0 {
 			return end
 		}
@@ -85,7 +33,7 @@ func (d *dialect) wholeRecords(block []byte) int {
 // wholeUnquoted looks from the end for a line break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
-		end := wholeLines(block)
+		end := rows.WholeLines(block)
 		if end == 0 || !d.endsEscaped(block[:end-1]) {
 			return end
 		}
@@ -106,8 +54,8 @@ func (d *dialect) endsEscaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// recordEnd is the index after the record that starts at i, -1 when it is not whole.
-func (d *dialect) recordEnd(b []byte, i int) int {
+// rowEnd is the index after the row that starts at i, -1 when it is not whole.
+func (d *dialect) rowEnd(b []byte, i int) int {
 	for {
 		if d.quote != 0 && i < len(b) && b[i] == d.quote {
 			if i = d.quoteEnd(b, i); i < 0 || i == len(b) {
@@ -186,7 +134,7 @@ func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	return value, true, end
 }
 
-// beforeReturn is end, or the index before it when the record ends there with a carriage return.
+// beforeReturn is end, or the index before it when the row ends there with a carriage return.
 func beforeReturn(b []byte, i, end int) int {
 	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
 		return end - 1

@@ -1,4 +1,4 @@
-package ingest
+package content
 
 import (
 	"cmp"
@@ -19,18 +19,18 @@ type storedFile struct {
 	ctx      context.Context
 	body     io.ReadCloser
 	size     int64 // announced; -1 when nothing announces one
-	progress func(read, total int64)
+	progress Progress
 
 	read  int64
-	fault atomic.Pointer[error] // why it could not be read to its end; a decoder reads ahead
+	fault atomic.Pointer[error] // why it could not be read to its end; a decoder reads ahead, in a goroutine of its own
 }
 
-// bufferBytes is enough to look at the first record, or at all of a small file.
+// bufferBytes is enough to look at the first row, or at all of a small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
-		return blockBytes
+		return HeadBytes
 	}
-	return int(min(s.size+1, blockBytes))
+	return int(min(s.size+1, HeadBytes))
 }
 
 // Read implements io.Reader.
@@ -47,7 +47,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	case err == nil || err == io.EOF && (s.size < 0 || s.read == s.size):
 		return n, err
 	case err == io.EOF:
-		err = s.changed(s.read)
+		err = s.lengthFault(s.read)
 	default: // a broken connection may come as io.ErrUnexpectedEOF
 		err = &objects.StorageError{Err: fmt.Errorf("after %d bytes: %w", s.read, err)}
 	}
@@ -63,39 +63,39 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// changed says that there are not the bytes that there were when the file was opened.
-func (s *storedFile) changed(now int64) error {
+// lengthFault says that there are not as many bytes as there were when the file was opened.
+func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("%d bytes, there were %d when it was opened: it is being written", now, s.size)
 }
 
-// unchanged looks whether a local file that was read at several places is still as long as it was.
-func (s *storedFile) unchanged() error {
+// checkLength looks whether a local file that was read at several places is still as long as it was.
+func (s *storedFile) checkLength() error {
 	local, ok := s.body.(*os.File)
 	if !ok || s.size < 0 {
 		return nil
 	}
 	stat, err := local.Stat()
 	if err == nil && stat.Size() != s.size {
-		err = s.changed(stat.Size())
+		err = s.lengthFault(stat.Size())
 	}
 	return err
 }
 
-// unpacked is the content of a compressed file. A decoder may take a broken
+// decompressed is the content of a compressed file. A decoder may take a broken
 // input for its end, between two frames for instance; this does not.
-type unpacked struct {
+type decompressed struct {
 	packing string
 	from    io.Reader
 	stored  *storedFile
 }
 
 // Read implements io.Reader.
-func (u *unpacked) Read(p []byte) (int, error) {
-	n, err := u.from.Read(p)
+func (d *decompressed) Read(p []byte) (int, error) {
+	n, err := d.from.Read(p)
 	if err == nil {
 		return n, nil
 	}
-	switch broken := u.stored.broken(); {
+	switch broken := d.stored.broken(); {
 	case broken != nil:
 		return n, broken
 	case err == io.EOF:
@@ -103,5 +103,5 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("cut off: %w", err)
 	}
-	return n, fmt.Errorf("%s: %w", u.packing, err)
+	return n, fmt.Errorf("%s: %w", d.packing, err)
 }

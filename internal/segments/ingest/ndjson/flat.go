@@ -1,4 +1,4 @@
-package ingest
+package ndjson
 
 // flatObject reads an object as exporters write nearly all of them: strings
 // without escapes, plain whole numbers, true, false, null, nothing nested. It

@@ -1,4 +1,4 @@
-package ingest
+package rows
 
 import "fmt"
 
@@ -12,14 +12,14 @@ type Multiline struct {
 	At      int64 `json:"longest_row"`   // the line where it begins
 }
 
-// note counts one row.
-func (m *Multiline) note(row, lines int64) {
-	m.add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
+// Note counts one row.
+func (m *Multiline) Note(row, lines int64) {
+	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// add joins what was seen elsewhere in the file. The first of the longest is
+// Add joins what was seen elsewhere in the file. The first of the longest is
 // named, whatever the order of the blocks.
-func (m *Multiline) add(other Multiline) {
+func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines
 	if other.Longest > m.Longest || other.Longest == m.Longest && other.At < m.At {

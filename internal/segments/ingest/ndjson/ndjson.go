@@ -1,26 +1,22 @@
-package ingest
+// Package ndjson parses one JSON object per line. The id is a JSON integer, or a
+// string of digits, as exporters write 64-bit integers that JavaScript would round.
+package ndjson
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+
+	"capper/internal/segments/ingest/rows"
 )
 
-// readNDJSON reads one JSON object per line. The id is a JSON integer, or a
-// string of digits, as exporters write 64-bit integers that JavaScript would round.
-func (j *job) readNDJSON(ctx context.Context, src *source) error {
-	if err := skipBOM(src); err != nil {
-		return err
-	}
-	fields := &objectFields{id: columnOr(j.file.input.IDColumn, "user_id")}
-	j.column = fields.id
-	if j.table {
-		fields.segment = columnOr(j.file.input.SegmentColumn, "segment")
-	}
-	return j.readBlocks(ctx, src, 1, records{whole: wholeLines, parse: fields.parse, complete: isObject})
+// Syntax is that of NDJSON, of which the fields with these names are read; the
+// segment's is empty where the rows are not those of a table.
+func Syntax(id, segment string) rows.Syntax {
+	f := &objectFields{id: id, segment: segment}
+	return rows.Syntax{Whole: rows.WholeLines, Parse: f.parse, Complete: isObject}
 }
 
 // isObject reports whether a line is an object with its closing brace: no cut leaves one.
@@ -29,31 +25,24 @@ func isObject(line []byte) bool {
 	return len(line) > 0 && line[0] == '{' && json.Valid(line)
 }
 
-func columnOr(column, usual string) string {
-	if column == "" {
-		return usual
-	}
-	return column
-}
-
 // objectFields names the fields that are read; segment is empty when the file is no table.
 type objectFields struct{ id, segment string }
 
-func (f *objectFields) parse(w *worker, block []byte, line int64) {
-	for ; len(block) > 0; line++ {
-		end := bytes.IndexByte(block, '\n') + 1
+func (f *objectFields) parse(b *rows.Block, text []byte, line int64) {
+	for ; len(text) > 0; line++ {
+		end := bytes.IndexByte(text, '\n') + 1
 		if end == 0 {
-			end = len(block)
+			end = len(text)
 		}
-		row := bytes.TrimSpace(block[:end])
-		block = block[end:]
-		if err := f.parseRow(w, row, line); err != nil {
-			w.reject(line, row, err.Error())
+		row := bytes.TrimSpace(text[:end])
+		text = text[end:]
+		if err := f.parseRow(b, row, line); err != nil {
+			b.Reject(line, row, err.Error())
 		}
 	}
 }
 
-func (f *objectFields) parseRow(w *worker, row []byte, line int64) error {
+func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64) error {
 	if len(row) == 0 {
 		return fmt.Errorf("empty line, want a JSON object")
 	}
@@ -71,14 +60,14 @@ func (f *objectFields) parseRow(w *worker, row []byte, line int64) error {
 		}
 	}
 	if f.segment == "" {
-		w.row(line, plainID(id), nil, false)
+		b.Add(line, plainID(id), nil)
 		return nil
 	}
 	name, ok := jsonString(segment)
 	if !ok {
 		return fmt.Errorf("field %q is not a string", f.segment)
 	}
-	w.row(line, plainID(id), name, true)
+	b.Add(line, plainID(id), name)
 	return nil
 }
 

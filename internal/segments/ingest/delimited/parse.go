@@ -1,0 +1,170 @@
+package delimited
+
+import (
+	"bytes"
+	"fmt"
+
+	"capper/internal/segments/ingest/rows"
+)
+
+// Reasons of bad rows.
+const (
+	reasonColumns   = "%d columns, the first row has %d"
+	reasonQuote     = "a quote that does not begin or end a field"
+	reasonQuoted    = "not a user id: the file is read without quotes (the option quote says otherwise)"
+	reasonSwallowed = "a field over several lines that read as rows of their own: a quote or an escape is missing, or one too many"
+)
+
+// parse parses a block of whole rows. Lines without quotes and escapes, which
+// are nearly all of most files, take the short way.
+func (s *layout) parse(into *rows.Block, block []byte, line int64) {
+	quotes, escapes := marks{char: s.quote}, marks{char: s.escape}
+	for at := 0; at < len(block); {
+		special := min(quotes.from(block, at), escapes.from(block, at))
+		if plain := at + rows.WholeLines(block[at:special]); special == len(block) || plain > at {
+			if special == len(block) {
+				plain = special
+			}
+			line = s.parsePlain(into, block[at:plain], line)
+			at = plain
+			continue
+		}
+		size, lines := s.parseRow(into, block[at:], line)
+		at, line = at+size, line+lines
+	}
+}
+
+// marks finds the places of a byte in a block, going forward.
+type marks struct {
+	char byte // 0: none
+	at   int  // the last place that was found
+	seen bool
+}
+
+// from is the first place at or after i, the block's length when there is none.
+func (m *marks) from(block []byte, i int) int {
+	if m.char == 0 {
+		return len(block)
+	}
+	if !m.seen || m.at < i {
+		m.seen = true
+		if n := bytes.IndexByte(block[i:], m.char); n >= 0 {
+			m.at = i + n
+		} else {
+			m.at = len(block)
+		}
+	}
+	return m.at
+}
+
+// parsePlain parses a block without quotes and escapes in one pass over its
+// bytes, and returns the line after it. Rows that are not plainly right go to
+// parseRow, which knows what to say.
+func (s *layout) parsePlain(into *rows.Block, block []byte, line int64) int64 {
+	delimiter, idColumn, segmentColumn := s.delimiter, s.id, s.segment
+	for ; len(block) > 0; line++ {
+		var id, segment []byte
+		column, field, end := 0, 0, len(block)
+		for i, c := range block {
+			if c != delimiter && c != '\n' {
+				continue
+			}
+			if column == idColumn {
+				id = block[field:i]
+			} else if column == segmentColumn {
+				segment = block[field:i]
+			}
+			if c == '\n' {
+				end = i
+				break
+			}
+			column, field = column+1, i+1
+		}
+		if end < len(block) && column+1 == s.columns && len(id) > 0 && id[0] != '"' {
+			into.Add(line, id, segment)
+			block = block[end+1:]
+			continue
+		}
+		size, _ := s.parseRow(into, block, line)
+		block = block[size:]
+	}
+	return line
+}
+
+func trimBreak(row []byte) []byte {
+	if n := len(row); n > 0 && row[n-1] == '\n' {
+		row = row[:n-1]
+	}
+	if n := len(row); n > 0 && row[n-1] == '\r' {
+		row = row[:n-1]
+	}
+	return row
+}
+
+// parseRow takes the row apart with which b begins, and returns its size
+// in bytes and in lines.
+func (s *layout) parseRow(into *rows.Block, b []byte, line int64) (size int, lines int64) {
+	var id, segment []byte
+	columns, inOrder := 0, true
+	for at, end := 0, 0; ; at = end + 1 {
+		var value []byte
+		var ok bool
+		value, ok, end = s.field(b, at)
+		inOrder = inOrder && ok
+		switch columns {
+		case s.id:
+			id = value
+		case s.segment:
+			segment = value
+		}
+		columns++
+		if size = end; end == len(b) || b[end] == '\n' {
+			break
+		}
+	}
+	row := b[:beforeReturn(b, 0, size)]
+	if size < len(b) {
+		size++ // the line break
+	}
+	lines = int64(bytes.Count(row, []byte{'\n'})) + 1
+	if lines == 1 {
+		s.judge(into, row, line, columns, inOrder, id, segment)
+		return size, lines
+	}
+	into.Multiline.Note(line, lines)
+	into.Lines = lines
+	if inOrder && columns == s.columns && s.quote != 0 && s.swallows(row) {
+		into.Reject(line, row, reasonSwallowed)
+	} else {
+		s.judge(into, row, line, columns, inOrder, id, segment)
+	}
+	into.Lines = 1
+	return size, lines
+}
+
+func (s *layout) judge(into *rows.Block, row []byte, line int64, columns int, inOrder bool, id, segment []byte) {
+	switch {
+	case len(row) == 0:
+		into.Reject(line, row, rows.ReasonEmpty)
+	case !inOrder:
+		into.Reject(line, row, reasonQuote)
+	case columns != s.columns:
+		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, s.columns))
+	default:
+		s.row(into, line, id, segment)
+	}
+}
+
+// row takes one row's fields. Escapes are not resolved: no id and no segment has any.
+func (s *layout) row(into *rows.Block, line int64, id, segment []byte) {
+	switch {
+	case s.isNull(id):
+		into.Reject(line, id, rows.ReasonEmpty)
+	case s.segment >= 0 && s.isNull(segment):
+		into.Reject(line, segment, rows.ReasonNoSegment)
+	case s.quote == 0 && len(id) > 0 && id[0] == '"':
+		into.Reject(line, id, reasonQuoted)
+	default:
+		into.Add(line, id, segment)
+	}
+}

@@ -1,0 +1,68 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"capper/internal/objects"
+	"capper/internal/segments/ingest/content"
+)
+
+// file is one file of an expanded input.
+type file struct {
+	name  string
+	input Input
+	of    int // index of its input
+}
+
+// expand replaces patterns by the files that match, in order. A pattern
+// without a match is an error: a build whose export is late must not publish
+// empty segments.
+func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
+	var files []file
+	stdins := 0
+	for i, in := range inputs {
+		if in.Path == Stdin {
+			stdins++
+			files = append(files, file{name: Stdin, input: in, of: i})
+			continue
+		}
+		found, err := r.files(in.Path).Glob(ctx, in.Path)
+		if err != nil {
+			return nil, err
+		}
+		if len(found.Names) == 0 {
+			return nil, noMatch(in.Path, found.LeftOut)
+		}
+		r.leftOut = append(r.leftOut, found.LeftOut...)
+		for _, name := range found.Names {
+			files = append(files, file{name: name, input: in, of: i})
+		}
+	}
+	if stdins > 1 {
+		return nil, fmt.Errorf("standard input is there %d times, it can be read once", stdins)
+	}
+	return files, nil
+}
+
+func noMatch(pattern string, leftOut []string) error {
+	if len(leftOut) == 0 {
+		return fmt.Errorf("no file matches %q", pattern)
+	}
+	return fmt.Errorf("no file matches %q but %d that are no data by their names, such as %q", pattern, len(leftOut), leftOut[0])
+}
+
+func (r *Reader) files(name string) objects.Files {
+	if strings.HasPrefix(name, "s3://") {
+		return r.s3
+	}
+	return objects.LocalFiles{}
+}
+
+func (r *Reader) opener(name string) content.Opener {
+	if name == Stdin {
+		return content.StandardInput{Reader: r.cfg.Stdin}
+	}
+	return r.files(name)
+}

@@ -1,0 +1,207 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/distinct"
+	"capper/internal/segments/ingest/ndjson"
+	"capper/internal/segments/ingest/parquet"
+	"capper/internal/segments/ingest/rows"
+)
+
+// FileReport is what was in one file.
+type FileReport struct {
+	File   string `json:"file"`
+	Format Format `json:"format"`
+	// Column that the ids were read from: its name, or its number where there is no header. Empty for text and bitmaps.
+	Column string `json:"column,omitempty"`
+	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
+	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
+	DistinctIDs       int64  `json:"distinct_ids"`
+	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
+	Bad               int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
+	Header            string `json:"header,omitempty"`   // the first row, when it was taken for a header
+	// Multiline rows of CSV and TSV; nil when there is none.
+	Multiline *rows.Multiline `json:"multiline,omitempty"`
+	// ChangedAt is when the file was last written; absent when that is not known.
+	ChangedAt *time.Time `json:"changed_at,omitempty"`
+}
+
+// fileReader reads one file.
+type fileReader struct {
+	reader *Reader
+	file   file
+	index  int // of the file among all of the reader
+	pool   *pool
+	to     destination
+
+	good     atomic.Int64 // rows
+	bad      atomic.Int64 // lines
+	distinct distinct.Counter
+	header   string
+	column   string // that the ids were read from
+
+	mu        sync.Mutex
+	multiline rows.Multiline
+	changedAt *time.Time
+}
+
+func (f *fileReader) read(ctx context.Context) (FileReport, error) {
+	format, err := f.readContent(ctx)
+	if err != nil {
+		return FileReport{}, fmt.Errorf("%s: %w", f.file.name, err)
+	}
+	report := FileReport{
+		File: f.file.name, Format: format, Column: f.column, Rows: f.good.Load(), Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
+	}
+	count, exact := f.distinct.Count()
+	report.DistinctIDs, report.DistinctEstimated = count, !exact
+	if format == Roaring {
+		report.DistinctIDs = report.Rows
+	}
+	if f.multiline.Rows > 0 {
+		report.Multiline = &f.multiline
+	}
+	return report, nil
+}
+
+func (f *fileReader) readContent(ctx context.Context) (Format, error) {
+	src, err := content.Open(ctx, f.reader.opener(f.file.name), f.file.name, f.reader.cfg.Progress)
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	f.changedAt = src.ChangedAt()
+	head, err := src.Head(4096)
+	if err != nil {
+		return "", err
+	}
+	format := cmp.Or(formatOf(f.file), sniff(head))
+	if err := content.CheckKind(head, format == Parquet); err != nil {
+		return "", err
+	}
+	switch format {
+	case Text, CSV, TSV:
+		return format, f.readDelimited(ctx, src, format)
+	case NDJSON:
+		return format, f.readNDJSON(ctx, src)
+	case Parquet:
+		return format, f.readParquet(ctx, src)
+	case Roaring:
+		return format, f.readRoaring(src)
+	}
+	return "", fmt.Errorf("unknown format %q", format)
+}
+
+func (f *fileReader) readDelimited(ctx context.Context, src *content.File, format Format) error {
+	if err := src.SkipBOM(); err != nil {
+		return err
+	}
+	head, err := src.Head(blockBytes)
+	if err != nil {
+		return err
+	}
+	if len(head) == 0 {
+		return nil // an empty part of an export
+	}
+	opened, err := delimited.Open(head, f.file.input.delimited(format, f.to.isTable()))
+	if err != nil {
+		return err
+	}
+	f.column, f.header = opened.Column, opened.Header
+	if opened.Multiline.Rows > 0 {
+		f.multiline.Add(opened.Multiline)
+	}
+	if _, err := src.Discard(opened.HeaderBytes); err != nil {
+		return err
+	}
+	return f.readBlocks(ctx, src, 1+opened.HeaderLines, opened.Syntax())
+}
+
+func (f *fileReader) readNDJSON(ctx context.Context, src *content.File) error {
+	if err := src.SkipBOM(); err != nil {
+		return err
+	}
+	f.column = cmp.Or(f.file.input.IDColumn, "user_id")
+	segment := ""
+	if f.to.isTable() {
+		segment = cmp.Or(f.file.input.SegmentColumn, "segment")
+	}
+	return f.readBlocks(ctx, src, 1, ndjson.Syntax(f.column, segment))
+}
+
+// readParquet reads several row groups at once.
+func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
+	from, size, err := src.Seekable()
+	if err != nil {
+		return err
+	}
+	in := f.file.input
+	opened, err := parquet.Open(from, size, parquet.Options{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: f.to.isTable()})
+	if err != nil {
+		return err
+	}
+	f.column = opened.Column()
+	faults := make([]error, opened.Groups())
+	var pending sync.WaitGroup
+	for i := range faults {
+		err = f.pool.do(ctx, &pending, func(w *worker) {
+			w.block.Reset()
+			faults[i] = opened.ReadGroup(ctx, i, w.block, func() { f.take(w) })
+		})
+		if err != nil {
+			break
+		}
+	}
+	pending.Wait()
+	return errors.Join(append(faults, err, src.CheckLength())...)
+}
+
+// maxRoaringBytes is above the largest bitmap of 32-bit ids; ReadBitmap has the exact bound.
+const maxRoaringBytes = 1 << 30
+
+// readRoaring reads a serialized bitmap in the portable 32-bit format.
+func (f *fileReader) readRoaring(src io.Reader) error {
+	raw, err := io.ReadAll(io.LimitReader(src, maxRoaringBytes))
+	if err != nil {
+		return err
+	}
+	b, err := bitmap.Read(raw)
+	if err != nil {
+		return fmt.Errorf("read the bitmap: %w", err)
+	}
+	f.good.Add(int64(b.Cardinality()))
+	return f.to.addBitmap(b)
+}
+
+// take hands on what is in a worker's block, and empties it.
+func (f *fileReader) take(w *worker) {
+	b := w.block
+	w.sink.add(b.IDs, b.Codes)
+	w.scratch = f.distinct.Add(b.IDs, w.scratch)
+	f.good.Add(int64(len(b.IDs)))
+	f.bad.Add(b.BadLines)
+	for i := range b.Bad {
+		b.Bad[i].File = f.file.name
+	}
+	f.reader.bad.add(f.index, b.Bad, b.BadLines)
+	if f.reader.cfg.BadRows != nil && len(b.Bad) > 0 {
+		f.reader.cfg.BadRows(b.Bad)
+	}
+	if b.Multiline.Rows > 0 {
+		f.mu.Lock()
+		f.multiline.Add(b.Multiline)
+		f.mu.Unlock()
+	}
+	b.Reset()
+}
