@@ -40,7 +40,7 @@ func filled(b *testing.B, users, stride int) *Store {
 				token := binary.BigEndian.AppendUint64(nil, rand.Uint64())
 				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)), Token: capping.Token(token)}, 0)
 			}
-			s.db.Put(batch, capping.UserID(i*stride), log)
+			s.db.Put(batch, capping.UserID(i*stride), append(beginLog(nil), log...))
 		}
 		require.NoError(b, batch.Commit(pebble.NoSync))
 		require.NoError(b, batch.Close())

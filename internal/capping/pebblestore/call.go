@@ -17,8 +17,9 @@ import (
 )
 
 // step decides one user of a call: it sets the call's answer for the index
-// and, when the log changes, returns what it becomes, appended to dst.
-type step func(now capping.Instant, index int, log capping.Log, dst []byte) (next capping.Log, changed bool)
+// and, when the log changes, returns dst with the entries of what it becomes
+// appended; without any, the log is removed.
+type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
 // call is one Filter or Release under way. It works on copies, as its caller
 // may have given up waiting and use its slices for something else.
@@ -27,6 +28,7 @@ type call struct {
 	chunks   []chunk
 	next     atomic.Int32 // the chunk to do next
 	step     step
+	passing  bool // over logs that nobody asked for: they do not enter the cache
 	verdicts []capping.Verdict
 	released []capping.Released
 	groups   []uint8
@@ -40,6 +42,7 @@ func (c *call) begin(users []capping.UserID, step step) {
 	c.chunks = c.order.chunks(c.chunks[:0])
 	c.next.Store(0)
 	c.step = step
+	c.passing = false
 	c.err = nil
 }
 
@@ -107,7 +110,7 @@ func (w *worker) log(cache *logcache.Cache, user capping.UserID) (log capping.Lo
 	if err != nil || value == nil {
 		return nil, false, err
 	}
-	log, err = decodeLog(value)
+	log, _, err = decodeLog(value)
 	return log, false, err
 }
 
@@ -143,12 +146,14 @@ func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.
 		c.failed(fmt.Errorf("log of user %d: %w", user, err))
 		return
 	}
-	next, changed := c.step(now, index, log, w.scratch[:0])
-	switch {
+	value, changed := c.step(now, index, log, beginLog(w.scratch[:0]))
+	switch next := entriesOf(value); {
 	case changed:
-		w.scratch = next
-		cache.Put(user, next)
-		s.db.Put(batch, user, next)
+		w.scratch = value
+		if cached || !c.passing {
+			cache.Put(user, next)
+		}
+		s.put(batch, user, value)
 	case !cached:
 		cache.Put(user, log)
 	}
@@ -168,4 +173,12 @@ func (s *Store) unlockStripes(c *call, k chunk) {
 			s.stripes[i].Unlock()
 		}
 	}
+}
+
+// put makes value, which was begun with beginLog, the user's in the batch.
+func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
+	if len(value) <= logHeader {
+		value = nil
+	}
+	s.db.Put(batch, user, value)
 }

@@ -27,10 +27,11 @@ type Config struct {
 	// of writes that are on their way into files come to it, 192 MiB at most.
 	CacheBytes int64
 	// SweepInterval is how often the background sweep does one small step of
-	// removing dead logs; 0: one second.
+	// removing dead logs, and of an upgrade; 0: one second.
 	SweepInterval time.Duration
 
-	fs vfs.FS // of tests; nil: the disk
+	fs          vfs.FS // of tests; nil: the disk
+	upgradeKeys int    // of tests: how many keys a step of an upgrade looks at; 0: as many as one of the sweep
 }
 
 const defaultCacheBytes = 256 << 20
@@ -47,6 +48,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SweepInterval <= 0 {
 		c.SweepInterval = time.Second
+	}
+	if c.upgradeKeys <= 0 {
+		c.upgradeKeys = sweepKeys
 	}
 	return c
 }

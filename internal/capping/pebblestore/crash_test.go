@@ -55,7 +55,7 @@ func crashChild(dir string, stdout io.Writer) error {
 }
 
 // recordSome sends message n to 1 to 2,000 users and lists those allowed.
-func recordSome(s *Store, n uint64) (told []byte, err error) {
+func recordSome(s *Store, n uint64) (all []byte, err error) {
 	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(12)))
 	for i := range users {
 		users[i] = rand.Uint32N(100_000)
@@ -65,11 +65,14 @@ func recordSome(s *Store, n uint64) (told []byte, err error) {
 	err = s.Filter(context.Background(), benchBatch(crashMessage(n), users), verdicts)
 	for i, v := range verdicts {
 		if v.Outcome == capping.Allowed {
-			told = binary.LittleEndian.AppendUint64(told, n)
-			told = binary.LittleEndian.AppendUint32(told, users[i])
+			all = append(all, encodeTold(told{n, users[i]})...)
 		}
 	}
-	return told, err
+	return all, err
+}
+
+func encodeTold(t told) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, t.message), t.user)
 }
 
 func crashMessage(n uint64) string { return fmt.Sprintf("crash-%d", n) }

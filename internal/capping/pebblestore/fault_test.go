@@ -224,8 +224,8 @@ func TestForeignFormat(t *testing.T) {
 	s := reopen(t, Config{Path: dir})
 	_, err := filterAll(s, "m", 1)
 	require.NoError(t, err)
-	foreign := strings.Replace(database.Format(), "bucket size 1", "bucket size 64", 1)
-	require.NoError(t, s.db.Set(database.FormatKey, []byte(foreign), pebble.Sync))
+	foreign := strings.Replace(database.Marker(2), "bucket size 1", "bucket size 64", 1)
+	require.NoError(t, s.db.Set(database.MarkerKey, []byte(foreign), pebble.Sync))
 	require.NoError(t, s.Close())
 	registry := prometheus.NewRegistry()
 	for range 2 { // the first gives back what it took

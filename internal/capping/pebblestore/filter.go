@@ -36,7 +36,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 
 // judging is the step of a batch.
 func judging(c *call, b *capping.Batch) step {
-	return func(now capping.Instant, index int, log capping.Log, dst []byte) (capping.Log, bool) {
+	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
 			now = b.At
 		}
@@ -101,7 +101,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 
 // releasing is the step of a release.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
-	return func(_ capping.Instant, index int, log capping.Log, dst []byte) (capping.Log, bool) {
+	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)
 		c.released[index] = capping.ReleaseAbsent
 		if found {
@@ -156,7 +156,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, 
 	err = s.db.Read(ctx, func() error {
 		value, err := s.stored(user)
 		if err == nil && value != nil {
-			found, err = decodeLog(value)
+			found, _, err = decodeLog(value)
 		}
 		return err
 	})

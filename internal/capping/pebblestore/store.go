@@ -56,14 +56,18 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
+	if upgrade := s.db.Upgrade(); upgrade != nil {
+		s.logger.Warn("logs are being rewritten into a newer format, while the store serves: older versions of capper do not open it any more",
+			"from", upgrade.From, "to", upgrade.To)
+	}
 	if s.db.Created() {
 		s.logger.Warn("an embedded store was created, empty: everybody may be sent to", "path", config.Path)
 	} else {
 		s.logger.Info("embedded store open", "path", config.Path)
 	}
-	sweeping, stop := context.WithCancel(context.Background())
+	tending, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.db.Go(func() { s.keepSweeping(sweeping, config.SweepInterval) })
+	s.db.Go(func() { s.keepTending(tending, config) })
 	return s, nil
 }
 

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, openFull(dir))
 		os.Exit(1)
 	}
+	if arguments := os.Getenv(upgradeDir); arguments != "" {
+		fmt.Fprintln(os.Stderr, upgradeChild(arguments))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf"))
 }
 

@@ -20,32 +20,48 @@ const (
 	sweepPause = 60     // steps that are left out after a whole pass
 )
 
-func (s *Store) keepSweeping(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
+// keepTending does what a store needs while it is open, one step at a time.
+func (s *Store) keepTending(ctx context.Context, config Config) {
+	ticker := time.NewTicker(config.SweepInterval)
 	defer ticker.Stop()
-	from, pause := []byte{database.KeyLog}, 0
+	sweep := sweep{from: []byte{database.KeyLog}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if s.db.Broken() == nil {
-			if err := s.db.Rescue(func() error { return s.db.Watch(time.Now()) }); err != nil {
-				s.logger.Error("the embedded store could not be looked after", "error", err.Error())
-			}
-		}
-		if pause--; pause >= 0 || s.db.Broken() != nil {
+		if s.db.Broken() != nil {
 			continue
 		}
-		next, err := s.sweepStep(ctx, from)
-		if err != nil && ctx.Err() == nil {
-			s.logger.Error("the embedded store's sweep met an error", "error", err.Error())
-		}
-		if from = next; next == nil {
-			from, pause = []byte{database.KeyLog}, sweepPause
-		}
+		s.tend(ctx, "looking after the files", s.db.Rescue(func() error { return s.db.Watch(time.Now()) }))
+		s.tend(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
+		s.tend(ctx, "the sweep", s.advance(ctx, &sweep))
 	}
+}
+
+// tend reports an error of background work, which is tried again.
+func (s *Store) tend(ctx context.Context, work string, err error) {
+	if err != nil && ctx.Err() == nil {
+		s.logger.Error("the embedded store's background work met an error", "work", work, "error", err.Error())
+	}
+}
+
+// sweep is how far a pass over all keys is.
+type sweep struct {
+	from  []byte
+	pause int // steps that are left out
+}
+
+// advance does the sweep's next step, if it does not rest.
+func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
+	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
+		return nil
+	}
+	if sweep.from, err = s.sweepStep(ctx, sweep.from); sweep.from == nil {
+		sweep.from, sweep.pause = []byte{database.KeyLog}, sweepPause
+	}
+	return err
 }
 
 // sweepStep looks at keys from the given one on and removes what is dead. It
@@ -92,7 +108,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 			}
 			continue
 		}
-		if log, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize && log.At(log.Len()-1) <= horizon {
+		if log, _, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize && log.At(log.Len()-1) <= horizon {
 			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
 		}
 	}
@@ -109,7 +125,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 		return nil
 	}
 	c := new(call)
-	c.begin(users, func(now capping.Instant, _ int, log capping.Log, _ []byte) (capping.Log, bool) {
+	c.begin(users, func(now capping.Instant, _ int, log capping.Log, _ []byte) ([]byte, bool) {
 		return nil, len(log) > 0 && len(log.Live(now-retention)) == 0
 	})
 	if err := s.run(ctx, c); err != nil {

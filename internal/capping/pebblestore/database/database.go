@@ -26,6 +26,7 @@ type DB struct {
 	written atomic.Int64    // commits so far
 	synced  atomic.Int64    // commits that are known to be durable
 	damaged damage
+	upgrade atomic.Pointer[Upgrade] // nil: none is under way
 	outage
 
 	guard    clockGuard
@@ -44,13 +45,17 @@ const maxCalls = 256
 
 // load checks the format and reads what is remembered across restarts.
 func (d *DB) load(config Config) error {
-	if err := d.checkFormat(); err != nil {
+	version, err := d.checkFormat()
+	if err != nil {
 		return err
 	}
 	if err := d.loadMended(); err != nil {
 		return err
 	}
-	return d.identify(config)
+	if err := d.identify(config); err != nil {
+		return err
+	}
+	return d.beginUpgrade(version)
 }
 
 // Created reports whether there was no store before this Open.
@@ -69,6 +74,9 @@ func (d *DB) Health(context.Context) capping.Health {
 	}
 	if warning := d.unmarked.Load(); warning != nil {
 		health.Warnings = append(health.Warnings, *warning)
+	}
+	if upgrade := d.Upgrade(); upgrade != nil {
+		health.Warnings = append(health.Warnings, upgrade.warning())
 	}
 	if err := d.damaged.err(); err != nil {
 		health.State, health.Error = "degraded", err.Error()

@@ -96,6 +96,18 @@ func TestFatal(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// TestReadable says which formats a program reads, as later ones will ask.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, readable(Marker(2), nil, 1, 2))
+	require.NoError(t, readable(Marker(1), nil, 1, 2))
+	require.NoError(t, readable(Marker(2), &Upgrade{From: 1}, 1, 3))
+	require.ErrorContains(t, readable(Marker(3), &Upgrade{From: 2}, 1, 2), "in format 3, which a newer version of capper wrote")
+	require.ErrorContains(t, readable(Marker(1), nil, 2, 3), "start a version that reads both and let it finish the upgrade")
+	require.ErrorContains(t, readable(Marker(2), &Upgrade{From: 1}, 2, 3), "the logs are in format 1, and this version of capper reads the formats 2 to 3")
+	require.ErrorContains(t, readable(Marker(2)+" ", nil, 1, 2), "another build")
+}
+
 func TestClockGuard(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)

@@ -20,10 +20,6 @@ const (
 // LogKeySize is the length of a log's key.
 const LogKeySize = 5
 
-// bucketSize is the number of users whose logs share a key. It is part of the
-// format record; see doc.go for why it is 1.
-const bucketSize = 1
-
 func putLogKey(key []byte, user capping.UserID) {
 	key[0] = KeyLog
 	binary.BigEndian.PutUint32(key[1:], user)
@@ -36,5 +32,5 @@ func LogKey(user capping.UserID) []byte {
 	return key
 }
 
-// FormatKey is where the format record is.
-var FormatKey = []byte("\x00format")
+// MarkerKey is where the format marker is.
+var MarkerKey = []byte("\x00format")

@@ -1,0 +1,89 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+)
+
+func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
+
+// keyKind is where the message is remembered. Those with a namespace lie apart,
+// where a program that knows of none does not look.
+func keyKind(m capping.Message) byte {
+	if m.Namespace == "" {
+		return database.KeyMessage
+	}
+	return database.KeyNamed
+}
+
+// maxLogSize is that of a log with LogBound entries in every channel, and in none.
+const maxLogSize = 256 * capping.LogBound * capping.EntrySize
+
+// A log's value is the version of its format and then the log's entries as
+// package capping writes them. A value of format 1 had no version: its length is
+// a multiple of an entry's, which that of no later format may be while values of
+// format 1 are read.
+const (
+	logVersion  = 2
+	logHeader   = 1 // bytes before the entries
+	bareVersion = 1 // of values without a version
+)
+
+// decodeLog is the log that a value holds, and the version that it is written
+// in. The value of a user without sends is never written, so an empty one is
+// damage. The log shares the value's bytes.
+func decodeLog(value []byte) (log capping.Log, version int, err error) {
+	log, version = capping.Log(value), bareVersion
+	if len(value)%capping.EntrySize == logHeader {
+		log, version = log[logHeader:], int(value[0])
+		if version != logVersion {
+			return nil, version, fmt.Errorf("log in format %d: must be %d", version, logVersion)
+		}
+	}
+	if len(log) == 0 || len(log) > maxLogSize {
+		return nil, version, fmt.Errorf("log of %d bytes: must be %d to %d", len(log), capping.EntrySize, maxLogSize)
+	}
+	if err := log.Check(); err != nil {
+		return nil, version, err
+	}
+	if last := log.At(log.Len() - 1); last >= capping.Never {
+		return nil, version, fmt.Errorf("log entry stamped %d: must be below %d", last, capping.Never)
+	}
+	return log, version, nil
+}
+
+// beginLog is dst with what stands before the entries of a log.
+func beginLog(dst []byte) []byte { return append(dst, logVersion) }
+
+// entriesOf is the log of a value that was begun with beginLog; none of no value.
+func entriesOf(value []byte) capping.Log {
+	if len(value) <= logHeader {
+		return nil
+	}
+	return value[logHeader:]
+}
+
+// A message's value is the instant from which it is forgotten (8, big endian)
+// and the message's text: an id of up to 128 bytes, a namespace of up to 64 and
+// the two marks around it. Its first byte is 0, so that a later format has
+// another one there.
+const maxMessageText = 128 + 64 + 2
+
+func encodeMessage(expires capping.Instant, m capping.Message) []byte {
+	text := m.Text()
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
+}
+
+func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
+	if len(value) <= 8 || len(value) > 8+maxMessageText {
+		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+maxMessageText)
+	}
+	at := binary.BigEndian.Uint64(value)
+	if at > uint64(2*capping.Never) {
+		return 0, m, fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
+	}
+	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
+}
