@@ -1,12 +1,9 @@
 package app
 
 import (
-	"cmp"
-	"context"
 	"slices"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore"
 	"capper/internal/config"
 	"capper/internal/server"
 	"capper/internal/server/access"
@@ -15,11 +12,12 @@ import (
 
 // newServer builds the API over what has been started.
 func (s *service) newServer(cfg *config.Config, store capping.Store) (err error) {
+	limiter, _ := capping.As[capping.RateLimiter](store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Bounds: bounds(cfg.Server),
-		Access: accessRules(cfg.Server), Limiter: limiter(store), AdminSeparate: cfg.Server.AdminListen != "",
+		Access: accessRules(cfg.Server), Limiter: limiter, AdminSeparate: cfg.Server.AdminListen != "",
 		HostNames: cfg.Server.HostNames,
 	})
 	return named("build the API", err)
@@ -34,25 +32,9 @@ func bounds(cfg config.Server) admission.Bounds {
 	}
 }
 
-// limiter is the shared one over Redis, so that all instances of the service
-// share the clients' budgets. Nil: the server keeps them in this process.
-func limiter(store capping.Store) access.Limiter {
-	if redis, ok := store.(*redisstore.Store); ok {
-		return sharedLimiter{redis}
-	}
-	return nil
-}
-
-type sharedLimiter struct{ store *redisstore.Store }
-
-func (l sharedLimiter) Allow(ctx context.Context, client string, rate access.Rate, users int) (access.RateResult, error) {
-	budget, err := l.store.Take(ctx, client, rate.UsersPerSecond, cmp.Or(rate.Burst, rate.UsersPerSecond), users)
-	return access.RateResult(budget), err
-}
-
 // accessRules are who may call, as the server takes it.
 func accessRules(cfg config.Server) access.Rules {
-	a := access.Rules{Rate: rate(cfg.RateLimit), Rates: map[string]access.Rate{}}
+	a := access.Rules{Rate: rate(cfg.RateLimit), Rates: map[string]capping.Rate{}}
 	for client, limit := range cfg.ClientLimits {
 		a.Rates[client] = rate(limit)
 	}
@@ -66,8 +48,8 @@ func accessRules(cfg config.Server) access.Rules {
 	return a
 }
 
-func rate(limit config.RateLimit) access.Rate {
-	return access.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
+func rate(limit config.RateLimit) capping.Rate {
+	return capping.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
 }
 
 func (s *service) segmentsStatus() server.SegmentsStatus {

@@ -18,7 +18,7 @@ const announceTimeout = 5 * time.Second
 
 // announce tells the instances that share the store of the policy.
 func announce(ctx context.Context, store capping.Store, p *capping.Policy) error {
-	shared, ok := store.(announcer)
+	shared, ok := capping.As[announcer](store)
 	if !ok {
 		return nil
 	}

@@ -55,6 +55,9 @@ func (s *service) start(ctx context.Context, stop *stops) error {
 	if err := announce(ctx, store, cfg.Policy); err != nil {
 		return err
 	}
+	if store, err = capping.Measure(store, cfg.Store.Kind, s.registry); err != nil {
+		return named("measure the store", err)
+	}
 	s.capper = capping.New(store, func() capping.Segments { return s.segments.Current() }, cfg.Policy, time.Now)
 	s.warnUnmatched(s.segments.Current())
 	if err := s.newServer(cfg, store); err != nil {

@@ -20,9 +20,9 @@ type shortening struct {
 
 // note compares the policy in force with the one that replaces it at now.
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
-	before := was.Retention()
+	before := was.Retention(0)
 	last := s.last.Load()
-	if is.Retention() < before && (last == nil || last.from <= before || !now.Before(last.until)) {
+	if is.Retention(0) < before && (last == nil || last.from <= before || !now.Before(last.until)) {
 		s.last.Store(&shortening{before, now.Add(before)})
 	}
 }
@@ -30,7 +30,7 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 // problems is what a status says of it: nothing when limits look back as far
 // again, or when nothing that was recorded before is kept any more.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
-	last, looks := s.last.Load(), policy.Retention()
+	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {
 		return nil
 	}

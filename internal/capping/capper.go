@@ -20,6 +20,7 @@ type Segments interface {
 // concurrent use.
 type Capper struct {
 	store    Store
+	widen    time.Duration // of rolling windows, for the store's clocks
 	segments func() Segments
 	policy   atomic.Pointer[Policy]
 	clock    func() time.Time
@@ -28,7 +29,7 @@ type Capper struct {
 // New is a capper over the store. segments answers the generation in use,
 // never nil; clock is the one that the store stamps sends with.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
-	c := &Capper{store: store, segments: segments, clock: clock}
+	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.policy.Store(policy)
 	return c
 }
@@ -43,6 +44,9 @@ func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(p) }
 // Segments is the generation in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
+// Widening is how much longer rolling windows are than the policy's limits say.
+func (c *Capper) Widening() time.Duration { return c.widen }
+
 // Store is the store behind the capper.
 func (c *Capper) Store() Store { return c.store }
 
@@ -51,9 +55,9 @@ type Send struct {
 	Message Message
 	Channel Channel  // 0: none
 	Users   []UserID // distinct
-	Exempt  bool     // deny nobody, count the sends all the same
-	Preview bool     // decide only, count nothing
-	At      Instant  // with Preview: decide as of this instant; 0: now
+	Enforce bool     // apply the limits; false: deny nobody, count the sends all the same
+	Record  bool     // count the sends; false: decide only
+	At      Instant  // without Record: decide as of this instant; 0: now
 }
 
 // Decisions is what was decided of a Send. All of it comes from one
@@ -83,18 +87,18 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	if now == 0 {
 		now = InstantOf(c.clock())
 	}
-	d.rulesets = policy.rulesets(d.Names, send.Channel, now)
+	d.rulesets = policy.rulesets(d.Names, send.Channel, now, c.widen)
 	d.Err = c.store.Filter(ctx, &Batch{
 		Message: send.Message, Token: send.Message.Token(), Channel: send.Channel,
-		Users: send.Users, Groups: d.Codes, Rules: d.rules(send.Exempt),
-		Record: !send.Preview, At: send.At, Retention: policy.Retention(),
+		Users: send.Users, Groups: d.Codes, Rules: d.rules(send.Enforce),
+		Record: send.Record, At: send.At, Retention: policy.Retention(c.widen),
 	}, d.Verdicts)
 	return d
 }
 
-func (d *Decisions) rules(exempt bool) [][]Rule {
+func (d *Decisions) rules(enforce bool) [][]Rule {
 	rules := make([][]Rule, len(d.rulesets))
-	if exempt {
+	if !enforce {
 		return rules
 	}
 	for i := range rules {
@@ -142,7 +146,7 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 		return nil, err
 	}
 	now := InstantOf(c.clock())
-	log = log.Live(now - Instant(policy.Retention().Milliseconds()))
+	log = log.Live(now - Instant(policy.Retention(c.widen).Milliseconds()))
 	var code [1]uint8
 	segments.Lookup([]UserID{user}, code[:])
 	e := &Explanation{Generation: segments.Generation(), Log: log, Policy: policy}
@@ -151,7 +155,7 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	}
 	limits := policy.Limits(e.Segment)
 	for i := range limits {
-		rule := limits[i].Rule(now, policy.Widen)
+		rule := limits[i].Rule(now, c.widen)
 		e.Standings = append(e.Standings, Standing{&limits[i], rule.Count(log, now), rule.FreesAt(log, now)})
 	}
 	e.Messages, err = c.store.Messages(ctx, log.tokens())

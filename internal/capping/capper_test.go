@@ -72,8 +72,8 @@ func TestEachSegmentHasItsLimits(t *testing.T) {
 	})
 	users := []capping.UserID{5, 150, 250, 4294967295}
 	require.Equal(t, []capping.Outcome{capping.Denied, capping.Allowed, capping.Allowed, capping.Allowed},
-		b.outcomes(&capping.Send{Message: capping.Message{ID: "m1"}, Users: users}))
-	d := b.filter(&capping.Send{Message: capping.Message{ID: "m2"}, Users: users})
+		b.outcomes(&capping.Send{Message: capping.Message{ID: "m1"}, Users: users, Enforce: true, Record: true}))
+	d := b.filter(&capping.Send{Message: capping.Message{ID: "m2"}, Users: users, Enforce: true, Record: true})
 	require.Equal(t, []string{"new", "vip", "", ""}, []string{d.Segment(0), d.Segment(1), d.Segment(2), d.Segment(3)})
 	require.Equal(t, "g1", d.Generation)
 	require.Equal(t, "closed", d.Limit(0).Name)
@@ -82,9 +82,9 @@ func TestEachSegmentHasItsLimits(t *testing.T) {
 	require.Equal(t, "daily", d.Limit(2).Name)
 	require.Equal(t, b.clock.Now().Add(day).UnixMilli(), d.Verdicts[2].FreesAt.Time().UnixMilli())
 	b.clock.Advance(day)
-	b.outcomes(&capping.Send{Message: capping.Message{ID: "m3"}, Users: users})
+	b.outcomes(&capping.Send{Message: capping.Message{ID: "m3"}, Users: users, Enforce: true, Record: true})
 	b.clock.Advance(day)
-	d = b.filter(&capping.Send{Message: capping.Message{ID: "m4"}, Users: users})
+	d = b.filter(&capping.Send{Message: capping.Message{ID: "m4"}, Users: users, Enforce: true, Record: true})
 	require.Equal(t, "weekly", d.Limit(3).Name)
 }
 
@@ -94,11 +94,11 @@ func TestNewPolicyKeepsTheLogs(t *testing.T) {
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 3, 7*day)}})
 	one := []capping.UserID{7}
 	for i := range 3 {
-		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint(i)}, Users: one}))
+		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint(i)}, Users: one, Enforce: true, Record: true}))
 	}
 	for most, want := range map[int]capping.Outcome{2: capping.Denied, 3: capping.Denied, 4: capping.Allowed} {
 		b.SetPolicy(&capping.Policy{Version: fmt.Sprint(most), Default: []capping.Limit{rolling("weekly", most, 7*day)}})
-		d := b.filter(&capping.Send{Message: capping.Message{ID: "preview"}, Users: one, Preview: true})
+		d := b.filter(&capping.Send{Message: capping.Message{ID: "preview"}, Users: one, Enforce: true})
 		require.Equal(t, want, d.Verdicts[0].Outcome)
 		require.Equal(t, fmt.Sprint(most), d.Policy.Version)
 	}
@@ -110,12 +110,12 @@ func TestExemptPreviewAndForecast(t *testing.T) {
 	one := []capping.UserID{7}
 	for i := range 3 {
 		require.Equal(t, []capping.Outcome{capping.Allowed},
-			b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint("exempt", i)}, Users: one, Exempt: true}))
+			b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint("exempt", i)}, Users: one, Record: true}))
 	}
-	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: one}))
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: one, Enforce: true, Record: true}))
 	tomorrow := capping.InstantOf(b.clock.Now().Add(day))
 	for at, want := range map[capping.Instant]capping.Outcome{0: capping.Denied, tomorrow - 1: capping.Denied, tomorrow: capping.Allowed} {
-		require.Equal(t, []capping.Outcome{want}, b.outcomes(&capping.Send{Users: one, Preview: true, At: at}))
+		require.Equal(t, []capping.Outcome{want}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: at}))
 	}
 	e, err := b.Explain(context.Background(), 7)
 	require.NoError(t, err)
@@ -127,13 +127,13 @@ func TestForecastOfCalendarLimits(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay}}})
 	one := []capping.UserID{7}
-	d := b.filter(&capping.Send{Message: capping.Message{ID: "m"}, Users: one})
+	d := b.filter(&capping.Send{Message: capping.Message{ID: "m"}, Users: one, Enforce: true, Record: true})
 	require.Equal(t, capping.Allowed, d.Verdicts[0].Outcome)
-	d = b.filter(&capping.Send{Users: one, Preview: true})
+	d = b.filter(&capping.Send{Users: one, Enforce: true})
 	midnight := d.Verdicts[0].FreesAt
 	require.Zero(t, midnight.Time().Sub(midnight.Time().Truncate(day)))
-	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Users: one, Preview: true, At: midnight - 1}))
-	require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Users: one, Preview: true, At: midnight}))
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight - 1}))
+	require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight}))
 }
 
 func TestExplain(t *testing.T) {
@@ -147,9 +147,9 @@ func TestExplain(t *testing.T) {
 	for i := range users {
 		users[i] = capping.UserID(100 + i)
 	}
-	b.filter(&capping.Send{Message: capping.Message{ID: "first"}, Channel: push, Users: users})
+	b.filter(&capping.Send{Message: capping.Message{ID: "first"}, Channel: push, Users: users, Enforce: true, Record: true})
 	b.clock.Advance(time.Minute)
-	b.filter(&capping.Send{Message: capping.Message{ID: "second"}, Users: users})
+	b.filter(&capping.Send{Message: capping.Message{ID: "second"}, Users: users, Enforce: true, Record: true})
 	e, err := b.Explain(context.Background(), 150)
 	require.NoError(t, err)
 	require.Equal(t, "vip", e.Segment)
@@ -175,7 +175,7 @@ func TestReleaseAndErase(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("daily", 1, day)}})
 	users := []capping.UserID{1000, 2000}
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
 	for _, want := range []capping.Released{capping.ReleaseDone, capping.ReleaseAbsent} {
 		released, err := b.Release(context.Background(), capping.Message{ID: "m"}, 0, users[:1])
 		require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestReleaseAndErase(t *testing.T) {
 	}
 	require.NoError(t, b.Erase(context.Background(), 2000))
 	require.NoError(t, b.Erase(context.Background(), 2000))
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
 }
 
 func TestPassedDeadline(t *testing.T) {
@@ -191,7 +191,7 @@ func TestPassedDeadline(t *testing.T) {
 	b := newCapper(t, &capping.Policy{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	d := b.Filter(ctx, &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{1, 2}})
+	d := b.Filter(ctx, &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{1, 2}, Enforce: true, Record: true})
 	require.ErrorIs(t, d.Err, context.Canceled)
 	require.Equal(t, make([]capping.Verdict, 2), d.Verdicts)
 	_, err := b.Explain(ctx, 1)

@@ -36,6 +36,9 @@ func TestJudgeByTheStoreSuite(t *testing.T) {
 }
 
 func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	if err := b.Check(verdicts); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -60,6 +63,9 @@ func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []ca
 }
 
 func (s *plainStore) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+	if err := capping.CheckRelease(token, users, released); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -104,6 +110,8 @@ func (s *plainStore) Messages(_ context.Context, tokens []capping.Token) (map[ca
 func (s *plainStore) Health(context.Context) capping.Health {
 	return capping.Health{Kind: "embedded", State: "ok"}
 }
+
+func (s *plainStore) ClockTolerance() time.Duration { return 0 }
 
 func (s *plainStore) Close() error { return nil }
 

@@ -11,7 +11,6 @@ type Policy struct {
 	Channels map[string]Channel // configured channels by name
 	Default  []Limit            // of users in no segment, and of segments without limits of their own
 	Segments map[string][]Limit // an empty list: uncapped
-	Widen    time.Duration      // added to rolling windows: twice the clock tolerance
 }
 
 // Limits is the limits of a segment; of "" they are the default.
@@ -26,8 +25,8 @@ func (p *Policy) Limits(segment string) []Limit {
 // a message retried within a day is the same send.
 const noLimits = 24 * time.Hour
 
-// Retention is how long an entry can matter: the longest window, widened.
-func (p *Policy) Retention() time.Duration {
+// Retention is how long an entry can matter: the longest window, longer by widen.
+func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
 	for _, limits := range p.Segments {
 		longest = max(longest, longestOf(limits))
@@ -35,7 +34,7 @@ func (p *Policy) Retention() time.Duration {
 	if longest == 0 {
 		longest = noLimits
 	}
-	return longest + p.Widen
+	return longest + widen
 }
 
 func longestOf(limits []Limit) (longest time.Duration) {
@@ -54,21 +53,21 @@ type ruleset struct {
 
 // rulesets resolves the policy for one call: element 0 for users in no
 // segment, element i+1 for names[i].
-func (p *Policy) rulesets(names []string, channel Channel, now Instant) []ruleset {
+func (p *Policy) rulesets(names []string, channel Channel, now Instant, widen time.Duration) []ruleset {
 	sets := make([]ruleset, len(names)+1)
-	sets[0] = p.ruleset("", channel, now)
+	sets[0] = p.ruleset("", channel, now, widen)
 	for i, name := range names {
-		sets[i+1] = p.ruleset(name, channel, now)
+		sets[i+1] = p.ruleset(name, channel, now, widen)
 	}
 	return sets
 }
 
-func (p *Policy) ruleset(segment string, channel Channel, now Instant) (set ruleset) {
+func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration) (set ruleset) {
 	limits := p.Limits(segment)
 	for i := range limits {
 		if limits[i].AppliesTo(channel) {
 			set.limits = append(set.limits, &limits[i])
-			set.rules = append(set.rules, limits[i].Rule(now, p.Widen))
+			set.rules = append(set.rules, limits[i].Rule(now, widen))
 		}
 	}
 	return set

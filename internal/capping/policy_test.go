@@ -37,16 +37,17 @@ func TestRetention(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		policy capping.Policy
+		widen  time.Duration
 		want   time.Duration
 	}{
-		"no limits":                {capping.Policy{}, day},
-		"no limits, widened":       {capping.Policy{Widen: time.Second}, day + time.Second},
-		"short windows only":       {capping.Policy{Default: rolling(time.Minute)}, time.Minute},
-		"the longest of a segment": {capping.Policy{Default: rolling(day), Segments: map[string][]capping.Limit{"a": rolling(7*day, time.Hour)}}, 7 * day},
-		"widened":                  {capping.Policy{Default: rolling(day), Widen: 500 * time.Millisecond}, day + 500*time.Millisecond},
-		"week of a calendar":       {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarWeek}}}, 7*day + 2*time.Hour},
+		"no limits":                {want: day},
+		"no limits, widened":       {widen: time.Second, want: day + time.Second},
+		"short windows only":       {capping.Policy{Default: rolling(time.Minute)}, 0, time.Minute},
+		"the longest of a segment": {capping.Policy{Default: rolling(day), Segments: map[string][]capping.Limit{"a": rolling(7*day, time.Hour)}}, 0, 7 * day},
+		"widened":                  {capping.Policy{Default: rolling(day)}, 500 * time.Millisecond, day + 500*time.Millisecond},
+		"week of a calendar":       {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarWeek}}}, 0, 7*day + 2*time.Hour},
 	} {
-		require.Equal(t, c.want, c.policy.Retention(), name)
+		require.Equal(t, c.want, c.policy.Retention(c.widen), name)
 	}
 }
 

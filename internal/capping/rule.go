@@ -1,5 +1,10 @@
 package capping
 
+import (
+	"errors"
+	"fmt"
+)
+
 // Rule is a limit as it stands for one call. Either Hold is set (rolling), or
 // Start and Until are (calendar).
 type Rule struct {
@@ -8,6 +13,22 @@ type Rule struct {
 	Start    Instant    // calendar: the period's first instant
 	Until    Instant    // calendar: the next period's first instant
 	Channels ChannelSet // entries that count; zero: all
+}
+
+// check reports what makes r no rule: what the scripts could not be told, or
+// would read as another rule.
+func (r *Rule) check() error {
+	switch {
+	case r.Max < 0 || r.Max > LogBound:
+		return fmt.Errorf("max: must be 0 to %d, got %d", LogBound, r.Max)
+	case r.Hold < 0 || r.Hold > MaxRetention.Milliseconds():
+		return fmt.Errorf("hold: must be 0 to %d ms, got %d", MaxRetention.Milliseconds(), r.Hold)
+	case r.Until < r.Start || r.Until > Never:
+		return fmt.Errorf("period: %d to %d", r.Start, r.Until)
+	case (r.Hold > 0) == (r.Until > 0):
+		return errors.New("must be either rolling or of the calendar")
+	}
+	return nil
 }
 
 // After is the instant that entries must be later than to count at now.

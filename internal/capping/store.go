@@ -5,63 +5,27 @@ import (
 	"time"
 )
 
-// Batch is one filter call: one message, many users.
-type Batch struct {
-	Message Message // its ID is "" only when Record is false; stores remember it, so that logs can be read by people
-	Token   Token   // Message.Token()
-	Channel Channel // of the send; 0: none
-
-	Users  []UserID // distinct, any order (ascending is fastest)
-	Groups []uint8  // Groups[i] is the index into Rules of Users[i]
-	Rules  [][]Rule // rules by group; an empty group denies nobody
-
-	// Record: append allowed sends to the logs. False: decide only, write nothing.
-	Record bool
-	// At: decide as of this instant, only with Record false. 0: now, by the
-	// clock of the store, read as late as possible.
-	At Instant
-	// Retention is how long an entry is kept: the longest window of the
-	// policy, widened. A store forgets by the longest that was in force within
-	// itself, so that a limit that is gone for a moment erases nothing.
-	Retention time.Duration
-}
-
-// Horizon is the instant at or before which entries are forgotten.
-func (b *Batch) Horizon(now Instant) Instant {
-	return now - Instant(b.Retention.Milliseconds())
-}
-
-// Released is what a release did for one user. The zero value is unknown.
-type Released uint8
-
-// The results of a release.
-const (
-	ReleaseUnavailable Released = iota // not known: release again
-	ReleaseDone                        // the send was in the log and is no more
-	ReleaseAbsent                      // the send was not in the log
-)
-
-// Recorder writes logs. It is safe for concurrent use.
+// Store keeps the logs. The rules by which every store decides are those of
+// Judge; doc.go says what else each one owes. It is safe for concurrent use.
 //
 // Every method ends within the deadline of ctx (give or take 50 ms). What was
 // not decided by then is answered per user, in the result slice, which is as
 // long as users, in their order, and zeroed by the caller. The error tells
-// operators why users are unavailable; callers read the slice.
-type Recorder interface {
+// operators why users are unavailable; callers read the slice. It is nil
+// exactly when every user was decided.
+type Store interface {
 	// Filter judges and records every user of the batch, each atomically, and
 	// sets verdicts[i] for Users[i]. An Allowed or Replayed verdict is durable.
 	// A user whose verdict is Unavailable may or may not have been recorded;
-	// filtering again with the same message id settles it.
+	// filtering again with the same message id settles it. A batch that
+	// Batch.Check refuses is an error and leaves the store as it was.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
 	// Release removes the token's sends on the channel from the logs of the
-	// users (distinct); 0: on every channel and on none.
+	// users (distinct); 0: on every channel and on none. What CheckRelease
+	// refuses is an error and leaves the store as it was.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
 	// Erase removes the whole log of the user. Absent is no error.
 	Erase(ctx context.Context, user UserID) error
-}
-
-// Reader reads logs. It is safe for concurrent use.
-type Reader interface {
 	// Log is the user's log, forgotten entries that are still stored included.
 	Log(ctx context.Context, user UserID) (Log, error)
 	// Messages finds the messages of tokens. Those that were not remembered
@@ -70,17 +34,33 @@ type Reader interface {
 	// Health is the store's state for /v1/status and readiness. It returns
 	// within the deadline of ctx.
 	Health(ctx context.Context) Health
-}
-
-// Store keeps the logs. The rules by which both implementations decide are
-// those of Judge.
-type Store interface {
-	Recorder
-	Reader
-	// Close ends background work and releases what is held. No call may be
-	// in flight.
+	// ClockTolerance is by how much the clocks that stamp sends may differ; 0:
+	// there is one clock. It never changes. Windows are longer by twice that.
+	ClockTolerance() time.Duration
+	// Close ends background work and frees what is held. No call may be in
+	// flight.
 	Close() error
 }
+
+// As finds the first T among the store and the stores that it wraps, as
+// errors.As does among errors: what only some stores can do is asked of them
+// through an interface, also when the store is measured.
+func As[T any](store Store) (found T, ok bool) {
+	for store != nil {
+		if found, ok = store.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := store.(interface{ Unwrap() Store })
+		if !wraps {
+			break
+		}
+		store = wrapper.Unwrap()
+	}
+	return found, false
+}
+
+// Widening is how much longer rolling windows are over the store.
+func Widening(store Store) time.Duration { return 2 * store.ClockTolerance() }
 
 // Health is a store's state.
 type Health struct {

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/client"
+	"capper/internal/capping"
 	"capper/internal/server"
 	"capper/internal/server/access"
 )
@@ -215,7 +216,7 @@ func TestRateLimitsAreWaitedOut(t *testing.T) {
 	url := newCapper(t, nil, func(cfg *server.Config) {
 		cfg.Access = access.Rules{
 			Keys: []access.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]), Scopes: []access.Scope{access.ScopeFilter}}},
-			Rate: access.Rate{UsersPerSecond: 1000, Burst: 1000},
+			Rate: capping.Rate{UsersPerSecond: 1000, Burst: 1000},
 		}
 	})
 	c := newClient(t, client.Config{URL: url, Key: "k.secret", BatchIDs: 500, Attempts: 1})

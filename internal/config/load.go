@@ -111,9 +111,6 @@ func (c *Config) read(root value) {
 	if !given["limits"] {
 		root.fault("limits: is required: default and segments say how many sends a user may get")
 	}
-	if c.Store.Kind == Redis {
-		c.Policy.Widen = 2 * c.Store.Redis.ClockSkew
-	}
 }
 
 // pairsQuietly reads one key of a mapping that object has already checked.

@@ -87,7 +87,6 @@ func TestParseFillsDefaults(t *testing.T) {
 	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
 	require.True(t, c.Store.Redis.Create)
 	require.Equal(t, 30*time.Second, c.Segments.Refresh)
-	require.Zero(t, c.Policy.Widen, "the embedded store has one clock")
 	require.Len(t, c.Version, 12)
 	require.Equal(t, c.Version, c.Policy.Version)
 	require.Equal(t, []capping.Limit{
@@ -109,7 +108,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "growth", c.Server.APIKeys[0].Namespace)
 	require.False(t, *c.Segments.S3.PathStyle)
 	require.Equal(t, 1, c.Store.Redis.ReplicaAcks)
-	require.Equal(t, 200*time.Millisecond, c.Policy.Widen)
+	require.Equal(t, 100*time.Millisecond, c.Store.Redis.ClockSkew)
 	require.Equal(t, capping.Channel(3), c.Policy.Channels["sms"])
 	require.Equal(t, c.Policy.Default, c.Policy.Segments["new"])
 	require.Empty(t, c.Policy.Segments["free"])
@@ -266,7 +265,7 @@ func FuzzParse(f *testing.F) {
 		require.True(t, (c == nil) != (err == nil))
 		if c != nil {
 			require.NotEmpty(t, c.Segments.Source)
-			require.Positive(t, c.Policy.Retention())
+			require.Positive(t, c.Policy.Retention(0))
 		}
 	})
 }

@@ -122,7 +122,7 @@ func TestKeysRotate(t *testing.T) {
 		key("k1.a", "c", access.ScopeRead), key("k1.b", "c", access.ScopeRead), key("k2.c", "c", access.ScopeRead),
 		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
 		key("k7.c", "c", access.ScopeRead),
-	}, Rate: access.Rate{Burst: 5}, Rates: map[string]access.Rate{"c": {UsersPerSecond: -1}}}
+	}, Rate: capping.Rate{Burst: 5}, Rates: map[string]capping.Rate{"c": {UsersPerSecond: -1}}}
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
 		`api key 1 (id "k1"): another key has the same id`, `api key 3 (id "k3"): it has no scope`, `api key 4 (id "k4"): "root" is no scope`,
@@ -140,7 +140,7 @@ func withRate(perSecond, burst int) func(*server.Config) {
 	return func(cfg *server.Config) {
 		cfg.Access = access.Rules{
 			Keys:  testKeys(),
-			Rates: map[string]access.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
+			Rates: map[string]capping.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
 		}
 	}
 }
@@ -215,13 +215,13 @@ type brokenLimiter struct {
 	well  atomic.Bool
 }
 
-func (l *brokenLimiter) Allow(ctx context.Context, _ string, _ access.Rate, _ int) (access.RateResult, error) {
+func (l *brokenLimiter) Take(ctx context.Context, _ string, _ capping.Rate, _ int) (capping.RateState, error) {
 	l.asked.Add(1)
 	if l.well.Load() {
-		return access.RateResult{Allowed: true}, nil
+		return capping.RateState{Allowed: true}, nil
 	}
 	<-ctx.Done()
-	return access.RateResult{}, ctx.Err()
+	return capping.RateState{}, ctx.Err()
 }
 
 func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {

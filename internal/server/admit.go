@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"capper/internal/server/access"
+	"capper/internal/capping"
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
 	"capper/internal/server/decode"
@@ -50,7 +50,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return failure.OfField(failure.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): split the batch into at most %d users",
 			users, rate.Largest())
 	}
-	result, err := s.limiter.Allow(c.r.Context(), c.Client, rate, users)
+	result, err := s.limiter.Take(c.r.Context(), c.Client, rate, users)
 	if err != nil {
 		return fmt.Errorf("rate of client %q: %w", c.Client, err)
 	}
@@ -66,7 +66,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 
 // writeRate sets the headers in the letters in which they are usually written,
 // which Header.Set would change.
-func writeRate(h http.Header, rate access.Rate, result access.RateResult) {
+func writeRate(h http.Header, rate capping.Rate, result capping.RateState) {
 	for _, prefix := range []string{"RateLimit-", "X-RateLimit-"} {
 		h[prefix+"Limit"] = []string{strconv.Itoa(rate.Largest())}
 		h[prefix+"Remaining"] = []string{strconv.Itoa(result.Remaining)}

@@ -134,7 +134,7 @@ func BenchmarkEmbedded(b *testing.B) {
 			s := newBenchService(b, openStore(b, time.Now))
 			sends := make([]*capping.Send, l.different(b.N))
 			for n := range sends {
-				sends[n] = &capping.Send{Message: capping.Message{ID: fmt.Sprint("load-", n)}, Users: make([]uint32, l.Users)}
+				sends[n] = &capping.Send{Message: capping.Message{ID: fmt.Sprint("load-", n)}, Users: make([]uint32, l.Users), Enforce: true, Record: true}
 				for i := range sends[n].Users {
 					sends[n].Users[i] = l.user(n, i)
 				}

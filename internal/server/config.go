@@ -33,7 +33,7 @@ type Config struct {
 	Access access.Rules
 	// Limiter keeps the callers' rates, for all instances; while it fails, and
 	// when it is nil, each process keeps its own.
-	Limiter access.Limiter
+	Limiter capping.RateLimiter
 	// AdminSeparate: /metrics and the calls of the admin scope are served by
 	// Admin only. False: Public serves them too.
 	AdminSeparate bool

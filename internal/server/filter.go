@@ -73,7 +73,7 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 	}
 	return &capping.Send{
 		Message: c.message(r.MessageID), Channel: channel, Users: r.Users,
-		Exempt: !r.Enforce, Preview: !r.Record, At: at,
+		Enforce: r.Enforce, Record: r.Record, At: at,
 	}, nil
 }
 

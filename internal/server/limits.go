@@ -30,7 +30,7 @@ func (s *Server) limits(c *call) error {
 	names := channelNames(policy)
 	answer := limitsAnswer{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, names),
-		Segments: map[string][]limitAnswer{}, ToleranceMS: policy.Widen.Milliseconds(),
+		Segments: map[string][]limitAnswer{}, ToleranceMS: s.capper.Widening().Milliseconds(),
 	}
 	for name, channel := range policy.Channels {
 		answer.Channels[name] = uint8(channel)

@@ -29,7 +29,7 @@ type Server struct {
 	gatherer     prometheus.Gatherer
 	metrics      *metrics
 	bounds       admission.Bounds
-	limiter      access.Limiter
+	limiter      capping.RateLimiter
 	clock        func() time.Time
 
 	access        atomic.Pointer[access.Control]

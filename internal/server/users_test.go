@@ -157,18 +157,40 @@ func TestLimitsTellThePolicyInForce(t *testing.T) {
 
 		s.filter(`{"message_id": "m1", "user_ids": [7]}`)
 		wider := testPolicy()
-		wider.Version, wider.Widen = "policy-2", 500*time.Millisecond
+		wider.Version = "policy-2"
 		wider.Segments["new"] = []capping.Limit{{Name: "daily", Max: 2, Window: 24 * time.Hour}}
 		s.capper.SetPolicy(wider)
 		got = decodeAs[policy](t, s.get("/v1/limits").body)
 		require.Equal(t, "policy-2", got.Version)
-		require.Equal(t, 500, got.ToleranceMS)
+		require.Zero(t, got.ToleranceMS)
 		answer := s.filter(`{"message_id": "m2", "user_ids": [7]}`)
 		require.Equal(t, []uint32{7}, answer.Allowed, "the new limits judge the old log")
 		require.Equal(t, "policy-2", answer.ConfigVersion)
 		third := s.filter(`{"message_id": "m3", "user_ids": [7]}`)
-		require.Equal(t, at("2026-11-21T09:12:44.620Z"), third.Denied[0].RetryAt, "the tolerance is in retry_at")
+		require.Equal(t, at("2026-11-21T09:12:44.120Z"), third.Denied[0].RetryAt)
 	})
+}
+
+// tolerant is a store whose clocks may differ by a quarter of a second.
+type tolerant struct{ capping.Store }
+
+func (tolerant) ClockTolerance() time.Duration { return 250 * time.Millisecond }
+
+func TestWindowsAreWiderByTheStoresTolerance(t *testing.T) {
+	t.Parallel()
+	for kind, open := range map[string]func(clock func() time.Time) capping.Store{
+		"embedded": func(clock func() time.Time) capping.Store { return openStore(t, clock) },
+		"redis":    func(clock func() time.Time) capping.Store { return openRedis(t, clock, newNamespace()) },
+	} {
+		clock := &testClock{now: startOfTest}
+		s := newServiceOver(t, tolerant{open(clock.Now)}, clock)
+		require.Contains(t, string(s.get("/v1/limits").body), `"tolerance_ms":500`, kind)
+		s.filter(`{"message_id": "m1", "user_ids": [7]}`)
+		denied := s.filter(`{"message_id": "m2", "user_ids": [7]}`).Denied
+		require.Equal(t, at("2026-11-21T09:12:44.620Z"), denied[0].RetryAt, "the tolerance is in retry_at")
+		explanation := decodeAs[explained](t, s.get("/v1/users/7").body)
+		require.Equal(t, at("2026-11-21T09:12:44.620Z"), explanation.Limits[0].RetryAt, "and explain says the same")
+	}
 }
 
 func TestStatusTellsWhatIsInForce(t *testing.T) {

@@ -20,7 +20,7 @@ type Config struct {
 	ClockBound time.Duration
 	// MustExist: Open fails where no store is, instead of beginning an empty one.
 	MustExist bool
-	// Registerer gets the store's metrics; nil: none.
+	// Registerer gets the metrics that only this store has; nil: none.
 	Registerer prometheus.Registerer
 	// CacheBytes bounds what is kept in memory of logs, three quarters of it, and
 	// of the database's blocks; 0: 256 MiB. It is taken as it is needed. Buffers

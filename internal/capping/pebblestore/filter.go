@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Filter judges and records the users of a batch; see capping.Recorder. When
+// Filter judges and records the users of a batch; see capping.Store. When
 // the deadline passes, all of them are unavailable: the one write to the disk
 // that would make the call durable comes last.
-func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) (err error) {
-	defer s.metrics.observe("filter", time.Now(), &err)
+func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	if err := b.Check(verdicts); err != nil {
+		return fmt.Errorf("filter: %w", err)
+	}
 	if len(b.Users) == 0 {
 		return nil
 	}
@@ -29,7 +30,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 		return fmt.Errorf("filter: %w", err)
 	}
 	copy(verdicts, c.verdicts)
-	err = c.err
+	err := c.err
 	s.calls.Put(c)
 	return err
 }
@@ -75,16 +76,18 @@ func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
 
-// Release removes a message's sends; see capping.Recorder.
-func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) (err error) {
-	defer s.metrics.observe("release", time.Now(), &err)
+// Release removes a message's sends; see capping.Store.
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+	if err := capping.CheckRelease(token, users, released); err != nil {
+		return err
+	}
 	if len(users) == 0 {
 		return nil
 	}
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
 	c.begin(users, releasing(c, channel, token))
-	err = s.db.Write(ctx, func() error {
+	err := s.db.Write(ctx, func() error {
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
@@ -112,9 +115,8 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 }
 
 // Erase removes the user's log, also one that cannot be read.
-func (s *Store) Erase(ctx context.Context, user capping.UserID) (err error) {
-	defer s.metrics.observe("erase", time.Now(), &err)
-	err = s.db.Write(ctx, func() error {
+func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
+	err := s.db.Write(ctx, func() error {
 		if err := s.db.Broken(); err != nil {
 			return err
 		}
@@ -149,11 +151,10 @@ func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	return slices.Clone(value), err
 }
 
-// Log is the user's log; see capping.Reader.
-func (s *Store) Log(ctx context.Context, user capping.UserID) (log capping.Log, err error) {
-	defer s.metrics.observe("log", time.Now(), &err)
+// Log is the user's log; see capping.Store.
+func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var found capping.Log
-	err = s.db.Read(ctx, func() error {
+	err := s.db.Read(ctx, func() error {
 		value, err := s.stored(user)
 		if err == nil && value != nil {
 			found, _, err = decodeLog(value)
@@ -189,12 +190,11 @@ func (s *Store) remember(b *capping.Batch) error {
 	return nil
 }
 
-// Messages finds remembered messages; see capping.Reader.
-func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (messages map[capping.Token]capping.Message, err error) {
-	defer s.metrics.observe("messages", time.Now(), &err)
+// Messages finds remembered messages; see capping.Store.
+func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))
-	err = s.db.Read(ctx, func() error {
+	err := s.db.Read(ctx, func() error {
 		for _, token := range tokens {
 			message, err := s.message(token)
 			if err != nil {

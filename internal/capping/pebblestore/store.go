@@ -81,6 +81,9 @@ func newStore(config Config) *Store {
 	return s
 }
 
+// ClockTolerance is 0: one process has one clock.
+func (s *Store) ClockTolerance() time.Duration { return 0 }
+
 // Health is "down" when the disk has refused a write or the clock cannot be
 // right, "degraded" while no files can be made of what is in the write buffers
 // or damaged logs are known of, else "ok". It asks only what is in memory.

@@ -57,7 +57,7 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	batch := batchOf("a", []capping.UserID{there})
 	verdicts := make([]capping.Verdict, 1)
 	j := &filterJob{store: s, batch: batch, verdicts: verdicts}
-	require.NoError(t, j.prepare(0))
+	j.prepare(0)
 	r := s.newRun(j, true)
 	r.front(a) // as a run that is used again has it
 	r.front(b)

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"capper/internal/capping"
@@ -44,11 +42,12 @@ func (j *filterJob) apply(c *call) (int, error) {
 
 // Filter judges and records every user of the batch.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
-	return s.timed("filter", len(b.Users), func() (*run, error) {
+	if err := b.Check(verdicts); err != nil {
+		return err
+	}
+	return s.settled(func() (*run, error) {
 		job := &filterJob{store: s, batch: b, verdicts: verdicts}
-		if err := job.prepare(s.config.ClockSkew); err != nil {
-			return nil, err
-		}
+		job.prepare(s.config.ClockSkew)
 		if b.Record {
 			job.header.Forget = s.fleet.forget(b.Retention)
 		}
@@ -70,33 +69,16 @@ var (
 	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the keys of capper; find out what and move its key away")
 )
 
-// prepare checks the batch and encodes what is the same for every call.
-func (j *filterJob) prepare(skew time.Duration) error {
+// prepare encodes what is the same for every call.
+func (j *filterJob) prepare(skew time.Duration) {
 	b := j.batch
-	if len(b.Groups) != len(b.Users) || len(j.verdicts) != len(b.Users) {
-		return fmt.Errorf("batch of %d users: %d groups, %d verdicts", len(b.Users), len(b.Groups), len(j.verdicts))
-	}
-	if len(b.Groups) > 0 && int(slices.Max(b.Groups)) >= len(b.Rules) {
-		return fmt.Errorf("group %d: there are rules of %d groups", slices.Max(b.Groups), len(b.Rules))
-	}
-	if b.Retention < minRetention || b.Retention > maxRetention {
-		return fmt.Errorf("retention: must be %v to %v, got %v", minRetention, maxRetention, b.Retention)
-	}
 	j.header = script.Header{
 		Retention: b.Retention, Forget: b.Retention, Skew: skew, Record: b.Record, Channel: b.Channel, Token: b.Token,
 	}
 	if b.At != 0 {
-		if b.Record {
-			return errors.New("batch that records as of another time than now")
-		}
 		j.header.Now, j.header.Skew = b.At, 0
 	}
-	if b.Record && b.Token == (capping.Token{}) {
-		return errors.New("batch that records without a message id")
-	}
-	var err error
-	j.rules, err = script.NewRulebook(b.Rules)
-	return err
+	j.rules = script.NewRulebook(b.Rules)
 }
 
 // releaseJob removes a message's sends on a channel, or on all.
@@ -125,10 +107,10 @@ func (j *releaseJob) apply(c *call) (int, error) {
 // the users. Where an
 // answer was lost and the send is gone when asked again, it counts as done.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
-	return s.timed("release", len(users), func() (*run, error) {
-		if len(released) != len(users) {
-			return nil, fmt.Errorf("release of %d users: %d results", len(users), len(released))
-		}
+	if err := capping.CheckRelease(token, users, released); err != nil {
+		return err
+	}
+	return s.settled(func() (*run, error) {
 		job := &releaseJob{store: s, channel: channel, token: token, released: released}
 		r := s.newRun(job, true)
 		r.users(users)

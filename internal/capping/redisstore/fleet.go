@@ -70,7 +70,7 @@ func (f *fleet) describe() map[string]string {
 
 // announcementOf is the one of an instance with the policy.
 func (f *fleet) announcementOf(p *capping.Policy) announcement {
-	a := announcement{retention: p.Retention(), channels: p.Channels, text: f.describe()}
+	a := announcement{retention: p.Retention(capping.Widening(f.store)), channels: p.Channels, text: f.describe()}
 	var channels []string
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		channels = append(channels, fmt.Sprint(name, " ", p.Channels[name]))

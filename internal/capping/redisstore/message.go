@@ -44,7 +44,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	if len(tokens) == 0 {
 		return found, nil
 	}
-	err := s.timed("messages", len(tokens), func() (*run, error) {
+	err := s.settled(func() (*run, error) {
 		jobs := make([]*commandJob, len(tokens))
 		r := s.newRun(nil, false)
 		for i, t := range tokens {

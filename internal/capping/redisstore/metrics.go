@@ -10,11 +10,10 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics are nil-safe: without a registerer there are none.
+// metrics are those that only this store has; calls are counted by
+// capping.Measure. They are nil-safe: without a registerer there are none.
 type metrics struct {
-	calls   *prometheus.CounterVec
-	errors  *prometheus.CounterVec
-	seconds *prometheus.HistogramVec
+	errors *prometheus.CounterVec
 
 	barred    *prometheus.GaugeVec
 	gone      *prometheus.GaugeVec
@@ -29,18 +28,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return nil, nil
 	}
 	m := &metrics{}
-	var faults [3]error
-	m.calls, faults[0] = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_store_calls_total", Help: "Calls of the store by result: ok, partial (some users undecided) or error.",
-	}, []string{"store", "op", "result"}))
-	m.errors, faults[1] = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+	var refused error
+	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total", Help: "Failed attempts and users left undecided, by kind of error.",
 	}, []string{"store", "kind"}))
-	m.seconds, faults[2] = register(registerer, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
-		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-	}, []string{"store", "op"}))
-	if err := errors.Join(append(faults[:], m.registerFleet(registerer))...); err != nil {
+	if err := errors.Join(refused, m.registerFleet(registerer)); err != nil {
 		return nil, err
 	}
 	for _, k := range fault.Kinds() {
@@ -108,14 +100,6 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C,
 	return c, err
 }
 
-func (m *metrics) call(op, result string, took time.Duration) {
-	if m == nil {
-		return
-	}
-	m.calls.WithLabelValues("redis", op, result).Inc()
-	m.seconds.WithLabelValues("redis", op).Observe(took.Seconds())
-}
-
 func (m *metrics) faults(f *faults) {
 	if m == nil {
 		return
@@ -128,19 +112,4 @@ func (m *metrics) faults(f *faults) {
 			m.errors.WithLabelValues("redis", string(k)).Add(float64(n))
 		}
 	}
-}
-
-// result names how an operation over so many users ended.
-func (f *faults) result(users int) string {
-	undecided := 0
-	for _, n := range f.users {
-		undecided += n
-	}
-	switch {
-	case undecided == 0:
-		return "ok"
-	case undecided < users:
-		return "partial"
-	}
-	return "error"
 }

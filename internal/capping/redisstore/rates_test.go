@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping"
 	"capper/internal/testcluster"
 )
 
@@ -30,7 +31,7 @@ func TestBudgetIsShared(t *testing.T) {
 		var calls sync.WaitGroup
 		for i := range 40 {
 			calls.Go(func() {
-				budget, err := stores[i%2].Take(context.Background(), caller, 1, 1000, 100)
+				budget, err := stores[i%2].Take(context.Background(), caller, capping.Rate{UsersPerSecond: 1, Burst: 1000}, 100)
 				if err != nil {
 					t.Error(err)
 				}
@@ -41,7 +42,7 @@ func TestBudgetIsShared(t *testing.T) {
 		}
 		calls.Wait()
 		require.Equal(t, int64(1000), granted.Load())
-		budget, err := stores[0].Take(t.Context(), caller, 1, 1000, 500)
+		budget, err := stores[0].Take(t.Context(), caller, capping.Rate{UsersPerSecond: 1, Burst: 1000}, 500)
 		require.NoError(t, err)
 		require.False(t, budget.Allowed)
 		require.InDelta(t, 500*time.Second, budget.RetryAfter, float64(60*time.Second))
@@ -57,7 +58,7 @@ func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 	server := admin(t, c.Addrs[0])
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}) // as the user of deploy/redis.acl
 	for range 2 {                                                       // with the script, and where the node has lost it
-		budget, err := s.Take(t.Context(), "crm", 1, 100, 10)
+		budget, err := s.Take(t.Context(), "crm", capping.Rate{UsersPerSecond: 1, Burst: 100}, 10)
 		require.NoError(t, err)
 		require.True(t, budget.Allowed)
 		require.NoError(t, server.ScriptFlush(t.Context()).Err())
@@ -74,12 +75,12 @@ func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 func TestBudgetRefills(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	take := func(users int) Budget {
-		budget, err := s.Take(t.Context(), "crm", 1000, 500, users)
+	take := func(users int) capping.RateState {
+		budget, err := s.Take(t.Context(), "crm", capping.Rate{UsersPerSecond: 1000, Burst: 500}, users)
 		require.NoError(t, err)
 		return budget
 	}
-	require.Equal(t, Budget{Allowed: true, Remaining: 500}, take(0), "asked without taking")
+	require.Equal(t, capping.RateState{Allowed: true, Remaining: 500}, take(0), "asked without taking")
 	budget := take(500)
 	require.True(t, budget.Allowed)
 	require.LessOrEqual(t, budget.Remaining, 100)
@@ -92,6 +93,6 @@ func TestBudgetRefills(t *testing.T) {
 	budget = take(500)
 	require.False(t, budget.Allowed)
 	require.LessOrEqual(t, budget.RetryAfter, 500*time.Millisecond)
-	_, err := s.Take(t.Context(), "crm", 0, 500, 1)
+	_, err := s.Take(t.Context(), "crm", capping.Rate{Burst: 500}, 1)
 	require.ErrorContains(t, err, "BADARG")
 }

@@ -15,11 +15,6 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-const (
-	minRetention = time.Millisecond
-	maxRetention = 5 * 366 * 24 * time.Hour
-)
-
 // Store keeps logs in Redis. It is safe for concurrent use.
 type Store struct {
 	config   Config
@@ -99,6 +94,9 @@ func (s *Store) start(ctx context.Context) error {
 	return nil
 }
 
+// ClockTolerance is Config.ClockSkew.
+func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
+
 // Close ends the connections and every goroutine.
 func (s *Store) Close() error {
 	s.fleet.close()
@@ -141,22 +139,19 @@ func (s *Store) do(ctx context.Context, r *run) {
 	r.loop(ctx)
 }
 
-// timed measures an operation and turns its faults into one error.
-func (s *Store) timed(op string, users int, work func() (*run, error)) error {
-	began := time.Now()
+// settled does work, unless the store is halted, and turns the faults of its
+// run into one error.
+func (s *Store) settled(work func() (*run, error)) error {
 	if err := s.halted(); err != nil {
-		s.metrics.call(op, "error", time.Since(began))
 		return err
 	}
 	r, err := work()
 	if err != nil {
-		s.metrics.call(op, "error", time.Since(began))
 		return err
 	}
 	s.metrics.faults(&r.faults)
 	err = r.faults.err()
 	s.trouble.note(&r.faults, err)
-	s.metrics.call(op, r.faults.result(max(users, 1)), time.Since(began))
 	s.recycle(r)
 	return err
 }
@@ -210,7 +205,7 @@ func (j *eraseJob) stamp(c *call)  { c.args.StampErase(c.now, j.skew) }
 
 // Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
-	return s.timed("erase", 1, func() (*run, error) {
+	return s.settled(func() (*run, error) {
 		partition, key, field := s.key(user)
 		j := &eraseJob{script: s.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
 		c := &call{job: j, partition: partition}
@@ -229,7 +224,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 // Log is the user's log.
 func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var log capping.Log
-	err := s.timed("log", 1, func() (*run, error) {
+	err := s.settled(func() (*run, error) {
 		partition, key, field := s.key(user)
 		c, j := s.command(partition, "hget", key, field)
 		r := s.newRun(j, false)

@@ -184,8 +184,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	s := openShared(t, nil)
 	n, key := s.top.Route(0), s.prefixes[0]+"0"
 	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
-	book, err := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
-	require.NoError(t, err)
+	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
 	a.Filter(s.scripts.Filter, s.layout, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
 	arg := func(n int) string {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"capper/internal/capping"
 	"capper/internal/server/failure"
 )
 
@@ -28,8 +29,8 @@ const (
 // been handed over.
 type Rules struct {
 	Keys  []Key
-	Rates map[string]Rate // by client; a client without one has the default
-	Rate  Rate            // the default; zero: unlimited
+	Rates map[string]capping.Rate // by client; a client without one has the default
+	Rate  capping.Rate            // the default; zero: unlimited
 }
 
 // Key is an API key as the configuration keeps it. The key itself is the text
@@ -77,11 +78,11 @@ func New(a Rules) (*Control, error) {
 		}
 		ready.byID[key.ID] = live
 	}
-	if err := a.Rate.check(); err != nil {
+	if err := a.Rate.Check(); err != nil {
 		faults = append(faults, fmt.Errorf("default rate: %w", err))
 	}
 	for client, rate := range a.Rates {
-		if err := rate.check(); err != nil {
+		if err := rate.Check(); err != nil {
 			faults = append(faults, fmt.Errorf("rate of client %q: %w", client, err))
 		}
 	}
@@ -117,7 +118,7 @@ func newLiveKey(key Key) (*liveKey, error) {
 func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
 
 // RateOf is the client's rate; zero: unlimited.
-func (c *Control) RateOf(client string) Rate {
+func (c *Control) RateOf(client string) capping.Rate {
 	if rate, ok := c.rules.Rates[client]; ok {
 		return rate
 	}

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
 )
 
 // SteadyLimiter asks a shared limiter, and one of this process while the shared
 // one fails: a Redis that is away neither stops calls nor slows each of them.
 type SteadyLimiter struct {
-	shared, own Limiter
+	shared, own capping.RateLimiter
 	clock       func() time.Time
 	log         *slog.Logger
 	fallbacks   prometheus.Counter
@@ -26,7 +28,7 @@ type rateFailure struct {
 	at  time.Time
 }
 
-var _ Limiter = (*SteadyLimiter)(nil)
+var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
 // The time that a shared limiter has, for how long it is left alone when it
 // has failed, and for how long that shows when nobody asks it again.
@@ -37,18 +39,18 @@ const (
 )
 
 // NewSteadyLimiter is shared with a limiter of this process behind it.
-func NewSteadyLimiter(shared Limiter, clock func() time.Time, log *slog.Logger, registerer prometheus.Registerer) (*SteadyLimiter, error) {
+func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger, registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log, fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, as the shared budgets could not be reached.",
 	})}
 	return l, registerer.Register(l.fallbacks)
 }
 
-func (l *SteadyLimiter) Allow(ctx context.Context, client string, rate Rate, users int) (RateResult, error) {
+func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	if f := l.failed.Load(); f == nil || l.clock().Sub(f.at) >= sharedPause {
 		bounded, cancel := context.WithTimeout(ctx, sharedTimeout)
 		defer cancel()
-		result, err := l.shared.Allow(bounded, client, rate, users)
+		result, err := l.shared.Take(bounded, client, rate, users)
 		if err == nil {
 			l.failed.Store(nil)
 			return result, nil
@@ -57,7 +59,7 @@ func (l *SteadyLimiter) Allow(ctx context.Context, client string, rate Rate, use
 		l.log.Warn("shared rate limiter failed, using this process' own", "error", err)
 	}
 	l.fallbacks.Inc()
-	return l.own.Allow(ctx, client, rate, users)
+	return l.own.Take(ctx, client, rate, users)
 }
 
 // Trouble is why rates are kept by each process for itself; "" while they are

@@ -43,7 +43,7 @@ func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, s
 // Key is the key of a user.
 func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
 
-// Filter is capping.Recorder's. A user whose call failed is Unavailable.
+// Filter is capping.Store's. A user whose call failed is Unavailable.
 func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := int64(capping.InstantOf(c.clock()))
 	pipe := c.redis.Pipeline()

@@ -2,7 +2,6 @@ package script
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"capper/internal/capping"
@@ -88,16 +87,9 @@ type Rulebook struct {
 	most int   // rules of a group
 }
 
-// NewRulebook encodes the rules by group.
-func NewRulebook(groups [][]capping.Rule) (Rulebook, error) {
-	var b Rulebook
-	if len(groups) == 0 || len(groups) > 256 {
-		return b, fmt.Errorf("%d groups of rules: must be 1 to 256", len(groups))
-	}
-	for g, rules := range groups {
-		if len(rules) > 255 {
-			return b, fmt.Errorf("group %d: %d rules: at most 255", g, len(rules))
-		}
+// NewRulebook encodes the rules by group, those of a batch that Batch.Check takes.
+func NewRulebook(groups [][]capping.Rule) (b Rulebook) {
+	for _, rules := range groups {
 		b.text = append(b.text, byte(len(rules)))
 		for i := range rules {
 			b.text = appendRule(b.text, &rules[i])
@@ -105,7 +97,7 @@ func NewRulebook(groups [][]capping.Rule) (Rulebook, error) {
 		b.ends = append(b.ends, len(b.text))
 		b.most = max(b.most, len(rules))
 	}
-	return b, nil
+	return b
 }
 
 func (b *Rulebook) group(g uint8) []byte {

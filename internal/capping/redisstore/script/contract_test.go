@@ -17,8 +17,7 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	b.Channel = 7
 	var plan Plan
 	plan.Arrange(Standard, b.Users)
-	book, err := NewRulebook(b.Rules)
-	require.NoError(t, err)
+	book := NewRulebook(b.Rules)
 	var a Args
 	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book)
 	a.StampFilter(Header{
@@ -38,16 +37,6 @@ func TestCommandOfAFilterCall(t *testing.T) {
 		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
 }
 
-func TestRulesThatCannotBeEncoded(t *testing.T) {
-	t.Parallel()
-	_, err := NewRulebook(nil)
-	require.ErrorContains(t, err, "0 groups of rules: must be 1 to 256")
-	_, err = NewRulebook(make([][]capping.Rule, 257))
-	require.Error(t, err)
-	_, err = NewRulebook([][]capping.Rule{make([]capping.Rule, 256)})
-	require.ErrorContains(t, err, "at most 255")
-}
-
 // A call carries the rules of its users' groups alone, and not too many.
 func TestUsersOfACallUnderManyRules(t *testing.T) {
 	t.Parallel()
@@ -58,8 +47,7 @@ func TestUsersOfACallUnderManyRules(t *testing.T) {
 		for i := range groups {
 			groups[i] = make([]capping.Rule, test.rules)
 		}
-		b, err := NewRulebook(groups)
-		require.NoError(t, err)
+		b := NewRulebook(groups)
 		require.Equal(t, test.want, b.CallUsers(512), test)
 	}
 }

@@ -1,0 +1,137 @@
+package capping
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Batch is one filter call: one message, many users.
+type Batch struct {
+	Message Message // its ID is "" only when Record is false; stores remember it, so that logs can be read by people
+	Token   Token   // Message.Token()
+	Channel Channel // of the send; 0: none
+
+	Users  []UserID // distinct, any order (ascending is fastest)
+	Groups []uint8  // Groups[i] is the index into Rules of Users[i]
+	Rules  [][]Rule // rules by group, 1 to 256 groups of up to 255 rules; an empty group denies nobody
+
+	// Record: append allowed sends to the logs. False: decide only, write nothing.
+	Record bool
+	// At: decide as of this instant, only with Record false. 0: now, by the
+	// clock of the store, read as late as possible.
+	At Instant
+	// Retention is how long an entry is kept, MinRetention to MaxRetention: the
+	// longest window of the policy, widened. A store forgets by the longest that was in force within
+	// itself, so that a limit that is gone for a moment erases nothing.
+	Retention time.Duration
+}
+
+// Horizon is the instant at or before which entries are forgotten.
+func (b *Batch) Horizon(now Instant) Instant {
+	return now - Instant(b.Retention.Milliseconds())
+}
+
+// The bounds of Batch.Retention.
+const (
+	MinRetention = time.Millisecond
+	MaxRetention = 5 * 366 * 24 * time.Hour
+)
+
+// The most groups of a batch and rules of a group: their numbers are bytes.
+const (
+	maxGroups = 256
+	maxRules  = 255
+)
+
+// Check reports what makes b, with so many verdicts to set, no batch that a
+// store can decide. Every store asks before it does anything, so that a caller's
+// mistake is an error of that call and of nothing else. That users are distinct
+// is not checked: one who is given twice has one send recorded at most.
+func (b *Batch) Check(verdicts []Verdict) error {
+	switch {
+	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
+		return fmt.Errorf("batch of %d users: %d groups, %d verdicts", len(b.Users), len(b.Groups), len(verdicts))
+	case b.Retention < MinRetention || b.Retention > MaxRetention:
+		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, b.Retention)
+	case b.At < 0 || b.At >= Never:
+		return fmt.Errorf("batch as of %d, which is not between 2024 and 2058", b.At)
+	case b.Record && b.At != 0:
+		return errors.New("batch that records as of another time than now")
+	case b.Record && b.Token == (Token{}):
+		return errors.New("batch that records without a message id")
+	}
+	return b.checkRules()
+}
+
+func (b *Batch) checkRules() error {
+	if len(b.Rules) == 0 || len(b.Rules) > maxGroups {
+		return fmt.Errorf("%d groups of rules: must be 1 to %d", len(b.Rules), maxGroups)
+	}
+	if !allBelow(b.Groups, len(b.Rules)) {
+		return fmt.Errorf("group %d: there are rules of %d groups", slices.Max(b.Groups), len(b.Rules))
+	}
+	for g, rules := range b.Rules {
+		if len(rules) > maxRules {
+			return fmt.Errorf("group %d: %d rules: at most %d", g, len(rules), maxRules)
+		}
+		for i := range rules {
+			if err := rules[i].check(); err != nil {
+				return fmt.Errorf("group %d: rule %d: %w", g, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// allBelow reports whether every group is below n, 1 to 256. It looks at eight
+// at a time, a tenth of a nanosecond each: adding what is lacking to 128 sets
+// the highest bit of a byte exactly when its lower seven reach it.
+func allBelow(groups []uint8, n int) bool {
+	if n == maxGroups {
+		return true
+	}
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	lacking := ones * uint64((maxGroups-n)%128)
+	over := uint64(0)
+	for ; len(groups) >= 8; groups = groups[8:] {
+		word := binary.LittleEndian.Uint64(groups)
+		reached := word&^high + lacking
+		if n <= 128 {
+			over |= reached | word
+		} else {
+			over |= reached & word
+		}
+	}
+	for _, group := range groups {
+		if int(group) >= n {
+			return false
+		}
+	}
+	return over&high == 0
+}
+
+// Released is what a release did for one user. The zero value is unknown.
+type Released uint8
+
+// The results of a release.
+const (
+	ReleaseUnavailable Released = iota // not known: release again
+	ReleaseDone                        // the send was in the log and is no more
+	ReleaseAbsent                      // the send was not in the log
+)
+
+// CheckRelease reports what makes the arguments of Store.Release none that a
+// store can take: a message without a token, or results that are not one for
+// each user.
+func CheckRelease(token Token, users []UserID, released []Released) error {
+	switch {
+	case len(released) != len(users):
+		return fmt.Errorf("release of %d users: %d results", len(users), len(released))
+	case token == (Token{}):
+		return errors.New("release without a message id")
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package capping
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// result is how a call of a store ended; it is a label.
+type result int
+
+const (
+	resultOK      result = iota // every user was decided
+	resultPartial               // some were not
+	resultError                 // none was
+)
+
+var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
+
+// callMetrics are those of one kind of call.
+type callMetrics struct {
+	results [3]prometheus.Counter
+	seconds prometheus.Observer
+}
+
+// measured is a store whose calls are counted and timed.
+type measured struct {
+	Store
+	filter, release, erase, log, messages callMetrics
+}
+
+// Measure is the store with its calls counted and timed in capper_store_calls_total
+// and capper_store_call_seconds, which are the same for every store. kind is
+// the label that tells stores apart. What only one kind of store can count, it
+// counts itself. Without a registerer it is the store as it is.
+func Measure(store Store, kind string, registerer prometheus.Registerer) (Store, error) {
+	if registerer == nil {
+		return store, nil
+	}
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "capper_store_calls_total", Help: "Calls of the store by result: ok, partial (some users undecided) or error.",
+	}, []string{"store", "op", "result"})
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+	}, []string{"store", "op"})
+	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds)); err != nil {
+		return nil, err
+	}
+	of := func(op string) (m callMetrics) {
+		for i, name := range resultNames {
+			m.results[i] = calls.WithLabelValues(kind, op, name) // so that alerts see the first error as a step from 0
+		}
+		m.seconds = seconds.WithLabelValues(kind, op)
+		return m
+	}
+	return &measured{store, of("filter"), of("release"), of("erase"), of("log"), of("messages")}, nil
+}
+
+// Unwrap is the store that is measured.
+func (m *measured) Unwrap() Store { return m.Store }
+
+func (m *callMetrics) observe(began time.Time, r result) {
+	m.results[r].Inc()
+	m.seconds.Observe(time.Since(began).Seconds())
+}
+
+// resultOf is the result of a call that ended with err; decided reports whether
+// any of its users was decided all the same.
+func resultOf(err error, decided func() bool) result {
+	switch {
+	case err == nil:
+		return resultOK
+	case decided():
+		return resultPartial
+	}
+	return resultError
+}
+
+func nothing() bool { return false }
+
+func (m *measured) Filter(ctx context.Context, b *Batch, verdicts []Verdict) error {
+	began := time.Now()
+	err := m.Store.Filter(ctx, b, verdicts)
+	m.filter.observe(began, resultOf(err, func() bool {
+		return slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Outcome != Unavailable })
+	}))
+	return err
+}
+
+func (m *measured) Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error {
+	began := time.Now()
+	err := m.Store.Release(ctx, token, channel, users, released)
+	m.release.observe(began, resultOf(err, func() bool {
+		return slices.ContainsFunc(released, func(r Released) bool { return r != ReleaseUnavailable })
+	}))
+	return err
+}
+
+func (m *measured) Erase(ctx context.Context, user UserID) error {
+	began := time.Now()
+	err := m.Store.Erase(ctx, user)
+	m.erase.observe(began, resultOf(err, nothing))
+	return err
+}
+
+func (m *measured) Log(ctx context.Context, user UserID) (Log, error) {
+	began := time.Now()
+	log, err := m.Store.Log(ctx, user)
+	m.log.observe(began, resultOf(err, nothing))
+	return log, err
+}
+
+func (m *measured) Messages(ctx context.Context, tokens []Token) (map[Token]Message, error) {
+	began := time.Now()
+	found, err := m.Store.Messages(ctx, tokens)
+	m.messages.observe(began, resultOf(err, func() bool { return len(found) > 0 }))
+	return found, err
+}

@@ -1,0 +1,115 @@
+package capping_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// halfStore decides the first user of a call and fails for the others.
+type halfStore struct{ capping.Store }
+
+var errHalf = errors.New("half")
+
+func (halfStore) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	if len(b.Users) > 0 {
+		verdicts[0].Outcome = capping.Denied
+	}
+	return errHalf
+}
+
+func (halfStore) Release(_ context.Context, _ capping.Token, _ capping.Channel, users []capping.UserID, released []capping.Released) error {
+	if len(users) > 0 {
+		released[0] = capping.ReleaseAbsent
+	}
+	return errHalf
+}
+
+func (halfStore) Erase(context.Context, capping.UserID) error              { return nil }
+func (halfStore) Log(context.Context, capping.UserID) (capping.Log, error) { return nil, errHalf }
+
+func (halfStore) Messages(_ context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
+	found := map[capping.Token]capping.Message{}
+	for _, token := range tokens {
+		found[token] = capping.Message{ID: "m"}
+	}
+	return found, errHalf
+}
+
+func (halfStore) Take(context.Context, string, capping.Rate, int) (capping.RateState, error) {
+	return capping.RateState{Remaining: 7}, nil
+}
+
+func TestCallsAreCountedByResult(t *testing.T) {
+	t.Parallel()
+	registry, ctx := prometheus.NewRegistry(), t.Context()
+	store, err := capping.Measure(halfStore{}, "half", registry)
+	require.NoError(t, err)
+	_, err = capping.Measure(halfStore{}, "half", registry)
+	require.Error(t, err, "one store to a registry")
+
+	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{Users: make([]capping.UserID, 2)}, make([]capping.Verdict, 2)), errHalf)
+	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{}, nil), errHalf)
+	require.ErrorIs(t, store.Release(ctx, capping.Token{}, 0, make([]capping.UserID, 2), make([]capping.Released, 2)), errHalf)
+	require.NoError(t, store.Erase(ctx, 1))
+	_, err = store.Log(ctx, 1)
+	require.ErrorIs(t, err, errHalf)
+	_, err = store.Messages(ctx, make([]capping.Token, 1))
+	require.ErrorIs(t, err, errHalf)
+
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "capper_store_calls_total" {
+				require.Equal(t, "half", m.GetLabel()[2].GetValue())
+				got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{
+		"filter ok": 0, "filter partial": 1, "filter error": 1, "release ok": 0, "release partial": 1, "release error": 0,
+		"erase ok": 1, "erase partial": 0, "erase error": 0, "log ok": 0, "log partial": 0, "log error": 1,
+		"messages ok": 0, "messages partial": 1, "messages error": 0,
+	}, got)
+	require.Equal(t, "capper_store_call_seconds", families[0].GetName())
+	require.Len(t, families[0].GetMetric(), 5)
+}
+
+// What only some stores can do is found behind the measuring, too.
+func TestAsFindsWhatAStoreCanDo(t *testing.T) {
+	t.Parallel()
+	store, err := capping.Measure(halfStore{&plainStore{}}, "half", prometheus.NewRegistry())
+	require.NoError(t, err)
+	limiter, ok := capping.As[capping.RateLimiter](store)
+	require.True(t, ok)
+	state, err := limiter.Take(t.Context(), "crm", capping.Rate{}, 1)
+	require.NoError(t, err)
+	require.Equal(t, 7, state.Remaining)
+	unmeasured, err := capping.Measure(&plainStore{}, "plain", nil)
+	require.NoError(t, err)
+	_, ok = capping.As[capping.RateLimiter](unmeasured)
+	require.False(t, ok)
+	_, ok = capping.As[capping.RateLimiter](nil)
+	require.False(t, ok)
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 10, capping.Rate{UsersPerSecond: 10}.Largest())
+	require.Equal(t, 50, capping.Rate{UsersPerSecond: 10, Burst: 50}.Largest())
+	for _, good := range []capping.Rate{{}, {UsersPerSecond: 1}, {UsersPerSecond: 1, Burst: 1}} {
+		require.NoError(t, good.Check())
+	}
+	for _, bad := range []capping.Rate{{Burst: 1}, {UsersPerSecond: -1}, {UsersPerSecond: 1, Burst: -1}} {
+		require.Error(t, bad.Check())
+	}
+	require.Equal(t, time.Duration(0), capping.Widening(&plainStore{}))
+}

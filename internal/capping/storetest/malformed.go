@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// malformations are what a batch can be that no store can decide, each made of
+// one that it can, with what is said about it.
+var malformations = map[string]func(b *capping.Batch){
+	"0 groups, 3 verdicts":                    func(b *capping.Batch) { b.Groups = nil },
+	"4 groups, 3 verdicts":                    func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"batch of 2 users: 3 groups, 3 verdicts":  func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"0 groups of rules: must be 1 to 256":     func(b *capping.Batch) { b.Rules = nil },
+	"257 groups of rules":                     func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
+	"group 1: there are rules of 1 groups":    func(b *capping.Batch) { b.Groups[2] = 1 },
+	"group 255: there are rules of 1 groups":  func(b *capping.Batch) { b.Groups[0] = 255 },
+	"group 0: 256 rules: at most 255":         func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
+	"group 0: rule 0: max: must be 0 to 1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
+	"max: must be 0 to 1000, got -1":          func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
+	"rule 0: hold: must be 0 to":              func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
+	"rule 0: must be either rolling or":       func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
+	"rule 0: period: 9 to 8":                  func(b *capping.Batch) { b.Rules[0][0] = capping.Rule{Start: 9, Until: 8} },
+	"retention: must be 1ms to":               func(b *capping.Batch) { b.Retention = 0 },
+	"retention: must be 1ms to 43920h0m0s":    func(b *capping.Batch) { b.Retention = -time.Hour },
+	"got 87840h0m0s":                          func(b *capping.Batch) { b.Retention = 10 * 366 * day },
+	"records without a message id":            func(b *capping.Batch) { b.Message, b.Token = capping.Message{}, capping.Token{} },
+	"records as of another time than now":     func(b *capping.Batch) { b.At = 1 },
+	"batch as of -1":                          func(b *capping.Batch) { b.Record, b.At = false, -1 },
+	"not between 2024 and 2058":               func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
+}
+
+// malformedBatch: whatever a caller gets wrong is an error of its call, for
+// which nothing is decided or recorded, and the store goes on.
+func malformedBatch(f *fixture) {
+	users := f.users(3)
+	for want, spoil := range malformations {
+		b := f.batch(f.message(), users, daily(1))
+		spoil(b)
+		verdicts := make([]capping.Verdict, 3)
+		require.ErrorContains(f, f.store.Filter(context.Background(), b, verdicts), want)
+		require.Equal(f, make([]capping.Verdict, 3), verdicts, want)
+	}
+	b := f.batch(f.message(), users)
+	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "3 groups, 0 verdicts")
+	require.ErrorContains(f, f.store.Filter(context.Background(), &capping.Batch{}, nil), "retention")
+	for _, user := range users {
+		require.Zero(f, f.log(user).Len())
+	}
+	require.Equal(f, "ok", f.store.Health(context.Background()).State)
+	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
+}
+
+func malformedRelease(f *fixture) {
+	users, message := f.users(3), f.message()
+	f.all(f.filter(f.batch(message, users, daily(1))), capping.Allowed)
+	for want, call := range map[string]struct {
+		token   capping.Token
+		results int
+	}{
+		"release of 3 users: 0 results": {capping.TokenOf(message), 0},
+		"release of 3 users: 4 results": {capping.TokenOf(message), 4},
+		"release without a message id":  {capping.Token{}, 3},
+	} {
+		released := make([]capping.Released, call.results)
+		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)
+		require.Equal(f, make([]capping.Released, call.results), released)
+	}
+	require.Equal(f, "ok", f.store.Health(context.Background()).State)
+	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
+}
+
+// userTwice: users of a batch are to be distinct, which no store need check. One
+// who is not is recorded once all the same, and decided each time.
+func userTwice(f *fixture) {
+	users, message := f.users(600), f.message()
+	for i := range users {
+		users[i] = users[i/200*200] // three users, 200 times each
+	}
+	for range 2 {
+		for _, v := range f.filter(f.batch(message, users, daily(1))) {
+			require.Contains(f, []capping.Outcome{capping.Allowed, capping.Replayed}, v.Outcome)
+		}
+	}
+	for i := range 3 {
+		require.Equal(f, 1, f.log(users[i*200]).Len())
+	}
+	for _, v := range f.filter(f.batch(f.message(), users, daily(1))) {
+		require.Equal(f, capping.Denied, v.Outcome)
+	}
+	for _, r := range f.release(message, users...) {
+		require.NotEqual(f, capping.ReleaseUnavailable, r)
+	}
+	for i := range 3 {
+		require.Zero(f, f.log(users[i*200]).Len())
+	}
+	f.all(f.filter(f.batch(f.message(), users[:1], daily(1))), capping.Allowed)
+}
+
+// clockTolerance: windows are widened by it in every call, so it never changes.
+func clockTolerance(f *fixture) {
+	tolerance := f.store.ClockTolerance()
+	require.GreaterOrEqual(f, tolerance, time.Duration(0))
+	require.Equal(f, 2*tolerance, capping.Widening(f.store))
+	f.allowed(f.send(f.user(), daily(1)))
+	f.clock.Advance(day)
+	require.Equal(f, tolerance, f.store.ClockTolerance())
+}
