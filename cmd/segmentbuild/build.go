@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"capper/internal/objects"
-	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
 )
 
 type buildCommand struct {
@@ -92,7 +93,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 		return err
 	}
 	show.step("comparing with the live generation")
-	base, err := segments.ReadLiveState(ctx, store)
+	base, err := publish.ReadLiveState(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 	}
 	show.step("publishing")
 	show.add(0, result.Candidate.SizeBytes())
-	publisher := segments.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
+	publisher := publish.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
 		report.failed(err)
@@ -129,9 +130,9 @@ func (c *buildCommand) held(ctx context.Context, store objects.Location) error {
 	if c.DryRun {
 		return nil
 	}
-	controls, err := segments.ReadControls(ctx, store)
+	controls, err := publish.ReadControls(ctx, store)
 	if err == nil && controls.Hold != nil {
-		err = &segments.HoldError{Hold: *controls.Hold}
+		err = &publish.HoldError{Hold: *controls.Hold}
 	}
 	return err
 }
@@ -161,7 +162,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 			return nil, fmt.Errorf("--delimiter %w", err)
 		}
 	}
-	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: segments.Bounds{MaxChange: usualMaxChange}}
+	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: usualMaxChange}}
 	if c.File != "" {
 		if len(c.Segment)+len(c.Table) > 0 {
 			return nil, errors.New("give a build file or --segment and --table, not both")

@@ -14,9 +14,9 @@ import (
 
 	"capper/internal/console"
 	"capper/internal/objects"
-	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
 )
 
 // Exit statuses; the help documents them.
@@ -180,9 +180,9 @@ func judge(err error) (status int, hint string) {
 		input   *ingest.InputError
 		overlap *build.OverlapError
 		guard   guardError
-		hold    *segments.HoldError
-		back    *segments.WithdrawnError
-		lease   *segments.LeaseError
+		hold    *publish.HoldError
+		back    *publish.WithdrawnError
+		lease   *publish.LeaseError
 	)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &plan):

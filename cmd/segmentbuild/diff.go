@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"capper/internal/objects"
-	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type diffCommand struct {
@@ -16,11 +16,11 @@ type diffCommand struct {
 
 // difference is what diff reports.
 type difference struct {
-	From    string            `json:"from"`
-	To      string            `json:"to"`
-	Changes []segments.Change `json:"changes"`
+	From    string           `json:"from"`
+	To      string           `json:"to"`
+	Changes []publish.Change `json:"changes"`
 	// NoSegment is who falls to no segment, and so to the default limits.
-	NoSegment segments.NoSegment `json:"no_segment"`
+	NoSegment publish.NoSegment `json:"no_segment"`
 }
 
 // Run compares two generations.
@@ -50,6 +50,6 @@ func diff(ctx context.Context, store objects.Location, from, to string) (*differ
 	if err != nil {
 		return nil, err
 	}
-	later := &segments.Candidate{Names: names(b), Bitmaps: b.Bitmaps}
+	later := &publish.Candidate{Names: names(b), Bitmaps: b.Bitmaps}
 	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation, Changes: later.Compare(a), NoSegment: later.NoSegment(a)}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type gcCommand struct {
@@ -19,7 +19,7 @@ type gcCommand struct {
 
 type gcReport struct {
 	Removed bool `json:"done"`
-	*segments.Garbage
+	*publish.Garbage
 }
 
 // Run shows, and with --delete removes, what nobody needs any more.
@@ -38,7 +38,7 @@ func (c *gcCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	collector := &segments.Collector{Location: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
+	collector := &publish.Collector{Location: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
 	work := collector.Find
 	if c.Delete {
 		work = collector.Remove
@@ -50,14 +50,14 @@ func (c *gcCommand) Run(e *env) error {
 	return errors.Join(timedOut(ctx, err), c.report(e, garbage)) // what is gone is said in any case
 }
 
-func (c *gcCommand) report(e *env, garbage *segments.Garbage) error {
+func (c *gcCommand) report(e *env, garbage *publish.Garbage) error {
 	if c.JSON {
 		return e.printJSON(gcReport{Removed: c.Delete, Garbage: garbage})
 	}
 	return c.print(e, garbage)
 }
 
-func (c *gcCommand) print(e *env, garbage *segments.Garbage) error {
+func (c *gcCommand) print(e *env, garbage *publish.Garbage) error {
 	verb := "would remove"
 	if c.Delete {
 		verb = "removed"

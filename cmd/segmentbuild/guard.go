@@ -11,6 +11,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
+	"capper/internal/segments/publish"
 )
 
 // usualMaxChange is --max-change where nothing is said, in per cent.
@@ -67,7 +68,7 @@ type guarded struct {
 	plan   *build.Plan
 	store  objects.Location
 	result *build.Result
-	base   *segments.LiveState
+	base   *publish.LiveState
 	report *buildReport
 }
 
@@ -101,7 +102,7 @@ func (c *buildCommand) guard(ctx context.Context, g *guarded) error {
 
 // withdrawn refuses what was rolled back from, unless it is live.
 func (g *guarded) withdrawn(ctx context.Context) (refusals []string, err error) {
-	controls, err := segments.ReadControls(ctx, g.store)
+	controls, err := publish.ReadControls(ctx, g.store)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (g *guarded) compare(ctx context.Context) (refusals []string, err error) {
 	before, what, fault := g.base.Generation, "live", g.base.Fault
 	if before == nil && fault == nil {
 		// current.json was lost, or the first publish was cut off before it, or this is the first.
-		newest, err := segments.Newest(ctx, g.store)
+		newest, err := publish.Newest(ctx, g.store)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func (g *guarded) compare(ctx context.Context) (refusals []string, err error) {
 	none := candidate.NoSegment(before)
 	g.report.Changes, g.report.NoSegment = candidate.Compare(before), &none
 	refusals = bounds.JudgeChanges(g.report.Changes, none)
-	if !slices.ContainsFunc(g.report.Changes, func(c segments.Change) bool { return c.State != segments.Same }) {
+	if !slices.ContainsFunc(g.report.Changes, func(c publish.Change) bool { return c.State != publish.Same }) {
 		return refusals, nil // nothing goes live that is not live already
 	}
 	drifted, err := g.compareWeek(ctx, before)
@@ -144,7 +145,7 @@ func (g *guarded) compare(ctx context.Context) (refusals []string, err error) {
 
 // compareWeek judges the drift: 19 % every night are not 19 % after a week.
 func (g *guarded) compareWeek(ctx context.Context, live *segments.Generation) ([]string, error) {
-	earlier, err := segments.FindEarlier(ctx, g.store, live.Manifest.Generation, time.Now())
+	earlier, err := publish.FindEarlier(ctx, g.store, live.Manifest.Generation, time.Now())
 	if err != nil {
 		return nil, err
 	}

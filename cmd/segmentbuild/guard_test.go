@@ -14,7 +14,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 // upTo is the ids 1 … n, one a line.
@@ -45,14 +45,14 @@ func publishedUsers(t *testing.T, root string, at time.Time, first, last int) {
 	t.Helper()
 	store, err := objects.Open(t.Context(), root, objects.S3Config{})
 	require.NoError(t, err)
-	base, err := segments.ReadLiveState(t.Context(), store)
+	base, err := publish.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	var set bitmap.Set
 	for id := first; id < last; id++ {
 		set.Add(uint32(id + 1))
 	}
-	p := segments.Publisher{Location: store, Clock: func() time.Time { return at }}
-	_, err = p.Publish(t.Context(), &segments.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
+	p := publish.Publisher{Location: store, Clock: func() time.Time { return at }}
+	_, err = p.Publish(t.Context(), &publish.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
 	require.NoError(t, err)
 }
 

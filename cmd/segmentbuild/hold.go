@@ -7,6 +7,7 @@ import (
 
 	"capper/internal/console"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type releaseHoldCommand struct {
@@ -14,7 +15,7 @@ type releaseHoldCommand struct {
 }
 
 type releaseHoldReport struct {
-	Released *segments.Hold `json:"released"` // null when there was no hold
+	Released *publish.Hold `json:"released"` // null when there was no hold
 }
 
 // Run ends a hold.
@@ -24,7 +25,7 @@ func (c *releaseHoldCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	hold, err := (&segments.Publisher{Location: store}).ReleaseHold(ctx)
+	hold, err := (&publish.Publisher{Location: store}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
 		return hinted{fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), "look whether --at names the location that builds publish to"}
 	}

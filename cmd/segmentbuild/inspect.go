@@ -15,6 +15,7 @@ import (
 	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type inspectCommand struct {
@@ -125,7 +126,7 @@ func names(g *segments.Generation) []string {
 }
 
 func inspect(names []string, bitmaps []*bitmap.Bitmap) *inspection {
-	c := &segments.Candidate{Names: names, Bitmaps: bitmaps}
+	c := &publish.Candidate{Names: names, Bitmaps: bitmaps}
 	report := &inspection{}
 	for i, s := range c.Describe() {
 		row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes,

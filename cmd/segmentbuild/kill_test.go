@@ -16,6 +16,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 // The real program, killed at more and more distant moments of a publish until
@@ -95,7 +96,7 @@ func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
 			store, err := objects.Open(t.Context(), at, objects.S3Config{})
 			require.NoError(t, err)
 			for range 6 {
-				list, err := segments.List(t.Context(), store)
+				list, err := publish.List(t.Context(), store)
 				require.NoError(t, err)
 				var wg sync.WaitGroup
 				for _, args := range [][]string{

@@ -8,6 +8,7 @@ import (
 
 	"capper/internal/console"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 // at is the location of the commands that look at one, with what reaches it.
@@ -28,7 +29,7 @@ func (c *listCommand) Run(e *env) error {
 		return err
 	}
 	defer cancel()
-	list, err := segments.List(ctx, store)
+	list, err := publish.List(ctx, store)
 	if err != nil {
 		return timedOut(ctx, err)
 	}
@@ -56,7 +57,7 @@ func (c *listCommand) Run(e *env) error {
 	return printState(e.stdout, list)
 }
 
-func markOf(l *segments.Listing) string {
+func markOf(l *publish.Listing) string {
 	switch {
 	case l.Live:
 		return "live"
@@ -67,7 +68,7 @@ func markOf(l *segments.Listing) string {
 }
 
 // printState says what the table does not: when a build last ran to its end, and a hold.
-func printState(w io.Writer, list []segments.Listing) (err error) {
+func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
 			_, err = fmt.Fprintf(w, "checked by a build: %s\n", l.CheckedAt.Format(time.RFC3339))

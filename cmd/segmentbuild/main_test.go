@@ -19,7 +19,7 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 // withS3 runs the tests with an S3 server.
@@ -183,7 +183,7 @@ func TestStatusesOfErrors(t *testing.T) {
 		got, _ := judge(err)
 		require.Equal(t, want, got)
 	}
-	got, hint := judge(errors.Join(&segments.LeaseError{Length: time.Second}))
+	got, hint := judge(errors.Join(&publish.LeaseError{Length: time.Second}))
 	require.Equal(t, statusFailure, got)
 	require.Equal(t, "a longer --lease", hint)
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/publish"
 )
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
@@ -22,15 +22,15 @@ type buildReport struct {
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // the generation that was live
 	// ComparedWith is the newest generation, where none is live and there are some.
-	ComparedWith string             `json:"compared_with,omitempty"`
-	Segments     []builtSegment     `json:"segments,omitempty"`
-	Overlaps     []segments.Overlap `json:"overlaps,omitempty"`
-	Changes      []segments.Change  `json:"changes,omitempty"`
+	ComparedWith string            `json:"compared_with,omitempty"`
+	Segments     []builtSegment    `json:"segments,omitempty"`
+	Overlaps     []publish.Overlap `json:"overlaps,omitempty"`
+	Changes      []publish.Change  `json:"changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
-	NoSegment *segments.NoSegment `json:"no_segment,omitempty"`
-	Week      *weekReport         `json:"week,omitempty"`
-	Refusals  []string            `json:"refusals,omitempty"`
-	Forced    bool                `json:"forced,omitempty"`
+	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
+	Week      *weekReport        `json:"week,omitempty"`
+	Refusals  []string           `json:"refusals,omitempty"`
+	Forced    bool               `json:"forced,omitempty"`
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
@@ -41,12 +41,12 @@ type buildReport struct {
 }
 
 // weekReport is the drift since the generation of a week ago, or the one that
-// segments.FindEarlier takes in its place.
+// publish.FindEarlier takes in its place.
 type weekReport struct {
-	Generation string             `json:"generation,omitempty"`
-	Changes    []segments.Change  `json:"changes,omitempty"`
-	NoSegment  segments.NoSegment `json:"no_segment"`
-	Skipped    []string           `json:"skipped,omitempty"` // generations that cannot be read
+	Generation string            `json:"generation,omitempty"`
+	Changes    []publish.Change  `json:"changes,omitempty"`
+	NoSegment  publish.NoSegment `json:"no_segment"`
+	Skipped    []string          `json:"skipped,omitempty"` // generations that cannot be read
 }
 
 type builtSegment struct {
@@ -85,7 +85,7 @@ func (r *buildReport) failed(err error) {
 	}
 }
 
-func (r *buildReport) published(p *segments.Published) {
+func (r *buildReport) published(p *publish.Published) {
 	r.Status, r.Generation, r.UploadedBytes = "published", p.Manifest.Generation, p.UploadedBytes
 	if p.Unchanged {
 		r.Status = "unchanged"
@@ -193,7 +193,7 @@ func (r *weekReport) print(w io.Writer) error {
 
 // printChanges writes the table of what becomes of every segment, and of the
 // users in none where that is known.
-func printChanges(w io.Writer, changes []segments.Change, none *segments.NoSegment) error {
+func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -212,9 +212,9 @@ func printChanges(w io.Writer, changes []segments.Change, none *segments.NoSegme
 	return out.Flush()
 }
 
-func noneNote(n *segments.NoSegment) string {
+func noneNote(n *publish.NoSegment) string {
 	if n.Fall == 0 {
-		return segments.Same
+		return publish.Same
 	}
 	return fmt.Sprintf("%d fall to the default limits", n.Fall)
 }

@@ -9,6 +9,7 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type rollbackCommand struct {
@@ -19,12 +20,12 @@ type rollbackCommand struct {
 }
 
 type rollbackReport struct {
-	Status  string            `json:"status"` // rolled back, unchanged, dry run
-	Before  string            `json:"before"`
-	Live    string            `json:"live"`
-	Changes []segments.Change `json:"changes,omitempty"`
+	Status  string           `json:"status"` // rolled back, unchanged, dry run
+	Before  string           `json:"before"`
+	Live    string           `json:"live"`
+	Changes []publish.Change `json:"changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
-	NoSegment *segments.NoSegment `json:"no_segment,omitempty"`
+	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
@@ -55,13 +56,13 @@ func (c *rollbackCommand) Run(e *env) error {
 }
 
 func (c *rollbackCommand) rollback(ctx context.Context, store objects.Location) (*rollbackReport, error) {
-	publisher := segments.Publisher{Location: store}
+	publisher := publish.Publisher{Location: store}
 	if c.Hold != "" && !c.DryRun {
 		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
 			return nil, err
 		}
 	}
-	base, err := segments.ReadLiveState(ctx, store)
+	base, err := publish.ReadLiveState(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, store objects.Location) 
 	}
 	report := &rollbackReport{Status: "dry run", Before: base.Name, Live: base.Name}
 	if base.Generation != nil {
-		to := &segments.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
+		to := &publish.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
 		none := to.NoSegment(base.Generation)
 		report.Changes, report.NoSegment = to.Compare(base.Generation), &none
 	}

@@ -7,6 +7,7 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 type verifyCommand struct {
@@ -69,16 +70,16 @@ func printVerified(e *env, report []verification) error {
 
 // generations lists what is to be verified; what is damaged in a manifest or in
 // current.json is known then.
-func (c *verifyCommand) generations(ctx context.Context, store objects.Location) ([]segments.Listing, error) {
+func (c *verifyCommand) generations(ctx context.Context, store objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, usageError{errors.New("give a generation or --all, not both")}
 	}
 	if c.All {
-		return segments.List(ctx, store)
+		return publish.List(ctx, store)
 	}
 	m, err := readManifest(ctx, store, c.Generation)
 	if err != nil {
 		return nil, err
 	}
-	return []segments.Listing{{Generation: m.Generation}}, nil
+	return []publish.Listing{{Generation: m.Generation}}, nil
 }

@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"cmp"
@@ -16,6 +16,9 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
 // benchUsers is 270 million, divided by the environment variable FACTOR.
@@ -55,7 +58,7 @@ var layouts = map[string]func(users uint32) []*bitmap.Bitmap{
 		for range users {
 			sets[r.IntN(len(sets))].Add(r.Uint32())
 		}
-		c := &Candidate{Names: benchNames, Bitmaps: encodeAll(sets)}
+		c := &publish.Candidate{Names: benchNames, Bitmaps: encodeAll(sets)}
 		c.Resolve()
 		return c.Bitmaps
 	},
@@ -79,16 +82,16 @@ func encodeAll(sets []*bitmap.Set) []*bitmap.Bitmap {
 }
 
 // benchGeneration builds each layout once.
-var benchGeneration = func() func(b *testing.B, layout string) *Generation {
+var benchGeneration = func() func(b *testing.B, layout string) *segments.Generation {
 	var mu sync.Mutex
-	made := map[string]*Generation{}
-	return func(b *testing.B, layout string) *Generation {
+	made := map[string]*segments.Generation{}
+	return func(b *testing.B, layout string) *segments.Generation {
 		b.Helper()
 		mu.Lock()
 		defer mu.Unlock()
 		if made[layout] == nil {
 			clear(made) // one at a time, to save memory
-			made[layout] = generationOf(benchNames, layouts[layout](benchUsers())...)
+			made[layout] = segmentstest.Generation(b, benchNames, layouts[layout](benchUsers())...)
 		}
 		return made[layout]
 	}
@@ -182,26 +185,26 @@ func BenchmarkStart(b *testing.B) {
 		for _, name := range []string{"directory", "s3"} {
 			store, err := objects.Open(b.Context(), locations[name], objects.S3Config{})
 			require.NoError(b, err)
-			publish(b, store, nil, benchNames, g.Bitmaps...)
+			goLive(b, store, nil, benchNames, g.Bitmaps...)
 			for _, cached := range []bool{false, true} {
 				b.Run(fmt.Sprintf("%s/%s/cache=%v", layout, name, cached), func(b *testing.B) {
 					dir := ""
 					if cached {
 						dir = b.TempDir()
-						require.NoError(b, NewRefresher(RefresherConfig{Source: store, CacheDir: dir}).Load(b.Context()))
+						require.NoError(b, segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: dir}).Load(b.Context()))
 					}
 					for b.Loop() {
-						r := NewRefresher(RefresherConfig{Source: store, CacheDir: dir})
+						r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: dir})
 						require.NoError(b, r.Load(b.Context()))
 					}
-					b.ReportMetric(float64(g.sizeBytes())/1e6, "MB")
+					b.ReportMetric(float64(sizeBytes(g))/1e6, "MB")
 				})
 			}
 		}
 	}
 }
 
-func (g *Generation) sizeBytes() int64 {
+func sizeBytes(g *segments.Generation) int64 {
 	var sum int64
 	for _, s := range g.Manifest.Segments {
 		sum += s.SizeBytes
@@ -218,9 +221,9 @@ func BenchmarkPublish(b *testing.B) {
 			for i := range b.N {
 				store, err := objects.Open(b.Context(), fmt.Sprintf("%s/%d-%d", locations[name], b.N, i), objects.S3Config{})
 				require.NoError(b, err)
-				publish(b, store, nil, benchNames, g.Bitmaps...)
+				goLive(b, store, nil, benchNames, g.Bitmaps...)
 			}
-			b.ReportMetric(float64(g.sizeBytes())/1e6, "MB")
+			b.ReportMetric(float64(sizeBytes(g))/1e6, "MB")
 		})
 	}
 }
@@ -231,8 +234,8 @@ func BenchmarkGuard(b *testing.B) {
 	for layout, draw := range layouts {
 		b.Run(layout, func(b *testing.B) {
 			bitmaps := draw(benchUsers())
-			c := &Candidate{Names: benchNames, Bitmaps: bitmaps}
-			before := generationOf(benchNames, bitmaps[1], bitmaps[0], bitmaps[2], bitmap.Of(7))
+			c := &publish.Candidate{Names: benchNames, Bitmaps: bitmaps}
+			before := segmentstest.Generation(b, benchNames, bitmaps[1], bitmaps[0], bitmaps[2], bitmap.Of(7))
 			for name, compute := range map[string]func(){
 				"NoSegment": func() { c.NoSegment(before) },
 				"Drift":     func() { c.Drift(before) },

@@ -24,7 +24,7 @@ func newCache(dir, source string) *cache {
 	if dir == "" {
 		return nil
 	}
-	return &cache{at: objects.NewDirectory(filepath.Join(dir, hash([]byte(source))[:16]))}
+	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
 // load reads the cached generation.
@@ -53,7 +53,7 @@ func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
 	}
-	for _, prefix := range []string{currentKey, generationsPrefix, bitmapsPrefix} {
+	for _, prefix := range []string{CurrentKey, GenerationsPrefix, BitmapsPrefix} {
 		if list, err := c.at.List(ctx, prefix); err != nil || len(list) > 0 {
 			return true
 		}
@@ -67,7 +67,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
 	}
-	keep := map[string]bool{manifestKey(g.Manifest.Generation): true}
+	keep := map[string]bool{ManifestKey(g.Manifest.Generation): true}
 	for i, b := range g.Bitmaps {
 		key := g.Manifest.Segments[i].Key
 		keep[key] = true
@@ -75,10 +75,10 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 			return err
 		}
 	}
-	if err := c.at.Overwrite(ctx, manifestKey(g.Manifest.Generation), g.Manifest.encode()); err != nil {
+	if err := c.at.Overwrite(ctx, ManifestKey(g.Manifest.Generation), g.Manifest.Encode()); err != nil {
 		return err
 	}
-	if err := c.at.Overwrite(ctx, currentKey, encodePointer(g.Manifest)); err != nil {
+	if err := c.at.Overwrite(ctx, CurrentKey, PointerTo(g.Manifest).Encode()); err != nil {
 		return err
 	}
 	return c.prune(ctx, keep)
@@ -86,7 +86,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 
 func (c *cache) prune(ctx context.Context, keep map[string]bool) error {
 	var faults []error
-	for _, prefix := range []string{bitmapsPrefix, generationsPrefix} {
+	for _, prefix := range []string{BitmapsPrefix, GenerationsPrefix} {
 		list, err := c.at.List(ctx, prefix)
 		faults = append(faults, err)
 		for _, o := range list {

@@ -2,7 +2,6 @@ package segments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +9,9 @@ import (
 	"capper/internal/objects"
 )
 
-// checkedKey is the document that says when a build last came to its end. It is
-// what tells a nightly run that changes nothing from one that does not happen.
-const checkedKey = "checked.json"
-
-// Checked is checked.json: the last build that published, or found its segments live already.
+// Checked is checked.json: the last build that published, or found its segments
+// live already. It is what tells a nightly run that changes nothing from one that
+// does not happen.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
@@ -29,28 +26,15 @@ func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 }
 
 func readChecked(ctx context.Context, src objects.Source, tag string) (c Checked, newTag string, err error) {
-	raw, newTag, err := src.ReadTagged(ctx, checkedKey, tag)
+	raw, newTag, err := src.ReadTagged(ctx, CheckedKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
 	if err == nil {
-		err = decodeDocument(raw, &c)
+		err = DecodeDocument(raw, &c)
 	}
 	if err != nil {
-		return Checked{}, "", fmt.Errorf("%s: %w", checkedKey, err)
+		return Checked{}, "", fmt.Errorf("%s: %w", CheckedKey, err)
 	}
 	return c, newTag, nil
-}
-
-// noteChecked writes checked.json.
-func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
-	c := Checked{FormatVersion: FormatVersion, Generation: generation, CheckedAt: p.now().UTC().Truncate(time.Second)}
-	raw, err := json.Marshal(c)
-	if err == nil {
-		err = p.Location.Overwrite(ctx, checkedKey, append(raw, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("%s is live, but when it was checked could not be noted: %w", generation, err)
-	}
-	return nil
 }

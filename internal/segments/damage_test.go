@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
 // tampering changes what a manifest says and leaves it plausible: every field
@@ -34,12 +37,12 @@ var tampering = []struct{ name, old, new string }{
 }
 
 // published returns a directory with one generation that was forced, and its root.
-func published(t *testing.T) (root string, store *objects.Directory, m *Manifest) {
+func published(t *testing.T) (root string, store *objects.Directory, m *segments.Manifest) {
 	t.Helper()
 	root = t.TempDir()
 	store = objects.NewDirectory(root)
-	p := Publisher{Location: store, ToolVersion: "test", Clock: stepping()}
-	done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &LiveState{}, "because")
+	p := publish.Publisher{Location: store, ToolVersion: "test", Clock: segmentstest.Stepping()}
+	done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &publish.LiveState{}, "because")
 	require.NoError(t, err)
 	return root, store, done.Manifest
 }
@@ -52,7 +55,7 @@ func exchange(raw []byte, a, b string) []byte {
 func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 	t.Parallel()
 	root, store, m := published(t)
-	path := filepath.Join(root, manifestKey(m.Generation))
+	path := filepath.Join(root, segments.ManifestKey(m.Generation))
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	check := func(t *testing.T, raw []byte) {
@@ -63,8 +66,8 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 	t.Run("names exchanged", func(t *testing.T) { check(t, exchange(whole, `"vip"`, `"new"`)) })
 	t.Run("order exchanged", func(t *testing.T) {
 		reversed := *m
-		reversed.Segments = []Segment{m.Segments[1], m.Segments[0]}
-		check(t, reversed.encode())
+		reversed.Segments = []segments.Segment{m.Segments[1], m.Segments[0]}
+		check(t, reversed.Encode())
 	})
 	for _, change := range tampering {
 		t.Run(change.name, func(t *testing.T) {
@@ -72,7 +75,7 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 		})
 	}
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
-	_, err = ReadLiveGeneration(t.Context(), store)
+	_, err = segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
 }
 
@@ -80,24 +83,24 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := ReadManifest(ctx, store, generation)
+	_, err := segments.ReadManifest(ctx, store, generation)
 	require.Error(t, err)
-	_, err = ReadGeneration(ctx, store, generation)
+	_, err = segments.ReadGeneration(ctx, store, generation)
 	require.Error(t, err, "what a roll-back reads")
-	_, err = ReadLiveGeneration(ctx, store)
+	_, err = segments.ReadLiveGeneration(ctx, store)
 	require.Error(t, err)
-	_, err = (&cache{at: store}).load(ctx)
+	_, err = segments.LoadFromCache(ctx, store)
 	require.Error(t, err)
-	state, err := ReadLiveState(ctx, store)
+	state, err := publish.ReadLiveState(ctx, store)
 	require.NoError(t, err)
 	require.Error(t, state.Fault, "what a publish compares with")
-	list, err := List(ctx, store)
+	list, err := publish.List(ctx, store)
 	require.NoError(t, err)
 	require.NotEmpty(t, list[0].Fault)
 	require.Nil(t, list[0].Manifest)
-	_, err = (&Collector{Location: store, Keep: 1, Clock: func() time.Time { return epoch }}).Find(ctx)
+	_, err = (&publish.Collector{Location: store, Keep: 1, Clock: func() time.Time { return segmentstest.Epoch }}).Find(ctx)
 	require.Error(t, err)
-	r := NewRefresher(RefresherConfig{Source: store})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store})
 	require.Error(t, r.Load(ctx))
 	require.Nil(t, r.Current())
 }
@@ -105,8 +108,8 @@ func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 	t.Parallel()
 	root, store, m := published(t)
-	path := filepath.Join(root, manifestKey(m.Generation))
-	for _, path := range []string{path, filepath.Join(root, currentKey)} {
+	path := filepath.Join(root, segments.ManifestKey(m.Generation))
+	for _, path := range []string{path, filepath.Join(root, segments.CurrentKey)} {
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for i := range whole {
@@ -114,13 +117,13 @@ func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 				raw := bytes.Clone(whole)
 				raw[i] ^= 1 << bit
 				require.NoError(t, os.WriteFile(path, raw, 0o644))
-				_, err := ReadLiveManifest(t.Context(), store)
+				_, err := segments.ReadLiveManifest(t.Context(), store)
 				require.Error(t, err, "%s, byte %d, bit %d: %s", filepath.Base(path), i, bit, raw)
 			}
 		}
 		require.NoError(t, os.WriteFile(path, whole, 0o644))
 	}
-	live, err := ReadLiveManifest(t.Context(), store)
+	live, err := segments.ReadLiveManifest(t.Context(), store)
 	require.NoError(t, err)
 	require.Equal(t, m, live)
 }
@@ -130,30 +133,30 @@ func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 func TestCurrentVouchesForTheManifest(t *testing.T) {
 	t.Parallel()
 	root, store, m := published(t)
-	other := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(9))
-	current := string(encodePointer(other))
-	require.NoError(t, os.WriteFile(filepath.Join(root, currentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
-	_, err := ReadLiveGeneration(t.Context(), store)
-	require.ErrorContains(t, err, "current.json: sha256 "+other.sum()+", the manifest of generation "+m.Generation+" has "+m.sum())
-	list, err := List(t.Context(), store)
+	other := goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(9))
+	current := string(segments.PointerTo(other).Encode())
+	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
+	_, err := segments.ReadLiveGeneration(t.Context(), store)
+	require.ErrorContains(t, err, "current.json: sha256 "+segments.SumOf(other)+", the manifest of generation "+m.Generation+" has "+segments.SumOf(m))
+	list, err := publish.List(t.Context(), store)
 	require.NoError(t, err)
 	for _, l := range list {
 		require.Equal(t, l.Live, l.Fault != "", l.Generation)
 	}
 
-	state, err := ReadLiveState(t.Context(), store)
+	state, err := publish.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	require.Error(t, state.Fault)
-	g, err := ReadGeneration(t.Context(), store, m.Generation)
+	g, err := segments.ReadGeneration(t.Context(), store, m.Generation)
 	require.NoError(t, err)
-	done, err := (&Publisher{Location: store}).Rollback(t.Context(), g, state)
+	done, err := (&publish.Publisher{Location: store}).Rollback(t.Context(), g, state)
 	require.NoError(t, err)
 	require.False(t, done.Unchanged, "a roll-back to what is damaged there mends it")
-	_, err = ReadLiveGeneration(t.Context(), store)
+	_, err = segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
 
-	require.NoError(t, os.WriteFile(filepath.Join(root, currentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
-	_, err = ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
+	_, err = segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err, "one without the sum, in any layout, is fine")
 }
 
@@ -162,8 +165,8 @@ func TestADamagedManifestInTheCacheIsRefused(t *testing.T) {
 	_, store, _ := published(t)
 	src := &failing{Source: store}
 	cacheDir := t.TempDir()
-	config := RefresherConfig{Source: src, CacheDir: cacheDir}
-	require.NoError(t, NewRefresher(config).Load(t.Context()))
+	config := segments.RefresherConfig{Source: src, CacheDir: cacheDir}
+	require.NoError(t, segments.NewRefresher(config).Load(t.Context()))
 	manifests, err := filepath.Glob(filepath.Join(cacheDir, "*", "generations", "*.json"))
 	require.NoError(t, err)
 	require.Len(t, manifests, 1)
@@ -172,25 +175,25 @@ func TestADamagedManifestInTheCacheIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(manifests[0], exchange(raw, `"vip"`, `"new"`), 0o644))
 
 	src.broken.Store(true)
-	r := NewRefresher(config)
+	r := segments.NewRefresher(config)
 	require.ErrorContains(t, r.Load(t.Context()), "damaged")
 	require.Nil(t, r.Current())
 	src.broken.Store(false)
 	require.NoError(t, r.Load(t.Context()))
 	src.broken.Store(true)
-	require.NoError(t, NewRefresher(config).Load(t.Context()), "the cache is whole again")
+	require.NoError(t, segments.NewRefresher(config).Load(t.Context()), "the cache is whole again")
 }
 
 func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 	t.Parallel()
-	fresh := func(t *testing.T) (config RefresherConfig, root string, store *objects.Directory) {
+	fresh := func(t *testing.T) (config segments.RefresherConfig, root string, store *objects.Directory) {
 		root, store, _ = published(t)
-		config = RefresherConfig{Source: store, CacheDir: t.TempDir()}
-		require.NoError(t, NewRefresher(config).Load(t.Context()))
+		config = segments.RefresherConfig{Source: store, CacheDir: t.TempDir()}
+		require.NoError(t, segments.NewRefresher(config).Load(t.Context()))
 		return config, root, store
 	}
-	load := func(t *testing.T, config RefresherConfig) error {
-		err := NewRefresher(config).Load(t.Context())
+	load := func(t *testing.T, config segments.RefresherConfig) error {
+		err := segments.NewRefresher(config).Load(t.Context())
 		require.Error(t, err)
 		return err
 	}
@@ -204,15 +207,15 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 	}
 	t.Run("nothing", func(t *testing.T) {
 		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-			require.ErrorIs(t, load(t, RefresherConfig{Source: store, CacheDir: t.TempDir()}), objects.ErrNotFound)
-			require.ErrorIs(t, load(t, RefresherConfig{Source: store}), objects.ErrNotFound)
+			require.ErrorIs(t, load(t, segments.RefresherConfig{Source: store, CacheDir: t.TempDir()}), objects.ErrNotFound)
+			require.ErrorIs(t, load(t, segments.RefresherConfig{Source: store}), objects.ErrNotFound)
 		})
 	})
 	t.Run("source down, no cache", func(t *testing.T) {
 		config, _, store := fresh(t)
 		down := &failing{Source: store}
 		down.broken.Store(true)
-		err := load(t, RefresherConfig{Source: down, CacheDir: config.CacheDir + "/new"})
+		err := load(t, segments.RefresherConfig{Source: down, CacheDir: config.CacheDir + "/new"})
 		require.NotErrorIs(t, err, objects.ErrNotFound)
 		require.ErrorIs(t, err, errDown)
 	})
@@ -240,8 +243,8 @@ func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
-		clock := stepping()
-		m := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
+		clock := segmentstest.Stepping()
+		m := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		damage := func() {
 			raw, err := store.Read(ctx, m.Segments[1].Key, 1<<20)
 			require.NoError(t, err)
@@ -249,18 +252,18 @@ func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 			require.NoError(t, store.Delete(ctx, m.Segments[1].Key))
 			_, err = store.Put(ctx, m.Segments[1].Key, raw)
 			require.NoError(t, err)
-			_, err = ReadGeneration(ctx, store, m.Generation)
+			_, err = segments.ReadGeneration(ctx, store, m.Generation)
 			require.ErrorContains(t, err, "checksum mismatch")
 		}
 		damage()
-		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
-		_, err := ReadLiveGeneration(ctx, store)
+		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
+		_, err := segments.ReadLiveGeneration(ctx, store)
 		require.NoError(t, err, "damaged while it was live")
 
-		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(5, 6))
+		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(5, 6))
 		damage()
-		publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
-		_, err = ReadLiveGeneration(ctx, store)
+		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
+		_, err = segments.ReadLiveGeneration(ctx, store)
 		require.NoError(t, err, "damaged while it was history")
 	})
 }

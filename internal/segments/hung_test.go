@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
 // A pipe without a writer blocks whoever opens it.
@@ -20,10 +22,10 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	store := objects.NewDirectory(root)
-	clock := stepping()
-	m := publish(t, store, clock, []string{"vip"}, bitmap.Of(1))
+	clock := segmentstest.Stepping()
+	m := goLive(t, store, clock, []string{"vip"}, bitmap.Of(1))
 	cacheDir := t.TempDir()
-	r := NewRefresher(RefresherConfig{Source: store, CacheDir: cacheDir, Interval: time.Millisecond})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: cacheDir, Interval: time.Millisecond})
 	require.NoError(t, r.Load(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -33,7 +35,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 		require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)
 	}
 
-	for _, key := range []string{currentKey, manifestKey(m.Generation), m.Segments[0].Key} {
+	for _, key := range []string{segments.CurrentKey, segments.ManifestKey(m.Generation), m.Segments[0].Key} {
 		path := filepath.Join(root, key)
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -41,19 +43,19 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(path, 0o600))
 		_, err = store.Read(t.Context(), key, 1<<20)
 		require.ErrorContains(t, err, "not a regular file")
-		require.Error(t, NewRefresher(RefresherConfig{Source: store}).Load(t.Context()))
-		if key == currentKey {
+		require.Error(t, segments.NewRefresher(segments.RefresherConfig{Source: store}).Load(t.Context()))
+		if key == segments.CurrentKey {
 			soon(func() bool { return r.Status().Error != "" }, "the pipe is an error")
 		}
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.WriteFile(path, whole, 0o644))
 	}
 	soon(func() bool { return r.Status().Error == "" }, "refreshing goes on")
-	next := publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
+	next := goLive(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 	soon(func() bool { return r.Current().Generation() == next.Generation }, "refreshing goes on")
 
-	require.NoError(t, os.Remove(filepath.Join(root, currentKey)))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(root, currentKey), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(root, segments.CurrentKey)))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, segments.CurrentKey), 0o600))
 	stop()
 	soon(func() bool {
 		select {
@@ -105,20 +107,20 @@ func (m *mute) Put(ctx context.Context, key string, body []byte) (bool, error) {
 func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())
-	clock := stepping()
-	publish(t, at, clock, []string{"vip"}, bitmap.Of(1))
+	clock := segmentstest.Stepping()
+	goLive(t, at, clock, []string{"vip"}, bitmap.Of(1))
 	source := &mute{Location: at}
-	r := NewRefresher(RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
 	require.NoError(t, r.Load(t.Context()))
-	cached := &mute{Location: r.cache.at}
-	r.cache.at = cached
+	cached := &mute{}
+	r.WrapCache(func(at objects.Location) objects.Location { cached.Location = at; return cached })
 
 	for i, m := range []*mute{source, cached} {
 		m.silent.Store(true)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { r.Run(ctx); close(ended) }()
-		next := publish(t, at, clock, []string{"vip"}, bitmap.Of(1, uint32(2+i)))
+		next := goLive(t, at, clock, []string{"vip"}, bitmap.Of(1, uint32(2+i)))
 		if m == source {
 			require.Eventually(t, func() bool { return r.Status().Error != "" }, 10*time.Second, time.Millisecond)
 			require.Contains(t, r.Status().Error, "deadline exceeded")

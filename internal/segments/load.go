@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
+	"capper/internal/parallel"
 )
 
 // ErrNothingLive: there is no current.json. Always together with objects.ErrNotFound.
@@ -19,21 +19,21 @@ type Generation struct {
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 }
 
-// readLive reads which generation is live; see Source.ReadTagged for tag.
-func readLive(ctx context.Context, src objects.Source, tag string) (live pointer, newTag string, err error) {
-	body, newTag, err := src.ReadTagged(ctx, currentKey, tag)
+// ReadPointer reads which generation is live; see Source.ReadTagged for tag.
+func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
+	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
 		return live, "", fmt.Errorf("%w: %w", err, ErrNothingLive)
 	}
 	if err != nil {
 		return live, "", err
 	}
-	live, err = parsePointer(body)
+	live, err = ParsePointer(body)
 	return live, newTag, err
 }
 
-// manifest reads and checks the manifest of the live generation.
-func (p pointer) manifest(ctx context.Context, src objects.Source) (*Manifest, error) {
+// ReadManifest reads and checks the manifest of the live generation.
+func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	m, err := ReadManifest(ctx, src, p.Generation)
 	if err == nil {
 		err = p.check(m)
@@ -49,7 +49,7 @@ func ReadManifest(ctx context.Context, src objects.Source, generation string) (*
 	if !generationRule.MatchString(generation) {
 		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)", generation)
 	}
-	raw, err := src.Read(ctx, manifestKey(generation), objects.MaxDocumentBytes)
+	raw, err := src.Read(ctx, ManifestKey(generation), objects.MaxDocumentBytes)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
@@ -64,11 +64,11 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	if err != nil {
 		return nil, err
 	}
-	return readWhole(ctx, src, m)
+	return m.ReadBitmaps(ctx, src)
 }
 
-// readWhole reads and checks the bitmaps of a manifest.
-func readWhole(ctx context.Context, src objects.Source, m *Manifest) (*Generation, error) {
+// ReadBitmaps reads and checks the bitmaps of the manifest.
+func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
@@ -87,20 +87,13 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	g := &Generation{Manifest: m, Bitmaps: make([]*bitmap.Bitmap, len(m.Segments))}
 	faults := make([]error, len(m.Segments))
-	slots := make(chan struct{}, parallelReads)
-	var wg sync.WaitGroup
-	for i := range m.Segments {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			s := &m.Segments[i]
-			var err error
-			if g.Bitmaps[i], err = read(ctx, s); err != nil {
-				faults[i] = fmt.Errorf("segment %q: %w", s.Name, err)
-			}
-		})
-	}
-	wg.Wait()
+	parallel.AtMost(parallelReads, len(m.Segments), func(i int) {
+		s := &m.Segments[i]
+		var err error
+		if g.Bitmaps[i], err = read(ctx, s); err != nil {
+			faults[i] = fmt.Errorf("segment %q: %w", s.Name, err)
+		}
+	})
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
 	}
@@ -118,11 +111,11 @@ func (g *Generation) Snapshot() *Snapshot {
 // ReadLiveManifest reads and checks current.json and the manifest of the live
 // generation. ErrNothingLive when nothing has been published.
 func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
-	live, _, err := readLive(ctx, src, "")
+	live, _, err := ReadPointer(ctx, src, "")
 	if err != nil {
 		return nil, err
 	}
-	return live.manifest(ctx, src)
+	return live.ReadManifest(ctx, src)
 }
 
 // ReadLiveGeneration reads the live generation, all of it, checked. ErrNothingLive
@@ -132,7 +125,7 @@ func ReadLiveGeneration(ctx context.Context, src objects.Source) (*Generation, e
 	if err != nil {
 		return nil, err
 	}
-	return readWhole(ctx, src, m)
+	return m.ReadBitmaps(ctx, src)
 }
 
 // ReadSegment reads and checks the bitmap of one segment of a manifest.

@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"os"
@@ -7,11 +7,4 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// TestMain runs the tests with an S3 server, or plays the publisher that is
-// killed: see TestKilledAtEveryStep.
-func TestMain(m *testing.M) {
-	if os.Getenv(doomedLocation) != "" {
-		os.Exit(playDoomedPublisher())
-	}
-	os.Exit(s3test.Main(m.Run))
-}
+func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }

@@ -19,19 +19,6 @@ const FormatVersion = 1
 // MaxSegments is how many segments a generation can have: a segment's code is one byte, 0 means none.
 const MaxSegments = 255
 
-// The objects of a location; see doc.go.
-const (
-	currentKey        = "current.json"
-	bitmapsPrefix     = "bitmaps/"
-	bitmapSuffix      = ".roaring"
-	generationsPrefix = "generations/"
-	generationSuffix  = ".json"
-)
-
-func bitmapKey(sha256 string) string { return bitmapsPrefix + sha256 + bitmapSuffix }
-
-func manifestKey(generation string) string { return generationsPrefix + generation + generationSuffix }
-
 // Manifest is the index of one generation: generations/<generation>.json.
 type Manifest struct {
 	FormatVersion int       `json:"format_version"`
@@ -56,14 +43,8 @@ type Segment struct {
 	Max         *uint32 `json:"max,omitempty"`
 }
 
-var (
-	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{8}$`)
-	segmentRule    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
-
-// generationTime is the form of the time that a generation's name begins with.
-const generationTime = "20060102T150405.000Z"
+// segmentRule is the form of a segment's name.
+var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // reservedName is how answers and metrics name the users in no segment.
 const reservedName = "default"
@@ -79,22 +60,25 @@ func CheckName(name string) error {
 	return nil
 }
 
-// describe is the manifest's entry for a bitmap.
-func describe(name string, b *bitmap.Bitmap) Segment {
+// Describe is the manifest's entry for a bitmap.
+func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
-	s := Segment{Name: name, Key: bitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())), Cardinality: b.Cardinality()}
+	s := Segment{Name: name, Key: BitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())), Cardinality: b.Cardinality()}
 	if lowest, highest, ok := b.Bounds(); ok {
 		s.Min, s.Max = &lowest, &highest
 	}
 	return s
 }
 
-// newManifest describes a generation and names it.
-func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
+// NewManifest describes a generation and names it.
+func NewManifest(at time.Time, tool, reason string, list []Segment) (*Manifest, error) {
 	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list,
 		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
 	m.Generation = m.name()
-	return m
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // name is the name that the content of m has: its time, so that names sort by
@@ -103,13 +87,14 @@ func newManifest(at time.Time, tool, reason string, list []Segment) *Manifest {
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
-	return nameOf(m.CreatedAt) + "-" + hash(rest.encode())[:8]
+	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
 // sum is the SHA-256 of the manifest as it is stored, which current.json repeats.
-func (m *Manifest) sum() string { return hash(m.encode()) }
+func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
-func (m *Manifest) encode() []byte {
+// Encode returns the bytes of the manifest as they are stored.
+func (m *Manifest) Encode() []byte {
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("encode a manifest: %v", err)) // no field can fail
@@ -122,7 +107,7 @@ func (m *Manifest) encode() []byte {
 // wrote under this name, and nothing else.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
-	if err := decodeDocument(raw, &m); err != nil {
+	if err := DecodeDocument(raw, &m); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
@@ -134,7 +119,7 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	if is := m.name(); is != generation {
 		return nil, fmt.Errorf("manifest of generation %s: damaged: what it says has the name %s", generation, is)
 	}
-	if !bytes.Equal(raw, m.encode()) {
+	if !bytes.Equal(raw, m.Encode()) {
 		return nil, fmt.Errorf("manifest of generation %s: damaged: it says the same in other bytes than were published", generation)
 	}
 	return &m, nil
@@ -170,8 +155,8 @@ func (s *Segment) check() error {
 	switch {
 	case !sha256Rule.MatchString(s.SHA256):
 		return fmt.Errorf("sha256 %q is not 64 lower-case hex digits", s.SHA256)
-	case s.Key != bitmapKey(s.SHA256):
-		return fmt.Errorf("key %q, of this sha256 it must be %q", s.Key, bitmapKey(s.SHA256))
+	case s.Key != BitmapKey(s.SHA256):
+		return fmt.Errorf("key %q, of this sha256 it must be %q", s.Key, BitmapKey(s.SHA256))
 	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
 		return fmt.Errorf("size_bytes %d: must be 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
@@ -186,7 +171,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("%d bytes, the manifest says %d", len(raw), s.SizeBytes)
 	}
-	if got := hash(raw); got != s.SHA256 {
+	if got := Sum(raw); got != s.SHA256 {
 		return nil, fmt.Errorf("checksum mismatch: sha256 %s, the manifest says %s", got, s.SHA256)
 	}
 	b, err := bitmap.Read(raw)

@@ -154,7 +154,7 @@ func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 // neverPublished reports whether a source without current.json has no manifest
 // either, as far as it can be listed.
 func neverPublished(ctx context.Context, src objects.Source) bool {
-	list, err := src.List(ctx, generationsPrefix)
+	list, err := src.List(ctx, GenerationsPrefix)
 	return err != nil || len(list) == 0
 }
 
@@ -232,7 +232,7 @@ func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
 	defer cancel()
-	live, tag, err := readLive(ctx, r.cfg.Source, r.tag)
+	live, tag, err := ReadPointer(ctx, r.cfg.Source, r.tag)
 	if err == nil {
 		err = r.spoiled.wait(tag, r.cfg.Clock())
 	}
@@ -241,7 +241,7 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 		if now := r.Current(); now != nil && now.Generation() == live.Generation {
 			err = live.check(&now.manifest)
 		} else {
-			m, err = live.manifest(ctx, r.cfg.Source)
+			m, err = live.ReadManifest(ctx, r.cfg.Source)
 		}
 		if err == nil {
 			return m, tag, nil

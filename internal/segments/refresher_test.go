@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"bytes"
@@ -27,29 +27,23 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
 	"capper/internal/objects/s3test"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
-var epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
-
-// stepping is a clock that advances by a second with each reading, so that
-// every generation of a test has another time in its name.
-func stepping() func() time.Time {
-	var n atomic.Int64
-	return func() time.Time { return epoch.Add(time.Duration(n.Add(1)) * time.Second) }
-}
-
-// publish makes the given segments live, in order of their names' first use.
-func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *Manifest {
+// goLive makes the given segments live, in order of their names' first use.
+func goLive(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
-	base, err := ReadLiveState(t.Context(), store)
+	base, err := publish.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
-	p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
-	done, err := p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, "")
+	p := publish.Publisher{Location: store, ToolVersion: "test", Clock: clock}
+	done, err := p.Publish(t.Context(), &publish.Candidate{Names: names, Bitmaps: bitmaps}, base, "")
 	require.NoError(t, err)
 	return done.Manifest
 }
 
-func lookup(s *Snapshot, users ...uint32) []uint8 {
+func lookup(s *segments.Snapshot, users ...uint32) []uint8 {
 	codes := make([]uint8, len(users))
 	s.Lookup(users, codes)
 	return codes
@@ -58,43 +52,43 @@ func lookup(s *Snapshot, users ...uint32) []uint8 {
 func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		source, err := objects.Open(t.Context(), location, objects.S3Config{})
 		require.NoError(t, err)
 		var swapped []string
 		registry := prometheus.NewPedanticRegistry()
-		r := NewRefresher(RefresherConfig{Source: source, CacheDir: t.TempDir(), Clock: clock, Registerer: registry,
-			OnSwap: func(s *Snapshot) { swapped = append(swapped, s.Generation()) }})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Clock: clock, Registerer: registry,
+			OnSwap: func(s *segments.Snapshot) { swapped = append(swapped, s.Generation()) }})
 
 		require.ErrorContains(t, r.Load(t.Context()), location, "nothing is published yet")
 		require.Nil(t, r.Current())
 		require.NotEmpty(t, r.Status().Error)
 
-		first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 1<<32-1))
+		first := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 1<<32-1))
 		require.NoError(t, r.Load(t.Context()))
 		require.Equal(t, first.Generation, r.Current().Generation())
 		require.Equal(t, []string{"vip", "new"}, r.Current().Names())
 		require.Equal(t, []uint8{0, 1, 1, 2, 0, 2}, lookup(r.Current(), 0, 1, 2, 3, 4, 1<<32-1))
-		require.Equal(t, []SegmentSize{{"vip", 2, 20}, {"new", 2, 28}}, r.Current().Segments())
+		require.Equal(t, []segments.SegmentSize{{"vip", 2, 20}, {"new", 2, 28}}, r.Current().Segments())
 		status := r.Status()
-		require.Equal(t, OriginSource, status.Origin)
+		require.Equal(t, segments.OriginSource, status.Origin)
 		require.Empty(t, status.Error)
 		require.Equal(t, first.CreatedAt, status.CreatedAt)
 
-		require.NoError(t, r.refresh(t.Context()))
+		require.NoError(t, r.Refresh(t.Context()))
 		require.Len(t, swapped, 1, "unchanged is no swap")
 
-		second := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2, 3))
-		require.NoError(t, r.refresh(t.Context()))
+		second := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2, 3))
+		require.NoError(t, r.Refresh(t.Context()))
 		require.Equal(t, []uint8{1, 2, 2}, lookup(r.Current(), 1, 2, 3))
 
-		base, err := ReadLiveState(t.Context(), store)
+		base, err := publish.ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
-		earlier, err := ReadGeneration(t.Context(), store, first.Generation)
+		earlier, err := segments.ReadGeneration(t.Context(), store, first.Generation)
 		require.NoError(t, err)
-		_, err = (&Publisher{Location: store}).Rollback(t.Context(), earlier, base)
+		_, err = (&publish.Publisher{Location: store}).Rollback(t.Context(), earlier, base)
 		require.NoError(t, err)
-		require.NoError(t, r.refresh(t.Context()))
+		require.NoError(t, r.Refresh(t.Context()))
 		require.Equal(t, []string{first.Generation, second.Generation, first.Generation}, swapped)
 
 		require.Equal(t, map[string]float64{
@@ -128,17 +122,16 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 
 // plant stores a generation that a publisher would not: spoil changes the
 // manifest and the bytes of the bitmaps, whose keys stay as they are.
-func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *Manifest, bodies [][]byte)) {
+func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *segments.Manifest, bodies [][]byte)) {
 	t.Helper()
 	ctx := t.Context()
 	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix()))}
-	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: bitmaps}
-	m := newManifest(at, "test", "", c.Describe())
+	m := segmentstest.Manifest(t, at, "", []string{"vip", "new"}, bitmaps...)
 	bodies := [][]byte{bytes.Clone(bitmaps[0].Bytes()), bytes.Clone(bitmaps[1].Bytes())}
 	name := m.Generation
 	spoil(m, bodies)
 	if m.Generation == name { // the name vouches for what the manifest says now
-		m.Generation = m.name()
+		m.Generation = segments.NameOf(m)
 		name = m.Generation
 	}
 	for i, s := range m.Segments {
@@ -151,78 +144,70 @@ func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *Man
 			require.NoError(t, err)
 		}
 	}
-	_, err := store.Put(ctx, manifestKey(name), m.encode())
+	_, err := store.Put(ctx, segments.ManifestKey(name), m.Encode())
 	require.NoError(t, err)
-	makeLive(t, store, fmt.Appendf(nil, `{"format_version":1,"generation":%q}`, name))
-}
-
-func makeLive(t *testing.T, store objects.Location, body []byte) {
-	t.Helper()
-	_, tag, err := store.ReadTagged(t.Context(), currentKey, "")
-	require.NoError(t, err)
-	_, err = store.Replace(t.Context(), currentKey, body, tag)
-	require.NoError(t, err)
+	segmentstest.MakeLive(t, store, fmt.Appendf(nil, `{"format_version":1,"generation":%q}`, name))
 }
 
 // relabel makes the manifest agree with the bytes in size and hash, so that only deeper checks can find the fault.
-func relabel(m *Manifest, bodies [][]byte, i int) {
+func relabel(m *segments.Manifest, bodies [][]byte, i int) {
 	s := &m.Segments[i]
-	s.SHA256 = hash(bodies[i])
-	s.Key, s.SizeBytes = bitmapKey(s.SHA256), int64(len(bodies[i]))
+	s.SHA256 = segments.Sum(bodies[i])
+	s.Key, s.SizeBytes = segments.BitmapKey(s.SHA256), int64(len(bodies[i]))
 }
 
 func number(n uint32) *uint32 { return &n }
 
 var faults = []struct {
 	name  string
-	spoil func(m *Manifest, bodies [][]byte)
+	spoil func(m *segments.Manifest, bodies [][]byte)
 	want  string
 }{
-	{"a flipped bit", func(_ *Manifest, b [][]byte) { b[1][len(b[1])-1] ^= 1 }, `segment "new": checksum mismatch`},
-	{"a flipped bit that the manifest vouches for", func(m *Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) }, `segment "vip": ids from 10 to 99`},
-	{"truncated", func(_ *Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2] }, "the manifest says"},
-	{"truncated, vouched for", func(m *Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) }, "truncated"},
-	{"bytes after the end", func(_ *Manifest, b [][]byte) { b[1] = append(b[1], 0) }, `segment "new": `},
-	{"bytes after the end, vouched for", func(m *Manifest, b [][]byte) { b[1] = append(b[1], 0); relabel(m, b, 1) }, "1 bytes after the end"},
-	{"swapped", func(_ *Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
-	{"swapped, vouched for", func(m *Manifest, b [][]byte) { b[0] = bitmap.Of(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
-	{"missing bitmap", func(_ *Manifest, b [][]byte) { b[0] = nil }, "not found"},
-	{"empty bitmap object", func(_ *Manifest, b [][]byte) { b[0] = []byte{} }, "the manifest says"},
-	{"not a bitmap", func(m *Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) }, "not a portable 32-bit roaring bitmap"},
-	{"size that lies", func(m *Manifest, _ [][]byte) { m.Segments[1].SizeBytes += 8 }, "the manifest says"},
-	{"size of terabytes", func(m *Manifest, _ [][]byte) { m.Segments[1].SizeBytes = 1 << 50 }, "size_bytes 1125899906842624"},
-	{"hash that lies", func(m *Manifest, b [][]byte) {
+	{"a flipped bit", func(_ *segments.Manifest, b [][]byte) { b[1][len(b[1])-1] ^= 1 }, `segment "new": checksum mismatch`},
+	{"a flipped bit that the manifest vouches for", func(m *segments.Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) }, `segment "vip": ids from 10 to 99`},
+	{"truncated", func(_ *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2] }, "the manifest says"},
+	{"truncated, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) }, "truncated"},
+	{"bytes after the end", func(_ *segments.Manifest, b [][]byte) { b[1] = append(b[1], 0) }, `segment "new": `},
+	{"bytes after the end, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = append(b[1], 0); relabel(m, b, 1) }, "1 bytes after the end"},
+	{"swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
+	{"swapped, vouched for", func(m *segments.Manifest, b [][]byte) { b[0] = bitmap.Of(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
+	{"missing bitmap", func(_ *segments.Manifest, b [][]byte) { b[0] = nil }, "not found"},
+	{"empty bitmap object", func(_ *segments.Manifest, b [][]byte) { b[0] = []byte{} }, "the manifest says"},
+	{"not a bitmap", func(m *segments.Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) }, "not a portable 32-bit roaring bitmap"},
+	{"size that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SizeBytes += 8 }, "the manifest says"},
+	{"size of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SizeBytes = 1 << 50 }, "size_bytes 1125899906842624"},
+	{"hash that lies", func(m *segments.Manifest, b [][]byte) {
 		m.Segments[1].SHA256 = strings.Repeat("a", 64)
-		m.Segments[1].Key = bitmapKey(m.Segments[1].SHA256)
+		m.Segments[1].Key = segments.BitmapKey(m.Segments[1].SHA256)
 	}, "checksum mismatch"},
-	{"hash that is none", func(m *Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
-	{"key elsewhere", func(m *Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
-	{"cardinality that lies", func(m *Manifest, _ [][]byte) { m.Segments[1].Cardinality++ }, "cardinality 3, the manifest says 4"},
-	{"cardinality 0", func(m *Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
-	{"bounds that lie", func(m *Manifest, _ [][]byte) { m.Segments[0].Max = number(13) }, "ids from 10 to 12, the manifest says 10 to 13"},
-	{"no bounds", func(m *Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
-	{"unknown format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 2 }, "format_version 2, this program reads 1"},
-	{"no format version", func(m *Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
-	{"manifest of another generation", func(m *Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" }, "it is the manifest of"},
-	{"no segments", func(m *Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
-	{"segment twice", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
-	{"segment with the name of none", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "default" }, `segment name "default": reserved`},
-	{"segment without name", func(m *Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
-	{"no time", func(m *Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
+	{"hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
+	{"key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
+	{"cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality++ }, "cardinality 3, the manifest says 4"},
+	{"cardinality 0", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
+	{"bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Max = number(13) }, "ids from 10 to 12, the manifest says 10 to 13"},
+	{"no bounds", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
+	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 2 }, "format_version 2, this program reads 1"},
+	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
+	{"manifest of another generation", func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" }, "it is the manifest of"},
+	{"no segments", func(m *segments.Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
+	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
+	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" }, `segment name "default": reserved`},
+	{"segment without name", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
+	{"no time", func(m *segments.Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
 }
 
 func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		clock := stepping()
-		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
+		clock := segmentstest.Stepping()
+		good := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		var log bytes.Buffer
-		r := NewRefresher(RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, r.Load(t.Context()))
 		stays := func(t *testing.T, want string) {
 			t.Helper()
 			log.Reset()
-			require.ErrorContains(t, r.refresh(t.Context()), want)
+			require.ErrorContains(t, r.Refresh(t.Context()), want)
 			require.Equal(t, good.Generation, r.Current().Generation())
 			require.Equal(t, []uint8{1, 1, 2, 2, 0}, lookup(r.Current(), 1, 2, 3, 4, 10))
 			status := r.Status()
@@ -233,30 +218,30 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 		}
 		for i, f := range faults {
 			t.Run(f.name, func(t *testing.T) {
-				plant(t, store, epoch.Add(time.Duration(i+1)*time.Hour), f.spoil)
+				plant(t, store, segmentstest.Epoch.Add(time.Duration(i+1)*time.Hour), f.spoil)
 				stays(t, f.want)
 			})
 		}
 		for body, want := range map[string]string{
 			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
-			`{"format_version":1,"generation":""}`:                                                      `generation ""`,
-			`{"format_version":1,"generation":"../../../etc/passwd"}`:                                   "is not a generation's name",
-			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                         "format_version 2",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                         "0a1b2c3d.json: not found",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:                       "data after the document",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:                   `unknown field "x"`,
-			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:                         "it should be",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`:            `sha256 "1" is not 64`,
-			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation, hash(nil)): "current.json: sha256 e3b0c44",
+			`{"format_version":1,"generation":""}`:                                                              `generation ""`,
+			`{"format_version":1,"generation":"../../../etc/passwd"}`:                                           "is not a generation's name",
+			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "format_version 2",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "0a1b2c3d.json: not found",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:                               "data after the document",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:                           `unknown field "x"`,
+			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "it should be",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`:                    `sha256 "1" is not 64`,
+			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation, segments.Sum(nil)): "current.json: sha256 e3b0c44",
 		} {
-			makeLive(t, store, []byte(body))
+			segmentstest.MakeLive(t, store, []byte(body))
 			stays(t, want)
 		}
-		require.NoError(t, store.Delete(t.Context(), currentKey))
+		require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))
 		stays(t, "not found")
 
-		next := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(5), bitmap.Of(6))
-		require.NoError(t, r.refresh(t.Context()))
+		next := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(5), bitmap.Of(6))
+		require.NoError(t, r.Refresh(t.Context()))
 		require.Equal(t, next.Generation, r.Current().Generation())
 		require.Empty(t, r.Status().Error)
 		require.True(t, r.Status().ErrorAt.IsZero())
@@ -265,21 +250,23 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 
 func TestManifestsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	c := &Candidate{Names: []string{"a"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}}
-	m := newManifest(epoch, "test", "because", c.Describe())
-	raw := m.encode()
-	back, err := parseManifest(m.Generation, raw)
+	list := []segments.Segment{segments.Describe("a", bitmap.Of(1))}
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "because", list)
+	require.NoError(t, err)
+	raw := m.Encode()
+	back, err := segments.ParseManifest(m.Generation, raw)
 	require.NoError(t, err)
 	require.Equal(t, m, back)
 	for n := range raw {
-		_, err := parseManifest(m.Generation, raw[:n])
+		_, err := segments.ParseManifest(m.Generation, raw[:n])
 		require.Error(t, err, "cut off after %d bytes", n)
 	}
 	later := bytes.Replace(raw, []byte(`"format_version": 1,`), []byte(`"format_version": 2, "added_by_a_later_tool": 1,`), 1)
-	_, err = parseManifest(m.Generation, later)
+	_, err = segments.ParseManifest(m.Generation, later)
 	require.ErrorContains(t, err, "format_version 2, this program reads 1", "the version is what a reader of today is told")
-	odd := newManifest(epoch, "\xff", "<b>\xc3\x28</b> \u2028", c.Describe())
-	_, err = parseManifest(odd.Generation, odd.encode())
+	odd, err := segments.NewManifest(segmentstest.Epoch, "\xff", "<b>\xc3\x28</b> \u2028", list)
+	require.NoError(t, err)
+	_, err = segments.ParseManifest(odd.Generation, odd.Encode())
 	require.NoError(t, err, "a reason may be any text")
 }
 
@@ -294,7 +281,7 @@ type failing struct {
 var errDown = errors.New("connection refused")
 
 func (f *failing) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
-	if key == currentKey {
+	if key == segments.CurrentKey {
 		f.looks.Add(1)
 	}
 	if f.broken.Load() {
@@ -313,12 +300,14 @@ func (f *failing) Read(ctx context.Context, key string, limit int64) ([]byte, er
 
 func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	t.Parallel()
-	clock := stepping()
+	clock := segmentstest.Stepping()
 	store := objectstest.Open(t, t.TempDir())
 	cacheDir := t.TempDir()
-	first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
+	first := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	src := &failing{Source: store}
-	newOne := func() *Refresher { return NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock}) }
+	newOne := func() *segments.Refresher {
+		return segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock})
+	}
 	require.NoError(t, newOne().Load(t.Context()))
 
 	src.broken.Store(true)
@@ -326,19 +315,19 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	require.NoError(t, r.Load(t.Context()))
 	require.Equal(t, first.Generation, r.Current().Generation())
 	require.Equal(t, []uint8{1, 1, 2, 0}, lookup(r.Current(), 1, 2, 3, 4))
-	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Equal(t, segments.OriginCache, r.Status().Origin)
 	require.Contains(t, r.Status().Error, "connection refused")
 
 	src.broken.Store(false)
 	src.reads.Store(0)
-	require.NoError(t, r.refresh(t.Context()))
-	require.Equal(t, OriginSource, r.Status().Origin, "the source has confirmed it")
+	require.NoError(t, r.Refresh(t.Context()))
+	require.Equal(t, segments.OriginSource, r.Status().Origin, "the source has confirmed it")
 	require.Empty(t, r.Status().Error)
 	require.Zero(t, src.reads.Load(), "the generation is in memory, nothing is downloaded")
 
-	publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
+	goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 	src.reads.Store(0)
-	require.NoError(t, r.refresh(t.Context()))
+	require.NoError(t, r.Refresh(t.Context()))
 	require.EqualValues(t, 2, src.reads.Load(), "the manifest and the one bitmap that changed")
 	bitmaps, err := filepath.Glob(filepath.Join(cacheDir, "*", "bitmaps", "*"))
 	require.NoError(t, err)
@@ -346,13 +335,13 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 
 	t.Run("without a cache", func(t *testing.T) {
 		src.broken.Store(true)
-		err := NewRefresher(RefresherConfig{Source: src}).Load(t.Context())
+		err := segments.NewRefresher(segments.RefresherConfig{Source: src}).Load(t.Context())
 		require.ErrorContains(t, err, "connection refused")
 		require.ErrorContains(t, err, "no cache directory is configured")
 	})
 	t.Run("the cache of another location is not used", func(t *testing.T) {
 		other := objectstest.Open(t, t.TempDir())
-		require.Error(t, NewRefresher(RefresherConfig{Source: other, CacheDir: cacheDir}).Load(t.Context()))
+		require.Error(t, segments.NewRefresher(segments.RefresherConfig{Source: other, CacheDir: cacheDir}).Load(t.Context()))
 	})
 	t.Run("damaged cache", func(t *testing.T) {
 		for _, path := range bitmaps {
@@ -377,29 +366,29 @@ func TestStartsFromTheCacheWhileS3IsDown(t *testing.T) {
 	src, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: endpoint})
 	require.NoError(t, err)
 	cacheDir := t.TempDir()
-	config := RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 20 * time.Second}
-	require.ErrorContains(t, NewRefresher(config).Load(t.Context()), "connection refused")
+	config := segments.RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 20 * time.Second}
+	require.ErrorContains(t, segments.NewRefresher(config).Load(t.Context()), "connection refused")
 
-	g := &Generation{Manifest: newManifest(epoch, "test", "", []Segment{describe("vip", bitmap.Of(1))}), Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}}
-	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
-	r := NewRefresher(config)
+	g := segmentstest.Generation(t, []string{"vip"}, bitmap.Of(1))
+	require.NoError(t, segments.SaveInCache(t.Context(), cacheDir, location, g))
+	r := segments.NewRefresher(config)
 	require.NoError(t, r.Load(t.Context()))
-	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Equal(t, segments.OriginCache, r.Status().Origin)
 	require.Equal(t, g.Manifest.Generation, r.Current().Generation())
 }
 
 func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		clock := stepping()
-		publish(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
+		clock := segmentstest.Stepping()
+		goLive(t, store, clock, []string{"vip"}, bitmap.Of(1, 2))
 		src := &failing{Source: store}
-		r := NewRefresher(RefresherConfig{Source: src})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: src})
 		require.NoError(t, r.Load(t.Context()))
 		src.looks.Store(0)
 		src.reads.Store(0)
 		for range 5 {
-			require.NoError(t, r.refresh(t.Context()))
+			require.NoError(t, r.Refresh(t.Context()))
 		}
 		require.EqualValues(t, 5, src.looks.Load())
 		require.Zero(t, src.reads.Load())
@@ -428,11 +417,11 @@ func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 	defer proxy.Close()
 	store, err := objects.Open(t.Context(), "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
-	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1, 2))
-	r := NewRefresher(RefresherConfig{Source: store})
+	goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1, 2))
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store})
 	require.NoError(t, r.Load(t.Context()))
 	seen = nil
-	require.NoError(t, r.refresh(t.Context()))
+	require.NoError(t, r.Refresh(t.Context()))
 	require.Equal(t, []string{"GET current.json If-None-Match=true 304", "GET checked.json If-None-Match=true 304"}, seen)
 }
 
@@ -445,11 +434,11 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 	src, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: "http://" + listener.Addr().String()})
 	require.NoError(t, err)
 	cacheDir := t.TempDir()
-	g := generationOf([]string{"vip"}, bitmap.Of(1))
-	require.NoError(t, newCache(cacheDir, location).save(t.Context(), g))
-	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: time.Second})
+	g := segmentstest.Generation(t, []string{"vip"}, bitmap.Of(1))
+	require.NoError(t, segments.SaveInCache(t.Context(), cacheDir, location, g))
+	r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: time.Second})
 	require.NoError(t, r.Load(t.Context()))
-	require.Equal(t, OriginCache, r.Status().Origin)
+	require.Equal(t, segments.OriginCache, r.Status().Origin)
 	require.Contains(t, r.Status().Error, "deadline exceeded")
 }
 
@@ -457,7 +446,7 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 // generation it is: a lookup that saw two generations would show it.
 func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 	t.Parallel()
-	clock := stepping()
+	clock := segmentstest.Stepping()
 	store := objectstest.Open(t, t.TempDir())
 	var users []uint32
 	for i := range uint32(20_000) {
@@ -471,9 +460,9 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 		return bitmaps
 	}
 	expected := sync.Map{} // generation → code
-	expect := func(m *Manifest, i int) { expected.Store(m.Generation, uint8(i%3+1)) }
-	expect(publish(t, store, clock, names, generation(0)...), 0)
-	r := NewRefresher(RefresherConfig{Source: store, Interval: time.Millisecond, CacheDir: t.TempDir()})
+	expect := func(m *segments.Manifest, i int) { expected.Store(m.Generation, uint8(i%3+1)) }
+	expect(goLive(t, store, clock, names, generation(0)...), 0)
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store, Interval: time.Millisecond, CacheDir: t.TempDir()})
 	require.NoError(t, r.Load(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -502,11 +491,11 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 		})
 	}
 	for i := 1; i < 30 && ctx.Err() == nil; i++ {
-		c := &Candidate{Names: names, Bitmaps: generation(i)}
-		base, err := ReadLiveState(ctx, store)
+		c := &publish.Candidate{Names: names, Bitmaps: generation(i)}
+		base, err := publish.ReadLiveState(ctx, store)
 		require.NoError(t, err)
-		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
-		p.Location = &notingStore{Location: store, note: func(m *Manifest) { expect(m, i) }}
+		p := publish.Publisher{Location: store, ToolVersion: "test", Clock: clock}
+		p.Location = &notingStore{Location: store, note: func(m *segments.Manifest) { expect(m, i) }}
 		done, err := p.Publish(ctx, c, base, "")
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return r.Current().Generation() == done.Manifest.Generation }, 10*time.Second, time.Millisecond)
@@ -519,12 +508,12 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 // notingStore notes a manifest before anybody can see it.
 type notingStore struct {
 	objects.Location
-	note func(*Manifest)
+	note func(*segments.Manifest)
 }
 
 func (s *notingStore) Overwrite(ctx context.Context, key string, body []byte) error {
-	if name, ok := strings.CutPrefix(key, generationsPrefix); ok {
-		m, err := parseManifest(strings.TrimSuffix(name, generationSuffix), body)
+	if name, ok := segments.GenerationOf(key); ok {
+		m, err := segments.ParseManifest(name, body)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package segments
+package segments_test
 
 import (
 	"testing"
@@ -9,29 +9,32 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
 // A day beside a damaged generation, looked at every 30 seconds.
 func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		now := epoch
+		now := segmentstest.Epoch
 		clock := func() time.Time { return now }
-		first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
+		first := goLive(t, store, segmentstest.Stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		src := &failing{Source: store}
-		r := NewRefresher(RefresherConfig{Source: src, Clock: clock, Interval: 30 * time.Second})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: src, Clock: clock, Interval: 30 * time.Second})
 		require.NoError(t, r.Load(t.Context()))
 		damage := func(at time.Time) {
-			plant(t, store, at, func(_ *Manifest, bodies [][]byte) { bodies[0][len(bodies[0])-1] ^= 1 })
+			plant(t, store, at, func(_ *segments.Manifest, bodies [][]byte) { bodies[0][len(bodies[0])-1] ^= 1 })
 		}
-		damage(epoch.Add(time.Hour))
+		damage(segmentstest.Epoch.Add(time.Hour))
 		src.reads.Store(0)
 		var attempts []time.Duration
 		for range 2 * 60 * 24 {
 			before := src.reads.Load()
-			require.Error(t, r.refresh(t.Context()))
+			require.Error(t, r.Refresh(t.Context()))
 			if src.reads.Load() > before {
-				attempts = append(attempts, now.Sub(epoch).Round(time.Second))
+				attempts = append(attempts, now.Sub(segmentstest.Epoch).Round(time.Second))
 			}
 			now = now.Add(30 * time.Second)
 		}
@@ -42,16 +45,16 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 		require.Equal(t, first.Generation, r.Current().Generation())
 
 		// When current.json moves it is read at once: a second one that is damaged, and one that is whole.
-		damage(epoch.Add(2 * time.Hour))
+		damage(segmentstest.Epoch.Add(2 * time.Hour))
 		src.reads.Store(0)
-		require.Error(t, r.refresh(t.Context()))
+		require.Error(t, r.Refresh(t.Context()))
 		require.Positive(t, src.reads.Load())
-		base, err := ReadLiveState(t.Context(), store)
+		base, err := publish.ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
-		p := Publisher{Location: store, ToolVersion: "test"}
-		done, err := p.Publish(t.Context(), oldContent(), base, "mend")
+		p := publish.Publisher{Location: store, ToolVersion: "test"}
+		done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3)}}, base, "mend")
 		require.NoError(t, err)
-		require.NoError(t, r.refresh(t.Context()))
+		require.NoError(t, r.Refresh(t.Context()))
 		require.Equal(t, done.Manifest.Generation, r.Current().Generation())
 		require.Empty(t, r.Status().Error)
 	})
@@ -61,14 +64,14 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
-	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
+	goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 	src := &failing{Source: store}
-	r := NewRefresher(RefresherConfig{Source: src, Clock: stepping(), Interval: time.Hour})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: src, Clock: segmentstest.Stepping(), Interval: time.Hour})
 	require.NoError(t, r.Load(t.Context()))
 	src.broken.Store(true)
 	for range 5 {
-		require.ErrorIs(t, r.refresh(t.Context()), errDown)
+		require.ErrorIs(t, r.Refresh(t.Context()), errDown)
 	}
 	src.broken.Store(false)
-	require.NoError(t, r.refresh(t.Context()))
+	require.NoError(t, r.Refresh(t.Context()))
 }

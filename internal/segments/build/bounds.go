@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"capper/internal/segments"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish/guard"
 )
 
 // Bounds are a build file's bounds for all segments. They, like Columns, are
@@ -68,7 +68,7 @@ func (c *converter) bounds(d *document, into *Plan) {
 		}
 		into.AllowFirst = append(into.AllowFirst, Flaw(flaw))
 	}
-	b.Of = map[string]segments.SegmentBounds{}
+	b.Of = map[string]guard.SegmentBounds{}
 	for i, r := range d.Segments {
 		b.Of[r.Name] = c.ownBounds(r.Own, fmt.Sprintf("segments[%d].", i))
 	}
@@ -79,7 +79,7 @@ func (c *converter) bounds(d *document, into *Plan) {
 	}
 }
 
-func (c *converter) ownBounds(own OwnBounds, at string) segments.SegmentBounds {
+func (c *converter) ownBounds(own OwnBounds, at string) guard.SegmentBounds {
 	users := func(v any, key string) *uint64 {
 		if v == nil {
 			return nil
@@ -87,7 +87,7 @@ func (c *converter) ownBounds(own OwnBounds, at string) segments.SegmentBounds {
 		n := uint64(c.whole(v, at+key))
 		return &n
 	}
-	b := segments.SegmentBounds{
+	b := guard.SegmentBounds{
 		MaxChange: c.percent(own.MaxChange, at+"max_change"), MaxWeekChange: c.percent(own.MaxWeekChange, at+"max_week_change"),
 		MinUsers: users(own.MinUsers, "min_users"), MaxUsers: users(own.MaxUsers, "max_users"),
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish/guard"
 )
 
 func to[T any](v T) *T { return &v }
@@ -29,9 +29,9 @@ max_change: 30%
 max_unassigned: 0
 allow_new: [new]
 allow_first: [bad-rows, empty-files]
-`), "", ingest.Input{}, &Plan{Bounds: segments.Bounds{MaxChange: 20}})
+`), "", ingest.Input{}, &Plan{Bounds: guard.Bounds{MaxChange: 20}})
 	require.NoError(t, err)
-	require.Equal(t, segments.Bounds{MaxChange: 30, MaxUnassigned: to(0.0), New: []string{"new"}, Of: map[string]segments.SegmentBounds{
+	require.Equal(t, guard.Bounds{MaxChange: 30, MaxUnassigned: to(0.0), New: []string{"new"}, Of: map[string]guard.SegmentBounds{
 		"vip": {MaxChange: to(5.0), MaxWeekChange: to(12.5), MinUsers: to(uint64(1000)), MaxUsers: to(uint64(270_000_000))}, "new": {},
 	}}, plan.Bounds)
 	require.Equal(t, []Flaw{BadRows, EmptyFiles}, plan.AllowFirst)
@@ -40,7 +40,7 @@ allow_first: [bad-rows, empty-files]
 	require.Equal(t, ingest.Expect{MinFiles: 2, MinRows: 1_000_000, NewerThan: 90 * time.Minute}, plan.Segments[1].Inputs[1].Expect)
 	require.Equal(t, ingest.Expect{NewerThan: 36 * time.Hour}, plan.Tables[0].Expect)
 
-	plan, err = parse([]byte("segments: [{name: vip, inputs: [vip.txt]}]"), "", ingest.Input{}, &Plan{Bounds: segments.Bounds{MaxChange: 20}})
+	plan, err = parse([]byte("segments: [{name: vip, inputs: [vip.txt]}]"), "", ingest.Input{}, &Plan{Bounds: guard.Bounds{MaxChange: 20}})
 	require.NoError(t, err)
 	require.Equal(t, 20.0, plan.Bounds.MaxChange, "what the file does not say stays")
 	plan, err = parse([]byte("tables: [t.csv]\nallow_new: [vip]"), "", ingest.Input{}, &Plan{Order: []string{"vip"}})

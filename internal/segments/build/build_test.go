@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
 )
 
 func file(t *testing.T, folder, name, content string) string {
@@ -32,7 +32,7 @@ func inputs(paths ...string) []ingest.Input {
 	return list
 }
 
-func users(c *segments.Candidate) map[string][]uint32 {
+func users(c *publish.Candidate) map[string][]uint32 {
 	found := map[string][]uint32{}
 	for i, name := range c.Names {
 		found[name] = []uint32{}
@@ -117,7 +117,7 @@ sets:
 	result, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 	var overlap *OverlapError
 	require.ErrorAs(t, err, &overlap)
-	require.Equal(t, []segments.Overlap{{A: "dormant", B: "young", Users: 2, Samples: []uint32{4, 5}}}, overlap.Overlaps)
+	require.Equal(t, []publish.Overlap{{A: "dormant", B: "young", Users: 2, Samples: []uint32{4, 5}}}, overlap.Overlaps)
 	require.Equal(t, map[string][]uint32{
 		"active": {2, 3}, "dormant": {4, 5}, "lapsed": {1, 6}, "young": {4, 5},
 	}, users(result.Candidate))

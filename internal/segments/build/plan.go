@@ -7,6 +7,7 @@ import (
 
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish/guard"
 )
 
 // Plan says what to build: what the flags or the build file ask for.
@@ -28,7 +29,7 @@ type Plan struct {
 	MaxBadRows ingest.Tolerance
 	// Bounds are what may go live without somebody's word for it, AllowFirst what
 	// a first publish may have all the same. Run leaves both to its caller.
-	Bounds     segments.Bounds
+	Bounds     guard.Bounds
 	AllowFirst []Flaw
 }
 

@@ -6,16 +6,16 @@ import (
 	"slices"
 
 	"capper/internal/bitmap"
-	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/publish"
 )
 
 // Result is what a plan made.
 type Result struct {
-	Candidate *segments.Candidate
+	Candidate *publish.Candidate
 	// Overlaps as they were in the inputs, resolved or not.
-	Overlaps []segments.Overlap
+	Overlaps []publish.Overlap
 	Files    []ingest.FileReport
 	BadRows  int64
 	Samples  []rows.Bad // the first bad rows
@@ -28,7 +28,7 @@ type Result struct {
 // OverlapError says that segments have users in common and nothing says which
 // of them wins.
 type OverlapError struct {
-	Overlaps []segments.Overlap
+	Overlaps []publish.Overlap
 }
 
 func (e *OverlapError) Error() string {
@@ -88,7 +88,7 @@ type kitchen struct {
 	step   Step
 }
 
-func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
+func (k *kitchen) cook(ctx context.Context) (*publish.Candidate, error) {
 	if len(k.plan.Tables) > 0 {
 		k.step("reading tables")
 		var err error
@@ -108,7 +108,7 @@ func (k *kitchen) cook(ctx context.Context) (*segments.Candidate, error) {
 	if err != nil {
 		return nil, &PlanError{err}
 	}
-	c := &segments.Candidate{Names: names}
+	c := &publish.Candidate{Names: names}
 	for _, name := range names {
 		b, err := k.make(ctx, name)
 		if err != nil {

@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"bytes"
@@ -29,11 +29,24 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
 	"capper/internal/objects/s3test"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
-func live(t *testing.T, store objects.Location) *Generation {
+// publish makes the given segments live, in order of their names' first use.
+func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
-	g, err := ReadLiveGeneration(t.Context(), store)
+	base, err := ReadLiveState(t.Context(), store)
+	require.NoError(t, err)
+	p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
+	done, err := p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, "")
+	require.NoError(t, err)
+	return done.Manifest
+}
+
+func live(t *testing.T, store objects.Location) *segments.Generation {
+	t.Helper()
+	g, err := segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
 	return g
 }
@@ -41,7 +54,7 @@ func live(t *testing.T, store objects.Location) *Generation {
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		names := []string{"vip", "new", "gone"}
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
@@ -52,13 +65,13 @@ func TestPublish(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, done.Uploaded, 3)
 		require.EqualValues(t, 20+18+8, done.UploadedBytes)
-		require.Equal(t, epoch.Add(time.Second), done.Manifest.CreatedAt)
+		require.Equal(t, segmentstest.Epoch.Add(time.Second), done.Manifest.CreatedAt)
 		require.Regexp(t, `^20261120T101501\.000Z-[0-9a-f]{8}$`, done.Manifest.Generation)
-		require.Equal(t, Segment{Name: "gone", Key: bitmapKey(bitmap.Of().SHA256()), SHA256: bitmap.Of().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
+		require.Equal(t, segments.Segment{Name: "gone", Key: segments.BitmapKey(bitmap.Of().SHA256()), SHA256: bitmap.Of().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
 		require.Equal(t, done.Manifest, live(t, store).Manifest)
 
 		t.Run("what is live already changes nothing", func(t *testing.T) {
-			before, tag, err := store.ReadTagged(t.Context(), currentKey, "")
+			before, tag, err := store.ReadTagged(t.Context(), segments.CurrentKey, "")
 			require.NoError(t, err)
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
@@ -66,11 +79,11 @@ func TestPublish(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, again.Unchanged)
 			require.Empty(t, again.Uploaded)
-			after, newTag, err := store.ReadTagged(t.Context(), currentKey, "")
+			after, newTag, err := store.ReadTagged(t.Context(), segments.CurrentKey, "")
 			require.NoError(t, err)
 			require.Equal(t, string(before), string(after))
 			require.Equal(t, tag, newTag)
-			list, err := store.List(t.Context(), generationsPrefix)
+			list, err := store.List(t.Context(), segments.GenerationsPrefix)
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 		})
@@ -80,7 +93,7 @@ func TestPublish(t *testing.T) {
 			c := &Candidate{Names: names, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(7, 8), bitmap.Of()}}
 			done, err := p.Publish(t.Context(), c, base, "because")
 			require.NoError(t, err)
-			require.Equal(t, []string{bitmapKey(bitmap.Of(7, 8).SHA256())}, done.Uploaded)
+			require.Equal(t, []string{segments.BitmapKey(bitmap.Of(7, 8).SHA256())}, done.Uploaded)
 			require.Equal(t, "because", live(t, store).Manifest.Reason)
 		})
 		t.Run("another order is another generation", func(t *testing.T) {
@@ -135,7 +148,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 			p := Publisher{Location: store, ToolVersion: "test"}
 			again, err := p.Publish(t.Context(), candidates[loser], base, "")
 			require.NoError(t, err)
-			require.Equal(t, []string{bitmapKey(candidates[loser].Bitmaps[1].SHA256())}, again.Uploaded)
+			require.Equal(t, []string{segments.BitmapKey(candidates[loser].Bitmaps[1].SHA256())}, again.Uploaded)
 			require.Equal(t, candidates[loser].Bitmaps[1].Bytes(), live(t, store).Bitmaps[1].Bytes())
 		}
 	})
@@ -157,7 +170,7 @@ func (a *amnesic) Replace(ctx context.Context, key string, body []byte, tag stri
 func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		m := publish(t, &amnesic{Location: store}, stepping(), []string{"vip"}, bitmap.Of(1))
+		m := publish(t, &amnesic{Location: store}, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 		require.Equal(t, m.Generation, live(t, store).Manifest.Generation)
 	})
 }
@@ -284,7 +297,7 @@ func wasKilled(err error) bool {
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		first := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 		target := doomedCandidate(2)
 		steps, wentLive := 0, 0
@@ -364,7 +377,7 @@ func TestKilledInTheMiddleOfAnUpload(t *testing.T) {
 	t.Parallel()
 	location := "s3://" + s3test.Bucket(t) + "/prod"
 	store := objectstest.Open(t, location)
-	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
+	first := publish(t, store, segmentstest.Stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	const chunks = 3000 // 24 MB: several parts
 	for _, limit := range []int64{100 << 10, 9 << 20, 20 << 20} {
 		var cmd atomic.Pointer[exec.Cmd]
@@ -393,7 +406,7 @@ func TestTheServerChecksWhatItReceives(t *testing.T) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(upstream)
 		r.Out.Host = r.In.Host // it is part of what is signed
-		if r.In.Method != http.MethodPut || !strings.Contains(r.In.URL.Path, bitmapsPrefix) {
+		if r.In.Method != http.MethodPut || !strings.Contains(r.In.URL.Path, segments.BitmapsPrefix) {
 			return
 		}
 		body, err := io.ReadAll(r.In.Body)
@@ -405,7 +418,7 @@ func TestTheServerChecksWhatItReceives(t *testing.T) {
 	defer proxy.Close()
 	location := "s3://" + s3test.Bucket(t) + "/prod"
 	store := objectstest.Open(t, location)
-	first := publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
+	first := publish(t, store, segmentstest.Stepping(), []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3))
 	noisy, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: proxy.URL})
 	require.NoError(t, err)
 	for _, chunks := range []int{1, 3000} {
@@ -417,7 +430,7 @@ func TestTheServerChecksWhatItReceives(t *testing.T) {
 		require.NotErrorIs(t, err, objects.ErrLostRace)
 		require.Equal(t, first, live(t, store).Manifest)
 	}
-	list, err := store.List(t.Context(), bitmapsPrefix)
+	list, err := store.List(t.Context(), segments.BitmapsPrefix)
 	require.NoError(t, err)
 	require.Len(t, list, 2, "nothing damaged was stored")
 }

@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/objects"
+	"capper/internal/segments"
 )
 
 // leaseKey is the document that says whether somebody removes objects.
@@ -56,7 +57,7 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 		return d, "", nil
 	}
 	if err == nil {
-		err = decodeDocument(raw, &d)
+		err = segments.DecodeDocument(raw, &d)
 	}
 	if err != nil {
 		return d, "", fmt.Errorf("%s: %w", leaseKey, err)
@@ -92,7 +93,7 @@ func takeLease(ctx context.Context, store objects.Location, length time.Duration
 		return nil, err
 	}
 	l := &lease{store: store, tag: tag}
-	l.doc = leaseDocument{FormatVersion: FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
+	l.doc = leaseDocument{FormatVersion: segments.FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
 	l.renewed = time.Now()
 	if l.tag, err = swap(ctx, store, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
 		err = ErrCollecting
@@ -119,7 +120,7 @@ func awaitLease(ctx context.Context, store objects.Location, seen func(leaseDocu
 		case now != last:
 			last, since = now, time.Now()
 		case time.Since(since) > length:
-			nobody := leaseDocument{FormatVersion: FormatVersion}
+			nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 			if tag, err = swap(ctx, store, leaseKey, nobody.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 				return tag, err
 			}
@@ -173,7 +174,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 
 // release ends the lease; when that fails it ends by itself.
 func (l *lease) release(ctx context.Context) error {
-	nobody := leaseDocument{FormatVersion: FormatVersion}
+	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.store, leaseKey, nobody.encode(), l.tag)
 	return err
 }
@@ -183,15 +184,18 @@ func (l *lease) release(ctx context.Context) error {
 // ErrNothingLive when there is none.
 func fence(ctx context.Context, store objects.Location) (newTag string, err error) {
 	for {
-		live, tag, err := readLive(ctx, store, "")
+		live, tag, err := segments.ReadPointer(ctx, store, "")
 		if err != nil {
 			return "", err
 		}
-		if tag, err = swap(ctx, store, currentKey, live.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
+		if tag, err = swap(ctx, store, segments.CurrentKey, live.Encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 			return tag, err
 		}
 	}
 }
+
+// lookTimeout bounds the look at what became of a document.
+const lookTimeout = 10 * time.Second
 
 // swap replaces a document whose bytes nobody else writes, and looks what
 // became of it when it is not told so: an answer may be lost, and what is sent

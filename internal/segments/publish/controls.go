@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/objects"
+	"capper/internal/segments"
 )
 
 // controlsKey is the document that says what must not go live. It stands beside
@@ -31,7 +32,7 @@ type Hold struct {
 // not go live again unasked, under whatever name.
 type Withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash: see Content and Segment.mark. Both stand in one field, so
+	// Content is a hash: see Content and contentOf. Both stand in one field, so
 	// that a tool that knows of whole contents alone reads and keeps the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
@@ -67,18 +68,18 @@ func (e *WithdrawnError) Error() string {
 
 // Content is a hash of what a generation says about users: names, order and
 // users of its segments, not its time.
-func Content(list []Segment) string {
+func Content(list []segments.Segment) string {
 	var text strings.Builder
 	for _, s := range list {
 		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
 	}
-	return hash([]byte(text.String()))
+	return segments.Sum([]byte(text.String()))
 }
 
-// mark is a hash of the name and the users of one segment. It is no Content: no
+// contentOf is a hash of the name and the users of one segment. It is no Content: no
 // name holds a blank.
-func (s *Segment) mark() string {
-	return hash(fmt.Appendf(nil, "segment %s %s\n", s.Name, s.SHA256))
+func contentOf(s *segments.Segment) string {
+	return segments.Sum(fmt.Appendf(nil, "segment %s %s\n", s.Name, s.SHA256))
 }
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
@@ -88,13 +89,13 @@ func ReadControls(ctx context.Context, src objects.Source) (*Controls, error) {
 }
 
 func readControls(ctx context.Context, src objects.Source) (*Controls, string, error) {
-	c := &Controls{FormatVersion: FormatVersion}
+	c := &Controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, controlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
 	if err == nil {
-		err = decodeDocument(raw, c)
+		err = segments.DecodeDocument(raw, c)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", controlsKey, err)
@@ -104,8 +105,8 @@ func readControls(ctx context.Context, src objects.Source) (*Controls, string, e
 
 // Refusals returns why segments must not go live over base unasked: they are what
 // was rolled back from, or some of them are. What is live may stay.
-func (c *Controls) Refusals(list []Segment, base *LiveState) (refusals []*WithdrawnError) {
-	var live []Segment
+func (c *Controls) Refusals(list []segments.Segment, base *LiveState) (refusals []*WithdrawnError) {
+	var live []segments.Segment
 	if base.manifest != nil {
 		live = base.manifest.Segments
 	}
@@ -121,7 +122,7 @@ func (c *Controls) Refusals(list []Segment, base *LiveState) (refusals []*Withdr
 		return []*WithdrawnError{{Withdrawal: w}}
 	}
 	for _, s := range differing(list, live) {
-		if w, ok := withdrawn[s.mark()]; ok {
+		if w, ok := withdrawn[contentOf(&s)]; ok {
 			refusals = append(refusals, &WithdrawnError{Withdrawal: w, Segment: s.Name})
 		}
 	}
@@ -129,12 +130,12 @@ func (c *Controls) Refusals(list []Segment, base *LiveState) (refusals []*Withdr
 }
 
 // differing lists the segments of list that the other has not, or not with the same users.
-func differing(list, other []Segment) []Segment {
+func differing(list, other []segments.Segment) []segments.Segment {
 	users := map[string]string{}
 	for _, s := range other {
 		users[s.Name] = s.SHA256
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(s Segment) bool { return users[s.Name] == s.SHA256 })
+	return slices.DeleteFunc(slices.Clone(list), func(s segments.Segment) bool { return users[s.Name] == s.SHA256 })
 }
 
 // withdrawn reports whether a generation was rolled back from.
@@ -143,10 +144,10 @@ func (c *Controls) withdrawn(generation string) bool {
 }
 
 // lift forgets that these segments were withdrawn, all together or each.
-func (c *Controls) lift(list []Segment) {
+func (c *Controls) lift(list []segments.Segment) {
 	lifted := map[string]bool{Content(list): true}
 	for _, s := range list {
-		lifted[s.mark()] = true
+		lifted[contentOf(&s)] = true
 	}
 	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return lifted[w.Content] })
 }
@@ -189,7 +190,7 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 		return err
 	}
 	// Who has looked for a hold already has to look again before the swap.
-	if _, err = fence(ctx, p.Location); errors.Is(err, ErrNothingLive) {
+	if _, err = fence(ctx, p.Location); errors.Is(err, segments.ErrNothingLive) {
 		return nil
 	}
 	return err
@@ -204,14 +205,14 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	if was == nil {
-		_, _, err = readLive(ctx, p.Location, "")
+		_, _, err = segments.ReadPointer(ctx, p.Location, "")
 	}
 	return was, err
 }
 
 // withdraw notes that base is rolled back from, and that to is not any more.
 // The note comes before the swap: whoever reads current.json after it finds the note.
-func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *Manifest) error {
+func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *Controls) {
 		c.lift(to.Segments)
@@ -224,7 +225,7 @@ func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *Manifest)
 		}
 		c.lift(base.manifest.Segments)
 		for _, s := range differing(base.manifest.Segments, to.Segments) {
-			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: s.mark(), At: at})
+			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: contentOf(&s), At: at})
 		}
 		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
 		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]

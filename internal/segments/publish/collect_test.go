@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
 // greedy is a Collector for which everything is old.
@@ -32,12 +34,12 @@ func greedy(store objects.Location) *Collector {
 // An act makes the older of two generations live again in its way.
 type act struct {
 	name string
-	run  func(ctx context.Context, store objects.Location, old *Manifest) error
+	run  func(ctx context.Context, store objects.Location, old *segments.Manifest) error
 }
 
 func acts() []act {
 	return []act{
-		{"build", func(ctx context.Context, store objects.Location, _ *Manifest) error {
+		{"build", func(ctx context.Context, store objects.Location, _ *segments.Manifest) error {
 			base, err := ReadLiveState(ctx, store)
 			if err != nil {
 				return err
@@ -46,12 +48,12 @@ func acts() []act {
 			_, err = p.Publish(ctx, oldContent(), base, "")
 			return err
 		}},
-		{"rollback", func(ctx context.Context, store objects.Location, old *Manifest) error {
+		{"rollback", func(ctx context.Context, store objects.Location, old *segments.Manifest) error {
 			base, err := ReadLiveState(ctx, store)
 			if err != nil {
 				return err
 			}
-			earlier, err := ReadGeneration(ctx, store, old.Generation)
+			earlier, err := segments.ReadGeneration(ctx, store, old.Generation)
 			if err != nil {
 				return err
 			}
@@ -67,7 +69,7 @@ func oldContent() *Candidate {
 }
 
 // twoGenerations publishes the old content and then another.
-func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time) (old *Manifest) {
+func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time) (old *segments.Manifest) {
 	t.Helper()
 	collect(t, store, 1)
 	require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
@@ -97,7 +99,7 @@ func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
 		t.Run(act.name, func(t *testing.T) {
 			t.Parallel()
 			objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-				clock := stepping()
+				clock := segmentstest.Stepping()
 				for n := 0; ; n++ {
 					old := twoGenerations(t, store, clock)
 					slow, ran := atCall(store, n, func() { collect(t, store, 1) })
@@ -124,7 +126,7 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 		t.Run(act.name, func(t *testing.T) {
 			t.Parallel()
 			objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-				clock := stepping()
+				clock := segmentstest.Stepping()
 				patience := 5 // a busy machine may take longer than half of the short lease
 				for n := 0; ; n++ {
 					old := twoGenerations(t, store, clock)
@@ -174,7 +176,7 @@ func tolerable(err error) bool {
 func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
+		publish(t, store, segmentstest.Stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		slow := pausing(ctx, store)
@@ -252,7 +254,7 @@ func stormRollback(ctx context.Context, store objects.Location) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := ReadGeneration(ctx, store, list[rand.IntN(len(list))].Generation)
+	earlier, err := segments.ReadGeneration(ctx, store, list[rand.IntN(len(list))].Generation)
 	if err != nil {
 		return err
 	}
@@ -275,7 +277,7 @@ func stormCollect(ctx context.Context, store objects.Location, lease time.Durati
 func TestStormOfTheKilled(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
-		publish(t, store, stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
+		publish(t, store, segmentstest.Stepping(), []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		kills := 0
 		for round := range 12 {
 			var running []*exec.Cmd
@@ -329,7 +331,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
-		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
+		publish(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 		first, err := takeLease(ctx, store, time.Minute)
 		require.NoError(t, err)
 		t.Run("of one that is alive is not taken", func(t *testing.T) {
@@ -376,7 +378,7 @@ func (h *hanging) Delete(ctx context.Context, _ string) error {
 
 func liveTag(t *testing.T, store objects.Location) string {
 	t.Helper()
-	_, tag, err := readLive(t.Context(), store, "")
+	_, tag, err := segments.ReadPointer(t.Context(), store, "")
 	require.NoError(t, err)
 	return tag
 }
@@ -385,7 +387,7 @@ func liveTag(t *testing.T, store objects.Location) string {
 func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
+		publish(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 		told := func(err error) {
 			t.Helper()
 			var lost *LeaseError
@@ -416,27 +418,27 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 func TestAFencedPointerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		m := publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
-		before, tag, err := readLive(t.Context(), store, "")
+		m := publish(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
+		before, tag, err := segments.ReadPointer(t.Context(), store, "")
 		require.NoError(t, err)
 		newTag, err := fence(t.Context(), store)
 		require.NoError(t, err)
 		require.NotEqual(t, tag, newTag)
-		after, now, err := readLive(t.Context(), store, "")
+		after, now, err := segments.ReadPointer(t.Context(), store, "")
 		require.NoError(t, err)
 		require.Equal(t, before, after)
 		require.Equal(t, newTag, now)
 		require.Equal(t, m.Generation, after.Generation)
 
 		// What the first version of this format required of current.json, which services that run it still do.
-		raw, _, err := store.ReadTagged(t.Context(), currentKey, "")
+		raw, _, err := store.ReadTagged(t.Context(), segments.CurrentKey, "")
 		require.NoError(t, err)
 		var first struct {
 			FormatVersion int    `json:"format_version"`
 			Generation    string `json:"generation"`
 			SHA256        string `json:"sha256,omitempty"`
 		}
-		require.NoError(t, decodeDocument(raw, &first))
+		require.NoError(t, segments.DecodeDocument(raw, &first))
 		var plain bytes.Buffer
 		require.NoError(t, json.Compact(&plain, raw))
 		want, err := json.Marshal(first)

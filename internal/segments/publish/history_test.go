@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -12,13 +12,15 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
 func TestGarbageCollection(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		shared := bitmap.Of(1, 2)
 		var generations []string
 		for i := range uint32(5) {
@@ -27,7 +29,7 @@ func TestGarbageCollection(t *testing.T) {
 		}
 		rollBack(t, store, generations[1])
 		orphan := bitmap.Of(99)
-		_, err := store.Put(ctx, bitmapKey(orphan.SHA256()), orphan.Bytes())
+		_, err := store.Put(ctx, segments.BitmapKey(orphan.SHA256()), orphan.Bytes())
 		require.NoError(t, err)
 		_, err = store.Put(ctx, "bitmaps/README", []byte("not ours"))
 		require.NoError(t, err)
@@ -59,8 +61,8 @@ func TestGarbageCollection(t *testing.T) {
 			for _, o := range g.Objects {
 				keys = append(keys, o.Key)
 			}
-			require.ElementsMatch(t, []string{manifestKey(generations[0]), manifestKey(generations[2]),
-				bitmapKey(bitmap.Of(10).SHA256()), bitmapKey(bitmap.Of(12).SHA256()), bitmapKey(orphan.SHA256())}, keys)
+			require.ElementsMatch(t, []string{segments.ManifestKey(generations[0]), segments.ManifestKey(generations[2]),
+				segments.BitmapKey(bitmap.Of(10).SHA256()), segments.BitmapKey(bitmap.Of(12).SHA256()), segments.BitmapKey(orphan.SHA256())}, keys)
 			list, err := List(ctx, store)
 			require.NoError(t, err)
 			require.Len(t, list, 5, "finding removes nothing")
@@ -73,23 +75,23 @@ func TestGarbageCollection(t *testing.T) {
 					rolled = true
 					base, err := ReadLiveState(ctx, store)
 					require.NoError(t, err)
-					makeLive(t, store, pointer{FormatVersion: FormatVersion, Generation: generations[2]}.encode()) // as an older tool does
+					segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion, Generation: generations[2]}.Encode()) // as an older tool does
 					require.Equal(t, generations[1], base.Name)
 				}
 			}}
 			g, err := c.Remove(ctx)
 			require.ErrorIs(t, err, objects.ErrLostRace)
 			require.Len(t, g.Objects, 1, "what was removed before it saw")
-			makeLive(t, store, pointer{FormatVersion: FormatVersion, Generation: generations[1]}.encode())
+			segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion, Generation: generations[1]}.Encode())
 		})
 		t.Run("it removes what nobody needs", func(t *testing.T) {
 			g, err := later(2).Remove(ctx)
 			require.NoError(t, err)
 			for _, name := range g.Kept {
-				_, err := ReadGeneration(ctx, store, name)
+				_, err := segments.ReadGeneration(ctx, store, name)
 				require.NoError(t, err)
 			}
-			left, err := store.List(ctx, bitmapsPrefix)
+			left, err := store.List(ctx, segments.BitmapsPrefix)
 			require.NoError(t, err)
 			require.Len(t, left, 1+3+1, "the shared one, three of the kept generations, and the one that is not ours")
 			g, err = later(2).Find(ctx)
@@ -97,8 +99,8 @@ func TestGarbageCollection(t *testing.T) {
 			require.Empty(t, g.Objects)
 		})
 		t.Run("not when a manifest that stays is damaged", func(t *testing.T) {
-			require.NoError(t, store.Delete(ctx, manifestKey(generations[4])))
-			_, err := store.Put(ctx, manifestKey(generations[4]), []byte("{"))
+			require.NoError(t, store.Delete(ctx, segments.ManifestKey(generations[4])))
+			_, err := store.Put(ctx, segments.ManifestKey(generations[4]), []byte("{"))
 			require.NoError(t, err)
 			_, err = later(2).Find(ctx)
 			require.ErrorContains(t, err, "which bitmaps it uses is not known")
@@ -126,7 +128,7 @@ func rollBack(t *testing.T, store objects.Location, generation string) {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
-	earlier, err := ReadGeneration(t.Context(), store, generation)
+	earlier, err := segments.ReadGeneration(t.Context(), store, generation)
 	require.NoError(t, err)
 	p := Publisher{Location: store}
 	done, err := p.Rollback(t.Context(), earlier, base)
@@ -139,7 +141,7 @@ func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	store := objectstest.Open(t, root)
-	publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
+	publish(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 	for _, folder := range []string{"", "bitmaps", "generations"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, folder, objects.TempPrefix+"123"), []byte("half"), 0o644))
 	}
@@ -169,12 +171,12 @@ func (c *collecting) Replace(ctx context.Context, key string, body []byte, tag s
 func TestACollectionBesideAPublishTakesNothingThatIsLive(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
-	clock := stepping()
+	clock := segmentstest.Stepping()
 	old := bitmap.Of(1, 2, 3)
 	publish(t, store, clock, []string{"vip"}, old)
 	publish(t, store, clock, []string{"vip"}, bitmap.Of(4))
 	between := &collecting{Location: store, collect: func() {
-		require.NoError(t, store.Delete(t.Context(), bitmapKey(old.SHA256())))
+		require.NoError(t, store.Delete(t.Context(), segments.BitmapKey(old.SHA256())))
 	}}
 	publish(t, between, clock, []string{"vip"}, old)
 	require.Equal(t, old.Bytes(), live(t, store).Bitmaps[0].Bytes())

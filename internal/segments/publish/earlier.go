@@ -1,15 +1,14 @@
-package segments
+package publish
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"capper/internal/objects"
+	"capper/internal/parallel"
+	"capper/internal/segments"
 )
 
 // Week is how far back drift is looked for.
@@ -17,7 +16,7 @@ const Week = 7 * 24 * time.Hour
 
 // Earlier is the generation that drift is judged against.
 type Earlier struct {
-	Generation *Generation // nil when there is none to judge against
+	Generation *segments.Generation // nil when there is none to judge against
 	// Skipped are generations that would have been it and cannot be read, with the reason.
 	Skipped []string
 }
@@ -29,7 +28,7 @@ type Earlier struct {
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
 func FindEarlier(ctx context.Context, store objects.Location, live string, now time.Time) (*Earlier, error) {
-	if !generationRule.MatchString(live) {
+	if !segments.IsGeneration(live) {
 		return &Earlier{}, nil
 	}
 	names, err := namesBefore(ctx, store, live)
@@ -41,7 +40,7 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 		return nil, err
 	}
 	names = slices.DeleteFunc(names, controls.withdrawn)
-	weekAgo := nameOf(now.Add(-Week))
+	weekAgo := segments.TimeName(now.Add(-Week))
 	old := func(name string) bool { return name[:len(weekAgo)] <= weekAgo }
 	if old(live) {
 		return &Earlier{}, nil
@@ -52,14 +51,14 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 		end = len(names)
 	}
 	manifests, faults := readManifests(ctx, store, append([]string{live}, names[:end]...))
-	if i := slices.IndexFunc(manifests, func(m *Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
+	if i := slices.IndexFunc(manifests, func(m *segments.Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
 		end = min(end, i)
 	}
 	found := &Earlier{}
 	for i := end - 1; i >= 0 && found.Generation == nil && ctx.Err() == nil; i-- {
 		err := faults[i+1]
 		if err == nil {
-			found.Generation, err = readWhole(ctx, store, manifests[i+1])
+			found.Generation, err = manifests[i+1].ReadBitmaps(ctx, store)
 		}
 		if err != nil {
 			found.Skipped = append(found.Skipped, fmt.Sprintf("%s: %v", names[i], err))
@@ -68,19 +67,15 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 	return found, ctx.Err()
 }
 
-// nameOf is the beginning of the names of generations of a time.
-func nameOf(at time.Time) string { return at.UTC().Format(generationTime) }
-
 // namesBefore lists the generations before one, the newest first, by their names alone.
 func namesBefore(ctx context.Context, store objects.Location, one string) ([]string, error) {
-	objects, err := store.List(ctx, generationsPrefix)
+	list, err := store.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, o := range objects {
-		name := strings.TrimSuffix(strings.TrimPrefix(o.Key, generationsPrefix), generationSuffix)
-		if generationRule.MatchString(name) && manifestKey(name) == o.Key && name < one {
+	for _, o := range list {
+		if name, ok := segments.GenerationOf(o.Key); ok && name < one {
 			names = append(names, name)
 		}
 	}
@@ -89,17 +84,10 @@ func namesBefore(ctx context.Context, store objects.Location, one string) ([]str
 }
 
 // readManifests reads manifests, several at once.
-func readManifests(ctx context.Context, src objects.Source, names []string) ([]*Manifest, []error) {
-	manifests, faults := make([]*Manifest, len(names)), make([]error, len(names))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(parallelReads, len(names)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(names); i = int(next.Add(1)) - 1 {
-				manifests[i], faults[i] = ReadManifest(ctx, src, names[i])
-			}
-		})
-	}
-	wg.Wait()
+func readManifests(ctx context.Context, src objects.Source, names []string) ([]*segments.Manifest, []error) {
+	manifests, faults := make([]*segments.Manifest, len(names)), make([]error, len(names))
+	parallel.AtMost(parallelRequests, len(names), func(i int) {
+		manifests[i], faults[i] = segments.ReadManifest(ctx, src, names[i])
+	})
 	return manifests, faults
 }

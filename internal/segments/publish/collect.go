@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capper/internal/objects"
+	"capper/internal/segments"
 )
 
 // Garbage is what nobody needs any more at a location.
@@ -74,21 +75,21 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 // collect finds the objects: the manifests of the generations, then whatever
 // is old and not used. Objects that this package did not name are left alone.
 func (g *Garbage) collect(ctx context.Context, store objects.Location, used map[string]bool, before, tempBefore time.Time) error {
-	for _, prefix := range []string{generationsPrefix, bitmapsPrefix, objects.TempPrefix} {
+	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, objects.TempPrefix} {
 		found, err := store.List(ctx, prefix)
 		if err != nil {
 			return err
 		}
 		for _, o := range found {
-			name := strings.TrimPrefix(o.Key, prefix)
 			mine := false
 			switch {
 			case strings.HasPrefix(o.Key[strings.LastIndexByte(o.Key, '/')+1:], objects.TempPrefix):
 				mine = o.ChangedAt.Before(tempBefore)
-			case prefix == generationsPrefix:
-				mine = slices.Contains(g.Generations, strings.TrimSuffix(name, generationSuffix))
-			case prefix == bitmapsPrefix:
-				mine = sha256Rule.MatchString(strings.TrimSuffix(name, bitmapSuffix)) && !used[o.Key]
+			case prefix == segments.GenerationsPrefix:
+				name, ok := segments.GenerationOf(o.Key)
+				mine = ok && slices.Contains(g.Generations, name)
+			case prefix == segments.BitmapsPrefix:
+				mine = segments.IsBitmapKey(o.Key) && !used[o.Key]
 			}
 			if mine && o.ChangedAt.Before(before) {
 				g.Objects = append(g.Objects, o)
@@ -103,7 +104,7 @@ func (g *Garbage) collect(ctx context.Context, store objects.Location, used map[
 // for, and stops when current.json moves: objects.ErrLostRace. ErrCollecting when
 // another Collector is at work. Also with an error the result says what was removed.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
-	if _, _, err := readLive(ctx, c.Location, ""); errors.Is(err, ErrNothingLive) {
+	if _, _, err := segments.ReadPointer(ctx, c.Location, ""); errors.Is(err, segments.ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
 			found.Objects, found.SizeBytes = nil, 0 // not as long as nothing is live: there is nothing to fence
@@ -143,7 +144,7 @@ func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error)
 		}
 		removed.Objects = append(removed.Objects, o)
 		removed.SizeBytes += o.SizeBytes
-		if name, ok := strings.CutPrefix(strings.TrimSuffix(o.Key, generationSuffix), generationsPrefix); ok && generationRule.MatchString(name) {
+		if name, ok := segments.GenerationOf(o.Key); ok {
 			removed.Generations = append(removed.Generations, name)
 		}
 	}
@@ -156,11 +157,11 @@ func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o objec
 		return err
 	}
 	defer cancel()
-	switch _, _, err := c.Location.ReadTagged(limited, currentKey, tag); {
+	switch _, _, err := c.Location.ReadTagged(limited, segments.CurrentKey, tag); {
 	case errors.Is(err, objects.ErrNotModified):
 		return l.judge(ctx, limited, c.Location.Delete(limited, o.Key))
 	case err == nil, errors.Is(err, objects.ErrNotFound):
-		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", objects.ErrLostRace, currentKey)
+		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", objects.ErrLostRace, segments.CurrentKey)
 	default:
 		return l.judge(ctx, limited, err)
 	}

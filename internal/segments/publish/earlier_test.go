@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
 // nightly publishes a generation for each day before today, the oldest first,
@@ -53,12 +55,12 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		require.Equal(t, "none", find(t.Context(), t, store, g[8]), "what is live is older than a week")
 
 		for age := 10; age > 3; age-- { // as gc does
-			require.NoError(t, store.Delete(t.Context(), manifestKey(g[age])))
+			require.NoError(t, store.Delete(t.Context(), segments.ManifestKey(g[age])))
 		}
 		require.Equal(t, g[3], find(t.Context(), t, store, g[0]), "all are younger: the oldest")
 		require.Equal(t, "none", find(t.Context(), t, store, g[3]), "it is live itself")
 
-		require.NoError(t, store.Delete(t.Context(), bitmapKey(bitmap.Of(3).SHA256())))
+		require.NoError(t, store.Delete(t.Context(), segments.BitmapKey(bitmap.Of(3).SHA256())))
 		found, err := FindEarlier(t.Context(), store, g[0], later)
 		require.NoError(t, err)
 		require.Equal(t, g[2], found.Generation.Manifest.Generation, "the next younger one that can be read")
@@ -86,13 +88,13 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		store := objectstest.Open(t, t.TempDir())
 		var names []string
 		for i := range 24 * 8 {
-			m := newManifest(today.Add(-time.Duration(i)*time.Hour), "t", "", []Segment{describe("vip", bitmap.Of(1))})
-			_, err := store.Put(t.Context(), manifestKey(m.Generation), m.encode())
+			m := segmentstest.Manifest(t, today.Add(-time.Duration(i)*time.Hour), "", []string{"vip"}, bitmap.Of(1))
+			_, err := store.Put(t.Context(), segments.ManifestKey(m.Generation), m.Encode())
 			require.NoError(t, err)
 			names = append(names, m.Generation)
 		}
 		b := bitmap.Of(1)
-		_, err := store.Put(t.Context(), bitmapKey(b.SHA256()), b.Bytes())
+		_, err := store.Put(t.Context(), segments.BitmapKey(b.SHA256()), b.Bytes())
 		require.NoError(t, err)
 		require.Equal(t, names[24*7-1], find(t.Context(), t, store, names[0]), "exactly a week before now")
 	})

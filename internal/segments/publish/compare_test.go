@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"testing"
@@ -6,16 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/segments/segmentstest"
 )
-
-func generationOf(names []string, bitmaps ...*bitmap.Bitmap) *Generation {
-	c := &Candidate{Names: names, Bitmaps: bitmaps}
-	return &Generation{Manifest: newManifest(epoch, "test", "", c.Describe()), Bitmaps: bitmaps}
-}
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	before := generationOf([]string{"vip", "active", "lapsed", "old", "none"},
+	before := segmentstest.Generation(t, []string{"vip", "active", "lapsed", "old", "none"},
 		bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(1000, 1100), bitmap.Range(5000, 5010), bitmap.Of())
 	after := &Candidate{Names: []string{"vip", "active", "lapsed", "young", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}

@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -12,13 +12,15 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 )
 
 func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		ctx := t.Context()
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 		good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 		bad := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(3), bitmap.Of(4)}}
@@ -48,7 +50,7 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, withHold := range []bool{false, true} {
 		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-			clock := stepping()
+			clock := segmentstest.Stepping()
 			p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 			for n := 0; ; n++ {
 				good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
@@ -92,12 +94,12 @@ func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		p := Publisher{Location: store, ToolVersion: "test"}
 		_, err := p.ReleaseHold(t.Context())
-		require.ErrorIs(t, err, ErrNothingLive)
+		require.ErrorIs(t, err, segments.ErrNothingLive)
 		require.NoError(t, p.SetHold(t.Context(), "not yet"))
 		was, err := p.ReleaseHold(t.Context())
 		require.NoError(t, err, "before the first publish there may be a hold")
 		require.Equal(t, "not yet", was.Reason)
-		publish(t, store, stepping(), []string{"vip"}, bitmap.Of(1))
+		publish(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 		was, err = p.ReleaseHold(t.Context())
 		require.NoError(t, err)
 		require.Nil(t, was)
@@ -121,7 +123,7 @@ func TestControlsAreReadStrictly(t *testing.T) {
 func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-		clock := stepping()
+		clock := segmentstest.Stepping()
 		p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
 		bad, bot, same := bitmap.Range(0, 60_000), bitmap.Range(100_000, 200_000), bitmap.Range(300_000, 400_000)
 		good := publish(t, store, clock, []string{"vip", "active"}, bitmap.Range(0, 70_000), same)
@@ -164,7 +166,7 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 func TestControlsOfAnOlderTool(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
-	clock := stepping()
+	clock := segmentstest.Stepping()
 	good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 	bad := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(3), bitmap.Of(2))
 	rollBack(t, store, good.Generation)
@@ -180,7 +182,7 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 	raw, tag, err := store.ReadTagged(t.Context(), controlsKey, "")
 	require.NoError(t, err)
 	var known older
-	require.NoError(t, decodeDocument(raw, &known))
+	require.NoError(t, segments.DecodeDocument(raw, &known))
 	require.Len(t, known.Withdrawn, 2)
 	require.Equal(t, Content(bad.Segments), known.Withdrawn[1].Content)
 
@@ -199,21 +201,21 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
-	p := Publisher{Location: store, ToolVersion: "test", Clock: stepping()}
-	list := func(sum string) (l []Segment) {
-		for i := range MaxSegments {
-			l = append(l, Segment{Name: fmt.Sprint("s", i), SHA256: hash([]byte(sum))})
+	p := Publisher{Location: store, ToolVersion: "test", Clock: segmentstest.Stepping()}
+	list := func(sum string) (l []segments.Segment) {
+		for i := range segments.MaxSegments {
+			l = append(l, segments.Segment{Name: fmt.Sprint("s", i), SHA256: segments.Sum([]byte(sum))})
 		}
 		return l
 	}
-	to := &Manifest{Segments: list("good")}
+	to := &segments.Manifest{Segments: list("good")}
 	for i := range 20 {
-		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3", manifest: &Manifest{Segments: list(fmt.Sprint("bad", i))}}
+		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3", manifest: &segments.Manifest{Segments: list(fmt.Sprint("bad", i))}}
 		require.NoError(t, p.withdraw(t.Context(), base, to))
 	}
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, c.Withdrawn, maxWithdrawn)
-	require.Len(t, c.Refusals(list("bad19")[3:], &LiveState{}), MaxSegments-3)
+	require.Len(t, c.Refusals(list("bad19")[3:], &LiveState{}), segments.MaxSegments-3)
 	require.Len(t, c.Refusals(list("bad19"), &LiveState{}), 1)
 }

@@ -1,10 +1,11 @@
-package segments
+package publish
 
 import (
 	"slices"
 
 	"capper/internal/bitmap"
 	"capper/internal/parallel"
+	"capper/internal/segments"
 )
 
 // Change is what becomes of one segment from one generation to another.
@@ -41,7 +42,7 @@ const (
 
 // Compare says what changes from before to c for every segment of either: those
 // of c in their order, then those that vanish. It uses all cores.
-func (c *Candidate) Compare(before *Generation) []Change {
+func (c *Candidate) Compare(before *segments.Generation) []Change {
 	old := map[string]int{}
 	for i, s := range before.Manifest.Segments {
 		old[s.Name] = i
@@ -97,11 +98,11 @@ func percent(part, whole uint64) float64 {
 // Drift says what becomes of the segments that both have, in the order of c: a
 // comparison with a generation that is not the live one, where what appears and
 // vanishes was judged long ago. It uses all cores.
-func (c *Candidate) Drift(before *Generation) []Change {
+func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
 		name := c.Names[i]
-		j := slices.IndexFunc(before.Manifest.Segments, func(s Segment) bool { return s.Name == name })
+		j := slices.IndexFunc(before.Manifest.Segments, func(s segments.Segment) bool { return s.Name == name })
 		if j < 0 {
 			return
 		}
@@ -125,7 +126,7 @@ type NoSegment struct {
 
 // NoSegment compares all users of c with all users before: the cost is that of
 // reading all bitmaps once. It uses all cores.
-func (c *Candidate) NoSegment(before *Generation) NoSegment {
+func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}
 }

@@ -1,4 +1,4 @@
-package segments
+package guard
 
 import (
 	"testing"
@@ -6,15 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
 func pointerTo[T any](v T) *T { return &v }
 
 func TestGuardJudgesChanges(t *testing.T) {
 	t.Parallel()
-	before := generationOf([]string{"vip", "active", "lapsed", "old", "none"},
+	before := segmentstest.Generation(t, []string{"vip", "active", "lapsed", "old", "none"},
 		bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(1000, 1100), bitmap.Range(5000, 5010), bitmap.Of())
-	after := &Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
+	after := &publish.Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}
 	changes, none := after.Compare(before), after.NoSegment(before)
 	judge := func(b Bounds) []string { return b.JudgeChanges(changes, none) }
@@ -42,7 +44,7 @@ func TestGuardJudgesChanges(t *testing.T) {
 
 func TestGuardJudgesSizes(t *testing.T) {
 	t.Parallel()
-	c := &Candidate{Names: []string{"vip", "active"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(100, 200)}}
+	c := &publish.Candidate{Names: []string{"vip", "active"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(100, 200)}}
 	of := func(least, most uint64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"vip": {MinUsers: &least, MaxUsers: &most}, "other": {MinUsers: &most}}
 	}
@@ -53,8 +55,8 @@ func TestGuardJudgesSizes(t *testing.T) {
 
 func TestGuardJudgesTheWeek(t *testing.T) {
 	t.Parallel()
-	before := generationOf([]string{"vip", "active", "gone", "none"}, bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(300, 310), bitmap.Of())
-	after := &Candidate{Names: []string{"vip", "active", "young", "none"},
+	before := segmentstest.Generation(t, []string{"vip", "active", "gone", "none"}, bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(300, 310), bitmap.Of())
+	after := &publish.Candidate{Names: []string{"vip", "active", "young", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Of(), bitmap.Range(100, 149), bitmap.Range(0, 10), bitmap.Of(9)}}
 	drift, none := after.Drift(before), after.NoSegment(before)
 	judge := func(b Bounds) []string { return b.JudgeWeek("G", drift, none) }

@@ -2,8 +2,6 @@ package segments
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// pointer is current.json: which generation is live.
-type pointer struct {
+// Pointer is current.json: which generation is live.
+type Pointer struct {
 	FormatVersion int    `json:"format_version"`
 	Generation    string `json:"generation"`
 	// SHA256 is that of the generation's manifest. Empty: it is not given, and
@@ -20,48 +18,49 @@ type pointer struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-func parsePointer(raw []byte) (pointer, error) {
-	var p pointer
-	if err := decodeDocument(raw, &p); err != nil {
-		return p, fmt.Errorf("%s: %w", currentKey, err)
+// ParsePointer decodes and checks current.json.
+func ParsePointer(raw []byte) (Pointer, error) {
+	var p Pointer
+	if err := DecodeDocument(raw, &p); err != nil {
+		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if !generationRule.MatchString(p.Generation) {
-		return p, fmt.Errorf("%s: generation %q is not a generation's name", currentKey, p.Generation)
+		return p, fmt.Errorf("%s: generation %q is not a generation's name", CurrentKey, p.Generation)
 	}
 	if p.SHA256 != "" && !sha256Rule.MatchString(p.SHA256) {
-		return p, fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits", currentKey, p.SHA256)
+		return p, fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits", CurrentKey, p.SHA256)
 	}
 	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') && bytes.ContainsRune(end, '\r') {
-		return p, fmt.Errorf("%s: damaged: a carriage return among the tabs at its end", currentKey)
+		return p, fmt.Errorf("%s: damaged: a carriage return among the tabs at its end", CurrentKey)
 	}
 	// Decoding lets keys pass that are there twice or in capitals; this does not.
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, raw); err != nil {
-		return p, fmt.Errorf("%s: %w", currentKey, err)
+		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if want, err := json.Marshal(p); err != nil || !bytes.Equal(plain.Bytes(), want) {
-		return p, fmt.Errorf("%s: %s, it should be %s", currentKey, plain.Bytes(), want)
+		return p, fmt.Errorf("%s: %s, it should be %s", CurrentKey, plain.Bytes(), want)
 	}
 	return p, nil
 }
 
 // check requires m to be the manifest that was made live.
-func (p pointer) check(m *Manifest) error {
+func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
-		return fmt.Errorf("%s: sha256 %s, the manifest of generation %s has %s", currentKey, p.SHA256, m.Generation, sum)
+		return fmt.Errorf("%s: sha256 %s, the manifest of generation %s has %s", CurrentKey, p.SHA256, m.Generation, sum)
 	}
 	return nil
 }
 
-// encodePointer is the current.json that makes the generation of m live.
-func encodePointer(m *Manifest) []byte {
-	return pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}.encode()
+// PointerTo makes the generation of m live.
+func PointerTo(m *Manifest) Pointer {
+	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// encode writes the pointer in other bytes each time: 64 random bits as blanks
+// Encode writes the pointer in other bytes each time: 64 random bits as blanks
 // and tabs at its end. So no tag of current.json ever comes back, and whoever
 // writes it can recognise it as his.
-func (p pointer) encode() []byte {
+func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {
 		raw = fmt.Appendf(raw, "\"sha256\": %q", p.SHA256)
@@ -77,14 +76,8 @@ func (p pointer) encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// hash is the SHA-256 of raw, in lower-case hex.
-func hash(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
-
-// decodeDocument is strict: a later tool that adds a field raises the format version.
-func decodeDocument(raw []byte, into any) error {
+// DecodeDocument reads one of the documents of a location. It is strict: a later tool that adds a field raises the format version.
+func DecodeDocument(raw []byte, into any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return errors.New("empty")
 	}

@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/parallel"
+	"capper/internal/segments"
 )
 
 // Listing is one generation of a location.
@@ -23,15 +24,15 @@ type Listing struct {
 	// Hold is of the live generation: while publishing is on hold it stays live.
 	Hold *Hold `json:"hold,omitempty"`
 	// Manifest is nil when it cannot be read; Fault says why.
-	Manifest *Manifest `json:"manifest,omitempty"`
-	Fault    string    `json:"fault,omitempty"`
+	Manifest *segments.Manifest `json:"manifest,omitempty"`
+	Fault    string             `json:"fault,omitempty"`
 }
 
 // List returns all generations of a location, the newest first. A damaged
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
 func List(ctx context.Context, store objects.Location) ([]Listing, error) {
-	current, _, err := readLive(ctx, store, "")
+	current, _, err := segments.ReadPointer(ctx, store, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
 		return nil, err
 	}
@@ -39,19 +40,18 @@ func List(ctx context.Context, store objects.Location) ([]Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	checked, err := ReadChecked(ctx, store)
+	checked, err := segments.ReadChecked(ctx, store)
 	if err != nil {
 		return nil, err
 	}
 	live := current.Generation
-	objects, err := store.List(ctx, generationsPrefix)
+	stored, err := store.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
 		return nil, err
 	}
 	var list []Listing
-	for _, o := range objects {
-		name := strings.TrimSuffix(strings.TrimPrefix(o.Key, generationsPrefix), generationSuffix)
-		if generationRule.MatchString(name) && manifestKey(name) == o.Key {
+	for _, o := range stored {
+		if name, ok := segments.GenerationOf(o.Key); ok {
 			list = append(list, Listing{Generation: name, Live: name == live, StoredAt: o.ChangedAt})
 		}
 	}
@@ -62,9 +62,9 @@ func List(ctx context.Context, store objects.Location) ([]Listing, error) {
 		l := &list[i]
 		var err error
 		if l.Live {
-			l.Manifest, err = current.manifest(ctx, store)
+			l.Manifest, err = current.ReadManifest(ctx, store)
 		} else {
-			l.Manifest, err = ReadManifest(ctx, store, l.Generation)
+			l.Manifest, err = segments.ReadManifest(ctx, store, l.Generation)
 		}
 		if err != nil {
 			l.Fault = err.Error()

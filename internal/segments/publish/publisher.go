@@ -1,38 +1,16 @@
-package segments
+package publish
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"capper/internal/bitmap"
 	"capper/internal/objects"
-	"capper/internal/parallel"
+	"capper/internal/segments"
 )
-
-// Candidate is a generation that has been built and not been published yet.
-type Candidate struct {
-	Names   []string // in order of precedence
-	Bitmaps []*bitmap.Bitmap
-}
-
-// Describe lists the manifest entries of the candidate. Hashing takes all cores.
-func (c *Candidate) Describe() []Segment {
-	list := make([]Segment, len(c.Names))
-	parallel.OnAllCores(len(c.Names), func(i int) { list[i] = describe(c.Names[i], c.Bitmaps[i]) })
-	return list
-}
-
-// SizeBytes is the size of all its serialized bitmaps.
-func (c *Candidate) SizeBytes() int64 {
-	var sum int64
-	for _, b := range c.Bitmaps {
-		sum += int64(len(b.Bytes()))
-	}
-	return sum
-}
 
 // Publisher makes generations live.
 type Publisher struct {
@@ -50,61 +28,9 @@ func (p *Publisher) now() time.Time {
 	return p.Clock()
 }
 
-// LiveState is what is live at one moment: the base of a comparison and of the
-// compare-and-swap that follows it. The zero value: nothing has been published.
-type LiveState struct {
-	Generation *Generation // nil when nothing is published or Fault is set
-	Name       string
-	// Fault is why the live generation cannot be read; a publish must then be forced.
-	Fault error
-
-	manifest *Manifest // that of the live generation, also when a bitmap is at Fault
-	live     pointer
-	tag      string
-}
-
-// ReadLiveState reads the live generation, all of it. What is damaged there is
-// a Fault of the state; the error is for a store that does not answer.
-func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
-	for {
-		state, err := readLiveState(ctx, src)
-		if err != nil || state.Fault == nil {
-			return state, err
-		}
-		// What was replaced while it was being read may have been removed meanwhile.
-		if _, _, err := src.ReadTagged(ctx, currentKey, state.tag); errors.Is(err, objects.ErrNotModified) {
-			return state, nil
-		} else if err != nil && !errors.Is(err, objects.ErrNotFound) {
-			return nil, err
-		}
-	}
-}
-
-func readLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
-	body, tag, err := src.ReadTagged(ctx, currentKey, "")
-	if errors.Is(err, objects.ErrNotFound) {
-		return &LiveState{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	state := &LiveState{tag: tag}
-	if state.live, err = parsePointer(body); err != nil {
-		state.Fault = err
-		return state, ctx.Err()
-	}
-	state.Name = state.live.Generation
-	if state.manifest, err = state.live.manifest(ctx, src); err != nil {
-		state.Fault = err
-	} else {
-		state.Generation, state.Fault = readWhole(ctx, src, state.manifest)
-	}
-	return state, ctx.Err()
-}
-
 // Published is what a publish did.
 type Published struct {
-	Manifest *Manifest
+	Manifest *segments.Manifest
 	// Unchanged: the same segments were live already, nothing was written.
 	Unchanged bool
 	// UploadedBytes of the bitmaps that the store did not have yet.
@@ -124,12 +50,12 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	if base.Generation != nil && sameSegments(base.Generation.Manifest.Segments, list) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
-	m := newManifest(p.now(), p.ToolVersion, reason, list)
-	if err := m.check(); err != nil {
+	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list)
+	if err != nil {
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	err := p.goLive(ctx, p.upload(&Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base, func(c *Controls) error {
+	err = p.goLive(ctx, p.upload(&segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base, func(c *Controls) error {
 		if c.Hold != nil {
 			return &HoldError{*c.Hold}
 		}
@@ -147,8 +73,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-func sameSegments(a, b []Segment) bool {
-	return slices.EqualFunc(a, b, func(a, b Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
+func sameSegments(a, b []segments.Segment) bool {
+	return slices.EqualFunc(a, b, func(a, b segments.Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
 }
 
 // goLive stores what the store does not have of it, and makes it live if base
@@ -163,7 +89,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 		if err := up.put(ctx); err != nil {
 			return err
 		}
-		_, err := swap(ctx, p.Location, currentKey, encodePointer(up.g.Manifest), tag)
+		_, err := swap(ctx, p.Location, segments.CurrentKey, segments.PointerTo(up.g.Manifest).Encode(), tag)
 		if err == nil {
 			break
 		}
@@ -202,7 +128,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 			return nil
 		}
 		asked = true
-		if _, err := fence(ctx, p.Location); !errors.Is(err, ErrNothingLive) {
+		if _, err := fence(ctx, p.Location); !errors.Is(err, segments.ErrNothingLive) {
 			return err
 		}
 		return nil
@@ -213,7 +139,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 // fenced returns the tag that current.json has now, if it still says the same
 // as in base; else "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
-	now, tag, err := readLive(ctx, p.Location, "")
+	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
 		return ""
 	}
@@ -224,7 +150,7 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 // what ReadGeneration returned, checked as a reader would. The content of base, and
 // each of its segments that earlier has otherwise, is withdrawn, and a hold does not stand in the way. The result is
 // Unchanged when it is live already, and whole.
-func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *LiveState) (*Published, error) {
+func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Fault == nil && base.Name == earlier.Manifest.Generation}
 	if done.Unchanged {
 		return done, nil
@@ -233,4 +159,17 @@ func (p *Publisher) Rollback(ctx context.Context, earlier *Generation, base *Liv
 		return nil, err
 	}
 	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*Controls) error { return nil })
+}
+
+// noteChecked writes checked.json.
+func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
+	c := segments.Checked{FormatVersion: segments.FormatVersion, Generation: generation, CheckedAt: p.now().UTC().Truncate(time.Second)}
+	raw, err := json.Marshal(c)
+	if err == nil {
+		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("%s is live, but when it was checked could not be noted: %w", generation, err)
+	}
+	return nil
 }

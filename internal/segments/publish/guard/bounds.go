@@ -1,10 +1,12 @@
-package segments
+package guard
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"capper/internal/segments/publish"
 )
 
 // usualWeek is how many times the change of one publish may come together in a
@@ -38,7 +40,7 @@ type SegmentBounds struct {
 }
 
 // JudgeSizes says which segments have too few or too many users.
-func (b *Bounds) JudgeSizes(c *Candidate) (refusals []string) {
+func (b *Bounds) JudgeSizes(c *publish.Candidate) (refusals []string) {
 	for i, name := range c.Names {
 		own, users := b.Of[name], c.Bitmaps[i].Cardinality()
 		if own.MinUsers != nil && users < *own.MinUsers {
@@ -54,16 +56,16 @@ func (b *Bounds) JudgeSizes(c *Candidate) (refusals []string) {
 // JudgeChanges says what of the changes since the last publish is beyond the
 // bounds: a segment that vanishes, empties, appears or fills, or of which too
 // many users come or go; too many users that fall to no segment.
-func (b *Bounds) JudgeChanges(changes []Change, none NoSegment) (refusals []string) {
+func (b *Bounds) JudgeChanges(changes []publish.Change, none publish.NoSegment) (refusals []string) {
 	for _, c := range changes {
 		allowed := b.maxChange(c.Segment)
 		switch {
-		case c.State == Vanishes, c.State == Empties:
+		case c.State == publish.Vanishes, c.State == publish.Empties:
 			refusals = append(refusals, fmt.Sprintf("segment %q %s (it has %d users now)", c.Segment, c.State, c.Before))
-		case c.State == Appears && !slices.Contains(b.New, c.Segment):
+		case c.State == publish.Appears && !slices.Contains(b.New, c.Segment):
 			refusals = append(refusals, fmt.Sprintf("segment %q is new, with %d users%s: --allow-new %s if it is meant",
 				c.Segment, c.After, similar(c.Segment, changes), c.Segment))
-		case c.State == Fills && !slices.Contains(b.New, c.Segment):
+		case c.State == publish.Fills && !slices.Contains(b.New, c.Segment):
 			refusals = append(refusals, fmt.Sprintf("segment %q fills: it has no users now and would have %d: --allow-new %s if that is meant",
 				c.Segment, c.After, c.Segment))
 		case c.Percent > allowed:
@@ -76,9 +78,9 @@ func (b *Bounds) JudgeChanges(changes []Change, none NoSegment) (refusals []stri
 
 // JudgeWeek says the same of the drift since the generation of a week ago. What
 // appeared or emptied since then has been judged when it did.
-func (b *Bounds) JudgeWeek(generation string, drift []Change, none NoSegment) (refusals []string) {
+func (b *Bounds) JudgeWeek(generation string, drift []publish.Change, none publish.NoSegment) (refusals []string) {
 	for _, c := range drift {
-		if allowed := b.maxWeekChange(c.Segment); c.State == Changed && c.Percent > allowed {
+		if allowed := b.maxWeekChange(c.Segment); c.State == publish.Changed && c.Percent > allowed {
 			refusals = append(refusals, fmt.Sprintf("segment %q changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, %d go, of %d",
 				c.Segment, round(c.Percent), generation, round(allowed), c.Added, c.Removed, c.Before))
 		}
@@ -86,7 +88,7 @@ func (b *Bounds) JudgeWeek(generation string, drift []Change, none NoSegment) (r
 	return append(refusals, b.judgeFall(none, " since "+generation)...)
 }
 
-func (b *Bounds) judgeFall(n NoSegment, since string) []string {
+func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 	allowed := orElse(b.MaxUnassigned, b.MaxChange)
 	if n.Percent <= allowed {
 		return nil
@@ -111,9 +113,9 @@ func orElse(v *float64, otherwise float64) float64 {
 }
 
 // similar says which live segment has the name in other letters' case.
-func similar(name string, changes []Change) string {
+func similar(name string, changes []publish.Change) string {
 	for _, c := range changes {
-		if c.Segment != name && c.State != Appears && strings.EqualFold(c.Segment, name) {
+		if c.Segment != name && c.State != publish.Appears && strings.EqualFold(c.Segment, name) {
 			return fmt.Sprintf(" (%q is live, which differs by case only)", c.Segment)
 		}
 	}

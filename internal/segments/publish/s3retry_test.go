@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
 	"capper/internal/objects/s3test"
+	"capper/internal/segments"
 
 	"github.com/stretchr/testify/require"
 )
@@ -92,7 +93,7 @@ func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 				if r.Method == http.MethodPut {
 					n = &puts
 				}
-				return strings.HasSuffix(r.URL.Path, currentKey) && n.Add(1) <= 4 && fault(w)
+				return strings.HasSuffix(r.URL.Path, segments.CurrentKey) && n.Add(1) <= 4 && fault(w)
 			})
 			location := "s3://" + s3test.Bucket(t) + "/prod"
 			cfg := objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: 50 * time.Millisecond, Stall: 200 * time.Millisecond, Retrying: func(error) { told.Add(1) }}
@@ -122,7 +123,7 @@ func TestALostAnswerIsLookedInto(t *testing.T) {
 			t.Parallel()
 			var lost atomic.Int64
 			endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
-				if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, currentKey) {
+				if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, segments.CurrentKey) {
 					return false
 				}
 				if n := lost.Add(1); patient && n > 1 {
@@ -143,7 +144,7 @@ func TestAnAnswerThatCannotBeLookedIntoIsNotCalledAFailure(t *testing.T) {
 	t.Parallel()
 	var deaf atomic.Bool
 	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
-		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, currentKey) {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, segments.CurrentKey) {
 			pass.ServeHTTP(httptest.NewRecorder(), r)
 			deaf.Store(true)
 		}
@@ -160,7 +161,7 @@ func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {
 			t.Parallel()
 			var swaps atomic.Int64
 			endpoint := inFrontOfS3(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, currentKey) {
+				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, segments.CurrentKey) {
 					swaps.Add(1)
 				}
 				if r.Method != http.MethodPut || r.Header.Get(header) == "" {
@@ -174,7 +175,7 @@ func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {
 			require.ErrorIs(t, err, objects.ErrNoConditions)
 			require.ErrorContains(t, err, location+": this S3 server ignores conditional writes")
 			require.Zero(t, swaps.Load())
-			_, _, err = objectstest.Open(t, location).ReadTagged(t.Context(), currentKey, "")
+			_, _, err = objectstest.Open(t, location).ReadTagged(t.Context(), segments.CurrentKey, "")
 			require.ErrorIs(t, err, objects.ErrNotFound, "nothing went live")
 		})
 	}

@@ -1,4 +1,4 @@
-package segments
+package publish
 
 import (
 	"context"
@@ -7,12 +7,14 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
+	"capper/internal/parallel"
+	"capper/internal/segments"
 )
 
 // upload is a generation on its way into a store.
 type upload struct {
 	store objects.Location
-	g     *Generation
+	g     *segments.Generation
 	done  *Published
 	shown func(key string, sizeBytes int64) // nil: nothing
 
@@ -23,7 +25,7 @@ type upload struct {
 }
 
 // upload prepares what goLive stores.
-func (p *Publisher) upload(g *Generation, base *LiveState, done *Published) *upload {
+func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{store: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
 	if base.Generation != nil {
 		for _, s := range base.Generation.Manifest.Segments {
@@ -38,31 +40,35 @@ func (p *Publisher) upload(g *Generation, base *LiveState, done *Published) *upl
 // same again costs one look at each object.
 func (u *upload) put(ctx context.Context) error {
 	faults := make([]error, len(u.g.Bitmaps))
-	first := map[string]bool{}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallelReads)
-	for i, b := range u.g.Bitmaps {
-		s := &u.g.Manifest.Segments[i]
-		if first[s.Key] {
-			continue // two segments with the same users, such as two empty ones
-		}
-		first[s.Key] = true
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			faults[i] = u.putBitmap(ctx, s, b)
-		})
-	}
-	wg.Wait()
+	first := u.firstOfEachKey()
+	parallel.AtMost(parallelRequests, len(first), func(i int) {
+		faults[i] = u.putBitmap(ctx, &u.g.Manifest.Segments[first[i]], u.g.Bitmaps[first[i]])
+	})
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	u.shown = nil
-	_, err := u.putObject(ctx, manifestKey(u.g.Manifest.Generation), u.g.Manifest.encode())
+	_, err := u.putObject(ctx, segments.ManifestKey(u.g.Manifest.Generation), u.g.Manifest.Encode())
 	return err
 }
 
-func (u *upload) putBitmap(ctx context.Context, s *Segment, b *bitmap.Bitmap) error {
+// parallelRequests bounds what is asked of a location at once.
+const parallelRequests = 8
+
+// firstOfEachKey lists the segments without those that have the users of one
+// before them, such as a second empty one.
+func (u *upload) firstOfEachKey() (list []int) {
+	seen := map[string]bool{}
+	for i, s := range u.g.Manifest.Segments {
+		if !seen[s.Key] {
+			seen[s.Key] = true
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.Bitmap) error {
 	written, err := u.putObject(ctx, s.Key, b.Bytes())
 	if err != nil {
 		return err

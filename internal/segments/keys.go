@@ -1,0 +1,55 @@
+package segments
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// The objects of a location; see doc.go.
+const (
+	CurrentKey        = "current.json"
+	CheckedKey        = "checked.json"
+	BitmapsPrefix     = "bitmaps/"
+	bitmapSuffix      = ".roaring"
+	GenerationsPrefix = "generations/"
+	generationSuffix  = ".json"
+)
+
+var (
+	generationRule = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{8}$`)
+	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// BitmapKey is the key of the bitmap with a SHA-256.
+func BitmapKey(sha256 string) string { return BitmapsPrefix + sha256 + bitmapSuffix }
+
+// IsBitmapKey reports whether a key is one that BitmapKey makes.
+func IsBitmapKey(key string) bool {
+	sum := strings.TrimSuffix(strings.TrimPrefix(key, BitmapsPrefix), bitmapSuffix)
+	return sha256Rule.MatchString(sum) && BitmapKey(sum) == key
+}
+
+// ManifestKey is the key of the manifest of a generation.
+func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
+
+// GenerationOf is the generation whose manifest has a key; ok is false where the
+// key is not one that ManifestKey makes.
+func GenerationOf(key string) (generation string, ok bool) {
+	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
+	return generation, IsGeneration(generation) && ManifestKey(generation) == key
+}
+
+// IsGeneration reports whether a name has the form of a generation's name.
+func IsGeneration(name string) bool { return generationRule.MatchString(name) }
+
+// TimeName is what the names of generations of a time begin with.
+func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
+
+// Sum is the SHA-256 of raw, in lower-case hex, as documents and keys hold it.
+func Sum(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
