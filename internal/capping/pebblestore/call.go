@@ -24,7 +24,7 @@ type step func(now capping.Instant, index int, log capping.Log, dst []byte) (val
 // call is one Filter or Release under way. It works on copies, as its caller
 // may have given up waiting and use its slices for something else.
 type call struct {
-	order    order
+	plan     plan
 	chunks   []chunk
 	next     atomic.Int32 // the chunk to do next
 	step     step
@@ -38,8 +38,8 @@ type call struct {
 }
 
 func (c *call) begin(users []capping.UserID, step step) {
-	c.order.sort(users)
-	c.chunks = c.order.chunks(c.chunks[:0])
+	c.plan.arrange(users)
+	c.chunks = c.plan.chunks(c.chunks[:0])
 	c.next.Store(0)
 	c.step = step
 	c.passing = false
@@ -52,7 +52,7 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-func (c *call) failed(err error) {
+func (c *call) noteError(err error) {
 	c.failures.Lock()
 	defer c.failures.Unlock()
 	if c.err == nil {
@@ -66,33 +66,33 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	if workers := min(runtime.GOMAXPROCS(0), len(c.chunks)); workers > 1 {
 		var all sync.WaitGroup
 		for range workers {
-			all.Go(func() { s.work(ctx, c) })
+			all.Go(func() { s.doChunks(ctx, c) })
 		}
 		all.Wait()
 	} else {
-		s.work(ctx, c)
+		s.doChunks(ctx, c)
 	}
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// work does chunks until none is left, the deadline has passed or the store is
+// doChunks does chunks until none is left, the deadline has passed or the store is
 // broken. run reports the latter two.
-func (s *Store) work(ctx context.Context, c *call) {
+func (s *Store) doChunks(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(func() error {
-		for i := c.take(); i < len(c.chunks) && ctx.Err() == nil && s.db.Broken() == nil; i = c.take() {
-			s.decide(c, c.chunks[i], w)
+		for i := c.takeChunk(); i < len(c.chunks) && ctx.Err() == nil && s.db.Broken() == nil; i = c.takeChunk() {
+			s.decideChunk(c, c.chunks[i], w)
 		}
 		return nil
 	})
 	if err != nil {
-		c.failed(err)
+		c.noteError(err)
 		return
 	}
 	s.workers.Put(w)
 }
 
-func (c *call) take() int { return int(c.next.Add(1)) - 1 }
+func (c *call) takeChunk() int { return int(c.next.Add(1)) - 1 }
 
 // worker is the buffers of a goroutine, which it uses again and again.
 type worker struct {
@@ -114,15 +114,15 @@ func (w *worker) log(cache *logcache.Cache, user capping.UserID) (log capping.Lo
 	return log, false, err
 }
 
-// decide does one chunk under its locks. The writes are visible to later
+// decideChunk does one chunk under its locks. The writes are visible to later
 // calls, and durable not yet, when the locks are given back.
-func (s *Store) decide(c *call, k chunk, w *worker) {
-	users := c.order.in(k)
+func (s *Store) decideChunk(c *call, k chunk, w *worker) {
+	users := c.plan.sortChunk(k)
 	s.lockStripes(c, k)
 	defer s.unlockStripes(c, k)
 	now, err := s.db.Now()
 	if err != nil {
-		c.failed(err)
+		c.noteError(err)
 		return
 	}
 	defer w.reader.End()
@@ -136,14 +136,14 @@ func (s *Store) decide(c *call, k chunk, w *worker) {
 	}
 }
 
-// decideUser does one user, packed as in order.
+// decideUser does one user, packed as in plan.
 func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.Instant, packed uint64) {
 	user, index := capping.UserID(packed>>32), int(uint32(packed))
 	cache := s.cacheOf(user)
 	log, cached, err := w.log(cache, user)
 	if err != nil {
 		s.db.NoteUnreadable(user, err)
-		c.failed(fmt.Errorf("log of user %d: %w", user, err))
+		c.noteError(fmt.Errorf("log of user %d: %w", user, err))
 		return
 	}
 	value, changed := c.step(now, index, log, beginLog(w.scratch[:0]))
@@ -156,22 +156,6 @@ func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.
 		s.put(batch, user, value)
 	case !cached:
 		cache.Put(user, log)
-	}
-}
-
-func (s *Store) lockStripes(c *call, k chunk) {
-	for i := k.first; i < k.last; i++ {
-		if c.order.starts[i] < c.order.starts[i+1] {
-			s.stripes[i].Lock()
-		}
-	}
-}
-
-func (s *Store) unlockStripes(c *call, k chunk) {
-	for i := k.first; i < k.last; i++ {
-		if c.order.starts[i] < c.order.starts[i+1] {
-			s.stripes[i].Unlock()
-		}
 	}
 }
 

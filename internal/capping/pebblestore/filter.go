@@ -24,7 +24,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	c.groups = append(c.groups[:0], b.Groups...)
 	kept := *b // Rules are not written to by anybody; Users and Groups are not used any more
 	kept.Users, kept.Groups = nil, nil
-	remember := s.remembers(b)
+	remember := s.shouldRemember(b)
 	c.begin(b.Users, judging(c, &kept))
 	if err := s.db.Write(ctx, func() error { return s.filter(ctx, c, &kept, remember) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -52,7 +52,7 @@ func judging(c *call, b *capping.Batch) step {
 }
 
 func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember bool) (err error) {
-	if b.Retention, err = s.keep(b.Retention, b.Record); err != nil {
+	if b.Retention, err = s.retain(b.Retention, b.Record); err != nil {
 		return err
 	}
 	if err := s.run(ctx, c); err != nil {
@@ -167,8 +167,8 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return found, nil
 }
 
-// remembers reports whether the batch's message should be remembered.
-func (s *Store) remembers(b *capping.Batch) bool {
+// shouldRemember reports whether the batch's message should be remembered.
+func (s *Store) shouldRemember(b *capping.Batch) bool {
 	return len(b.Message.Text()) <= maxMessageText && s.memory.Keep(b)
 }
 
@@ -179,8 +179,8 @@ func (s *Store) remember(b *capping.Batch) error {
 		return err
 	}
 	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.Message)
-	s.memo.Lock()
-	defer s.memo.Unlock()
+	s.messages.Lock()
+	defer s.messages.Unlock()
 	batch := s.db.NewBatch()
 	defer batch.Close()
 	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {

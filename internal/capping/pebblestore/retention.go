@@ -96,30 +96,30 @@ func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// keeping is for how long the store keeps sends. Reading it is one load.
-type keeping struct {
+// notedRetentions is for how long the store keeps sends. Reading it is one load.
+type notedRetentions struct {
 	mu    sync.Mutex // over changes
 	noted atomic.Pointer[retentions]
 }
 
-func (k *keeping) now() retentions {
+func (k *notedRetentions) current() retentions {
 	if noted := k.noted.Load(); noted != nil {
 		return *noted
 	}
 	return nil
 }
 
-// keep notes, for a call that records, the retention that its policy asks for,
+// retain notes, for a call that records, the retention that its policy asks for,
 // and is the one by which anything is forgotten: the longest that was in force
 // within itself. A policy that looks back less far, by mistake or for a moment,
 // does not forget what the others need.
-func (s *Store) keep(asked time.Duration, record bool) (time.Duration, error) {
+func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
 		return 0, err
 	}
 	millis := asked.Milliseconds()
-	noted := s.kept.now()
+	noted := s.retained.current()
 	if record && millis > 0 && !noted.inForce(millis, now) {
 		if noted, err = s.noteRetention(millis, now); err != nil {
 			return 0, err
@@ -128,12 +128,12 @@ func (s *Store) keep(asked time.Duration, record bool) (time.Duration, error) {
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention remembers the retention across restarts. It is in the
+// noteRetention shouldRemember the retention across restarts. It is in the
 // write-ahead log before whatever the call records.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	noted := s.kept.now()
+	s.retained.mu.Lock()
+	defer s.retained.mu.Unlock()
+	noted := s.retained.current()
 	if noted.inForce(millis, now) {
 		return noted, nil
 	}
@@ -143,7 +143,7 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	_ = batch.Set(retentionsKey, encodeRetentions(noted), nil) // fails only for indexed batches
 	_ = batch.Set(retentionKey, encodeRetention(millis), nil)
 	s.db.Commit(batch)
-	s.kept.noted.Store(&noted)
+	s.retained.noted.Store(&noted)
 	return noted, s.db.Broken()
 }
 
@@ -168,7 +168,7 @@ func (s *Store) loadRetentions() error {
 	if millis > 0 {
 		noted = noted.with(millis, max(0, capping.InstantOf(s.clock())))
 	}
-	s.kept.noted.Store(&noted)
+	s.retained.noted.Store(&noted)
 	return nil
 }
 

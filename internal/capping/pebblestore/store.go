@@ -21,12 +21,12 @@ type Store struct {
 	metrics *metrics
 	memory  *capping.MessageMemory
 
-	stripes [stripeCount]stripe
-	calls   sync.Pool // of *call
-	workers sync.Pool // of *worker
-	kept    keeping
-	memo    sync.Mutex // over the writing of message ids
-	stop    context.CancelFunc
+	stripes  [stripeCount]stripe
+	calls    sync.Pool // of *call
+	workers  sync.Pool // of *worker
+	retained notedRetentions
+	messages sync.Mutex // over the writing of message ids
+	stop     context.CancelFunc
 }
 
 var _ capping.Store = (*Store)(nil)
@@ -89,7 +89,7 @@ func (s *Store) ClockTolerance() time.Duration { return 0 }
 // or damaged logs are known of, else "ok". It asks only what is in memory.
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
-	if warning := s.kept.now().warning(capping.InstantOf(s.clock())); warning != "" {
+	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
 		health.Warnings = append(health.Warnings, warning)
 	}
 	return health

@@ -15,16 +15,16 @@ func TestChunksHoldEveryUserOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		users := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 5000)), 1, 3000, rapid.ID).Draw(t, "users")
-		var o order
-		o.sort(users)
-		chunks := o.chunks(nil)
+		var p plan
+		p.arrange(users)
+		chunks := p.chunks(nil)
 		var seen []capping.UserID
 		next := 0
 		for _, k := range chunks {
 			require.LessOrEqual(t, next, k.first)
 			require.Less(t, k.first, k.last)
 			next = k.last
-			part := o.users[o.starts[k.first]:o.starts[k.last]]
+			part := p.users[p.starts[k.first]:p.starts[k.last]]
 			require.NotEmpty(t, part)
 			for _, packed := range part {
 				user := capping.UserID(packed >> 32)

@@ -34,14 +34,14 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		if s.db.Broken() != nil {
 			continue
 		}
-		s.tend(ctx, "looking after the files", s.db.Rescue(func() error { return s.db.Watch(time.Now()) }))
-		s.tend(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
-		s.tend(ctx, "the sweep", s.advance(ctx, &sweep))
+		s.reportTending(ctx, "looking after the files", s.db.Rescue(func() error { return s.db.Watch(time.Now()) }))
+		s.reportTending(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
+		s.reportTending(ctx, "the sweep", s.advance(ctx, &sweep))
 	}
 }
 
-// tend reports an error of background work, which is tried again.
-func (s *Store) tend(ctx context.Context, work string, err error) {
+// reportTending reports an error of background work, which is tried again.
+func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("the embedded store's background work met an error", "work", work, "error", err.Error())
 	}
@@ -68,7 +68,7 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 // returns where the next step begins; nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
-	retention := capping.Instant(s.kept.now().longest(now).millis)
+	retention := capping.Instant(s.retained.current().longest(now).millis)
 	if err != nil || retention == 0 {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err er
 		if dead, next, err = s.findDead(from, now, now-retention); err != nil {
 			return err
 		}
-		s.forget(dead.messages, now)
+		s.removeMessages(dead.messages, now)
 		return s.removeLogs(ctx, dead.users, retention)
 	})
 	return next, err
@@ -134,13 +134,13 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// forget removes the message records that are still expired under the lock.
-func (s *Store) forget(keys [][]byte, now capping.Instant) {
+// removeMessages removes the message records that are still expired under the lock.
+func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
 	}
-	s.memo.Lock()
-	defer s.memo.Unlock()
+	s.messages.Lock()
+	defer s.messages.Unlock()
 	batch := s.db.NewBatch()
 	defer batch.Close()
 	for _, key := range keys {

@@ -17,10 +17,10 @@ func (d *DB) Write(ctx context.Context, work func() error) error {
 // Read is Write for work that does not write: it still runs when the disk
 // has refused a write.
 func (d *DB) Read(ctx context.Context, work func() error) error {
-	if d.ruined.Load() {
+	if d.isIsolated.Load() {
 		return d.Broken()
 	}
-	return d.within(ctx, d.reads, d.wrecked, work)
+	return d.within(ctx, d.reads, d.isolated, work)
 }
 
 // within runs work when there is a slot. Work that has begun and that nobody

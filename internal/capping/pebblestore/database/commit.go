@@ -9,7 +9,7 @@ import (
 // Commit makes the batch visible, and not yet durable.
 func (d *DB) Commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
-		_ = d.fail(err) // who called it asks Sync or Broken
+		_ = d.takeDown(err) // who called it asks Sync or Broken
 	}
 	d.written.Add(1)
 }
@@ -22,7 +22,7 @@ func (d *DB) Sync() error {
 		return d.Broken()
 	}
 	if err := d.DB.LogData(nil, pebble.Sync); err != nil {
-		return d.fail(err)
+		return d.takeDown(err)
 	}
 	if err := d.Broken(); err != nil {
 		return err

@@ -29,13 +29,13 @@ type DB struct {
 	upgrade atomic.Pointer[Upgrade] // nil: none is under way
 	outage
 
-	guard    clockGuard
-	marking  sync.Mutex // over identity
-	identity identity
-	marked   atomic.Int64           // written, at the last mark
-	markedAt time.Time              // of the goroutine that calls Watch
-	unmarked atomic.Pointer[string] // why the file beside the directory could not be written
-	running  sync.WaitGroup         // calls, also those that nobody waits for any more
+	guard       clockGuard
+	marking     sync.Mutex // over identity
+	identity    identity
+	marked      atomic.Int64           // written, at the last mark
+	markedAt    time.Time              // of the goroutine that calls Watch
+	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
+	running     sync.WaitGroup         // calls, also those that nobody waits for any more
 }
 
 // maxCalls is how many calls that write may be under way, and as many that
@@ -64,15 +64,14 @@ func (d *DB) Created() bool { return d.created }
 const createdWarning = "the store was created empty at this start: sends before it are not known"
 
 // Health is "down" when the disk has refused a write or the clock cannot be
-// right, "degraded" while no
-// files can be made of what is in the write buffers or damaged logs are known
-// of, else "ok". It asks only what is in memory.
+// right, "degraded" while no files can be made of what is in the write buffers
+// or damaged logs are known of, else "ok". It asks only what is in memory.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {
 		health.Warnings = append(health.Warnings, createdWarning)
 	}
-	if warning := d.unmarked.Load(); warning != nil {
+	if warning := d.markTrouble.Load(); warning != nil {
 		health.Warnings = append(health.Warnings, *warning)
 	}
 	if upgrade := d.Upgrade(); upgrade != nil {

@@ -62,7 +62,7 @@ func TestMarkLags(t *testing.T) {
 			}
 		}
 		d.disk.Freeze() // a power cut, to the files
-		_ = d.fail(context.Canceled)
+		_ = d.takeDown(context.Canceled)
 		_ = d.Close()
 	}
 	content, err := os.ReadFile(config.Path + ".id")
@@ -99,13 +99,13 @@ func TestFatal(t *testing.T) {
 // TestReadable says which formats a program reads, as later ones will ask.
 func TestReadable(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, readable(Marker(2), nil, 1, 2))
-	require.NoError(t, readable(Marker(1), nil, 1, 2))
-	require.NoError(t, readable(Marker(2), &Upgrade{From: 1}, 1, 3))
-	require.ErrorContains(t, readable(Marker(3), &Upgrade{From: 2}, 1, 2), "in format 3, which a newer version of capper wrote")
-	require.ErrorContains(t, readable(Marker(1), nil, 2, 3), "start a version that reads both and let it finish the upgrade")
-	require.ErrorContains(t, readable(Marker(2), &Upgrade{From: 1}, 2, 3), "the logs are in format 1, and this version of capper reads the formats 2 to 3")
-	require.ErrorContains(t, readable(Marker(2)+" ", nil, 1, 2), "another build")
+	require.NoError(t, checkReadable(Marker(2), nil, 1, 2))
+	require.NoError(t, checkReadable(Marker(1), nil, 1, 2))
+	require.NoError(t, checkReadable(Marker(2), &Upgrade{From: 1}, 1, 3))
+	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2), "in format 3, which a newer version of capper wrote")
+	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that reads both and let it finish the upgrade")
+	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3), "the logs are in format 1, and this version of capper reads the formats 2 to 3")
+	require.ErrorContains(t, checkReadable(Marker(2)+" ", nil, 1, 2), "another build")
 }
 
 func TestClockGuard(t *testing.T) {

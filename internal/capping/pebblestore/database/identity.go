@@ -36,9 +36,9 @@ const markInterval = time.Minute
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// beside is the identity that the file beside the directory has; nil: there is
+// readIdentityFile is the identity that the file beside the directory has; nil: there is
 // no file.
-func (c Config) beside() (*identity, error) {
+func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := directory.ReadFile(c.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,9 +57,9 @@ func (c Config) beside() (*identity, error) {
 	return found, nil
 }
 
-// exists reports whether the directory has a database. Its data without what
+// hasDatabase reports whether the directory has a database. Its data without what
 // leads to it is an error.
-func (c Config) exists() (bool, error) {
+func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -76,9 +76,9 @@ func (c Config) exists() (bool, error) {
 	return false, err
 }
 
-// mayCreate is why a store must not begin empty where none is.
-func (c Config) mayCreate() error {
-	known, err := c.beside()
+// checkCreation is why a store must not begin empty where none is.
+func (c Config) checkCreation() error {
+	known, err := c.readIdentityFile()
 	switch {
 	case err != nil:
 		return err
@@ -100,11 +100,11 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // identify finds out whether the database is the one that belongs here, with
 // all that it had, and gives it an identity if it has none.
 func (d *DB) identify(config Config) error {
-	known, err := config.beside()
+	known, err := config.readIdentityFile()
 	if err != nil {
 		return err
 	}
-	if d.identity, err = d.inside(); err != nil {
+	if d.identity, err = d.storedIdentity(); err != nil {
 		return err
 	}
 	own := d.identity
@@ -135,8 +135,8 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// inside is the identity that the database has.
-func (d *DB) inside() (own identity, err error) {
+// storedIdentity is the identity that the database has.
+func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
 		return own, err
@@ -177,10 +177,10 @@ func (d *DB) Mark() error {
 	if err == nil {
 		err = directory.ReplaceFile(d.disk.FS, d.config.identityFile(), append(content, '\n'))
 	}
-	d.unmarked.Store(nil)
+	d.markTrouble.Store(nil)
 	if err != nil {
 		warning := "an emptied directory would not be noticed: " + err.Error()
-		d.unmarked.Store(&warning)
+		d.markTrouble.Store(&warning)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (d *DB) Mark() error {
 // it is due and something was written since the last.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
-		return d.fail(err)
+		return d.takeDown(err)
 	}
 	if now.Sub(d.markedAt) < markInterval || d.written.Load() == d.marked.Load() {
 		return nil

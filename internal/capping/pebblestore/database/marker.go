@@ -56,12 +56,12 @@ func (d *DB) checkFormat() (version int, err error) {
 		return 0, err
 	}
 	version = versionOf(string(found))
-	return version, readable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
+	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// readable demands that a program which reads the formats from oldest to newest
+// checkReadable demands that a program which reads the formats from oldest to newest
 // reads what is marked, also those of its logs that an upgrade has not reached.
-func readable(marker string, upgrade *Upgrade, oldest, newest int) error {
+func checkReadable(marker string, upgrade *Upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
 	if upgrade != nil && version <= newest {

@@ -21,9 +21,9 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 
 func open(ctx context.Context, config Config) (*DB, error) {
 	d := newDB(config)
-	there, err := config.exists()
+	there, err := config.hasDatabase()
 	if err == nil && !there {
-		err = config.mayCreate()
+		err = config.checkCreation()
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func newDB(config Config) *DB {
 		config: config,
 		writes: make(chan struct{}, maxCalls), reads: make(chan struct{}, maxCalls), outage: newOutage(),
 	}
-	d.disk = directory.New(config.FS, config.Path, func(err error) { _ = d.fail(err) })
+	d.disk = directory.New(config.FS, config.Path, func(err error) { _ = d.takeDown(err) })
 	return d
 }
 
@@ -59,7 +59,7 @@ func (d *DB) openWithin(ctx context.Context, config Config) error {
 		if err == nil {
 			return nil
 		}
-		return errors.Join(err, d.abandon())
+		return errors.Join(err, d.unlockDirectory())
 	case <-ctx.Done():
 		err = fmt.Errorf("gave up opening it: %w", context.Cause(ctx))
 	case <-d.down:
@@ -70,7 +70,7 @@ func (d *DB) openWithin(ctx context.Context, config Config) error {
 			_ = d.DB.Close() // nobody knows that it was opened
 		}
 	}()
-	return errors.Join(err, d.abandon())
+	return errors.Join(err, d.unlockDirectory())
 }
 
 func (d *DB) openDatabase(config Config) (err error) {
@@ -104,8 +104,8 @@ const (
 // from that moment on, which loses nothing that was answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
-	if d.ruined.Load() {
-		return d.abandon()
+	if d.isIsolated.Load() {
+		return d.unlockDirectory()
 	}
 	closed := make(chan error, 1)
 	go func() {
@@ -126,16 +126,16 @@ func (d *DB) Close() error {
 	var err error
 	select {
 	case err = <-closed:
-	case <-d.wrecked:
+	case <-d.isolated:
 	case <-timer.C:
-		_ = d.wreck(errors.New("it was closed while the database did not answer"))
+		_ = d.isolate(errors.New("it was closed while the database did not answer"))
 	}
-	return errors.Join(err, d.abandon())
+	return errors.Join(err, d.unlockDirectory())
 }
 
-// abandon gives the directory back, when it is certain that nothing in it is
+// unlockDirectory gives the directory back, when it is certain that nothing in it is
 // changed any more.
-func (d *DB) abandon() error {
+func (d *DB) unlockDirectory() error {
 	frozen := make(chan struct{})
 	go func() {
 		d.disk.Freeze()

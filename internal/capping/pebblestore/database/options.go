@@ -24,8 +24,8 @@ func (d *DB) options(config Config) *pebble.Options {
 		L0StopWritesThreshold:       40,
 		LBaseMaxBytes:               256 << 20,
 		EventListener: &pebble.EventListener{
-			BackgroundError: d.background,
-			FlushEnd:        func(info pebble.FlushInfo) { d.flushed(info.Err) },
+			BackgroundError: d.reportBackground,
+			FlushEnd:        func(info pebble.FlushInfo) { d.noteFlush(info.Err) },
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				d.config.CountError("corruption")
 				d.config.Logger.Error("the embedded store has a damaged file", "file", info.Path, "error", fmt.Sprint(info.Details))
@@ -65,6 +65,6 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 // it must not be unwound either. It stays here, in a store that is out of
 // service; whoever waits for it is told so.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	_ = l.db.wreck(fmt.Errorf(format, args...))
+	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}
 }

@@ -9,16 +9,16 @@ import (
 
 // outage is why and how far a store is out of service.
 type outage struct {
-	fault   atomic.Pointer[error] // why nothing can be written any more
-	down    chan struct{}         // closed: there is a fault
-	wrecked chan struct{}         // closed: Pebble must not be called any more
-	ruined  atomic.Bool
-	flush   atomic.Pointer[string] // what the last attempt to empty a write buffer met
-	seldom  seldom
+	fault      atomic.Pointer[error] // why nothing can be written any more
+	down       chan struct{}         // closed: there is a fault
+	isolated   chan struct{}         // closed: Pebble must not be called any more
+	isIsolated atomic.Bool
+	flush      atomic.Pointer[string] // what the last attempt to empty a write buffer met
+	spoken     minuteLimit
 }
 
 func newOutage() outage {
-	return outage{down: make(chan struct{}), wrecked: make(chan struct{})}
+	return outage{down: make(chan struct{}), isolated: make(chan struct{})}
 }
 
 // Broken is why nothing can be written any more, nil while all is well.
@@ -29,9 +29,9 @@ func (d *DB) Broken() error {
 	return nil
 }
 
-// fail puts the store out of service: after a refused write nobody knows what
+// takeDown puts the store out of service: after a refused write nobody knows what
 // is on the disk, so nothing may be allowed on top of it before a restart.
-func (d *DB) fail(err error) error {
+func (d *DB) takeDown(err error) error {
 	err = fmt.Errorf("out of service until restarted: %w", err)
 	if d.fault.CompareAndSwap(nil, &err) {
 		close(d.down)
@@ -43,12 +43,12 @@ func (d *DB) fail(err error) error {
 	return d.Broken()
 }
 
-// wreck also keeps everybody away from Pebble, which may hold its mutexes for
+// isolate also keeps everybody away from Pebble, which may hold its mutexes for
 // ever.
-func (d *DB) wreck(err error) error {
-	err = d.fail(err)
-	if d.ruined.CompareAndSwap(false, true) {
-		close(d.wrecked)
+func (d *DB) isolate(err error) error {
+	err = d.takeDown(err)
+	if d.isIsolated.CompareAndSwap(false, true) {
+		close(d.isolated)
 	}
 	return err
 }
@@ -62,23 +62,23 @@ func (d *DB) Rescue(work func() error) (err error) {
 		if r := recover(); r != nil {
 			d.config.Logger.Error("a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			if cause, ok := r.(error); ok {
-				err = d.wreck(cause)
+				err = d.isolate(cause)
 			} else {
-				err = d.wreck(fmt.Errorf("panic: %v", r))
+				err = d.isolate(fmt.Errorf("panic: %v", r))
 			}
 		}
 	}()
 	return work()
 }
 
-// background reports that work of Pebble's own failed, which it tries again.
-func (d *DB) background(err error) {
+// reportBackground reports that work of Pebble's own failed, which it tries again.
+func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {
-		_ = d.fail(err) // Open ends with it; without an end, Pebble would try again
+		_ = d.takeDown(err) // Open ends with it; without an end, Pebble would try again
 		return
 	}
-	if repeats, ok := d.seldom.speak(time.Now()); ok && d.Broken() == nil {
+	if repeats, ok := d.spoken.allow(time.Now()); ok && d.Broken() == nil {
 		d.config.Logger.Error("the embedded store's background work met an error, and is tried again",
 			"error", err.Error(), "unreported", repeats)
 	}
@@ -88,8 +88,8 @@ func (d *DB) background(err error) {
 // emptied, as after a start at which nothing had been written since the last.
 const emptyBuffer = "pebble: empty table"
 
-// flushed notes how the last attempt to empty a write buffer ended.
-func (d *DB) flushed(err error) {
+// noteFlush notes how the last attempt to empty a write buffer ended.
+func (d *DB) noteFlush(err error) {
 	if err == nil || err.Error() == emptyBuffer {
 		d.flush.Store(nil)
 		return
@@ -98,17 +98,17 @@ func (d *DB) flushed(err error) {
 	d.flush.Store(&text)
 }
 
-// seldom lets one in a minute through.
-type seldom struct {
-	last   atomic.Int64 // unix seconds
-	unsaid atomic.Int64
+// minuteLimit lets one in a minute through.
+type minuteLimit struct {
+	last    atomic.Int64 // unix seconds
+	skipped atomic.Int64
 }
 
-func (l *seldom) speak(now time.Time) (unsaid int64, ok bool) {
+func (l *minuteLimit) allow(now time.Time) (skipped int64, ok bool) {
 	last := l.last.Load()
 	if now.Unix()-last < 60 || !l.last.CompareAndSwap(last, now.Unix()) {
-		l.unsaid.Add(1)
+		l.skipped.Add(1)
 		return 0, false
 	}
-	return l.unsaid.Swap(0), true
+	return l.skipped.Swap(0), true
 }

@@ -25,12 +25,12 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	if _, known := d.damaged.block(user); known {
 		return true
 	}
-	if d.readable(user, (*pebble.Iterator).SeekGE) {
+	if d.canSeek(user, (*pebble.Iterator).SeekGE) {
 		// An iterator that comes from before a damaged block meets it on its way.
-		if d.readable(user, (*pebble.Iterator).SeekPrefixGE) {
+		if d.canSeek(user, (*pebble.Iterator).SeekPrefixGE) {
 			return true
 		}
-		d.leaveFilters(err)
+		d.stopFiltering(err)
 		return filtered
 	}
 	low, high := usersOf(info.Bounds.Start, info.Bounds.End.Key)
@@ -44,8 +44,8 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	return true
 }
 
-// leaveFilters reads without filters from now on, as one of them is damaged.
-func (d *DB) leaveFilters(err error) {
+// stopFiltering reads without filters from now on, as one of them is damaged.
+func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
 		d.config.Logger.Error("a filter of a table is damaged: logs are read without filters, more slowly", "error", firstLine(err).Error())
 	}
@@ -69,9 +69,9 @@ func firstLine(err error) error {
 	return errors.New(line)
 }
 
-// readable reports whether a new iterator can look for the user's log: by
+// canSeek reports whether a new iterator can look for the user's log: by
 // SeekGE without filters, by SeekPrefixGE with them.
-func (d *DB) readable(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
+func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, LogKey(user))
 		ok = it.Error() == nil

@@ -13,7 +13,7 @@ import (
 func TestCacheNeverAnswersAnOldLog(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		cache := newCache(rapid.IntRange(1, 3).Draw(t, "segments"))
+		cache := newCache(rapid.IntRange(1, 3).Draw(t, "slabs"))
 		last := make(map[capping.UserID]capping.Log)
 		for range rapid.IntRange(1, 3000).Draw(t, "puts") {
 			user := rapid.Uint32Range(0, 400).Draw(t, "user")
@@ -53,8 +53,8 @@ func TestCacheIsBounded(t *testing.T) {
 	for user := range capping.UserID(100_000) {
 		cache.Put(user, log)
 	}
-	require.Len(t, cache.segments, 2)
-	require.LessOrEqual(t, cache.users, 2*segmentSize/(recordHeader+len(log)))
+	require.Len(t, cache.slabs, 2)
+	require.LessOrEqual(t, cache.users, 2*slabSize/(itemHeader+len(log)))
 	require.LessOrEqual(t, len(cache.slots), 1<<13)
 	_, ok := cache.Log(99_999)
 	require.True(t, ok, "the newest log")
