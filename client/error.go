@@ -7,24 +7,26 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"capper/client/api"
 )
 
 // The codes of an Error.
 const (
-	CodeInvalidRequest   = "invalid_request"
-	CodeUnauthorized     = "unauthorized"
-	CodeForbidden        = "forbidden"
-	CodeNotFound         = "not_found"
-	CodeMethodNotAllowed = "method_not_allowed"
-	CodeTimeout          = "request_timeout"
-	CodeTooLarge         = "too_large"
-	CodeUnsupportedMedia = "unsupported_media_type"
-	CodeMisdirected      = "misdirected"
-	CodeHeaderTooLarge   = "header_too_large"
-	CodeRateLimited      = "rate_limited"
-	CodeOverloaded       = "overloaded"
-	CodeUnavailable      = "unavailable"
-	CodeInternal         = "internal"
+	CodeInvalidRequest   = api.CodeInvalidRequest
+	CodeUnauthorized     = api.CodeUnauthorized
+	CodeForbidden        = api.CodeForbidden
+	CodeNotFound         = api.CodeNotFound
+	CodeMethodNotAllowed = api.CodeMethodNotAllowed
+	CodeTimeout          = api.CodeTimeout
+	CodeTooLarge         = api.CodeTooLarge
+	CodeUnsupportedMedia = api.CodeUnsupportedMedia
+	CodeMisdirected      = api.CodeMisdirected
+	CodeHeaderTooLarge   = api.CodeHeaderTooLarge
+	CodeRateLimited      = api.CodeRateLimited
+	CodeOverloaded       = api.CodeOverloaded
+	CodeUnavailable      = api.CodeUnavailable
+	CodeInternal         = api.CodeInternal
 )
 
 // Error is a refusal of the service.
@@ -55,11 +57,9 @@ func errorOf(response *http.Response, body []byte) *Error {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	var answer struct {
-		Error struct{ Code, Message, Field string }
-	}
+	var answer api.Error
 	if json.Unmarshal(body, &answer) == nil && answer.Error.Code != "" {
-		e.Code, e.Message, e.Field = answer.Error.Code, answer.Error.Message, answer.Error.Field
+		e.Code, e.Message, e.Field = string(answer.Error.Code), answer.Error.Message, answer.Error.Field
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)

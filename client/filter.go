@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client/api"
 )
 
 // FilterRequest asks which users may get a send. Either Users or Bitmap is set.
@@ -42,70 +44,12 @@ type FilterResult struct {
 	ConfigVersion string // of the limits
 }
 
-// Denial is a user who must not be sent to.
-type Denial struct {
-	UserID  uint32     `json:"user_id"`
-	Segment string     `json:"segment"` // "default" for users in no segment
-	Limit   string     `json:"limit"`   // the one that frees a slot last
-	Max     int        `json:"max"`
-	RetryAt *time.Time `json:"retry_at"` // when the user is allowed again; nil: no waiting helps, Max is 0
-}
-
 // Wave is the denied users who become eligible within one hour.
 type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // when all of them are eligible
 	Users   []uint32
 	Bitmap  *roaring.Bitmap
-}
-
-// Summary counts users.
-type Summary struct {
-	Requested   int                       `json:"requested"` // Duplicates included
-	Allowed     int                       `json:"allowed"`   // Replayed included
-	Denied      map[string]int            `json:"denied"`    // by the name of the limit
-	Unavailable int                       `json:"unavailable"`
-	Duplicates  int                       `json:"duplicates"`
-	Replayed    int                       `json:"replayed"`
-	Segments    map[string]SegmentSummary `json:"segments"` // "default" for users in no segment
-}
-
-// SegmentSummary counts the users of one segment.
-type SegmentSummary struct {
-	Requested int `json:"requested"`
-	Allowed   int `json:"allowed"`
-}
-
-type wireFilter struct {
-	MessageID string     `json:"message_id,omitempty"`
-	Channel   string     `json:"channel,omitempty"`
-	Users     []uint32   `json:"user_ids,omitempty"`
-	Bitmap    *bitmap    `json:"users_bitmap,omitempty"`
-	Enforce   *bool      `json:"enforce,omitempty"`
-	Record    *bool      `json:"record,omitempty"`
-	Detail    string     `json:"detail,omitempty"`
-	Waves     bool       `json:"waves,omitempty"`
-	At        *time.Time `json:"at,omitempty"`
-}
-
-type wireResult struct {
-	Allowed           []uint32          `json:"allowed"`
-	Replayed          []uint32          `json:"replayed"`
-	Denied            []Denial          `json:"denied"`
-	Unavailable       []uint32          `json:"unavailable"`
-	AllowedBitmap     bitmap            `json:"allowed_bitmap"`
-	ReplayedBitmap    bitmap            `json:"replayed_bitmap"`
-	DeniedBitmaps     map[string]bitmap `json:"denied_bitmaps"`
-	UnavailableBitmap bitmap            `json:"unavailable_bitmap"`
-	Waves             []struct {
-		From    time.Time `json:"from"`
-		ReadyAt time.Time `json:"ready_at"`
-		Users   []uint32  `json:"user_ids"`
-		Bitmap  bitmap    `json:"users_bitmap"`
-	} `json:"waves"`
-	Summary       Summary `json:"summary"`
-	Generation    string  `json:"generation"`
-	ConfigVersion string  `json:"config_version"`
 }
 
 // Filter asks in one call, and asks again for users who are unavailable, up to
@@ -135,11 +79,19 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	var answer wireResult
-	if err := c.call(ctx, "POST", "/v1/filter", r.wire(), &answer); err != nil {
+	request := r.wire()
+	if r.Bitmap != nil {
+		var answer api.FilterBitmaps
+		if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
+			return nil, fmt.Errorf("filter %q: %w", r.MessageID, err)
+		}
+		return resultOfBitmaps(&answer), nil
+	}
+	var answer api.FilterIDs
+	if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
 		return nil, fmt.Errorf("filter %q: %w", r.MessageID, err)
 	}
-	return answer.result(r.Bitmap != nil), nil
+	return resultOfIDs(&answer), nil
 }
 
 func (r *FilterRequest) check() error {
@@ -149,11 +101,11 @@ func (r *FilterRequest) check() error {
 	return nil
 }
 
-func (r *FilterRequest) wire() *wireFilter {
+func (r *FilterRequest) wire() *api.FilterRequest {
 	no := false
-	w := &wireFilter{MessageID: r.MessageID, Channel: r.Channel, Users: r.Users, Waves: r.Waves}
+	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, Waves: r.Waves}
 	if r.Bitmap != nil {
-		w.Bitmap = &bitmap{r.Bitmap}
+		w.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
 	}
 	if r.Exempt {
 		w.Enforce = &no
@@ -162,7 +114,7 @@ func (r *FilterRequest) wire() *wireFilter {
 		w.Record = &no
 	}
 	if r.Counts {
-		w.Detail = "counts"
+		w.Detail = api.DetailCounts
 	}
 	if !r.At.IsZero() {
 		w.At = &r.At
@@ -170,21 +122,28 @@ func (r *FilterRequest) wire() *wireFilter {
 	return w
 }
 
-func (w *wireResult) result(bitmaps bool) *FilterResult {
+func resultOfIDs(a *api.FilterIDs) *FilterResult {
 	r := &FilterResult{
-		Allowed: w.Allowed, Replayed: w.Replayed, Denied: w.Denied, Unavailable: w.Unavailable,
-		Summary: w.Summary, Generation: w.Generation, ConfigVersion: w.ConfigVersion,
+		Allowed: a.Allowed, Replayed: a.Replayed, Denied: a.Denied, Unavailable: a.Unavailable,
+		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
 	}
-	if bitmaps {
-		r.AllowedBitmap, r.ReplayedBitmap = w.AllowedBitmap.orEmpty(), w.ReplayedBitmap.orEmpty()
-		r.UnavailableBitmap = w.UnavailableBitmap.orEmpty()
-		r.DeniedBitmaps = make(map[string]*roaring.Bitmap, len(w.DeniedBitmaps))
-		for limit, users := range w.DeniedBitmaps {
-			r.DeniedBitmaps[limit] = users.orEmpty()
-		}
+	for _, wave := range a.Waves {
+		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Users: wave.UserIDs})
 	}
-	for _, wave := range w.Waves {
-		r.Waves = append(r.Waves, Wave{wave.From, wave.ReadyAt, wave.Users, wave.Bitmap.Bitmap})
+	return r
+}
+
+func resultOfBitmaps(a *api.FilterBitmaps) *FilterResult {
+	r := &FilterResult{
+		AllowedBitmap: a.AllowedBitmap.OrEmpty(), ReplayedBitmap: a.ReplayedBitmap.OrEmpty(),
+		UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), DeniedBitmaps: make(map[string]*roaring.Bitmap, len(a.DeniedBitmaps)),
+		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
+	}
+	for limit, users := range a.DeniedBitmaps {
+		r.DeniedBitmaps[limit] = users.OrEmpty()
+	}
+	for _, wave := range a.Waves {
+		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Bitmap: wave.UsersBitmap.OrEmpty()})
 	}
 	return r
 }

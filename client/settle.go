@@ -23,7 +23,7 @@ func (r *FilterResult) settle(again *FilterResult) {
 	for _, wave := range again.Waves {
 		r.addWave(wave)
 	}
-	r.Summary.settle(&again.Summary)
+	settleSummary(&r.Summary, &again.Summary)
 	r.Generation, r.ConfigVersion = again.Generation, again.ConfigVersion
 }
 
@@ -51,9 +51,9 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settle adds what a later call decided of the unavailable users: they were
-// counted as requested before.
-func (s *Summary) settle(again *Summary) {
+// settleSummary adds what a later call decided of the unavailable users: they
+// were counted as requested before.
+func settleSummary(s, again *Summary) {
 	s.Allowed += again.Allowed
 	s.Replayed += again.Replayed
 	s.Unavailable = again.Unavailable
@@ -62,30 +62,6 @@ func (s *Summary) settle(again *Summary) {
 	}
 	for segment, counts := range again.Segments {
 		row := s.Segments[segment]
-		row.Allowed += counts.Allowed
-		s.Segments[segment] = row
-	}
-}
-
-// Add adds the counts of another batch.
-func (s *Summary) Add(batch *Summary) {
-	s.Requested += batch.Requested
-	s.Allowed += batch.Allowed
-	s.Unavailable += batch.Unavailable
-	s.Duplicates += batch.Duplicates
-	s.Replayed += batch.Replayed
-	if s.Denied == nil {
-		s.Denied = map[string]int{}
-	}
-	if s.Segments == nil {
-		s.Segments = map[string]SegmentSummary{}
-	}
-	for limit, users := range batch.Denied {
-		s.Denied[limit] += users
-	}
-	for segment, counts := range batch.Segments {
-		row := s.Segments[segment]
-		row.Requested += counts.Requested
 		row.Allowed += counts.Allowed
 		s.Segments[segment] = row
 	}

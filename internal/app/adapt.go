@@ -3,6 +3,7 @@ package app
 import (
 	"slices"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/server"
@@ -52,21 +53,21 @@ func rate(limit config.RateLimit) capping.Rate {
 	return capping.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
 }
 
-func (s *service) segmentsStatus() server.SegmentsStatus {
+func (s *service) segmentsStatus() api.SegmentsStatus {
 	status := s.segments.Status()
-	answer := server.SegmentsStatus{
+	answer := api.SegmentsStatus{
 		Generation: status.Generation, CreatedAt: status.CreatedAt, LoadedAt: status.LoadedAt, Origin: status.Origin,
 		CheckedAt: status.CheckedAt, BuiltAt: status.BuiltAt, Error: status.Error, ErrorAt: status.ErrorAt,
 	}
 	for _, size := range s.segments.Current().Segments() {
-		answer.Segments = append(answer.Segments, server.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})
+		answer.Segments = append(answer.Segments, api.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})
 	}
 	return answer
 }
 
-func (s *service) configStatus() server.ConfigStatus {
+func (s *service) configStatus() api.ConfigStatus {
 	status := s.watcher.Status()
-	return server.ConfigStatus{
+	return api.ConfigStatus{
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
 		Problems: append(slices.Clone(s.watcher.Current().Warnings), s.problems(s.segments.Current())...),
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
@@ -47,7 +48,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return nil
 	}
 	if users > rate.Largest() {
-		return failure.OfField(failure.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): split the batch into at most %d users",
+		return failure.OfField(api.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): split the batch into at most %d users",
 			users, rate.Largest())
 	}
 	result, err := s.limiter.Take(c.r.Context(), c.Client, rate, users)
@@ -56,7 +57,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 	}
 	writeRate(c.w.Header(), rate, result)
 	if !result.Allowed {
-		f := failure.New(failure.CodeRateLimited, "%d users are beyond the rate of this client (%d users per second, bursts of %d): %d would pass now",
+		f := failure.New(api.CodeRateLimited, "%d users are beyond the rate of this client (%d users per second, bursts of %d): %d would pass now",
 			users, rate.UsersPerSecond, rate.Largest(), result.Remaining)
 		f.RetryAfter = max(result.RetryAfter, time.Millisecond)
 		return f

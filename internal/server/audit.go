@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/server/admission"
 	"capper/internal/server/failure"
 )
@@ -53,7 +54,7 @@ func (s *Server) audit(c *call, action, result string, attrs ...any) {
 
 // auditRefusal logs a refused key, as often as the valve lets it.
 func (s *Server) auditRefusal(c *call, f *failure.Failure) {
-	if f.Code != failure.CodeUnauthorized && f.Code != failure.CodeForbidden {
+	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
 	}
 	suppressed, ok := s.refusals[f.Code].open(s.clock())
@@ -92,8 +93,8 @@ func (v *valve) open(now time.Time) (suppressed int, ok bool) {
 
 // newValves are those of the refusals of keys: whoever floods one does not
 // hide the other.
-func newValves() map[failure.Code]*valve {
-	return map[failure.Code]*valve{failure.CodeUnauthorized: {}, failure.CodeForbidden: {}}
+func newValves() map[api.Code]*valve {
+	return map[api.Code]*valve{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
 // AuditFile logs, beside the audit lines of calls, what a change outside of

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
@@ -18,8 +19,8 @@ type Config struct {
 	Capper *capping.Capper
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
 	// by many goroutines. Nil: nothing is shown.
-	Segments     func() SegmentsStatus
-	ConfigStatus func() ConfigStatus
+	Segments     func() api.SegmentsStatus
+	ConfigStatus func() api.ConfigStatus
 	// Logger takes what callers are not told. Nil: it is discarded.
 	Logger *slog.Logger
 	// Registerer takes the server's metrics, Gatherer is what /metrics shows.
@@ -62,10 +63,10 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Segments == nil {
-		c.Segments = func() SegmentsStatus { return SegmentsStatus{} }
+		c.Segments = func() api.SegmentsStatus { return api.SegmentsStatus{} }
 	}
 	if c.ConfigStatus == nil {
-		c.ConfigStatus = func() ConfigStatus { return ConfigStatus{} }
+		c.ConfigStatus = func() api.ConfigStatus { return api.ConfigStatus{} }
 	}
 	c.Bounds = c.Bounds.WithDefaults()
 	if c.Limiter == nil {

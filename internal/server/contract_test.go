@@ -13,8 +13,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/failure"
 )
 
 // described is the API's description.
@@ -63,7 +63,7 @@ func TestEveryErrorIsDescribed(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
 	listed := doc.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value.Enum
-	shown := map[failure.Code]bool{}
+	shown := map[api.Code]bool{}
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			for status, response := range operation.Responses.Map() {
@@ -75,18 +75,18 @@ func TestEveryErrorIsDescribed(t *testing.T) {
 				require.Equal(t, "#/components/schemas/Error", media.Schema.Ref)
 				require.NotEmpty(t, media.Examples, "%s %s %s", method, path, status)
 				for _, example := range media.Examples {
-					code := failure.Code(example.Value.Value.(map[string]any)["error"].(map[string]any)["code"].(string))
-					require.Equal(t, status, strconv.Itoa(failure.Statuses[code]), "%s under %s of %s %s", code, status, method, path)
+					code := api.Code(example.Value.Value.(map[string]any)["error"].(map[string]any)["code"].(string))
+					require.Equal(t, status, strconv.Itoa(code.Status()), "%s under %s of %s %s", code, status, method, path)
 					shown[code] = true
 				}
 			}
 		}
 	}
-	require.Len(t, listed, len(failure.Statuses))
+	require.Len(t, listed, len(api.Codes()))
 	page, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)
-	for code, status := range failure.Statuses {
-		require.Regexp(t, fmt.Sprintf("(?m)^\\| %d \\| `%s` \\|", status, code), string(page))
+	for _, code := range api.Codes() {
+		require.Regexp(t, fmt.Sprintf("(?m)^\\| %d \\| `%s` \\|", code.Status(), code), string(page))
 		require.Contains(t, listed, string(code))
 		require.True(t, shown[code], "no call answers %s", code)
 	}

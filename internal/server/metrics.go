@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
@@ -109,7 +110,7 @@ func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/"
 // expectUsers makes the counters of the policy's segments. Those of segments
 // without limits of their own, and of later policies, come with their users.
 func (m *metrics) expectUsers(p *capping.Policy) {
-	m.expectSegment(answer.NoSegment, p.Default)
+	m.expectSegment(api.NoSegment, p.Default)
 	for segment, limits := range p.Segments {
 		m.expectSegment(answer.SegmentName(segment), limits)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 )
 
 func TestPreviewRecordsNothing(t *testing.T) {

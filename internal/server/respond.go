@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/server/failure"
 )
 
@@ -15,14 +16,14 @@ func writeFailure(w http.ResponseWriter, f *failure.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
 	}
-	if f.Code == failure.CodeUnauthorized {
+	if f.Code == api.CodeUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="capper"`)
 	}
-	body, err := json.Marshal(map[string]*failure.Failure{"error": f})
+	body, err := json.Marshal(api.Error{Error: f.Refusal})
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}
-	writeBody(w, failure.Statuses[f.Code], append(body, '\n'))
+	writeBody(w, f.Code.Status(), append(body, '\n'))
 }
 
 // wholeSeconds is d in seconds, rounded up.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
@@ -87,7 +88,7 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 				return noSuchPath(call)
 			}
 			if query := call.r.URL.RawQuery; query != "" && strings.HasPrefix(path, "/v1/") {
-				return failure.New(failure.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", failure.Clip([]byte(query)))
+				return failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", failure.Clip([]byte(query)))
 			}
 			return h(call)
 		})
@@ -119,7 +120,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	}
 	if err != nil {
 		f := failure.Of(err)
-		status = failure.Statuses[f.Code]
+		status = f.Code.Status()
 		writeFailure(c.w, f)
 		r.report(route, c, f)
 	} else if response, ok := c.w.(*echo.Response); ok {
@@ -147,9 +148,9 @@ func protect(h handler, c *call) (err error) {
 func (r *router) report(route string, c *call, f *failure.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
-	case f.Code == failure.CodeInternal:
+	case f.Code == api.CodeInternal:
 		r.s.log.Error("call failed", "route", route, "request_id", c.requestID, "error", f.Cause)
-	case f.Code == failure.CodeUnavailable && f.Cause != nil:
+	case f.Code == api.CodeUnavailable && f.Cause != nil:
 		r.s.log.Warn("call not answered", "route", route, "request_id", c.requestID, "error", f.Cause)
 	}
 }
@@ -159,7 +160,7 @@ func (r *router) unrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
-			return failure.New(failure.CodeMethodNotAllowed, "%s %s: this path takes %s",
+			return failure.New(api.CodeMethodNotAllowed, "%s %s: this path takes %s",
 				call.r.Method, failure.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {
@@ -170,7 +171,7 @@ func (r *router) unrouted(err error, c echo.Context) {
 }
 
 func noSuchPath(c *call) error {
-	return failure.New(failure.CodeNotFound, "%s: there is no such path", failure.Clip([]byte(c.r.URL.Path)))
+	return failure.New(api.CodeNotFound, "%s: there is no such path", failure.Clip([]byte(c.r.URL.Path)))
 }
 
 // profiles routes /debug/pprof.

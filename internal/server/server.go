@@ -12,19 +12,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
-	"capper/internal/server/failure"
 	"capper/internal/server/listen"
 )
 
 // Server answers the API. It is safe for concurrent use.
 type Server struct {
 	capper       *capping.Capper
-	segments     func() SegmentsStatus
-	configStatus func() ConfigStatus
+	segments     func() api.SegmentsStatus
+	configStatus func() api.ConfigStatus
 	log          *slog.Logger
 	gatherer     prometheus.Gatherer
 	metrics      *metrics
@@ -38,7 +38,7 @@ type Server struct {
 	hosts         []string
 	budgets       *admission.Budgets
 	bodies        body.Receiver
-	refusals      map[failure.Code]*valve
+	refusals      map[api.Code]*valve
 	crowds        sync.Map // *admission.Crowd of each listener
 	adminSeparate bool
 }

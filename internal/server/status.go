@@ -5,67 +5,27 @@ import (
 	"net/http"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/failure"
 )
 
-// SegmentsStatus is the state of the segments, for /v1/status.
-type SegmentsStatus struct {
-	Generation string        `json:"generation"`
-	CreatedAt  time.Time     `json:"created_at,omitzero"`
-	LoadedAt   time.Time     `json:"loaded_at,omitzero"`
-	Origin     string        `json:"origin,omitempty"`    // "source" or "cache"
-	CheckedAt  time.Time     `json:"checked_at,omitzero"` // when the source was last asked
-	BuiltAt    time.Time     `json:"built_at,omitzero"`   // when a build last published, or found its segments live already
-	Error      string        `json:"error,omitempty"`     // of the last refresh; the generation before it stays in use
-	ErrorAt    time.Time     `json:"error_at,omitzero"`
-	Segments   []SegmentSize `json:"segments,omitempty"` // in order of precedence
-}
-
-// SegmentSize is how large a segment is.
-type SegmentSize struct {
-	Name      string `json:"name"`
-	Users     uint64 `json:"users"`
-	SizeBytes int64  `json:"size_bytes"`
-}
-
-// ConfigStatus is the state of the configuration, for /v1/status.
-type ConfigStatus struct {
-	Version  string    `json:"version"`
-	LoadedAt time.Time `json:"loaded_at,omitzero"`
-	Error    string    `json:"error,omitempty"` // of the last reload; the configuration before it stays in force
-	ErrorAt  time.Time `json:"error_at,omitzero"`
-	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
-}
-
-type statusAnswer struct {
-	Ready         bool           `json:"ready"`
-	Time          time.Time      `json:"time"`
-	Generation    string         `json:"generation"`
-	GenerationAge *float64       `json:"generation_age_seconds,omitempty"`
-	ConfigVersion string         `json:"config_version"`
-	Store         capping.Health `json:"store"`
-	Segments      SegmentsStatus `json:"segments"`
-	Config        ConfigStatus   `json:"config"`
-	InFlightUsers int64          `json:"in_flight_users"`
-}
-
 // status serves GET /v1/status.
 func (s *Server) status(c *call) error {
 	now := s.clock().UTC()
-	answer := statusAnswer{
+	answer := api.Status{
 		Time:          now.Truncate(time.Millisecond),
 		Generation:    s.capper.Segments().Generation(),
 		ConfigVersion: s.capper.Policy().Version,
-		Store:         s.health(c.r),
+		Store:         storeStatus(s.health(c.r)),
 		Segments:      s.segments(), Config: s.configStatus(),
 		InFlightUsers: s.budgets.Users.InUse(),
 	}
 	answer.Ready = s.ready.Load() && answer.Store.State != "down"
 	if created := answer.Segments.CreatedAt; !created.IsZero() {
 		age := now.Sub(created).Seconds()
-		answer.GenerationAge = &age
+		answer.GenerationAgeSeconds = &age
 	}
 	return writeJSON(c.w, answer)
 }
@@ -85,12 +45,16 @@ func (s *Server) health(r *http.Request) capping.Health {
 	return h
 }
 
-type probe struct {
-	Status string `json:"status"`
+func storeStatus(h capping.Health) api.StoreStatus {
+	status := api.StoreStatus{Kind: h.Kind, Path: h.Path, State: h.State, Error: h.Error, Warnings: h.Warnings}
+	if h.Fleet != nil {
+		status.Fleet = &api.Fleet{Instances: h.Fleet.Instances, Differing: h.Fleet.Differing, Made: h.Fleet.Made}
+	}
+	return status
 }
 
 // alive serves GET /healthz: the process answers.
-func (s *Server) alive(c *call) error { return writeJSON(c.w, probe{Status: "ok"}) }
+func (s *Server) alive(c *call) error { return writeJSON(c.w, api.Probe{Status: "ok"}) }
 
 // readiness serves GET /readyz: calls should be sent here.
 func (s *Server) readiness(c *call) error {
@@ -100,11 +64,11 @@ func (s *Server) readiness(c *call) error {
 	if s.health(c.r).State == "down" {
 		return notReady("the store is down")
 	}
-	return writeJSON(c.w, probe{Status: "ready"})
+	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
 func notReady(reason string) *failure.Failure {
-	f := failure.New(failure.CodeUnavailable, "not ready: %s", reason)
+	f := failure.New(api.CodeUnavailable, "not ready: %s", reason)
 	f.RetryAfter = time.Second
 	return f
 }

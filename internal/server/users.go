@@ -10,28 +10,6 @@ import (
 	"capper/internal/server/failure"
 )
 
-type explainAnswer struct {
-	UserID        capping.UserID   `json:"user_id"`
-	Segment       string           `json:"segment"`
-	Generation    string           `json:"generation"`
-	ConfigVersion string           `json:"config_version"`
-	Limits        []standingAnswer `json:"limits"`
-	Sends         []sendAnswer     `json:"sends"`
-}
-
-type standingAnswer struct {
-	limitAnswer
-	Used    int     `json:"used"`
-	RetryAt *string `json:"retry_at"` // null: a slot is free now, or max is 0
-}
-
-type sendAnswer struct {
-	At        string  `json:"at"`
-	Channel   *string `json:"channel"`    // null: sent without one
-	Namespace *string `json:"namespace"`  // null: not remembered; "": of keys without one
-	MessageID *string `json:"message_id"` // null: not remembered
-}
-
 // userID reads the id of a path: digits, without leading zeros.
 func userID(text string) (capping.UserID, error) {
 	if id, ok := decode.UserID(text); ok {
@@ -58,21 +36,21 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, explanationOf(user, e))
 }
 
-func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
+func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	names := channelNames(e.Policy)
-	told := &explainAnswer{
+	told := &api.Explanation{
 		UserID: user, Segment: answer.SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
-		Limits: []standingAnswer{}, Sends: []sendAnswer{},
+		Limits: []api.Standing{}, Sends: []api.Send{},
 	}
 	for _, standing := range e.Standings {
-		row := standingAnswer{limitAnswer: limitOf(standing.Limit, names), Used: standing.Used}
+		row := api.Standing{Limit: limitOf(standing.Limit, names), Used: standing.Used}
 		if at := standing.FreesAt; at > 0 && at < capping.Never {
-			row.RetryAt = pointerTo(instantText(at))
+			row.RetryAt = pointerTo(at.Time())
 		}
 		told.Limits = append(told.Limits, row)
 	}
 	for _, entry := range e.Log.Entries() {
-		row := sendAnswer{At: instantText(entry.At)}
+		row := api.Send{At: entry.At.Time()}
 		if entry.Channel != 0 {
 			row.Channel = pointerTo(channelName(names, entry.Channel))
 		}
@@ -84,9 +62,7 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *explainAnswer {
 	return told
 }
 
-func instantText(at capping.Instant) string { return at.Time().Format(api.Milliseconds) }
-
-func pointerTo(s string) *string { return &s }
+func pointerTo[T any](v T) *T { return &v }
 
 // erase serves DELETE /v1/users/{id}.
 func (s *Server) erase(c *call) error {

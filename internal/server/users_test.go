@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server"
 )
@@ -197,15 +198,15 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	t.Parallel()
 	failedAt := startOfTest.Add(-time.Minute)
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Segments = func() server.SegmentsStatus {
-			return server.SegmentsStatus{
+		cfg.Segments = func() api.SegmentsStatus {
+			return api.SegmentsStatus{
 				Generation: "2026-11-20T080000Z-1", CreatedAt: startOfTest.Add(-time.Hour), LoadedAt: startOfTest, Origin: "cache",
 				CheckedAt: startOfTest, Error: "get current.json: no such host", ErrorAt: failedAt,
-				Segments: []server.SegmentSize{{Name: "new", Users: 100, SizeBytes: 20}},
+				Segments: []api.SegmentSize{{Name: "new", Users: 100, SizeBytes: 20}},
 			}
 		}
-		cfg.ConfigStatus = func() server.ConfigStatus {
-			return server.ConfigStatus{Version: "policy-1", LoadedAt: startOfTest, Problems: []string{"limits.segments.ghost: not published"}}
+		cfg.ConfigStatus = func() api.ConfigStatus {
+			return api.ConfigStatus{Version: "policy-1", LoadedAt: startOfTest, Problems: []string{"limits.segments.ghost: not published"}}
 		}
 	})
 	body := string(s.get("/v1/status").body)

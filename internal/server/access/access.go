@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/failure"
 )
@@ -156,7 +157,7 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Caller{}, failure.New(failure.CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
+		return Caller{}, failure.New(api.CodeUnauthorized, "an API key is needed: send the header Authorization: Bearer ID.SECRET")
 	}
 	id, _, _ := strings.Cut(token, ".")
 	key := c.byID[id]
@@ -166,10 +167,10 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	}
 	got := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
-		return known(key), failure.New(failure.CodeUnauthorized, "the API key is not valid")
+		return known(key), failure.New(api.CodeUnauthorized, "the API key is not valid")
 	}
 	if !slices.Contains(key.Scopes, scope) {
-		return Caller{key.Client, key.Namespace, key.ID}, failure.New(failure.CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
+		return Caller{key.Client, key.Namespace, key.ID}, failure.New(api.CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
 	}
 	return Caller{key.Client, key.Namespace, key.ID}, nil
 }

@@ -1,13 +1,17 @@
 package admission
 
-import "time"
+import (
+	"time"
+
+	"capper/client/api"
+)
 
 // Bounds protect the service from what callers send. A zero field stands for
 // its default.
 type Bounds struct {
-	JSONUsers     int           // most ids in user_ids; 100,000
-	BitmapUsers   int           // most ids in users_bitmap; 1,000,000
-	BodyBytes     int64         // largest body, before and after decompression; 16 MiB
+	JSONUsers     int           // most ids in user_ids; api.MaxUserIDs
+	BitmapUsers   int           // most ids in users_bitmap; api.MaxBitmapUsers
+	BodyBytes     int64         // largest body, before and after decompression; api.MaxBodyBytes
 	InFlightUsers int           // users of all calls being decided at one time; 4,000,000. A larger single batch is let in alone
 	InFlightBytes int64         // of bodies, as received and while they are decoded, at one time; 512 MiB
 	AnswerBytes   int64         // of answers being made and written at one time; 512 MiB
@@ -19,9 +23,9 @@ type Bounds struct {
 
 // WithDefaults puts the defaults into zero fields.
 func (b Bounds) WithDefaults() Bounds {
-	orDefault(&b.JSONUsers, 100_000)
-	orDefault(&b.BitmapUsers, 1_000_000)
-	orDefault(&b.BodyBytes, 16<<20)
+	orDefault(&b.JSONUsers, api.MaxUserIDs)
+	orDefault(&b.BitmapUsers, api.MaxBitmapUsers)
+	orDefault(&b.BodyBytes, api.MaxBodyBytes)
 	orDefault(&b.InFlightUsers, 4_000_000)
 	orDefault(&b.InFlightBytes, 512<<20)
 	orDefault(&b.AnswerBytes, 512<<20)

@@ -4,18 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"capper/client/api"
 	"capper/internal/capping"
 )
-
-// NoSegment names, in answers and metrics, the users in no segment: they get
-// the policy's default limits. No segment should bear this name; where one
-// does, both are counted as one.
-const NoSegment = "default"
 
 // SegmentName is the name of a segment as callers see it.
 func SegmentName(segment string) string {
 	if segment == "" {
-		return NoSegment
+		return api.NoSegment
 	}
 	return segment
 }
@@ -105,7 +101,7 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 // those of the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
-		segment := NoSegment
+		segment := api.NoSegment
 		if code > 0 {
 			segment = SegmentName(names[code-1])
 		}
@@ -167,11 +163,11 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 		return counts
 	}
 	for i := range counts {
-		if c := &counts[i]; c.name == NoSegment {
+		if c := &counts[i]; c.name == api.NoSegment {
 			c.Requested += none.Requested
 			c.Allowed += none.Allowed
 			return counts
 		}
 	}
-	return append(counts, segmentCount{NoSegment, none})
+	return append(counts, segmentCount{api.NoSegment, none})
 }

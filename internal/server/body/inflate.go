@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"capper/client/api"
 	"capper/internal/server/admission"
 	"capper/internal/server/failure"
 )
@@ -41,7 +42,7 @@ func (rc *Receiver) inflate(b *Body) error {
 }
 
 func notGzip(cause error) *failure.Failure {
-	f := failure.New(failure.CodeInvalidRequest, "the body is not gzip, as its Content-Encoding says")
+	f := failure.New(api.CodeInvalidRequest, "the body is not gzip, as its Content-Encoding says")
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
 		f.Message = "the body is gzip that ends early"
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"capper/client/api"
 	"capper/internal/server/failure"
 )
 
@@ -14,11 +15,11 @@ func checkMedia(r *http.Request) error {
 	given := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(given)
 	if charset, ok := params["charset"]; err != nil || media != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
-		return failure.New(failure.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected", failure.Clip([]byte(given)))
+		return failure.New(api.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected", failure.Clip([]byte(given)))
 	}
 	encodings := r.Header.Values("Content-Encoding")
 	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {
-		return failure.New(failure.CodeUnsupportedMedia, "Content-Encoding is %q: only gzip, once, is taken",
+		return failure.New(api.CodeUnsupportedMedia, "Content-Encoding is %q: only gzip, once, is taken",
 			failure.Clip([]byte(strings.Join(encodings, ", "))))
 	}
 	return nil

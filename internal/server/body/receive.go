@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"capper/client/api"
 	"capper/internal/server/admission"
 	"capper/internal/server/failure"
 )
@@ -69,7 +70,7 @@ func (rc *Receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 }
 
 func (rc *Receiver) tooLarge() *failure.Failure {
-	return failure.New(failure.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after decompression, which may give %d times what was sent): split the batch",
+	return failure.New(api.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after decompression, which may give %d times what was sent): split the batch",
 		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio)
 }
 
@@ -77,13 +78,13 @@ func (rc *Receiver) readFailure(w http.ResponseWriter, r *http.Request, err erro
 	if tooMany := (*http.MaxBytesError)(nil); errors.As(err, &tooMany) {
 		return rc.tooLarge()
 	}
-	f := failure.New(failure.CodeInvalidRequest, "the body could not be read whole")
+	f := failure.New(api.CodeInvalidRequest, "the body could not be read whole")
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = failure.New(failure.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes a second",
+		f = failure.New(api.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes a second",
 			admission.GraceTime, rc.Bounds.MinRate)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		f = failure.New(failure.CodeTimeout, "the body broke off before its end")
+		f = failure.New(api.CodeTimeout, "the body broke off before its end")
 	}
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

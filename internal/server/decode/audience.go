@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 
+	"capper/client/api"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/server/failure"
@@ -91,7 +92,7 @@ func bitmapUsers(field string, text []byte, limit int, room func(int64) error) (
 		return nil, failure.Invalid(field, "it is not a portable roaring bitmap of 32-bit ids: %s", err)
 	}
 	if users.Cardinality() > uint64(limit) {
-		return nil, failure.OfField(failure.CodeTooLarge, field, "%d users, at most %d are allowed: split the batch",
+		return nil, failure.OfField(api.CodeTooLarge, field, "%d users, at most %d are allowed: split the batch",
 			users.Cardinality(), limit)
 	}
 	if users.Cardinality() == 0 {

@@ -3,6 +3,7 @@ package decode
 import (
 	"strings"
 
+	"capper/client/api"
 	"capper/internal/server/failure"
 )
 
@@ -12,9 +13,6 @@ type Bounds struct {
 	Bitmap int                     // most users in users_bitmap
 	Room   func(bytes int64) error // makes sure of memory before it is taken
 }
-
-// maxMessageID is the most bytes of a message id.
-const maxMessageID = 128
 
 // FilterRequest is a decoded POST /v1/filter.
 type FilterRequest struct {
@@ -91,7 +89,7 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 func (d *decoder) together(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
-		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)", maxMessageID)
+		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)", api.MaxMessageID)
 	case !r.Record && !r.Enforce:
 		return failure.Invalid("enforce", "false together with record false would neither decide nor count anything")
 	case d.seen["at"] && r.Record:
@@ -124,7 +122,7 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 		return nil, err
 	}
 	if !d.seen["message_id"] {
-		return nil, failure.Invalid("message_id", "it is missing: it names the send to release (1 to %d bytes)", maxMessageID)
+		return nil, failure.Invalid("message_id", "it is missing: it names the send to release (1 to %d bytes)", api.MaxMessageID)
 	}
 	r.Audience, err = d.audience()
 	return r, err
@@ -149,8 +147,8 @@ func (d *decoder) unknown(name string) error {
 
 func (d *decoder) messageID() (string, error) {
 	id, err := d.str("message_id")
-	if err == nil && (len(id) == 0 || len(id) > maxMessageID) {
-		err = failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), maxMessageID)
+	if err == nil && (len(id) == 0 || len(id) > api.MaxMessageID) {
+		err = failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), api.MaxMessageID)
 	}
 	return string(id), err
 }
@@ -170,9 +168,9 @@ func (d *decoder) detail() (counts bool, err error) {
 		return false, err
 	}
 	switch string(text) {
-	case "denials":
+	case api.DetailDenials:
 		return false, nil
-	case "counts":
+	case api.DetailCounts:
 		return true, nil
 	}
 	return false, failure.Invalid("detail", `%q is neither "denials" nor "counts"`, failure.Clip(text))

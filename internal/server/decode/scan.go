@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"capper/client/api"
 	"capper/internal/server/failure"
 )
 
@@ -48,9 +49,9 @@ func (s *scanner) accept(c byte) bool {
 // syntax is the failure of a document that is no JSON at the current byte.
 func (s *scanner) syntax(expected string) *failure.Failure {
 	if s.pos >= len(s.data) {
-		return failure.New(failure.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)
+		return failure.New(api.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)
 	}
-	return failure.New(failure.CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
+	return failure.New(api.CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
@@ -58,10 +59,10 @@ func (s *scanner) syntax(expected string) *failure.Failure {
 // must consume. Nothing may follow the object.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
-		return failure.New(failure.CodeInvalidRequest, "the body is empty: a JSON object is expected")
+		return failure.New(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
 	}
 	if !s.accept('{') {
-		return failure.New(failure.CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
+		return failure.New(api.CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
 	}
 	if !s.accept('}') {
 		if err := s.members(field); err != nil {
@@ -260,7 +261,7 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 			return nil, s.notID(field, len(dst))
 		}
 		if len(dst) == limit {
-			return nil, failure.OfField(failure.CodeTooLarge, field,
+			return nil, failure.OfField(api.CodeTooLarge, field,
 				"more than %d ids: split the batch, or send users_bitmap", limit)
 		}
 		dst = append(dst, id)

@@ -1,62 +1,22 @@
-// Package failure is what a caller is told when its call is refused: a code,
-// which has one HTTP status, a sentence, and the field at fault.
+// Package failure is what a caller is told when its call is refused: a code of
+// package api, a sentence, and the field at fault; and what operators are told
+// of it.
 package failure
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
+
+	"capper/client/api"
 )
-
-// Code is the stable name of an error, for programs.
-type Code string
-
-// The codes. Each has one status, see Statuses.
-const (
-	CodeInvalidRequest   Code = "invalid_request"
-	CodeUnauthorized     Code = "unauthorized"
-	CodeForbidden        Code = "forbidden"
-	CodeNotFound         Code = "not_found"
-	CodeMethodNotAllowed Code = "method_not_allowed"
-	CodeTimeout          Code = "request_timeout"
-	CodeMisdirected      Code = "misdirected"
-	CodeHeaderTooLarge   Code = "header_too_large"
-	CodeTooLarge         Code = "too_large"
-	CodeUnsupportedMedia Code = "unsupported_media_type"
-	CodeRateLimited      Code = "rate_limited"
-	CodeOverloaded       Code = "overloaded"
-	CodeUnavailable      Code = "unavailable"
-	CodeInternal         Code = "internal"
-)
-
-// Statuses is the one table from code to HTTP status.
-var Statuses = map[Code]int{
-	CodeInvalidRequest:   http.StatusBadRequest,
-	CodeUnauthorized:     http.StatusUnauthorized,
-	CodeForbidden:        http.StatusForbidden,
-	CodeNotFound:         http.StatusNotFound,
-	CodeMethodNotAllowed: http.StatusMethodNotAllowed,
-	CodeTimeout:          http.StatusRequestTimeout,
-	CodeMisdirected:      http.StatusMisdirectedRequest,
-	CodeHeaderTooLarge:   http.StatusRequestHeaderFieldsTooLarge,
-	CodeTooLarge:         http.StatusRequestEntityTooLarge,
-	CodeUnsupportedMedia: http.StatusUnsupportedMediaType,
-	CodeRateLimited:      http.StatusTooManyRequests,
-	CodeOverloaded:       http.StatusServiceUnavailable,
-	CodeUnavailable:      http.StatusServiceUnavailable,
-	CodeInternal:         http.StatusInternalServerError,
-}
 
 // Failure is an error that a caller is told.
 type Failure struct {
-	Code    Code   `json:"code"`
-	Message string `json:"message"`         // for people; names field, value and rule
-	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]
-
-	RetryAfter time.Duration `json:"-"` // 0: no Retry-After
-	Cause      error         `json:"-"` // for operators; nil when the message says it all
+	api.Refusal               // what the answer says
+	RetryAfter  time.Duration // 0: no Retry-After
+	Cause       error         // for operators; nil when the message says it all
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
@@ -65,30 +25,30 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // New is a failure that is no single field's.
-func New(code Code, format string, args ...any) *Failure {
-	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+func New(code api.Code, format string, args ...any) *Failure {
+	return &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
 // OfField is the failure of a field: the message begins with its name.
-func OfField(code Code, field, format string, args ...any) *Failure {
-	return &Failure{Code: code, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+func OfField(code api.Code, field, format string, args ...any) *Failure {
+	return &Failure{Refusal: api.Refusal{Code: code, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}}
 }
 
 // Invalid is the failure of a field whose value breaks a rule.
 func Invalid(field, format string, args ...any) *Failure {
-	return OfField(CodeInvalidRequest, field, format, args...)
+	return OfField(api.CodeInvalidRequest, field, format, args...)
 }
 
 // Overloaded is the failure of a call beyond the bounds of all calls together.
 func Overloaded(what string) *Failure {
-	f := New(CodeOverloaded, "%s: try again", what)
+	f := New(api.CodeOverloaded, "%s: try again", what)
 	f.RetryAfter = time.Second
 	return f
 }
 
 // OfStore is what a caller is told when the store could not answer.
 func OfStore(err error) *Failure {
-	f := New(CodeUnavailable, "the store could not answer in time: try again")
+	f := New(api.CodeUnavailable, "the store could not answer in time: try again")
 	f.RetryAfter, f.Cause = time.Second, err
 	return f
 }
@@ -100,7 +60,9 @@ func Of(err error) *Failure {
 	if errors.As(err, &f) {
 		return f
 	}
-	return &Failure{Code: CodeInternal, Message: "internal error: it has been logged", Cause: err}
+	f = New(api.CodeInternal, "internal error: it has been logged")
+	f.Cause = err
+	return f
 }
 
 // Clip is b as text for a message, at most 40 bytes of it.

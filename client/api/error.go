@@ -1,0 +1,76 @@
+package api
+
+import "net/http"
+
+// Code is the stable name of an error, for programs.
+type Code string
+
+// The codes. Each has one status.
+const (
+	CodeInvalidRequest   = "invalid_request"
+	CodeUnauthorized     = "unauthorized"
+	CodeForbidden        = "forbidden"
+	CodeNotFound         = "not_found"
+	CodeMethodNotAllowed = "method_not_allowed"
+	CodeTimeout          = "request_timeout"
+	CodeTooLarge         = "too_large"
+	CodeUnsupportedMedia = "unsupported_media_type"
+	CodeMisdirected      = "misdirected"
+	CodeHeaderTooLarge   = "header_too_large"
+	CodeRateLimited      = "rate_limited"
+	CodeOverloaded       = "overloaded"
+	CodeUnavailable      = "unavailable"
+	CodeInternal         = "internal"
+)
+
+// Codes are all codes.
+func Codes() []Code {
+	return []Code{
+		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
+		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeOverloaded, CodeUnavailable, CodeInternal,
+	}
+}
+
+// Status is the HTTP status of answers with the code. It is the one table of
+// both; a code that is not known is a fault of the service.
+func (c Code) Status() int {
+	switch c {
+	case CodeInvalidRequest:
+		return http.StatusBadRequest
+	case CodeUnauthorized:
+		return http.StatusUnauthorized
+	case CodeForbidden:
+		return http.StatusForbidden
+	case CodeNotFound:
+		return http.StatusNotFound
+	case CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case CodeTimeout:
+		return http.StatusRequestTimeout
+	case CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case CodeUnsupportedMedia:
+		return http.StatusUnsupportedMediaType
+	case CodeMisdirected:
+		return http.StatusMisdirectedRequest
+	case CodeHeaderTooLarge:
+		return http.StatusRequestHeaderFieldsTooLarge
+	case CodeRateLimited:
+		return http.StatusTooManyRequests
+	case CodeOverloaded, CodeUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// Error is the answer to a call that was refused.
+type Error struct {
+	Error Refusal `json:"error"`
+}
+
+// Refusal is why a call was refused.
+type Refusal struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`         // for people; names field, value and rule
+	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
+}

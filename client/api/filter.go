@@ -1,0 +1,146 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs and
+// UsersBitmap is given.
+type FilterRequest struct {
+	MessageID   string     `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; may be left out when Record is false
+	Channel     string     `json:"channel,omitempty"`    // a configured one; "": none
+	UserIDs     []uint32   `json:"user_ids,omitempty"`
+	UsersBitmap *Bitmap    `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	Enforce     *bool      `json:"enforce,omitempty"`      // nil: true. false: nobody is denied, and the send is counted all the same
+	Record      *bool      `json:"record,omitempty"`       // nil: true. false: decide only, count nothing
+	Detail      string     `json:"detail,omitempty"`       // DetailDenials, which "" stands for, or DetailCounts
+	Waves       bool       `json:"waves,omitempty"`        // answer also the denied by the hour in which they become eligible
+	At          *time.Time `json:"at,omitempty"`           // with Record false: decide as of this time; nil: now
+}
+
+// What FilterRequest.Detail says of the denied in the answer.
+const (
+	DetailDenials = "denials" // each of them
+	DetailCounts  = "counts"  // only how many, in the summary
+)
+
+// FilterIDs is the answer to a filter call with user_ids.
+type FilterIDs struct {
+	Allowed       []uint32  `json:"allowed"`         // may be sent to, in the order of the request, each once
+	Replayed      []uint32  `json:"replayed"`        // those of Allowed that an earlier call with the message id had recorded
+	Denied        []Denial  `json:"denied,omitzero"` // nil with DetailCounts
+	Unavailable   []uint32  `json:"unavailable"`     // not decided: retry with the same message id
+	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless asked for
+	Summary       Summary   `json:"summary"`
+	Generation    string    `json:"generation"`     // of the segments
+	ConfigVersion string    `json:"config_version"` // of the limits
+}
+
+// FilterBitmaps is the answer to a filter call with users_bitmap.
+type FilterBitmaps struct {
+	AllowedBitmap     Bitmap            `json:"allowed_bitmap"`
+	ReplayedBitmap    Bitmap            `json:"replayed_bitmap"`
+	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps,omitzero"` // by the name of the limit; nil with DetailCounts
+	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
+	Waves             []WaveBitmap      `json:"waves,omitzero"` // nil unless asked for
+	Summary           Summary           `json:"summary"`
+	Generation        string            `json:"generation"`
+	ConfigVersion     string            `json:"config_version"`
+}
+
+// Denial is a user who must not be sent to.
+type Denial struct {
+	UserID  uint32     `json:"user_id"`
+	Segment string     `json:"segment"` // NoSegment for users in none
+	Limit   string     `json:"limit"`   // the one that frees a slot last
+	Max     int        `json:"max"`
+	RetryAt *time.Time `json:"retry_at"` // when the user is allowed again; nil: no waiting helps, Max is 0
+}
+
+// MarshalJSON writes RetryAt with milliseconds.
+func (d Denial) MarshalJSON() ([]byte, error) {
+	type plain Denial
+	return json.Marshal(struct {
+		plain
+		RetryAt *instant `json:"retry_at"`
+	}{plain(d), (*instant)(d.RetryAt)})
+}
+
+// NoSegment names, in answers and metrics, the users in no segment: they get
+// the policy's default limits. No segment should bear this name; where one
+// does, both are counted as one.
+const NoSegment = "default"
+
+// WaveIDs is the denied users who become eligible within one hour.
+type WaveIDs struct {
+	From    time.Time `json:"from"`     // start of the hour
+	ReadyAt time.Time `json:"ready_at"` // when all of them are eligible
+	UserIDs []uint32  `json:"user_ids"`
+}
+
+// MarshalJSON writes ReadyAt with milliseconds.
+func (w WaveIDs) MarshalJSON() ([]byte, error) {
+	type plain WaveIDs
+	return json.Marshal(struct {
+		plain
+		ReadyAt instant `json:"ready_at"`
+	}{plain(w), instant(w.ReadyAt)})
+}
+
+// WaveBitmap is WaveIDs in the answer to a bitmap.
+type WaveBitmap struct {
+	From        time.Time `json:"from"`
+	ReadyAt     time.Time `json:"ready_at"`
+	UsersBitmap Bitmap    `json:"users_bitmap"`
+}
+
+// MarshalJSON writes ReadyAt with milliseconds.
+func (w WaveBitmap) MarshalJSON() ([]byte, error) {
+	type plain WaveBitmap
+	return json.Marshal(struct {
+		plain
+		ReadyAt instant `json:"ready_at"`
+	}{plain(w), instant(w.ReadyAt)})
+}
+
+// Summary counts the users of a filter call.
+type Summary struct {
+	Requested   int                       `json:"requested"` // Duplicates included
+	Allowed     int                       `json:"allowed"`   // Replayed included
+	Denied      map[string]int            `json:"denied"`    // by the name of the limit
+	Unavailable int                       `json:"unavailable"`
+	Duplicates  int                       `json:"duplicates"`
+	Replayed    int                       `json:"replayed"`
+	Segments    map[string]SegmentSummary `json:"segments"` // NoSegment for users in none
+}
+
+// SegmentSummary counts the users of one segment.
+type SegmentSummary struct {
+	Requested int `json:"requested"`
+	Allowed   int `json:"allowed"`
+}
+
+// Add adds the counts of another batch.
+func (s *Summary) Add(batch *Summary) {
+	s.Requested += batch.Requested
+	s.Allowed += batch.Allowed
+	s.Unavailable += batch.Unavailable
+	s.Duplicates += batch.Duplicates
+	s.Replayed += batch.Replayed
+	if s.Denied == nil {
+		s.Denied = map[string]int{}
+	}
+	if s.Segments == nil {
+		s.Segments = map[string]SegmentSummary{}
+	}
+	for limit, users := range batch.Denied {
+		s.Denied[limit] += users
+	}
+	for segment, counts := range batch.Segments {
+		row := s.Segments[segment]
+		row.Requested += counts.Requested
+		row.Allowed += counts.Allowed
+		s.Segments[segment] = row
+	}
+}

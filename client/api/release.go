@@ -1,0 +1,43 @@
+package api
+
+// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs and
+// UsersBitmap is given.
+type ReleaseRequest struct {
+	MessageID   string   `json:"message_id"`
+	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
+	UserIDs     []uint32 `json:"user_ids,omitempty"`
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+}
+
+// ReleaseIDs is the answer to a release call with user_ids. Users who had no
+// such send are counted as absent only.
+type ReleaseIDs struct {
+	Released    []uint32       `json:"released"`
+	Unavailable []uint32       `json:"unavailable"` // not known: release again
+	Summary     ReleaseSummary `json:"summary"`
+}
+
+// ReleaseBitmaps is the answer to a release call with users_bitmap.
+type ReleaseBitmaps struct {
+	ReleasedBitmap    Bitmap         `json:"released_bitmap"`
+	UnavailableBitmap Bitmap         `json:"unavailable_bitmap"`
+	Summary           ReleaseSummary `json:"summary"`
+}
+
+// ReleaseSummary counts the users of a release call.
+type ReleaseSummary struct {
+	Requested   int `json:"requested"`
+	Released    int `json:"released"`
+	Absent      int `json:"absent"`
+	Unavailable int `json:"unavailable"`
+	Duplicates  int `json:"duplicates"`
+}
+
+// Add adds the counts of another batch.
+func (s *ReleaseSummary) Add(batch *ReleaseSummary) {
+	s.Requested += batch.Requested
+	s.Released += batch.Released
+	s.Absent += batch.Absent
+	s.Unavailable += batch.Unavailable
+	s.Duplicates += batch.Duplicates
+}

@@ -1,0 +1,67 @@
+package api
+
+import "time"
+
+// Status is the answer of GET /v1/status: the state of the service.
+type Status struct {
+	Ready                bool           `json:"ready"`
+	Time                 time.Time      `json:"time"`
+	Generation           string         `json:"generation"`
+	GenerationAgeSeconds *float64       `json:"generation_age_seconds,omitempty"` // nil: not known
+	ConfigVersion        string         `json:"config_version"`
+	Store                StoreStatus    `json:"store"`
+	Segments             SegmentsStatus `json:"segments"`
+	Config               ConfigStatus   `json:"config"`
+	InFlightUsers        int64          `json:"in_flight_users"`
+}
+
+// StoreStatus is the state of the store.
+type StoreStatus struct {
+	Kind     string   `json:"kind"`               // "embedded" or "redis"
+	Path     string   `json:"path,omitempty"`     // embedded: the directory
+	State    string   `json:"state"`              // "ok", "degraded" (some users would be unavailable) or "down"
+	Error    string   `json:"error,omitempty"`    // why it is not ok
+	Warnings []string `json:"warnings,omitempty"` // what start-up checks found and tolerated
+	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil of a store of one instance
+}
+
+// Fleet is the instances that share a store, as the one that was asked sees it.
+type Fleet struct {
+	Instances int            `json:"instances"`           // with the one that was asked
+	Differing map[string]int `json:"differing,omitempty"` // how many others differ from it, by what differs
+	Made      time.Time      `json:"made,omitzero"`       // when the store was begun with nothing recorded
+}
+
+// SegmentsStatus is the state of the segments.
+type SegmentsStatus struct {
+	Generation string        `json:"generation"`
+	CreatedAt  time.Time     `json:"created_at,omitzero"`
+	LoadedAt   time.Time     `json:"loaded_at,omitzero"`
+	Origin     string        `json:"origin,omitempty"`    // "source" or "cache"
+	CheckedAt  time.Time     `json:"checked_at,omitzero"` // when the source was last asked
+	BuiltAt    time.Time     `json:"built_at,omitzero"`   // when a build last published, or found its segments live already; zero if not known
+	Error      string        `json:"error,omitempty"`     // of the last refresh; the generation before it stays in use. "": it went well
+	ErrorAt    time.Time     `json:"error_at,omitzero"`
+	Segments   []SegmentSize `json:"segments,omitempty"` // in order of precedence
+}
+
+// SegmentSize is how large a segment is.
+type SegmentSize struct {
+	Name      string `json:"name"`
+	Users     uint64 `json:"users"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// ConfigStatus is the state of the configuration.
+type ConfigStatus struct {
+	Version  string    `json:"version"`
+	LoadedAt time.Time `json:"loaded_at,omitzero"`
+	Error    string    `json:"error,omitempty"` // of the last reload; the configuration before it stays in force. "": it went well
+	ErrorAt  time.Time `json:"error_at,omitzero"`
+	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
+}
+
+// Probe is the answer of GET /healthz and GET /readyz.
+type Probe struct {
+	Status string `json:"status"` // "ok" and "ready"
+}

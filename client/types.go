@@ -1,0 +1,37 @@
+package client
+
+import "capper/client/api"
+
+// What answers hold, as it comes over the wire: see package api.
+type (
+	// Denial is a user who must not be sent to.
+	Denial = api.Denial
+	// Summary counts the users of a filter call.
+	Summary = api.Summary
+	// SegmentSummary counts the users of one segment.
+	SegmentSummary = api.SegmentSummary
+	// ReleaseSummary counts the users of a release call.
+	ReleaseSummary = api.ReleaseSummary
+	// Explanation is why a user is allowed or denied.
+	Explanation = api.Explanation
+	// Standing is how a user stands with a limit.
+	Standing = api.Standing
+	// SentRecord is a recorded send.
+	SentRecord = api.Send
+	// Limits is the policy in force.
+	Limits = api.Policy
+	// Limit is a limit of the policy.
+	Limit = api.Limit
+	// Status is the state of the service.
+	Status = api.Status
+	// StoreStatus is the state of the store.
+	StoreStatus = api.StoreStatus
+	// Fleet is the instances that share a store.
+	Fleet = api.Fleet
+	// SegmentsStatus is the state of the segments.
+	SegmentsStatus = api.SegmentsStatus
+	// SegmentSize is how large a segment is.
+	SegmentSize = api.SegmentSize
+	// ConfigStatus is the state of the configuration.
+	ConfigStatus = api.ConfigStatus
+)

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+)
+
+// bodies are the types of the bodies of requests and answers, by the name of
+// their schema.
+var bodies = map[string]any{
+	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
+	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
+	"ReleaseRequest": api.ReleaseRequest{}, "ReleaseIDs": api.ReleaseIDs{}, "ReleaseBitmaps": api.ReleaseBitmaps{},
+	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{}, "Send": api.Send{},
+	"Policy": api.Policy{}, "Limit": api.Limit{}, "Status": api.Status{}, "Probe": api.Probe{}, "Error": api.Error{},
+}
+
+// Each field of a wire type is described with its kind, whether it may be left
+// out and whether it may be null, and nothing else is described.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	t.Parallel()
+	c := &comparison{t: t, seen: map[string]bool{}}
+	for name, schema := range described(t).Components.Schemas {
+		if len(flatten(schema.Value).properties) == 0 {
+			continue // of a plain value, or of one of several types
+		}
+		body, ok := bodies[name]
+		require.True(t, ok, "schema %s has no type in package api", name)
+		c.value(name, reflect.TypeOf(body), schema.Value)
+	}
+	for name := range bodies {
+		require.True(t, c.seen[name], "%s has no schema", name)
+	}
+	for _, name := range declared(t, "../../client/api") {
+		require.True(t, c.seen[name], "api.%s is on no wire that is described", name)
+	}
+}
+
+// declared are the exported structs of a package's sources.
+func declared(t *testing.T, dir string) (names []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.IsExported() {
+				if _, ok := spec.Type.(*ast.StructType); ok {
+					names = append(names, spec.Name.Name)
+				}
+			}
+			return true
+		})
+	}
+	require.Greater(t, len(names), 20)
+	return names
+}
+
+// comparison compares types with schemas.
+type comparison struct {
+	t    *testing.T
+	seen map[string]bool // types, by name
+}
+
+func (c *comparison) value(path string, of reflect.Type, schema *openapi3.Schema) {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	s := flatten(schema)
+	switch of {
+	case reflect.TypeFor[time.Time]():
+		require.Equal(c.t, "string date-time", s.kind+" "+s.format, path)
+		return
+	case reflect.TypeFor[api.Bitmap]():
+		c.seen["Bitmap"] = true
+		require.Equal(c.t, "string byte", s.kind+" "+s.format, path)
+		return
+	}
+	require.Equal(c.t, kinds[of.Kind()], s.kind, "%s: %s", path, of)
+	switch of.Kind() {
+	case reflect.Slice:
+		c.value(path+"[]", of.Elem(), s.items.Value)
+	case reflect.Map:
+		c.value(path+"{}", of.Elem(), s.values.Value)
+	case reflect.Struct:
+		c.seen[of.Name()] = true
+		c.fields(path, of, s)
+	}
+}
+
+var kinds = map[reflect.Kind]string{
+	reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string", reflect.Bool: "boolean",
+	reflect.Int: "integer", reflect.Int64: "integer", reflect.Uint8: "integer", reflect.Uint32: "integer", reflect.Uint64: "integer",
+	reflect.Float64: "number",
+}
+
+func (c *comparison) fields(path string, of reflect.Type, s flat) {
+	var names []string
+	for _, field := range reflect.VisibleFields(of) {
+		if field.Anonymous {
+			continue
+		}
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property := s.properties[name]
+		require.NotNil(c.t, property, "%s.%s is not described", path, name)
+		optional := option == "omitempty" || option == "omitzero"
+		require.Equal(c.t, !optional, slices.Contains(s.required, name), "%s.%s: whether it is required", path, name)
+		nullable := field.Type.Kind() == reflect.Pointer && !optional
+		require.Equal(c.t, nullable, property.Value.Nullable, "%s.%s: whether it may be null", path, name)
+		c.value(path+"."+name, field.Type, property.Value)
+		names = append(names, name)
+	}
+	for name := range s.properties {
+		require.Contains(c.t, names, name, "%s.%s is described and in no type", path, name)
+	}
+}
+
+// flat is a schema with those that it is made of.
+type flat struct {
+	kind, format  string
+	required      []string
+	properties    openapi3.Schemas
+	items, values *openapi3.SchemaRef
+}
+
+func flatten(schema *openapi3.Schema) flat {
+	f := flat{format: schema.Format, required: schema.Required, properties: openapi3.Schemas{}, items: schema.Items, values: schema.AdditionalProperties.Schema}
+	if schema.Type != nil {
+		f.kind = (*schema.Type)[0]
+	}
+	for name, property := range schema.Properties {
+		f.properties[name] = property
+	}
+	for _, part := range schema.AllOf {
+		p := flatten(part.Value)
+		f.kind, f.items, f.values = p.kind, p.items, p.values
+		f.required = append(f.required, p.required...)
+		for name, property := range p.properties {
+			f.properties[name] = property
+		}
+	}
+	return f
+}
