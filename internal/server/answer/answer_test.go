@@ -35,6 +35,8 @@ func (d *dealt) Filter(_ context.Context, batch *capping.Batch, verdicts []cappi
 	return nil
 }
 
+func (d *dealt) ClockTolerance() time.Duration { return 0 }
+
 func (d *dealt) Generation() string                       { return "g<1>\u2028" }
 func (d *dealt) Names() []string                          { return d.names }
 func (d *dealt) Lookup(_ []capping.UserID, codes []uint8) { copy(codes, d.codes) }
@@ -66,7 +68,7 @@ func decisions(t *rapid.T, r *decode.FilterRequest) *capping.Decisions {
 		}
 	}
 	capper := capping.New(d, func() capping.Segments { return d }, dealtPolicy, time.Now)
-	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: ids})
+	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: ids, Enforce: true, Record: true})
 }
 
 // What is written by hand is what encoding/json writes of the type that it
