@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
@@ -23,15 +22,14 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	user := capping.UserID(5)
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
-	release := &releaseJob{store: s, token: capping.TokenOf("a")}
-	erase := &eraseJob{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
-	for _, j := range []job{release, erase} {
-		c := &call{job: j, partition: partition, items: []uint64{script.Item(user, 0)}}
-		j.encode(c)
+	release := &releaseOperation{store: s, token: capping.TokenOf("a")}
+	erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
+	for _, op := range []dispatch.Operation{release, erase} {
+		c := &dispatch.Command{Partition: partition, Items: []uint64{script.Item(user, 0)}}
+		op.Encode(c)
 		send := func(ago time.Duration) error {
-			c.now = capping.InstantOf(time.Now().Add(-ago))
-			j.stamp(c)
-			return owner(t, s, user).Do(t.Context(), c.args.Values()...).Err()
+			op.Stamp(c, dispatch.Stamp{Now: capping.InstantOf(time.Now().Add(-ago)), Since: capping.Never})
+			return owner(t, s, user).Do(t.Context(), c.Args.Values()...).Err()
 		}
 		require.ErrorContains(t, send(1600*time.Millisecond), "CLOCKSKEW 1")
 		require.ErrorContains(t, send(-1600*time.Millisecond), "CLOCKSKEW -1")
@@ -40,63 +38,6 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 		require.Empty(t, readLogs(t, s))
 		require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	}
-}
-
-// A partition may get another master between two looks at the routes, one that
-// the run has already seen to.
-func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
-	t.Parallel()
-	s := openShared(t, nil)
-	var here, there capping.UserID
-	for _, user := range spread(64) {
-		if s.top.Route(s.layout.Partition(user)) != s.top.Route(0) {
-			there = user
-		}
-	}
-	a, b := s.top.Route(s.layout.Partition(here)), s.top.Route(s.layout.Partition(there))
-	batch := batchOf("a", []capping.UserID{there})
-	verdicts := make([]capping.Verdict, 1)
-	j := &filterJob{store: s, batch: batch, verdicts: verdicts}
-	j.prepare(0)
-	r := s.newRun(j, true)
-	r.front(a) // as a run that is used again has it
-	r.front(b)
-	r.users(batch.Users)
-	s.top.Redirect(s.layout.Partition(there), a, a.Addr()) // as after a MOVED
-	s.do(background(t, 5*time.Second), r)
-	require.NoError(t, r.faults.err())
-	require.Equal(t, capping.Allowed, verdicts[0].Outcome, "the node says where the slot is")
-}
-
-// errorReply is an error that a server answered.
-type errorReply string
-
-func (e errorReply) Error() string { return string(e) }
-func (errorReply) RedisError()     {}
-
-func TestRemediesOfAttempts(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
-	require.Equal(t, fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}, fault.Of(&errAcks{0, 1}))
-}
-
-// Only errors that we have no remedy for count towards giving up.
-func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
-	t.Parallel()
-	s := openShared(t, nil)
-	r := s.newRun(&commandJob{}, false)
-	c := &call{run: r, job: r.job, since: capping.Never}
-	for range 10 {
-		c.err = &errAcks{0, 1}
-		r.settle(c)
-		require.Zero(t, r.faults.users[fault.Acks])
-	}
-	for n := range maxServerTries {
-		require.Zero(t, r.faults.users[fault.Server], "after %d", n)
-		c.err = errorReply("ERR what is this")
-		r.settle(c)
-	}
-	require.Equal(t, 1, r.faults.users[fault.Server])
 }
 
 // While a replica copies everything anew it confirms nothing: the others are

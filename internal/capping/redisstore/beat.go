@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	beatEvery = 5 * time.Second
-	beatPause = 50 * time.Millisecond // between beats that were asked for
-	silentFor = 6 * beatEvery         // after which an instance is no longer listed
-	leastLife = 30 * 24 * time.Hour   // of the records: so long may all instances be away
+	beatEvery  = 5 * time.Second
+	beatPause  = 50 * time.Millisecond // between beats that were asked for
+	startPause = 10 * time.Millisecond // between the attempts of a start
+	silentFor  = 6 * beatEvery         // after which an instance is no longer listed
+	leastLife  = 30 * 24 * time.Hour   // of the records: so long may all instances be away
 )
 
 // run beats until close.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/capping/redisstore/topology/connect"
@@ -131,8 +132,8 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 }
 
 // poolSize leaves room beside the lanes for questions about the cluster.
-const poolSize = lanes + 4
+const poolSize = dispatch.Lanes + 4
 
-// waitMillis is how long WAIT blocks: well below the time of an attempt, which
+// waitForAcks is how long WAIT blocks: well below the time of an attempt, which
 // is the socket's deadline for the whole pipeline.
-func (c *Config) waitMillis() int64 { return max(1, (c.AttemptTimeout / 2).Milliseconds()) }
+func (c *Config) waitForAcks() time.Duration { return max(time.Millisecond, c.AttemptTimeout/2) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 )
 
@@ -19,17 +20,18 @@ func BenchmarkEncode(b *testing.B) {
 			s := &Store{config: Config{Namespace: "fc"}}
 			s.place(script.Standard)
 			batch := batchOf("m", users, rolling(1, 1<<40), rolling(3, 1<<42))
-			job := &filterJob{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
-			job.prepare(0)
-			r := s.newRun(job, true)
+			op := &filterOperation{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
+			op.prepare(0)
+			var plan script.Plan
+			var c dispatch.Command // as one whose buffers serve again
 			b.ReportAllocs()
 			for b.Loop() {
-				r.plan.Arrange(s.layout, users)
-				for _, part := range r.plan.Parts {
-					for start := part.Start; start < part.End; start += callUsers {
-						c := r.call(part.Partition, r.plan.Items[start:min(start+callUsers, part.End)])
-						job.stamp(c)
-						r.free = append(r.free, c)
+				plan.Arrange(s.layout, users)
+				for _, part := range plan.Parts {
+					for start := part.Start; start < part.End; start += dispatch.MostUsers {
+						c.Partition, c.Items = part.Partition, plan.Items[start:min(start+dispatch.MostUsers, part.End)]
+						op.Encode(&c)
+						op.Stamp(&c, dispatch.Stamp{Now: 1, Since: capping.Never})
 					}
 				}
 			}

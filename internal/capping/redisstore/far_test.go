@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,11 +104,12 @@ func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	require.ErrorContains(t, err, "after it was stamped, which is more than clock_skew 100ms")
 	require.NotContains(t, err.Error(), "NTP")
 
+	var late atomic.Int64
 	behind := openTest(t, Config{
-		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), ClockSkew: 5 * time.Second,
-		Clock: func() time.Time { return time.Now().Add(-3 * time.Second) },
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), ClockSkew: 250 * time.Millisecond,
+		Clock: func() time.Time { return time.Now().Add(-time.Duration(late.Load())) },
 	})
-	behind.config.ClockSkew = 250 * time.Millisecond // Open would have refused it
+	late.Store(int64(3 * time.Second)) // Open would have refused it
 	err = behind.Filter(background(t, 2*time.Second), batchOf("a", spread(20)), make([]capping.Verdict, 20))
 	require.ErrorContains(t, err, "20 users undecided (clock)")
 	require.ErrorContains(t, err, "its clock differs from this machine's by 3")

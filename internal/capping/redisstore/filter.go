@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterJob judges and records a batch.
-type filterJob struct {
+// filterOperation judges and records a batch.
+type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
 	verdicts []capping.Verdict
@@ -20,24 +21,26 @@ type filterJob struct {
 	bad      script.BadLogs
 }
 
-func (j *filterJob) encode(c *call) {
-	s := j.store
-	c.args.Filter(s.scripts.Filter, s.layout, s.prefixes[c.partition], c.items, j.batch.Groups, &j.rules)
+// Encode sets the arguments for the items of c.
+func (o *filterOperation) Encode(c *dispatch.Command) {
+	s := o.store
+	c.Args.Filter(s.scripts.Filter, s.layout, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules)
 }
 
-// stamp runs on a lane: it reads only what nobody changes during the run, and
+// Stamp runs on a lane: it reads only what nobody changes during the run, and
 // nothing of the batch.
-func (j *filterJob) stamp(c *call) {
-	h := j.header
+func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	h := o.header
 	if h.Now == 0 {
-		h.Now = c.now
+		h.Now = at.Now
 	}
-	h.Since = c.since
-	c.args.StampFilter(h)
+	h.Since = at.Since
+	c.Args.StampFilter(h)
 }
 
-func (j *filterJob) apply(c *call) (int, error) {
-	return script.DecodeVerdicts(c.reply, c.items, j.batch, j.verdicts, &j.bad)
+// Apply takes the results of the items of c.
+func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
+	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
 // Filter judges and records every user of the batch.
@@ -45,22 +48,21 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	if err := b.Check(verdicts); err != nil {
 		return err
 	}
-	return s.settled(func() (*run, error) {
-		job := &filterJob{store: s, batch: b, verdicts: verdicts}
-		job.prepare(s.config.ClockSkew)
+	return s.settle(func() *dispatch.Run {
+		op := &filterOperation{store: s, batch: b, verdicts: verdicts}
+		op.prepare(s.config.ClockSkew)
 		if b.Record {
-			job.header.Forget = s.fleet.forget(b.Retention)
+			op.header.Forget = s.fleet.forget(b.Retention)
 		}
-		r := s.newRun(job, b.Record)
-		r.most = job.rules.CallUsers(callUsers)
-		r.users(b.Users)
+		r := s.dispatch.NewRun(op, b.Record)
+		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
 		if b.Record {
-			s.accompany(r, b, &job.header)
+			s.accompany(r, b, &op.header)
 		}
-		s.do(ctx, r)
-		r.faults.undecided(fault.Corrupt, job.bad.Corrupt, errCorrupt)
-		r.faults.undecided(fault.WrongType, job.bad.WrongType, errWrongType)
-		return r, nil
+		r.Do(ctx)
+		r.Faults.Undecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
+		r.Faults.Undecided(fault.WrongType, op.bad.WrongType, errWrongType)
+		return r
 	})
 }
 
@@ -69,54 +71,14 @@ var (
 	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the keys of capper; find out what and move its key away")
 )
 
-// prepare encodes what is the same for every call.
-func (j *filterJob) prepare(skew time.Duration) {
-	b := j.batch
-	j.header = script.Header{
+// prepare encodes what is the same for every command.
+func (o *filterOperation) prepare(skew time.Duration) {
+	b := o.batch
+	o.header = script.Header{
 		Retention: b.Retention, Forget: b.Retention, Skew: skew, Record: b.Record, Channel: b.Channel, Token: b.Token,
 	}
 	if b.At != 0 {
-		j.header.Now, j.header.Skew = b.At, 0
+		o.header.Now, o.header.Skew = b.At, 0
 	}
-	j.rules = script.NewRulebook(b.Rules)
-}
-
-// releaseJob removes a message's sends on a channel, or on all.
-type releaseJob struct {
-	store    *Store
-	channel  capping.Channel
-	token    capping.Token
-	released []capping.Released
-	bad      script.BadLogs
-}
-
-func (j *releaseJob) encode(c *call) {
-	s := j.store
-	c.args.Release(s.scripts.Release, s.layout, s.prefixes[c.partition], c.items)
-}
-
-func (j *releaseJob) stamp(c *call) {
-	c.args.StampRelease(c.now, j.store.config.ClockSkew, j.channel, j.token)
-}
-
-func (j *releaseJob) apply(c *call) (int, error) {
-	return script.DecodeReleased(c.reply, c.items, c.since != capping.Never, j.released, &j.bad)
-}
-
-// Release removes the token's sends on the channel, 0 for all, from the logs of
-// the users. Where an
-// answer was lost and the send is gone when asked again, it counts as done.
-func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
-	if err := capping.CheckRelease(token, users, released); err != nil {
-		return err
-	}
-	return s.settled(func() (*run, error) {
-		job := &releaseJob{store: s, channel: channel, token: token, released: released}
-		r := s.newRun(job, true)
-		r.users(users)
-		s.do(ctx, r)
-		r.faults.undecided(fault.Corrupt, job.bad.Corrupt, errCorrupt)
-		r.faults.undecided(fault.WrongType, job.bad.WrongType, errWrongType)
-		return r, nil
-	})
+	o.rules = script.NewRulebook(b.Rules)
 }

@@ -172,7 +172,7 @@ func (f *fleet) start(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if pause(ctx, firstPause); ctx.Err() != nil {
+		if pause(ctx, startPause); ctx.Err() != nil {
 			return err
 		}
 	}

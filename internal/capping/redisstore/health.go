@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology"
 )
@@ -27,8 +28,8 @@ type trouble struct {
 
 // note remembers why a call left users undecided. A deadline that passed
 // without any fault was the caller's own.
-func (t *trouble) note(f *faults, err error) {
-	if err == nil || f.users[fault.Deadline] > 0 && len(f.attempts) == 0 {
+func (t *trouble) note(f *dispatch.Faults, err error) {
+	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
 		return
 	}
 	t.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 )
 
@@ -19,14 +20,12 @@ func (s *Store) mismatched(found string) {
 
 // accompany adds to a run that records what has to be stored beside the logs:
 // the message, as long as they are kept.
-func (s *Store) accompany(r *run, b *capping.Batch, h *script.Header) {
+func (s *Store) accompany(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Keep(b) {
 		return
 	}
-	p := s.messagePartition(b.Token)
-	c, _ := s.command(p, "set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(), 10))
-	c.side = true
-	r.add(c)
+	set := &single{args: []string{"set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(), 10)}}
+	r.AddAside(set, s.messagePartition(b.Token))
 }
 
 // messagePartition spreads message ids over the nodes.
@@ -44,21 +43,20 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	if len(tokens) == 0 {
 		return found, nil
 	}
-	err := s.settled(func() (*run, error) {
-		jobs := make([]*commandJob, len(tokens))
-		r := s.newRun(nil, false)
+	err := s.settle(func() *dispatch.Run {
+		reads := make([]single, len(tokens))
+		r := s.dispatch.NewRun(nil, false)
 		for i, t := range tokens {
-			var c *call
-			c, jobs[i] = s.command(s.messagePartition(t), "get", s.messageKey(t))
-			r.add(c)
+			reads[i].args = []string{"get", s.messageKey(t)}
+			r.Add(&reads[i], s.messagePartition(t))
 		}
-		s.do(ctx, r)
-		for i, j := range jobs {
-			if j.done && !j.null {
-				found[tokens[i]] = capping.MessageOf(j.reply)
+		r.Do(ctx)
+		for i := range reads {
+			if reads[i].done && !reads[i].null {
+				found[tokens[i]] = capping.MessageOf(reads[i].reply)
 			}
 		}
-		return r, nil
+		return r
 	})
 	return found, err
 }

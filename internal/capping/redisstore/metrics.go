@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology"
 )
@@ -100,15 +101,15 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C,
 	return c, err
 }
 
-func (m *metrics) faults(f *faults) {
+func (m *metrics) faults(f *dispatch.Faults) {
 	if m == nil {
 		return
 	}
-	for k, n := range f.attempts {
+	for k, n := range f.Attempts {
 		m.errors.WithLabelValues("redis", string(k)).Add(float64(n))
 	}
 	for _, k := range []fault.Kind{fault.Corrupt, fault.WrongType, fault.Deadline} {
-		if n := f.users[k]; n > 0 {
+		if n := f.Users[k]; n > 0 {
 			m.errors.WithLabelValues("redis", string(k)).Add(float64(n))
 		}
 	}

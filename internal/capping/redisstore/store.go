@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
 )
@@ -22,7 +20,7 @@ type Store struct {
 	prefixes []string // of keys, by partition
 	scripts  scripts
 	top      *topology.Topology
-	senders  senders
+	dispatch *dispatch.Dispatcher
 	metrics  *metrics
 	memory   *capping.MessageMemory
 	warnings []string
@@ -30,7 +28,6 @@ type Store struct {
 	fleet    *fleet
 	mismatch atomic.Pointer[script.FormatError]
 	trouble  trouble
-	runs     sync.Pool
 }
 
 var _ capping.Store = (*Store)(nil)
@@ -70,7 +67,10 @@ func (s *Store) place(l script.Keyspace) {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
 	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.sources()))
-	s.senders.config = &s.config
+	s.dispatch = dispatch.New(dispatch.Config{
+		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
+		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,
+	})
 }
 
 func (s *Store) start(ctx context.Context) error {
@@ -101,58 +101,21 @@ func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 func (s *Store) Close() error {
 	s.fleet.close()
 	err := s.top.Close()
-	s.senders.wait.Wait()
+	s.dispatch.Wait()
 	return err
 }
 
-func (s *Store) newRun(j job, durable bool) *run {
-	r, _ := s.runs.Get().(*run)
-	if r == nil {
-		r = &run{store: s, inbox: inbox{signal: make(chan struct{}, 1)}}
-	}
-	r.job, r.most, r.durable = j, callUsers, durable && !s.config.ReplicaAcks.None()
-	return r
-}
-
-// recycle keeps the buffers of a run of which no lane holds a call any more.
-func (s *Store) recycle(r *run) {
-	if r.flying == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
-		r.reset()
-		s.runs.Put(r)
-	}
-}
-
-// recycledUsers bounds what a recycled run keeps.
-const recycledUsers = 1 << 17
-
-// do runs r until it is settled or time is up.
-func (s *Store) do(ctx context.Context, r *run) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.config.Timeout)
-		defer cancel()
-	}
-	if ctx.Err() != nil {
-		r.abandon(ctx)
-		return
-	}
-	r.loop(ctx)
-}
-
-// settled does work, unless the store is halted, and turns the faults of its
-// run into one error.
-func (s *Store) settled(work func() (*run, error)) error {
+// settle does work, unless the store is halted, and turns the faults of its run
+// into one error.
+func (s *Store) settle(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
 	}
-	r, err := work()
-	if err != nil {
-		return err
-	}
-	s.metrics.faults(&r.faults)
-	err = r.faults.err()
-	s.trouble.note(&r.faults, err)
-	s.recycle(r)
+	r := work()
+	s.metrics.faults(&r.Faults)
+	err := r.Faults.Err()
+	s.trouble.note(&r.Faults, err)
+	s.dispatch.Recycle(r)
 	return err
 }
 
@@ -162,80 +125,4 @@ func (s *Store) halted() error {
 		return m
 	}
 	return s.fleet.seen.Load().channel
-}
-
-// commandJob is a single command and its reply.
-type commandJob struct {
-	args  []string
-	reply string
-	null  bool
-	done  bool
-}
-
-func (j *commandJob) encode(c *call) { c.args.Set(j.args...) }
-func (j *commandJob) stamp(*call)    {}
-func (j *commandJob) apply(c *call) (int, error) {
-	j.reply, j.null, j.done = c.reply, c.null, true
-	return 0, nil
-}
-
-func (s *Store) command(partition int, args ...string) (*call, *commandJob) {
-	j := &commandJob{args: args}
-	c := &call{job: j, partition: partition}
-	j.encode(c)
-	return c, j
-}
-
-func (s *Store) key(user capping.UserID) (partition int, key, field string) {
-	partition = s.layout.Partition(user)
-	key = string(script.AppendKey(nil, s.prefixes[partition], s.layout.Bucket(user)))
-	return partition, key, strconv.Itoa(int(s.layout.Field(user)))
-}
-
-// eraseJob removes the log of one user.
-type eraseJob struct {
-	commandJob
-	script     *script.Script
-	key, field string
-	skew       time.Duration
-}
-
-func (j *eraseJob) encode(c *call) { c.args.Erase(j.script, j.key, j.field) }
-func (j *eraseJob) stamp(c *call)  { c.args.StampErase(c.now, j.skew) }
-
-// Erase removes the user's log.
-func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
-	return s.settled(func() (*run, error) {
-		partition, key, field := s.key(user)
-		j := &eraseJob{script: s.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
-		c := &call{job: j, partition: partition}
-		j.encode(c)
-		r := s.newRun(j, true)
-		c.durable = r.durable
-		r.add(c)
-		s.do(ctx, r)
-		if j.reply == "T" {
-			r.faults.undecided(fault.WrongType, 1, errWrongType)
-		}
-		return r, nil
-	})
-}
-
-// Log is the user's log.
-func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
-	var log capping.Log
-	err := s.settled(func() (*run, error) {
-		partition, key, field := s.key(user)
-		c, j := s.command(partition, "hget", key, field)
-		r := s.newRun(j, false)
-		r.add(c)
-		s.do(ctx, r)
-		log = capping.Log(j.reply)
-		if len(log)%capping.EntrySize != 0 {
-			r.faults.undecided(fault.Corrupt, 1, errCorrupt)
-			log = nil
-		}
-		return r, nil
-	})
-	return log, err
 }

@@ -46,6 +46,29 @@ func Kinds() []Kind {
 	}
 }
 
+// ClusterDown is what to do about a cluster of which a part has no master.
+const ClusterDown = "the cluster does not serve: redis-cli --cluster check ADDRESS tells which slots have no master"
+
+// Hint is what an operator can do about faults of the kind; "" where there is
+// nothing to be said.
+func (k Kind) Hint() string {
+	switch k {
+	case Acks:
+		return "replicas are lost or behind: /v1/status tells of which node"
+	case Clock:
+		return "set the clocks by NTP"
+	case Memory:
+		return "the node is full: give it more memory, or move slots to another"
+	case Auth:
+		return "compare the user, the password and deploy/redis.acl with the node's"
+	case Route:
+		return ClusterDown
+	case Down:
+		return "the node starts, fails over or is out of service"
+	}
+	return ""
+}
+
 // Remedy is what to do about a fault. The zero Remedy is that of a success.
 type Remedy struct {
 	Kind    Kind

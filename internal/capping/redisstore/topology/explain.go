@@ -24,9 +24,6 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap is the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// ClusterDown is the hint for a cluster of which a part has no master.
-const ClusterDown = "the cluster does not serve: redis-cli --cluster check ADDRESS tells which slots have no master"
-
 // Explain adds to why the store cannot start what can be found out about it,
 // in a time of its own: the start's may be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
@@ -38,11 +35,11 @@ func (t *Topology) Explain(ctx context.Context, err error) error {
 	if !errors.As(err, &reply) {
 		return hint(err, t.diagnose(ctx))
 	}
-	switch {
-	case fault.IsDenial(reply.Error()):
+	switch fix := fault.Of(reply); {
+	case fix.Vet: // rights are lacking
 		return cmp.Or(t.askRights(ctx), err)
-	case fault.Of(reply).Kind == fault.Down:
-		return hint(err, ClusterDown)
+	case fix.Kind == fault.Down:
+		return hint(err, cmp.Or(t.clusterHint(ctx), fix.Kind.Hint()))
 	}
 	return err
 }
@@ -70,18 +67,23 @@ func (t *Topology) askRights(ctx context.Context) error {
 }
 
 // diagnose finds out why the first address of the configuration gives no
-// answer, or whether a node says that the cluster does not serve; "" when
-// nothing is to be seen.
+// answer; "" when nothing is to be seen.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
-	if !talks {
-		return hint
+	if talks {
+		return t.clusterHint(ctx)
 	}
+	return hint
+}
+
+// clusterHint is the one for a cluster that does not serve, when a node says
+// that it does not; otherwise "".
+func (t *Topology) clusterHint(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
 	defer cancel()
 	for _, n := range t.Nodes() {
 		if v, err := n.view(ctx); t.cluster && err == nil && !v.ok {
-			return ClusterDown
+			return fault.ClusterDown
 		}
 	}
 	return ""

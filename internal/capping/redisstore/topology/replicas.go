@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -72,7 +73,7 @@ func (t *Topology) examine(ctx context.Context, refreshed error) {
 		problems = append(problems, refreshed.Error())
 	}
 	for _, err := range t.strangers {
-		if refreshed == nil || !strings.Contains(refreshed.Error(), err.Error()) {
+		if !errors.Is(refreshed, err) {
 			problems = append(problems, err.Error())
 		}
 	}

@@ -193,6 +193,13 @@ func (t *Topology) Nodes() []*Node {
 	return nodes
 }
 
+// Knows reports whether the node is among them still.
+func (t *Topology) Knows(n *Node) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nodes[n.addr] == n
+}
+
 // node is the node at addr, new when it is not known.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()

@@ -1,0 +1,135 @@
+package dispatch
+
+import (
+	"io"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// dispatcher is one over the servers, which may be none.
+func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string) {
+	t.Helper()
+	namespace, keyspace := testkit.Namespace(), script.Standard
+	var partitions []topology.Partition
+	for p, prefix := range keyspace.Prefixes(namespace) {
+		prefixes = append(prefixes, prefix)
+		partitions = append(partitions, topology.Partition{Slot: keyspace.Slot(p), Prefix: prefix})
+	}
+	top := topology.New(topology.Config{
+		Options:     connect.Options{Addrs: addrs, AttemptTimeout: time.Second, Connections: Lanes + 4},
+		ReplicaAcks: topology.FixedAcks(0), Namespace: namespace, Partitions: partitions,
+		Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	d = New(Config{Topology: top, Keyspace: keyspace, Timeout: 5 * time.Second, Clock: time.Now})
+	t.Cleanup(func() {
+		require.NoError(t, top.Close())
+		d.Wait()
+	})
+	if addrs != nil {
+		_, err := top.Discover(t.Context())
+		require.NoError(t, err)
+		top.Run()
+	}
+	return d, prefixes
+}
+
+// echo sets a key of the partition for its items, and counts those it answers.
+type echo struct {
+	prefixes []string
+	answered int
+}
+
+func (e *echo) Encode(c *Command) {
+	c.Args.Set("set", e.prefixes[c.Partition]+"echo", strconv.Itoa(len(c.Items)))
+}
+
+func (e *echo) Stamp(*Command, Stamp) {}
+
+func (e *echo) Apply(c *Command) (int, error) {
+	e.answered += len(c.Items)
+	return len(c.Items), nil
+}
+
+// A partition may get another master between two looks at the routes, one that
+// the run has already seen to.
+func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	d, prefixes := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	here, there := 0, 0
+	for p := range prefixes {
+		if d.top.Route(p) != d.top.Route(here) {
+			there = p
+		}
+	}
+	a, b := d.top.Route(here), d.top.Route(there)
+	op := &echo{prefixes: prefixes}
+	r := d.NewRun(op, true)
+	r.front(a) // as a run that is used again has it
+	r.front(b)
+	r.AddUsers([]capping.UserID{capping.UserID(there) * script.Standard.BucketSize}, MostUsers)
+	d.top.Redirect(there, a, a.Addr()) // as after a MOVED
+	r.Do(t.Context())
+	require.NoError(t, r.Faults.Err())
+	require.Equal(t, 1, op.answered, "the node says where the slot is")
+}
+
+// Senders of nodes that are gone are dropped, those of others kept.
+func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
+	t.Parallel()
+	d, _ := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	stranger, _ := dispatcher(t, testcluster.Single(t, testcluster.Options{}).Addrs)
+	gone, known := stranger.top.Route(0), d.top.Masters()
+	d.sender(gone)
+	kept := d.sender(known[0])
+	d.sender(known[1])
+	require.Same(t, kept, d.sender(known[0]))
+	_, held := d.senders.Load(gone)
+	require.False(t, held)
+	require.Nil(t, d.sender(nil))
+}
+
+// errorReply is an error that a server answered.
+type errorReply string
+
+func (e errorReply) Error() string { return string(e) }
+func (errorReply) RedisError()     {}
+
+func TestRemediesOfAttempts(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
+	require.Equal(t, fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}, fault.Of(&errAcks{0, 1}))
+}
+
+// Only errors that we have no remedy for count towards giving up.
+func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
+	t.Parallel()
+	d, _ := dispatcher(t, nil)
+	r := d.NewRun(nil, false)
+	c := &Command{run: r, since: capping.Never}
+	for range 10 {
+		c.attempt.err = &errAcks{0, 1}
+		r.settle(c)
+		require.Zero(t, r.Faults.Users[fault.Acks])
+	}
+	for n := range maxServerTries {
+		require.Zero(t, r.Faults.Users[fault.Server], "after %d", n)
+		c.attempt.err = errorReply("ERR what is this")
+		r.settle(c)
+	}
+	require.Equal(t, 1, r.Faults.Users[fault.Server])
+}

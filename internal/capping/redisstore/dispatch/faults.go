@@ -1,0 +1,80 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"capper/internal/capping/redisstore/fault"
+)
+
+// Faults counts what went wrong in a run, by kind, each with one example.
+type Faults struct {
+	Users    map[fault.Kind]int // left undecided
+	Attempts map[fault.Kind]int // that failed
+	example  map[fault.Kind]error
+}
+
+func (f *Faults) addAttempt(k fault.Kind, err error) {
+	f.keepExample(k, err)
+	f.Attempts[k]++
+}
+
+// Undecided counts users who are left undecided.
+func (f *Faults) Undecided(k fault.Kind, users int, err error) {
+	if users == 0 {
+		return
+	}
+	f.keepExample(k, err)
+	f.Users[k] += users
+}
+
+func (f *Faults) keepExample(k fault.Kind, err error) {
+	if f.Users == nil {
+		f.Users, f.Attempts, f.example = map[fault.Kind]int{}, map[fault.Kind]int{}, map[fault.Kind]error{}
+	}
+	if f.example[k] == nil && err != nil {
+		f.example[k] = err
+	}
+}
+
+// Err is a sentence for operators about the users left undecided, or nil.
+func (f *Faults) Err() error {
+	var kinds []fault.Kind
+	for k, n := range f.Users {
+		if n > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.Sort(kinds)
+	var parts []error
+	for _, k := range kinds {
+		err := fmt.Errorf("%d users undecided (%s)", f.Users[k], k)
+		if cause := f.cause(k); cause != nil {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		if hint := k.Hint(); hint != "" {
+			err = fmt.Errorf("%w (%s)", err, hint)
+		}
+		parts = append(parts, err)
+	}
+	return errors.Join(parts...)
+}
+
+// cause is the example of the kind; of a deadline, that of what went wrong
+// most often until then.
+func (f *Faults) cause(k fault.Kind) error {
+	if k != fault.Deadline || len(f.Attempts) == 0 {
+		return f.example[k]
+	}
+	most := fault.None
+	for other, n := range f.Attempts {
+		if n > f.Attempts[most] || n == f.Attempts[most] && other < most {
+			most = other
+		}
+	}
+	return f.example[most]
+}

@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+)
+
+const (
+	inFlightLimit = 64  // commands of one run in flight on one node
+	heldLimit     = 256 // commands of one run for one node that are in flight or wait for another attempt
+)
+
+// front is what a run has left to send to one node.
+type front struct {
+	node     *topology.Node // nil: no node serves the slots
+	sender   *sender        // nil with node
+	parts    []script.Part  // with items that are in no command
+	ready    []*Command
+	inFlight int // commands that the sender has
+	held     int // commands that are not settled
+}
+
+// front is the one of the node.
+func (r *Run) front(n *topology.Node) *front {
+	for _, f := range r.fronts {
+		if f.node == n {
+			return f
+		}
+	}
+	f := &front{node: n, sender: r.dispatcher.sender(n)}
+	r.fronts = append(r.fronts, f)
+	return f
+}
+
+// fill submits commands where there is room. A part whose route changed moves to
+// a front that may have been passed already.
+func (r *Run) fill() {
+	for r.strayed = true; r.strayed; {
+		r.strayed = false
+		for i := 0; i < len(r.fronts); i++ { // fronts may grow meanwhile
+			r.fillFront(r.fronts[i])
+		}
+	}
+}
+
+func (r *Run) fillFront(f *front) {
+	r.ready = r.ready[:0]
+	for f.inFlight < inFlightLimit {
+		c := r.next(f)
+		if c == nil {
+			break
+		}
+		c.hold(f)
+		if err := r.refusal(c); err != nil {
+			c.attempt.err = err
+			r.settle(c)
+			continue
+		}
+		f.inFlight++
+		r.ready = append(r.ready, c)
+	}
+	if len(r.ready) > 0 {
+		r.inFlight += len(r.ready)
+		f.sender.submit(r.ready)
+	}
+}
+
+// refusal is why the command is not sent, or nil.
+func (r *Run) refusal(c *Command) error {
+	if c.attempt.node == nil {
+		return fault.ErrNoRoute
+	}
+	if b := r.dispatcher.top.Bar(c.Partition); b != nil {
+		return b
+	}
+	return nil
+}
+
+// next is the next command for the front's node, or nil.
+func (r *Run) next(f *front) *Command {
+	if len(f.ready) > 0 {
+		c := f.ready[0]
+		f.ready = f.ready[1:]
+		return c
+	}
+	for len(f.parts) > 0 && f.held < heldLimit {
+		part := f.parts[0]
+		f.parts = f.parts[1:]
+		if now := r.dispatcher.top.Route(part.Partition); now != f.node {
+			other := r.front(now)
+			other.parts = append(other.parts, part)
+			r.strayed = true
+			continue
+		}
+		c := r.command(part.Partition, r.plan.Items[part.Start:min(part.Start+r.most, part.End)])
+		if part.Start += len(c.Items); part.Start < part.End {
+			f.parts = append(f.parts, part)
+		}
+		return c
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+const (
+	// Lanes is how many pipelines a node is sent at once.
+	Lanes = 2
+	// pipelineCommands and pipelineUsers bound one pipeline, so that its replies
+	// come well within an attempt and other clients get their turn.
+	pipelineCommands = 64
+	pipelineUsers    = 2048
+)
+
+// sender is one node's queue of commands, which lanes turn into pipelines. Calls
+// of different runs share pipelines.
+type sender struct {
+	node   *topology.Node
+	config *Config
+	lanes  *sync.WaitGroup
+
+	mu      sync.Mutex
+	queue   []*Command
+	running int
+}
+
+// submit queues commands, which lanes send soon. It does not keep the slice.
+func (s *sender) submit(commands []*Command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, commands...)
+	for wanted := (len(s.queue) + pipelineCommands - 1) / pipelineCommands; wanted > 0 && s.running < Lanes; wanted-- {
+		s.running++
+		s.lanes.Add(1)
+		go s.work()
+	}
+}
+
+// work sends pipelines until the queue is empty.
+func (s *sender) work() {
+	defer s.lanes.Done()
+	runtime.Gosched() // callers that are about to submit share the pipeline
+	for {
+		commands := s.take()
+		if commands == nil {
+			return
+		}
+		s.send(commands)
+		deliver(commands)
+	}
+}
+
+// take is the commands of the next pipeline: all of them durable or none, as a
+// pipeline waits for replicas as a whole. Calls whose run has ended are
+// dropped.
+func (s *sender) take() []*Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var commands []*Command
+	users, next := 0, 0
+	for ; next < len(s.queue) && len(commands) < pipelineCommands && users < pipelineUsers; next++ {
+		c := s.queue[next]
+		if c.run.over.Load() {
+			continue
+		}
+		if len(commands) > 0 && c.durable != commands[0].durable {
+			break
+		}
+		commands = append(commands, c)
+		users += c.weight()
+	}
+	rest := copy(s.queue, s.queue[next:])
+	clear(s.queue[rest:])
+	s.queue = s.queue[:rest]
+	if commands == nil {
+		s.running--
+	}
+	return commands
+}
+
+// deliver hands commands back to their runs.
+func deliver(commands []*Command) {
+	for start := 0; start < len(commands); {
+		end := start + 1
+		for end < len(commands) && commands[end].run == commands[start].run {
+			end++
+		}
+		commands[start].run.inbox.put(commands[start:end])
+		start = end
+	}
+}
+
+// send runs one pipeline: scripts first where the node lacks them, WAIT last
+// where a call is durable. It sets reply, null and err of every call.
+func (s *sender) send(commands []*Command) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
+	defer cancel()
+	pipe, want := s.node.Client().Pipeline(), 0
+	if commands[0].durable {
+		var err error
+		if want, err = s.node.WantedAcks(ctx); err != nil {
+			fail(commands, &errUnsent{err})
+			return
+		}
+	}
+	loads := s.node.LoadScripts(ctx, pipe)
+	sent := make([]*redis.Cmd, len(commands))
+	now, began := capping.InstantOf(s.config.Clock()), time.Now()
+	for i, c := range commands {
+		c.stamp(now, began)
+		sent[i] = c.send(ctx, pipe)
+	}
+	last := commands[len(commands)-1].Partition
+	sign := s.node.AskSign(ctx, pipe, last)
+	var wait *redis.Cmd
+	if want > 0 {
+		wait = redis.NewCmd(ctx, "wait", want, s.config.WaitForAcks.Milliseconds())
+		_ = pipe.Process(ctx, wait)
+	}
+	if err := connect.Exec(ctx, pipe); err != nil {
+		fail(commands, &errUnsent{err})
+		return
+	}
+	s.node.MarkLoaded(loads)
+	if err := s.node.JudgeSign(sign, last); err != nil {
+		fail(commands, err)
+		return
+	}
+	lacking := shortOf(wait, want)
+	for i, c := range commands {
+		c.take(sent[i], lacking)
+	}
+}
+
+// shortOf is why the pipeline that ended with wait is not held by enough
+// replicas.
+func shortOf(wait *redis.Cmd, want int) error {
+	if wait == nil {
+		return nil
+	}
+	got, err := wait.Int()
+	if err != nil {
+		return fmt.Errorf("wait for replicas: %w", err)
+	}
+	if got < want {
+		return &errAcks{got, want}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+)
+
+const (
+	firstPause     = 10 * time.Millisecond
+	longPause      = 250 * time.Millisecond
+	maxServerTries = 3 // a command is given up then
+)
+
+// settle takes a command whose attempt is over.
+func (r *Run) settle(c *Command) {
+	fix := fault.Of(c.attempt.err)
+	if fix.Kind == fault.None {
+		r.apply(c)
+		return
+	}
+	if fix.Kind == fault.Clock {
+		c.attempt.err = r.judgeClock(c, &fix)
+	}
+	err := c.attempt.err
+	if c.attempt.node != nil {
+		err = fmt.Errorf("node %s: %w", c.attempt.node.Addr(), err)
+	}
+	r.Faults.addAttempt(fix.Kind, err)
+	c.tries++
+	if fix.Kind == fault.Server {
+		c.serverTries++
+	}
+	if fix.Unknown {
+		c.since = min(c.since, c.attempt.now)
+	}
+	r.tellTopology(c, &fix)
+	switch {
+	case c.aside && !fix.Now:
+		c.free()
+	case c.hopeless(&fix):
+		r.giveUp(c, fix.Kind, err)
+	default:
+		r.retry(c, &fix)
+	}
+}
+
+// tellTopology passes on what a fault says of the servers.
+func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
+	if fix.Vet && c.attempt.node != nil {
+		c.attempt.node.VetSoon()
+	}
+	if fix.Refresh {
+		r.dispatcher.top.RefreshSoon()
+	}
+	if fix.Kind == fault.Clock && fix.Off > 0 {
+		r.dispatcher.top.DoubtSigns() // a server that is ahead may have let logs expire
+	}
+}
+
+// hopeless reports whether another attempt could not end otherwise.
+func (c *Command) hopeless(fix *fault.Remedy) bool {
+	switch fix.Kind {
+	case fault.Server:
+		return c.serverTries >= maxServerTries
+	case fault.Clock:
+		return true
+	}
+	return fix.Final
+}
+
+// judgeClock tells a wrong clock from a call that was late: the node read its
+// clock between the attempt's beginning and now.
+func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
+	skew := r.dispatcher.config.ClockSkew
+	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
+	if e.late {
+		fix.Kind = fault.Lag
+	}
+	return e
+}
+
+func (r *Run) retry(c *Command, fix *fault.Remedy) {
+	switch {
+	case fix.Kind == fault.Script:
+		c.attempt.node.MarkUnloaded()
+	case fix.Kind == fault.Moved && fix.Addr != "":
+		r.dispatcher.top.Redirect(c.Partition, c.attempt.node, fix.Addr)
+	case fix.Kind == fault.Ask && fix.Addr != "":
+		c.attempt.asking = true
+		f := r.front(r.dispatcher.top.Named(c.attempt.node, fix.Addr))
+		f.ready = append(f.ready, c)
+		return
+	case fix.Kind == fault.TryAgain && r.split(c):
+		return
+	}
+	if fix.Now && c.tries <= 2 {
+		r.repeat(c)
+		return
+	}
+	c.due = time.Now().Add(min(firstPause<<min(c.tries, 10), longPause))
+	r.waiting = append(r.waiting, c)
+}
+
+// split makes a command for each bucket of c and reports whether there were
+// several.
+func (r *Run) split(c *Command) bool {
+	k := r.dispatcher.config.Keyspace
+	if len(c.Items) == 0 || k.Bucket(script.UserOf(c.Items[0])) == k.Bucket(script.UserOf(c.Items[len(c.Items)-1])) {
+		return false
+	}
+	c.free()
+	for rest := c.Items; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && k.Bucket(script.UserOf(rest[n])) == k.Bucket(script.UserOf(rest[0])) {
+			n++
+		}
+		part := r.command(c.Partition, rest[:n])
+		part.since, part.tries, part.serverTries = c.since, c.tries, c.serverTries
+		r.repeat(part)
+		rest = rest[n:]
+	}
+	return true
+}
+
+// apply takes a reply that holds.
+func (r *Run) apply(c *Command) {
+	n, err := c.op.Apply(c)
+	if err == nil && n == 0 && len(c.Items) > 0 {
+		err = script.ErrReply
+	}
+	if err != nil {
+		r.giveUp(c, fault.Server, err)
+		return
+	}
+	if n < len(c.Items) {
+		r.open -= n
+		c.Items = c.Items[n:]
+		c.op.Encode(c)
+		r.repeat(c)
+		return
+	}
+	c.free()
+	r.open -= c.weight()
+	if c.Items != nil {
+		r.unused = append(r.unused, c)
+	}
+}
+
+// giveUp leaves the command's users undecided.
+func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
+	c.free()
+	r.open -= c.weight()
+	r.Faults.Undecided(kind, c.weight(), err)
+}
+
+// abandon counts what is open when time is up.
+func (r *Run) abandon(ctx context.Context) {
+	r.over.Store(true)
+	r.Faults.Undecided(fault.Deadline, r.open, context.Cause(ctx))
+}

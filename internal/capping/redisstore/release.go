@@ -1,0 +1,53 @@
+package redisstore
+
+import (
+	"context"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+)
+
+// releaseOperation removes a message's sends on a channel, or on all.
+type releaseOperation struct {
+	store    *Store
+	channel  capping.Channel
+	token    capping.Token
+	released []capping.Released
+	bad      script.BadLogs
+}
+
+// Encode sets the arguments for the items of c.
+func (o *releaseOperation) Encode(c *dispatch.Command) {
+	s := o.store
+	c.Args.Release(s.scripts.Release, s.layout, s.prefixes[c.Partition], c.Items)
+}
+
+// Stamp sets the header: a release that comes late must not have an effect.
+func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
+}
+
+// Apply takes the results of the items of c.
+func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
+	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
+}
+
+// Release removes the token's sends on the channel, 0 for all, from the logs of
+// the users. Where an answer was lost and the send is gone when asked again, it
+// counts as done.
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+	if err := capping.CheckRelease(token, users, released); err != nil {
+		return err
+	}
+	return s.settle(func() *dispatch.Run {
+		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
+		r := s.dispatch.NewRun(op, true)
+		r.AddUsers(users, dispatch.MostUsers)
+		r.Do(ctx)
+		r.Faults.Undecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
+		r.Faults.Undecided(fault.WrongType, op.bad.WrongType, errWrongType)
+		return r
+	})
+}

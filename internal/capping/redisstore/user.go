@@ -1,0 +1,89 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+)
+
+// key is where the user's log is.
+func (s *Store) key(user capping.UserID) (partition int, key, field string) {
+	partition = s.layout.Partition(user)
+	key = string(script.AppendKey(nil, s.prefixes[partition], s.layout.Bucket(user)))
+	return partition, key, strconv.Itoa(int(s.layout.Field(user)))
+}
+
+// eraseOperation removes the log of one user.
+type eraseOperation struct {
+	single
+	script     *script.Script
+	key, field string
+	skew       time.Duration
+}
+
+// Encode sets the arguments.
+func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.key, o.field) }
+
+// Stamp sets the header: an erasure that comes late must not have an effect.
+func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampErase(at.Now, o.skew)
+}
+
+// Erase removes the user's log.
+func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
+	return s.settle(func() *dispatch.Run {
+		partition, key, field := s.key(user)
+		erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
+		r := s.dispatch.NewRun(erase, true)
+		r.Add(erase, partition)
+		r.Do(ctx)
+		if erase.reply == "T" {
+			r.Faults.Undecided(fault.WrongType, 1, errWrongType)
+		}
+		return r
+	})
+}
+
+// Log is the user's log.
+func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
+	var log capping.Log
+	err := s.settle(func() *dispatch.Run {
+		partition, key, field := s.key(user)
+		read := &single{args: []string{"hget", key, field}}
+		r := s.dispatch.NewRun(read, false)
+		r.Add(read, partition)
+		r.Do(ctx)
+		log = capping.Log(read.reply)
+		if len(log)%capping.EntrySize != 0 {
+			r.Faults.Undecided(fault.Corrupt, 1, errCorrupt)
+			log = nil
+		}
+		return r
+	})
+	return log, err
+}
+
+// single is the operation of a single command that is not stamped.
+type single struct {
+	args  []string
+	reply string
+	null  bool
+	done  bool
+}
+
+// Encode sets the arguments.
+func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
+
+// Stamp has nothing to do.
+func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply keeps the reply.
+func (o *single) Apply(c *dispatch.Command) (int, error) {
+	o.reply, o.null, o.done = c.Reply, c.Null, true
+	return 0, nil
+}
