@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/fault"
@@ -21,17 +20,16 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	if n == nil {
 		return capping.RateState{}, fault.ErrNoRoute
 	}
-	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, client)},
-		rate.UsersPerSecond, rate.Largest(), users).Int64Slice()
-	if err == nil && len(reply) != 4 {
-		err = script.ErrReply
+	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, client)}, script.RateArgs(rate, users)...).Int64Slice()
+	var state capping.RateState
+	if err == nil {
+		state, err = script.DecodeRate(reply)
 	}
 	if err != nil {
 		s.top.RefreshSoon()
 		return capping.RateState{}, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
-	millis := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	return capping.RateState{Allowed: reply[0] == 1, Remaining: int(reply[1]), RetryAfter: millis(reply[2]), ResetAfter: millis(reply[3])}, nil
+	return state, nil
 }
 
 // rateKey is the key of a client's budget: the colon tells it from a bucket's.

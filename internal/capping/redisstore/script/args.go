@@ -15,7 +15,7 @@ type Args struct {
 	ends []int // of the keys
 
 	users []byte
-	head  [headerSize]byte
+	head  [filterHeaderSize]byte
 	rules []byte
 	count [8]byte
 

@@ -2,21 +2,49 @@ package script
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"capper/internal/capping"
 )
 
-// This file alone knows the order of the scripts' arguments; the scripts'
-// own headers say what each one means.
+// This file alone knows the order of the scripts' arguments and what their
+// replies look like; the scripts' own headers say what each of them means. What
+// both sides have to agree on is put into their texts from here (constants.go).
 
 // keyUsers is the most users of one key within a call: a bucket with more is
 // named several times. They are read at once, so that it bounds what a script
 // reads before it can tell that it has read enough.
 const keyUsers = 8
 
-// headerSize is the length of the header of filter.lua.
-const headerSize = 47
+// Bytes of what headers and rules hold, big endian.
+const (
+	instantSize  = 5
+	durationSize = 6
+	skewSize     = 4
+	maxSize      = 2
+	tokenSize    = len(capping.Token{})
+	channelBits  = len(capping.ChannelSet{}) * 8
+
+	stampSize         = instantSize + skewSize
+	filterHeaderSize  = 2*instantSize + 4*durationSize + skewSize + 3 + tokenSize
+	releaseHeaderSize = stampSize + 1 + tokenSize
+	ruleSize          = maxSize + durationSize + 2*instantSize + 1
+	denialSize        = 1 + instantSize // of the reply, after its letter
+)
+
+// The same for struct.unpack in Lua.
+var (
+	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
+	releaseFormat = stampFormat + fmt.Sprintf("Bc%d", tokenSize)
+	filterFormat  = ">" + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 4) +
+		fmt.Sprintf("I%dBBBc%d", skewSize, tokenSize)
+	ruleFormat = fmt.Sprintf(">I%dI%d", maxSize, durationSize) + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + "B"
+)
+
+// longestLife bounds the TTL of a key.
+const longestLife = 3650 * 24 * time.Hour
 
 // Header is the part of a filter call that is the same for every user.
 type Header struct {
@@ -41,13 +69,13 @@ func (h *Header) Life() int64 {
 }
 
 func (h *Header) append(dst []byte) []byte {
-	dst = appendUint(dst, uint64(h.Now), 5)
-	dst = appendUint(dst, uint64(h.Since), 5)
-	dst = appendUint(dst, uint64(h.Retention.Milliseconds()), 6)
-	dst = appendUint(dst, uint64(h.Forget.Milliseconds()), 6)
-	dst = appendUint(dst, uint64(h.keep()), 6)
-	dst = appendUint(dst, uint64(h.Life()), 6)
-	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), 4)
+	dst = appendUint(dst, uint64(h.Now), instantSize)
+	dst = appendUint(dst, uint64(h.Since), instantSize)
+	dst = appendUint(dst, uint64(h.Retention.Milliseconds()), durationSize)
+	dst = appendUint(dst, uint64(h.Forget.Milliseconds()), durationSize)
+	dst = appendUint(dst, uint64(h.keep()), durationSize)
+	dst = appendUint(dst, uint64(h.Life()), durationSize)
+	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), skewSize)
 	record := byte(0)
 	if h.Record {
 		record = 1
@@ -64,16 +92,10 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// stampSize is the length of what appendStamp appends.
-const stampSize = 9
-
 // appendStamp appends the beginning of the headers of release.lua and erase.lua.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
-	return appendUint(appendUint(dst, uint64(now), 5), uint64(skew.Milliseconds()), 4)
+	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
-
-// releaseHeaderSize is the length of the header of release.lua.
-const releaseHeaderSize = stampSize + 1 + len(capping.Token{})
 
 func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) []byte {
 	return append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...)
@@ -126,10 +148,10 @@ func (b *Rulebook) CallUsers(most int) int {
 }
 
 func appendRule(dst []byte, r *capping.Rule) []byte {
-	dst = appendUint(dst, uint64(max(r.Max, 0)), 2)
-	dst = appendUint(dst, uint64(r.Hold), 6)
-	dst = appendUint(dst, uint64(max(r.Start, 0)), 5)
-	dst = appendUint(dst, uint64(max(r.Until, 0)), 5)
+	dst = appendUint(dst, uint64(max(r.Max, 0)), maxSize)
+	dst = appendUint(dst, uint64(r.Hold), durationSize)
+	dst = appendUint(dst, uint64(max(r.Start, 0)), instantSize)
+	dst = appendUint(dst, uint64(max(r.Until, 0)), instantSize)
 	if r.Channels.All() {
 		return append(dst, 0)
 	}
@@ -143,7 +165,7 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 }
 
 // ErrReply is that what came back is no reply of the script.
-var ErrReply = errors.New("reply of a script that is none")
+var ErrReply = errors.New("not a reply of the script")
 
 // DecodeVerdicts reads a filter reply into the verdicts of the items and
 // returns how many it answers. Users whose log cannot be judged stay
@@ -164,11 +186,11 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 			verdicts[i] = capping.Verdict{Outcome: capping.Replayed}
 		case 'D':
 			rules := b.Rules[b.Groups[i]]
-			if len(reply) < 6 || int(reply[0]) >= len(rules) {
+			if len(reply) < denialSize || int(reply[0]) >= len(rules) {
 				return n, ErrReply
 			}
-			verdicts[i] = denied(rules, reply[0], reply[1:6])
-			reply = reply[6:]
+			verdicts[i] = denied(rules, reply[0], reply[1:denialSize])
+			reply = reply[denialSize:]
 		default:
 			if !bad.add(kind) {
 				return n, ErrReply
@@ -205,6 +227,34 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 		}
 	}
 	return len(reply), nil
+}
+
+// DecodeErased reads the reply of an erasure into bad.
+func DecodeErased(reply string, bad *BadLogs) error {
+	switch {
+	case reply == "D" || reply == "N":
+	case reply == "T":
+		bad.WrongType++
+	default:
+		return ErrReply
+	}
+	return nil
+}
+
+// RateArgs are the arguments of rate.lua after its key.
+func RateArgs(rate capping.Rate, users int) []any {
+	return []any{rate.UsersPerSecond, rate.Largest(), users}
+}
+
+// DecodeRate reads the reply of rate.lua.
+func DecodeRate(reply []int64) (capping.RateState, error) {
+	if len(reply) != 4 || reply[0] < 0 || reply[0] > 1 {
+		return capping.RateState{}, ErrReply
+	}
+	millis := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return capping.RateState{
+		Allowed: reply[0] == 1, Remaining: int(reply[1]), RetryAfter: millis(reply[2]), ResetAfter: millis(reply[3]),
+	}, nil
 }
 
 // BadLogs counts users whose log a script left alone.

@@ -98,8 +98,82 @@ func FuzzVerdicts(f *testing.F) {
 		if err == nil {
 			require.Equal(t, n, decided+bad.Corrupt+bad.WrongType)
 		}
-		_, _ = DecodeReleased(reply, items, false, make([]capping.Released, users), &bad)
+		released := make([]capping.Released, users)
+		bad = BadLogs{}
+		n, err = DecodeReleased(reply, items, false, released, &bad)
+		require.LessOrEqual(t, n, int(users))
+		if err == nil {
+			require.Equal(t, n, count(released, capping.ReleaseDone)+count(released, capping.ReleaseAbsent)+bad.Corrupt+bad.WrongType)
+		}
+		if DecodeErased(reply, &bad) == nil {
+			require.Contains(t, []string{"D", "N", "T"}, reply)
+		}
 	})
+}
+
+func TestCommandsOfReleasesAndErasures(t *testing.T) {
+	t.Parallel()
+	var plan Plan
+	plan.Arrange(Standard, []uint32{300, 301, 190 * 128})
+	var a Args
+	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1])
+	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
+	require.Equal(t, []blob{
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("1"), blob("fc:{66e}:3k"),
+		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06"), blob("\x01\x00"),
+	}, a.args)
+	a.Erase(New("x"), "fc:{66e}:3k", "0")
+	a.StampErase(0x0102030405, time.Second)
+	require.Equal(t, []blob{
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("1"), blob("fc:{66e}:3k"), blob("0"),
+		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8"),
+	}, a.args)
+	require.Len(t, a.Values(), len(a.args))
+}
+
+func TestOutcomesOfReleasesAndErasures(t *testing.T) {
+	t.Parallel()
+	var bad BadLogs
+	items := []uint64{Item(1, 3), Item(2, 2), Item(3, 1), Item(4, 0)}
+	for again, absent := range map[bool]capping.Released{false: capping.ReleaseAbsent, true: capping.ReleaseDone} {
+		released := make([]capping.Released, 4)
+		n, err := DecodeReleased("DNC", items, again, released, &bad)
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+		require.Equal(t, []capping.Released{0, 0, absent, capping.ReleaseDone}, released)
+	}
+	for _, reply := range []string{"x", "DDDDD"} {
+		_, err := DecodeReleased(reply, items, false, make([]capping.Released, 4), &bad)
+		require.ErrorIs(t, err, ErrReply)
+	}
+	for reply, want := range map[string]error{"D": nil, "N": nil, "T": nil, "": ErrReply, "DD": ErrReply} {
+		require.ErrorIs(t, DecodeErased(reply, &bad), want)
+	}
+	require.Equal(t, BadLogs{Corrupt: 2, WrongType: 1}, bad)
+}
+
+func TestReplyOfASharedRate(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []any{10, 20, 5}, RateArgs(capping.Rate{UsersPerSecond: 10, Burst: 20}, 5))
+	state, err := DecodeRate([]int64{1, 15, 0, 500})
+	require.NoError(t, err)
+	require.Equal(t, capping.RateState{Allowed: true, Remaining: 15, ResetAfter: 500 * time.Millisecond}, state)
+	state, err = DecodeRate([]int64{0, 2, 300, 1800})
+	require.NoError(t, err)
+	require.Equal(t, capping.RateState{Remaining: 2, RetryAfter: 300 * time.Millisecond, ResetAfter: 1800 * time.Millisecond}, state)
+	for _, reply := range [][]int64{nil, {1, 2, 3}, {2, 0, 0, 0}, {-1, 0, 0, 0}} {
+		_, err := DecodeRate(reply)
+		require.ErrorIs(t, err, ErrReply)
+	}
+}
+
+func count(released []capping.Released, what capping.Released) (n int) {
+	for _, r := range released {
+		if r == what {
+			n++
+		}
+	}
+	return n
 }
 
 func rolling(max int, d time.Duration) capping.Rule {

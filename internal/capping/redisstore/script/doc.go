@@ -1,5 +1,14 @@
-// Package script knows how the engine talks to its Lua scripts: which keys
-// hold whom (Keyspace), in which order the users of a batch are asked (Plan),
-// what each script's arguments and replies are (contract.go), and the scripts'
-// texts. It speaks to no server but through a client that it is given.
+// Package script knows how the engine talks to its Lua scripts. It speaks to no
+// server but through a client that it is given.
+//
+//	keyspace.go   which partition, bucket and field a user has, and which key and slot
+//	plan.go       in which order the users of a batch are asked
+//	contract.go   the arguments and replies of the scripts: the one place that knows them
+//	args.go       a command over users, in memory that serves again
+//	constants.go  what Go and Lua have to agree on, put into the texts as ${NAME}
+//	script.go     the texts, and the names that servers know them by
+//
+// Redis runs the whole text of a script at each call: every function and table
+// that a text makes outside of a loop is made anew for one user as for 512. So
+// functions for what is rare take arguments and capture nothing.
 package script

@@ -2,15 +2,15 @@
 --
 -- KEYS[1]  bucket
 -- ARGV[1]  field
--- ARGV[2]  header, 9 bytes, big endian: now (5), skew (4); see filter.lua
+-- ARGV[2]  header, ${ERASE_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
 --
 -- Reply    D it was there and is no more, N it was not there, T the key is of another type
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
-if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= 9 then
+if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= ${ERASE_HEADER} then
   return redis.error_reply('BADARG one key, one field and a header')
 end
-local now, skew = struct.unpack('>I5I4', ARGV[2])
+local now, skew = struct.unpack('${STAMP_FORMAT}', ARGV[2])
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 local gone = redis.pcall('HDEL', KEYS[1], ARGV[1])

@@ -2,7 +2,7 @@
 -- The rules are those of capping.Judge and capping.Log.Record.
 --
 -- KEYS     buckets; one may come several times
--- ARGV[1]  header, 47 bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
+-- ARGV[1]  header, ${FILTER_HEADER} bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
 --          life (6), skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), has channels (1), if so their bits (32)
@@ -32,30 +32,23 @@
 -- the TTL has to grow; linear in the users and in the bytes of their logs.
 local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
-local ENTRY, BOUND = 12, 1000 -- bytes; entries of one channel
-local FULL = ENTRY * BOUND
-local WORK = 200000 -- bytes of logs after which a call ends early
-local SCAN = 4 -- so much more than reading it costs to look at each entry of a log
-local SWEEP_AGE, SWEEPS = 32, 1
-local NEVER = '\255\255\255\255\255'
 -- Rules and logs are compared in units of 65.536 s first, the upper three bytes
 -- of what is stored: that settles most questions, and costs half.
 local COARSE = 65536
 
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
-if #ARGV ~= 3 or #header ~= 47 then
+if #ARGV ~= 3 or #header ~= ${FILTER_HEADER} then
   return redis.error_reply('BADARG header of ' .. #(header or '') .. ' bytes in ' .. #ARGV .. ' arguments')
 end
-local now, since, retention, forget, keep, life, skew, record, channel, last_group, token =
-  scan('>I5I5I6I6I6I6I4BBBc6', header)
-if not (now < 1099511627775) or not (keep >= 1 and keep < life and life <= 315360000000) or not (retention <= forget and forget <= keep)
+local now, since, retention, forget, keep, life, skew, record, channel, last_group, token = scan('${FILTER_FORMAT}', header)
+if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_LIFE}) or not (retention <= forget and forget <= keep)
   or not (record <= 1) or #KEYS == 0 then
   return redis.error_reply('BADARG header out of range')
 end
 local at = 1
 for k = 1, #KEYS do
   local count = byte(users, at)
-  if not count or count < 1 or count > 32 then return redis.error_reply('BADARG users of key ' .. k) end
+  if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
   at = at + 1 + 2 * count
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
@@ -65,39 +58,18 @@ if refusal then return refusal end
 
 -- names of fields by number: constants cost no string per user. A call of few
 -- users does better without the table.
-local names
-if #users > 12 then
-  names = {[0] =
-    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12', '13', '14', '15',
-    '16', '17', '18', '19', '20', '21', '22', '23', '24', '25', '26', '27', '28', '29', '30', '31',
-    '32', '33', '34', '35', '36', '37', '38', '39', '40', '41', '42', '43', '44', '45', '46', '47',
-    '48', '49', '50', '51', '52', '53', '54', '55', '56', '57', '58', '59', '60', '61', '62', '63',
-    '64', '65', '66', '67', '68', '69', '70', '71', '72', '73', '74', '75', '76', '77', '78', '79',
-    '80', '81', '82', '83', '84', '85', '86', '87', '88', '89', '90', '91', '92', '93', '94', '95',
-    '96', '97', '98', '99', '100', '101', '102', '103', '104', '105', '106', '107', '108', '109', '110', '111',
-    '112', '113', '114', '115', '116', '117', '118', '119', '120', '121', '122', '123', '124', '125', '126', '127',
-    '128', '129', '130', '131', '132', '133', '134', '135', '136', '137', '138', '139', '140', '141', '142', '143',
-    '144', '145', '146', '147', '148', '149', '150', '151', '152', '153', '154', '155', '156', '157', '158', '159',
-    '160', '161', '162', '163', '164', '165', '166', '167', '168', '169', '170', '171', '172', '173', '174', '175',
-    '176', '177', '178', '179', '180', '181', '182', '183', '184', '185', '186', '187', '188', '189', '190', '191',
-    '192', '193', '194', '195', '196', '197', '198', '199', '200', '201', '202', '203', '204', '205', '206', '207',
-    '208', '209', '210', '211', '212', '213', '214', '215', '216', '217', '218', '219', '220', '221', '222', '223',
-    '224', '225', '226', '227', '228', '229', '230', '231', '232', '233', '234', '235', '236', '237', '238', '239',
-    '240', '241', '242', '243', '244', '245', '246', '247', '248', '249', '250', '251', '252', '253', '254', '255',
-  }
-end
+local names = #users > 12 and {[0] = ${FIELDS}}
 
 local horizon, oblivion = now - retention, now - forget
 local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
-local entry = pack('>I5B', now, channel) .. token
+local entry = pack('>I${INSTANT}B', now, channel) .. token
 local no_token = token == '\0\0\0\0\0\0'
 
 -- A group of rules is an array: the reply of a rule that denies always, or
 -- false; the least coarse after of its rules; how many they are; the channels
--- of those that have any, by rule; then FIVE places for each rule: it denies at
+-- of those that have any, by rule; then ${PLACES} places for each rule: it denies at
 -- more than span bytes of entries later than after; after again, coarse; hold;
 -- until.
-local FIVE = 5
 local parsed = {}
 local p, whole = 1, true
 for g = 0, last_group do
@@ -105,44 +77,107 @@ for g = 0, last_group do
   local group = {false, now_coarse + 1, count, false, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil} -- room for two rules
   p = p + 1
   for r = 1, count do
-    if p + 18 > #rules then
+    if p + ${RULE} > #rules + 1 then
       whole = false
       break
     end
     local max, hold, start, untl, limited
-    max, hold, start, untl, limited, p = scan('>I2I6I5I5B', rules, p)
-    local after, place = start - 1, FIVE * r
+    max, hold, start, untl, limited, p = scan('${RULE_FORMAT}', rules, p)
+    local after, place = start - 1, ${PLACES} * r
     if hold > 0 then after = now - hold end
     if after < horizon then after = horizon end
     local rough = (after - after % COARSE) / COARSE
     if rough < group[2] then group[2] = rough end
-    group[place], group[place + 1], group[place + 2] = max * ENTRY - 1, after, rough
+    group[place], group[place + 1], group[place + 2] = max * ${ENTRY} - 1, after, rough
     group[place + 3], group[place + 4] = hold, untl
-    if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. NEVER end
+    if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. pack('>I${INSTANT}', ${NEVER}) end
     if limited == 1 then
       group[4] = group[4] or {}
       group[4][r] = {p - 1} -- where their bits begin; then what was asked, by channel
-      p = p + 32
+      p = p + ${CHANNEL_BITS}
     end
   end
   parsed[g] = group
 end
 if not whole or p ~= #rules + 1 then return redis.error_reply('BADARG rules of ' .. #rules .. ' bytes') end
 
-local function instant(log, offset)
-  local a, b, c, d, e = byte(log, offset, offset + 4)
-  return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
-end
+-- What is rare stands in functions that need nothing but their arguments: each
+-- call of the script makes them anew. Where they captured its variables instead,
+-- a call of one user cost 15 % more.
 
 -- within reports whether the channels hold the one.
-local function within(channels, one)
+local function within(channels, one, rules)
   local found = channels[one + 2]
   if found == nil then
-    local bits = byte(rules, channels[1] + 1 + math.floor(one / 8))
+    local bits = string.byte(rules, channels[1] + 1 + math.floor(one / 8))
     found = math.floor(bits / 2 ^ (one % 8)) % 2 == 1
     channels[one + 2] = found
   end
   return found
+end
+
+-- sent is where the token of the send stands in the log, at or after the hit, or nil.
+local function sent(log, hit, token, channel, horizon)
+  while hit do
+    local first = hit - ${TOKEN_AT}
+    if hit % ${ENTRY} == ${TOKEN_AT} + 1 and string.byte(log, first + ${CHANNEL_AT}) == channel
+      and struct.unpack('>I${INSTANT}', log, first) > horizon then
+      return hit
+    end
+    hit = string.find(log, token, hit + 1, true)
+  end
+end
+
+-- remembered is the log without the entries at or before oblivion.
+local function remembered(log, oblivion)
+  local past, live = 0, #log / ${ENTRY} -- entries known to be past, and the first known not to be
+  while past < live do
+    local middle = math.floor((past + live) / 2)
+    if struct.unpack('>I${INSTANT}', log, middle * ${ENTRY} + 1) <= oblivion then past = middle + 1 else live = middle end
+  end
+  return string.sub(log, past * ${ENTRY} + 1)
+end
+
+-- bounded is the log without the channel's oldest entry when there are as many
+-- of them as a log holds.
+local function bounded(log, channel)
+  local oldest, n = nil, 0
+  for offset = 1, #log, ${ENTRY} do
+    if string.byte(log, offset + ${CHANNEL_AT}) == channel then
+      oldest = oldest or offset
+      n = n + 1
+    end
+  end
+  if n < ${LOG_BOUND} then return log end
+  return string.sub(log, 1, oldest - 1) .. string.sub(log, oldest + ${ENTRY})
+end
+
+-- sweep drops the key's logs that hold nothing later than oblivion. Where logs
+-- are too many bytes, those that are seen: each sweep begins at another place.
+local function sweep(key, now, oblivion)
+  local call = redis.call
+  local cursor, seen, turns, held = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
+  repeat
+    local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
+    cursor = page[1]
+    local all = page[2]
+    if cursor == '0' then turns = turns + 1 end
+    if #all == 2 * held then turns = 2 end
+    for i = 1, #all, 2 do
+      local name, log = all[i], all[i + 1]
+      local size = #log
+      seen = seen + size
+      if name ~= '' and size % ${ENTRY} == 0 and (size == 0 or struct.unpack('>I${INSTANT}', log, size - (${ENTRY} - 1)) <= oblivion) then
+        dead[#dead + 1] = name
+      end
+    end
+    if #dead > 0 then call('HDEL', key, unpack(dead)) end
+  until turns == 2 or seen > ${WORK}
+end
+
+local function instant(log, offset)
+  local a, b, c, d, e = byte(log, offset, offset + 4)
+  return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
 end
 
 local work = 0 -- bytes of logs so far
@@ -152,17 +187,17 @@ local function denial(log, size, newest, group)
   if group[1] then return group[1] end
   local channels, latest, reply = group[4], 0, nil
   for r = 1, group[3] do
-    local place = FIVE * r
+    local place = ${PLACES} * r
     local offset = size - group[place]
     if offset > 0 and newest >= group[place + 2] then
       local only = channels and channels[r]
       if only then -- the max-th newest entry of these channels
-        local left = (group[place] + 1) / ENTRY
-        work = work + SCAN * size
+        local left = (group[place] + 1) / ${ENTRY}
+        work = work + ${SCAN} * size
         offset = size + 1
         repeat
-          offset = offset - ENTRY
-          if offset > 0 and within(only, byte(log, offset + 5)) then left = left - 1 end
+          offset = offset - ${ENTRY}
+          if offset > 0 and within(only, byte(log, offset + ${CHANNEL_AT}), rules) then left = left - 1 end
         until left == 0 or offset <= 0
       end
       local stamped = offset > 0 and instant(log, offset)
@@ -180,7 +215,7 @@ local function denial(log, size, newest, group)
 end
 
 -- stamps are values of the field "" by age, for keys whose newest entry is of now.
-local stamps, ttl, sweeps = nil, nil, SWEEPS
+local stamps, ttl, sweeps = nil, nil, 1 -- of a call
 
 local out, o, allowed = {}, 0, 0
 local w = {'', '', '', '', '', '', '', ''}
@@ -218,84 +253,51 @@ for k = 1, #KEYS do
       same = log
       local size = #log
       work = work + size
-      local hit = find(log, token, 1, true)
-      while hit and (no_token or hit % 12 ~= 7 or byte(log, hit - 1) ~= channel or instant(log, hit - 6) <= horizon) do
-        hit = not no_token and find(log, token, hit + 1, true)
-      end
-      if size % 12 ~= 0 then
+      local hit = not no_token and find(log, token, 1, true)
+      if hit then hit = sent(log, hit, token, channel, horizon) end
+      if size % ${ENTRY} ~= 0 then
         verdict = 'C'
       elseif hit then
-        if instant(log, hit - 6) < since then verdict = 'R' end
+        if instant(log, hit - ${TOKEN_AT}) < since then verdict = 'R' end
       else
         -- the coarse times of the oldest entry, of the one after it (a to f) and of the newest
-        local a, b, c, _, _, _, _, _, _, _, _, _, d, e, f = byte(log, 1, 15)
-        local oldest = (a * 256 + b) * 256 + c
-        a, b, c = byte(log, size - 11, size - 9)
-        local newest, doubt = (a * 256 + b) * 256 + c, none
-        if newest >= low then
-          doubt = doubt or more
-          if size > span1 and newest >= from1 then
-            a, b, c = byte(log, size - span1, size - span1 + 2)
-            doubt = doubt or (a * 256 + b) * 256 + c >= from1
-          end
-          if size > span2 and newest >= from2 then
-            if size - span2 == 1 then
-              doubt = doubt or oldest >= from2
-            else
-              a, b, c = byte(log, size - span2, size - span2 + 2)
-              doubt = doubt or (a * 256 + b) * 256 + c >= from2
-            end
-          end
+        local a, b, c, ${BETWEEN}, d, e, f = byte(log, 1, ${ENTRY} + 3)
+        local oldest, second = (a * 256 + b) * 256 + c, d and (d * 256 + e) * 256 + f
+        a, b, c = byte(log, size - (${ENTRY} - 1), size - (${ENTRY} - 3))
+        local newest = (a * 256 + b) * 256 + c
+        local doubt = none or more and newest >= low
+        if size > span1 and newest >= from1 then
+          a, b, c = byte(log, size - span1, size - span1 + 2)
+          doubt = doubt or (a * 256 + b) * 256 + c >= from1
+        end
+        if size - span2 == 1 then
+          doubt = doubt or oldest >= from2
+        elseif size > span2 and newest >= from2 then
+          a, b, c = byte(log, size - span2, size - span2 + 2)
+          doubt = doubt or (a * 256 + b) * 256 + c >= from2
         end
         if doubt then verdict = denial(log, size, newest, group) end
-        if not verdict and record == 1 then
-          write = entry
-          if newest >= now_coarse then
-            local at = instant(log, size - 11)
-            if at > now then -- never stamped before the newest
-              write = sub(log, size - 11, size - 7) .. sub(entry, 6)
-              if at > last then last = at end
-              same = 0
-            end
-          end
-          if oldest <= oblivion_coarse then -- forget the oldest
-            local first = 1
-            if oldest < oblivion_coarse and d and (d * 256 + e) * 256 + f > oblivion_coarse then
-              first = 13
-            else
-              local past, live = 0, size / 12 -- entries known to be past, and the first known not to be
-              while past < live do
-                local middle = math.floor((past + live) / 2)
-                if instant(log, middle * 12 + 1) <= oblivion then past = middle + 1 else live = middle end
-              end
-              first = past * 12 + 1
-            end
-            if first > 1 then
-              log = sub(log, first)
-              size = size - first + 1
-            end
-          end
-          if size >= FULL then -- and the channel's oldest, when there are BOUND of them
-            local drop, n = nil, 0
-            work = work + SCAN * size
-            for offset = 1, size, ENTRY do
-              if byte(log, offset + 5) == channel then
-                drop = drop or offset
-                n = n + 1
-              end
-            end
-            if n >= BOUND then log = sub(log, 1, drop - 1) .. sub(log, drop + ENTRY) end
-          end
-          write = log .. write
+        if not verdict and record == 1 then write = entry end
+        if write and newest >= now_coarse and instant(log, size - (${ENTRY} - 1)) > now then -- never stamped before the newest
+          write = sub(log, size - (${ENTRY} - 1), size - (${ENTRY} - ${CHANNEL_AT})) .. sub(entry, ${CHANNEL_AT} + 1)
+          last, same = math.max(last, instant(log, size - (${ENTRY} - 1))), 0
         end
+        if write and oldest < oblivion_coarse and second and second > oblivion_coarse then -- forget the oldest alone
+          log = sub(log, ${ENTRY} + 1)
+        elseif write and oldest <= oblivion_coarse then
+          log = remembered(log, oblivion)
+        end
+        if write and #log >= ${ENTRY} * ${LOG_BOUND} then
+          work = work + ${SCAN} * #log
+          log = bounded(log, channel)
+        end
+        if write then write = log .. write end
       end
       same_verdict, same_write = verdict, write
     end
     if verdict then
       if allowed > 0 then
-        o = o + 1
-        out[o] = rep('A', allowed)
-        allowed = 0
+        out[o + 1], o, allowed = rep('A', allowed), o + 1, 0
       end
       o = o + 1
       out[o] = verdict
@@ -306,7 +308,7 @@ for k = 1, #KEYS do
         m = m + 2
       end
     end
-    if work > WORK then break end
+    if work > ${WORK} then break end
   end
   -- Write what w holds from 3 to m, and see to it that the key outlives the
   -- instant last by keep. As a function of its own this would cost a call of one
@@ -322,15 +324,15 @@ for k = 1, #KEYS do
       call('HSET', key, unpack(w, 3, m))
     else
       if untl >= 0 then age = math.min(age + math.floor((last + life - untl) / (life - keep)), 255) end
-      local swept = age >= SWEEP_AGE and sweeps > 0
+      local swept = age >= 32 and sweeps > 0
       if swept then age, sweeps = 0, sweeps - 1 end
       if not stamps then stamps, ttl = {}, string.format('%d', life) end
       local stamp, expire = stamps[age], ttl
       if last > now then
-        stamp = pack('>I5B', math.min(last + life, 1099511627774), age)
+        stamp = pack('>I${INSTANT}B', math.min(last + life, ${NEVER} - 1), age)
         expire = string.format('%d', last + life - now)
       elseif not stamp then
-        stamp = pack('>I5B', math.min(now + life, 1099511627774), age)
+        stamp = pack('>I${INSTANT}B', math.min(now + life, ${NEVER} - 1), age)
         stamps[age] = stamp
       end
       w[2] = stamp
@@ -340,31 +342,11 @@ for k = 1, #KEYS do
         call('HDEL', key, '')
         return redis.error_reply(expires.err)
       end
-      if swept then
-        -- Drop the logs that hold nothing later than oblivion. Where logs are too
-        -- many bytes, those that are seen: each sweep begins at another place.
-        local cursor, seen, turns, held = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
-        repeat
-          local page, dead = call('HSCAN', key, cursor, 'COUNT', '32'), {}
-          cursor = page[1]
-          local all = page[2]
-          if cursor == '0' then turns = turns + 1 end
-          if #all == 2 * held then turns = 2 end
-          for i = 1, #all, 2 do
-            local name, log = all[i], all[i + 1]
-            local size = #log
-            seen = seen + size
-            if name ~= '' and size % ENTRY == 0 and (size == 0 or instant(log, size - 11) <= oblivion) then
-              dead[#dead + 1] = name
-            end
-          end
-          if #dead > 0 then call('HDEL', key, unpack(dead)) end
-        until turns == 2 or seen > WORK
-      end
+      if swept then sweep(key, now, oblivion) end
     end
   end
   p = p + 1 + 2 * count
-  if work > WORK then break end
+  if work > ${WORK} then break end
 end
 out[o + 1] = rep('A', allowed)
 return concat(out)

@@ -5,7 +5,7 @@
 local function clockskew(now, skew)
   if skew == 0 then return nil end
   local time = redis.call('TIME')
-  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - 1704067200000 - now
+  local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - ${EPOCH} - now
   if off <= skew and off >= -skew then return nil end
   return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
 end

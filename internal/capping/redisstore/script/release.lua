@@ -2,7 +2,7 @@
 -- The rule is that of capping.Log.Release.
 --
 -- KEYS     buckets; one may come several times
--- ARGV[1]  header, 16 bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6);
+-- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6);
 --          see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
@@ -14,16 +14,14 @@
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
 local unpack, call, try = unpack, redis.call, redis.pcall
-local ENTRY = 12
-local WORK = 200000 -- bytes of logs after which a call ends early
 
 local header, users = ARGV[1], ARGV[2]
-if #ARGV ~= 2 or #header ~= 16 or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
-local now, skew, channel, token = struct.unpack('>I5I4Bc6', header)
+if #ARGV ~= 2 or #header ~= ${RELEASE_HEADER} or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
+local now, skew, channel, token = struct.unpack('${RELEASE_FORMAT}', header)
 local at = 1
 for k = 1, #KEYS do
   local count = byte(users, at)
-  if not count or count < 1 or count > 32 then return redis.error_reply('BADARG users of key ' .. k) end
+  if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
   at = at + 1 + count
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
@@ -37,9 +35,10 @@ local function without(log)
   local hit = find(log, token, 1, true)
   while hit do
     from = hit + 1
-    if hit % ENTRY == 7 and (channel == 0 or byte(log, hit - 1) == channel) then
-      log = sub(log, 1, hit - 7) .. sub(log, hit + 6)
-      rest, from = log, hit - 6
+    if hit % ${ENTRY} == ${TOKEN_AT} + 1 and (channel == 0 or byte(log, hit - (${TOKEN_AT} - ${CHANNEL_AT})) == channel) then
+      local first = hit - ${TOKEN_AT}
+      log = sub(log, 1, first - 1) .. sub(log, first + ${ENTRY})
+      rest, from = log, first
     end
     hit = find(log, token, from, true)
   end
@@ -59,27 +58,19 @@ for k = 1, #KEYS do
   else
     local keep, drop = {}, {}
     for i = 1, count do
-      local log, result = logs[i], 'N'
-      if log then
-        work = work + #log
-        if #log % ENTRY ~= 0 then
-          result = 'C'
-        else
-          local rest = without(log)
-          if rest then
-            result = 'D'
-            if rest == '' then
-              drop[#drop + 1] = fields[i]
-            else
-              keep[#keep + 1] = fields[i]
-              keep[#keep + 1] = rest
-            end
-          end
-        end
+      local log, result, rest = logs[i] or '', 'N', nil
+      work = work + #log
+      if #log % ${ENTRY} ~= 0 then result = 'C' else rest = without(log) end
+      if rest then result = 'D' end
+      if rest == '' then
+        drop[#drop + 1] = fields[i]
+      elseif rest then
+        keep[#keep + 1] = fields[i]
+        keep[#keep + 1] = rest
       end
       o = o + 1
       out[o] = result
-      if work > WORK then break end
+      if work > ${WORK} then break end
     end
     if #keep > 0 then call('HSET', key, unpack(keep)) end
     if #drop > 0 then
@@ -89,6 +80,6 @@ for k = 1, #KEYS do
     end
   end
   p = p + 1 + count
-  if work > WORK then break end
+  if work > ${WORK} then break end
 end
 return concat(out)

@@ -39,8 +39,8 @@ type Scripts struct{ Filter, Release, Erase, Rate *Script }
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
 	return Scripts{
-		Filter: New(preludeSource + filterSource), Release: New(preludeSource + releaseSource),
-		Erase: New(preludeSource + eraseSource), Rate: New(rateSource),
+		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
+		Erase: New(complete(preludeSource + eraseSource)), Rate: New(complete(rateSource)),
 	}
 }
 

@@ -1,0 +1,65 @@
+package script
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"capper/internal/capping"
+)
+
+// work is the bytes of logs after which a call ends early, and scan how many
+// times what reading a log costs it costs to look at each of its entries.
+const (
+	work = 200_000
+	scan = 4
+)
+
+// rulePlaces is how many places of a table filter.lua keeps a rule in.
+const rulePlaces = 5
+
+// constants are what the scripts' texts name as ${NAME}. Numbers within an
+// entry count from its first byte, which is 0.
+func constants() map[string]string {
+	numbers := map[string]int64{
+		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
+		"LOG_BOUND": capping.LogBound, "WORK": work, "SCAN": scan, "PLACES": rulePlaces,
+		"EPOCH": capping.EpochUnixMillis, "NEVER": int64(capping.Never), "LONGEST_LIFE": longestLife.Milliseconds(),
+		"KEY_USERS": keyUsers, "RULE": ruleSize, "CHANNEL_BITS": int64(channelBits),
+		"FILTER_HEADER": int64(filterHeaderSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
+	}
+	texts := map[string]string{
+		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
+		"FIELDS": fieldNames(int(Standard.BucketSize)),
+		// As many names as there are bytes between the upper three of one entry and those of the next.
+		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
+	}
+	for name, n := range numbers {
+		texts[name] = strconv.FormatInt(n, 10)
+	}
+	return texts
+}
+
+// fieldNames are the names of so many fields, as items of a table in Lua.
+func fieldNames(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "'" + strconv.Itoa(i) + "'"
+	}
+	return strings.Join(names, ",")
+}
+
+var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
+
+// complete is the text with its constants in place.
+func complete(source string) string {
+	known := constants()
+	return placeholder.ReplaceAllStringFunc(source, func(name string) string {
+		text, ok := known[name[2:len(name)-1]]
+		if !ok {
+			panic(fmt.Sprintf("script: no constant %s", name)) // a slip in a text of ours: the first test finds it
+		}
+		return text
+	})
+}
