@@ -84,6 +84,15 @@ func (b *Bitmap) All() iter.Seq[uint32] {
 	}
 }
 
+// IDs lists the ids in ascending order. The slice is the caller's.
+func (b *Bitmap) IDs() []uint32 {
+	ids := make([]uint32, 0, b.card)
+	for i := range b.containers {
+		ids = b.containers[i].appendTo(ids)
+	}
+	return ids
+}
+
 // Roaring is the set as the library's bitmap, for set arithmetic. It aliases
 // the bytes of b and must not be changed.
 func (b *Bitmap) Roaring() *roaring.Bitmap {

@@ -58,6 +58,7 @@ func TestEncodesLikeRoaring(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want.Minimum(), lowest)
 		require.Equal(t, want.Maximum(), highest)
+		require.Equal(t, want.ToArray(), read.IDs())
 		var again Set
 		again.AddBitmap(read)
 		require.True(t, bytes.Equal(raw, again.Bitmap().Bytes()))

@@ -17,11 +17,12 @@ const (
 	arrayMax        = 4096 // containers of up to this many ids are arrays, of more are bitmaps
 	bitmapBytes     = containerIDs / 8
 	descriptorBytes = 4
+	offsetBytes     = 4
 )
 
 // MaxBytes is the size of the largest bitmap of 32-bit ids that a writer
 // can produce: every container a bitmap, with its descriptor and offset.
-const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+4+bitmapBytes)
+const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
 
@@ -35,12 +36,43 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
+// form is how a container is stored.
+type form struct {
+	key  uint16 // the upper half of its ids
+	kind containerKind
+	card int
+	runs int // of a run container
+}
+
+// smallest is the form in which a container takes the fewest bytes: runs when they
+// are smaller than both others, else an array up to 4,096 ids, else a bitmap.
+func smallest(key uint16, card, runs int) form {
+	switch {
+	case 2+4*runs < min(2*card, bitmapBytes):
+		return form{key: key, kind: runKind, card: card, runs: runs}
+	case card <= arrayMax:
+		return form{key: key, kind: arrayKind, card: card}
+	default:
+		return form{key: key, kind: bitmapKind, card: card}
+	}
+}
+
+// size is the number of bytes of the container's data.
+func (f *form) size() int {
+	switch f.kind {
+	case runKind:
+		return 2 + 4*f.runs
+	case arrayKind:
+		return 2 * f.card
+	default:
+		return bitmapBytes
+	}
+}
+
 // container is one container of a serialized bitmap: the ids key<<16 … key<<16 + 65535.
 // data aliases the serialized bytes.
 type container struct {
-	key  uint16
-	kind containerKind
-	card int
+	form
 	data []byte
 }
 
@@ -119,6 +151,30 @@ func (c *container) addTo(w *words) {
 			w.addRange(start, end)
 		}
 	}
+}
+
+// appendTo appends the container's ids in ascending order.
+func (c *container) appendTo(ids []uint32) []uint32 {
+	base := uint32(c.key) << 16
+	switch c.kind {
+	case arrayKind:
+		for i := 0; i+1 < len(c.data); i += 2 {
+			ids = append(ids, base|uint32(binary.LittleEndian.Uint16(c.data[i:])))
+		}
+	case bitmapKind:
+		for i := 0; i < bitmapBytes; i += 8 {
+			for x := binary.LittleEndian.Uint64(c.data[i:]); x != 0; x &= x - 1 {
+				ids = append(ids, base|uint32(i*8+bits.TrailingZeros64(x)))
+			}
+		}
+	case runKind:
+		for i := 2; i < len(c.data); i += 4 {
+			for id, end := runAt(c.data, i); id <= end; id++ {
+				ids = append(ids, base|uint32(id))
+			}
+		}
+	}
+	return ids
 }
 
 // lowest and highest are the container's first and last id.

@@ -36,7 +36,7 @@ func parseContainers(raw []byte) ([]container, error) {
 	}
 	for i := range list {
 		c := &list[i]
-		size, err := payloadSize(c, rest)
+		size, err := c.measure(rest)
 		if err != nil {
 			return nil, fmt.Errorf("container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
 		}
@@ -118,7 +118,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 		if got := binary.LittleEndian.Uint32(offsets[4*i:]); int(got) != at {
 			return nil, fmt.Errorf("container %d: offset %d, its data is at %d", i, got, at)
 		}
-		size, err := payloadSize(&list[i], raw[at:])
+		size, err := list[i].measure(raw[at:])
 		if err != nil {
 			return nil, fmt.Errorf("container %d: %w", i, err)
 		}
@@ -127,20 +127,16 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// payloadSize is the number of bytes that the container takes at the start of rest.
-func payloadSize(c *container, rest []byte) (int, error) {
-	size := bitmapBytes
-	switch c.kind {
-	case arrayKind:
-		size = 2 * c.card
-	case runKind:
+// measure settles the size of the container at the start of rest.
+func (c *container) measure(rest []byte) (int, error) {
+	if c.kind == runKind {
 		if len(rest) < 2 {
 			return 0, errTruncated
 		}
-		size = 2 + 4*int(binary.LittleEndian.Uint16(rest))
+		c.runs = int(binary.LittleEndian.Uint16(rest))
 	}
-	if len(rest) < size {
+	if len(rest) < c.size() {
 		return 0, errTruncated
 	}
-	return size, nil
+	return c.size(), nil
 }

@@ -1,4 +1,4 @@
-package answer
+package bitmap
 
 import (
 	"testing"
@@ -6,12 +6,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"capper/internal/bitmap"
 )
 
-// users draws an audience of sparse ids, dense ones and runs.
-func users(t *rapid.T) *roaring.Bitmap {
+// audience draws sparse ids, dense ones and runs.
+func audience(t *rapid.T) *roaring.Bitmap {
 	b := roaring.New()
 	for range rapid.IntRange(0, 6).Draw(t, "parts") {
 		start := uint64(rapid.Uint32().Draw(t, "start"))
@@ -29,23 +27,23 @@ func users(t *rapid.T) *roaring.Bitmap {
 }
 
 // What is written is what the library writes when it has optimized the bitmap.
-func TestAppendBitmapMatchesTheLibrary(t *testing.T) {
+func TestAppendSortedMatchesTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := users(t)
+		b := audience(t)
 		b.RunOptimize()
 		want, err := b.ToBytes()
 		require.NoError(t, err)
-		got := appendBitmap([]byte("before"), b.ToArray())
+		got := AppendSorted([]byte("before"), b.ToArray())
 		require.Equal(t, "before", string(got[:6]))
 		require.Equal(t, want, got[6:])
-		read, err := bitmap.Read(got[6:])
+		read, err := Read(got[6:])
 		require.NoError(t, err)
 		require.Equal(t, b.GetCardinality(), read.Cardinality())
 	})
 }
 
-func BenchmarkAppendBitmap(b *testing.B) {
+func BenchmarkAppendSorted(b *testing.B) {
 	for name, step := range map[string]uint32{"every id": 1, "every second": 2, "one in 27": 27} {
 		b.Run(name, func(b *testing.B) {
 			ids := make([]uint32, 1_000_000)
@@ -55,9 +53,9 @@ func BenchmarkAppendBitmap(b *testing.B) {
 			var out []byte
 			b.ReportAllocs()
 			for b.Loop() {
-				out = appendBitmap(out[:0], ids)
+				out = AppendSorted(out[:0], ids)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/user")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/id")
 		})
 	}
 }
