@@ -20,5 +20,5 @@ func (c *serveCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return console.WithStatus(console.BadInput, err)
 	}
-	return app.Run(ctx, watcher, on.Err)
+	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now})
 }

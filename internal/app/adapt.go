@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 
 	"capper/client/api"
@@ -12,16 +13,19 @@ import (
 )
 
 // newServer builds the API over what has been started.
-func (s *service) newServer(cfg *config.Config, store capping.Store) (err error) {
-	limiter, _ := capping.As[capping.RateLimiter](store) // none: each process keeps its own
+func (s *Service) newServer(context.Context) (err error) {
+	cfg := s.config.Server
+	s.capper = capping.New(s.store, func() capping.Segments { return s.segments.Current() }, s.config.Policy, s.clock)
+	s.warnUnmatched(s.segments.Current())
+	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
-		Bounds: bounds(cfg.Server),
-		Access: accessRules(cfg.Server), Limiter: limiter, AdminSeparate: cfg.Server.AdminListen != "",
-		HostNames: cfg.Server.HostNames,
+		Bounds: bounds(cfg),
+		Access: accessRules(cfg), Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
+		HostNames: cfg.HostNames, Clock: s.clock,
 	})
-	return named("build the API", err)
+	return err
 }
 
 func bounds(cfg config.Server) admission.Bounds {
@@ -53,7 +57,7 @@ func rate(limit config.RateLimit) capping.Rate {
 	return capping.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
 }
 
-func (s *service) segmentsStatus() api.SegmentsStatus {
+func (s *Service) segmentsStatus() api.SegmentsStatus {
 	status := s.segments.Status()
 	answer := api.SegmentsStatus{
 		Generation: status.Generation, CreatedAt: status.CreatedAt, LoadedAt: status.LoadedAt, Origin: status.Origin,
@@ -65,7 +69,7 @@ func (s *service) segmentsStatus() api.SegmentsStatus {
 	return answer
 }
 
-func (s *service) configStatus() api.ConfigStatus {
+func (s *Service) configStatus() api.ConfigStatus {
 	status := s.watcher.Status()
 	return api.ConfigStatus{
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,

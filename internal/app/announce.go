@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"capper/internal/capping"
 )
@@ -13,12 +12,9 @@ type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announceTimeout bounds what a start or a reload waits for a shared store.
-const announceTimeout = 5 * time.Second
-
 // announce tells the instances that share the store of the policy.
-func announce(ctx context.Context, store capping.Store, p *capping.Policy) error {
-	shared, ok := capping.As[announcer](store)
+func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
+	shared, ok := capping.As[announcer](s.store)
 	if !ok {
 		return nil
 	}

@@ -2,103 +2,146 @@ package app
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/segments"
+	"capper/internal/server"
 )
 
-// reloadInterval is how often the configuration file is looked at.
-const reloadInterval = time.Second
+// Config is what a service is made of.
+type Config struct {
+	// Watcher has the configuration, and finds its changes. Required.
+	Watcher *config.Watcher
+	// Log takes what operators are told, as the configuration asks. Nil: it is discarded.
+	Log io.Writer
+	// Clock is that of decisions and of all that is told of time. Nil: time.Now.
+	Clock func() time.Time
 
-// Run serves what the watcher's configuration says until ctx ends, and logs to
-// logTo: start in order, stop in reverse.
-func Run(ctx context.Context, watcher *config.Watcher, logTo io.Writer) error {
-	cfg := watcher.Current()
-	logger := newLogger(logTo, cfg.Log)
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	wrapStore func(capping.Store) capping.Store // of tests
+}
 
-	var stop stops
-	defer stop.run()
-	s := &service{watcher: watcher, logger: logger, registry: registry}
-	s.warn(cfg)
-	if err := s.start(ctx, &stop); err != nil {
+// Service is a running capper. It is safe for concurrent use.
+type Service struct {
+	config    *config.Config // at the start; what is reloaded is in watcher
+	watcher   *config.Watcher
+	clock     func() time.Time
+	logger    *slog.Logger
+	registry  *prometheus.Registry
+	reloads   *prometheus.CounterVec
+	wrapStore func(capping.Store) capping.Store
+
+	segments  *segments.Refresher
+	store     capping.Store
+	capper    *capping.Capper
+	api       *server.Server
+	endpoints []*endpoint
+	calls     calls
+	failed    chan error // a listener ended by itself
+
+	shortened shortened
+
+	done     stack
+	stopping sync.Once
+	stopErr  error
+}
+
+// Run serves until ctx ends, or until a part of the service ends by itself, and
+// returns when all is stopped.
+func Run(ctx context.Context, cfg Config) error {
+	s, err := Start(ctx, cfg)
+	if err != nil {
 		return err
 	}
 	select {
-	case err := <-s.failed:
-		return err
+	case err := <-s.Failed():
+		return errors.Join(err, s.Stop())
 	case <-ctx.Done():
-		return s.drain(cfg.Server)
+		return s.Stop()
 	}
 }
 
-// buildInfo is a metric that is always 1 and says in labels what runs.
-func buildInfo() prometheus.Collector {
-	labels := prometheus.Labels{"version": "unknown", "revision": "unknown", "go_version": runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"] = info.Main.Version
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				labels["revision"] = setting.Value
-			}
+// Start brings a service up, and returns when it asks for calls. When that
+// fails, or ctx ends before, what was started is stopped again.
+func Start(ctx context.Context, cfg Config) (*Service, error) {
+	if cfg.Watcher == nil {
+		return nil, errors.New("app: Config.Watcher is missing")
+	}
+	if cfg.Log == nil {
+		cfg.Log = io.Discard
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	s := &Service{
+		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore,
+		registry: prometheus.NewRegistry(), reloads: newReloads(),
+	}
+	s.logger = newLogger(cfg.Log, s.config.Log)
+	s.registry.MustRegister(s.reloads, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.done = stack{logger: s.logger, clock: s.clock}
+	s.warn(s.config)
+	for _, step := range s.steps() {
+		if err := s.done.start(ctx, step); err != nil {
+			return nil, errors.Join(err, s.Stop())
 		}
 	}
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_build_info", Help: "1, with what was built.", ConstLabels: labels,
-	}, func() float64 { return 1 })
+	return s, nil
 }
 
-func newLogger(to io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
+// Addr is where the listener of the API is.
+func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
+
+// Failed says why a listener ended by itself. The service is of no use then; Stop
+// it.
+func (s *Service) Failed() <-chan error { return s.failed }
+
+// Stop lets the calls in flight finish and ends the service, in named steps of
+// bounded time. The error tells of those that failed, and of what goes on all the
+// same. Later calls wait for the first one, and return what it did.
+func (s *Service) Stop() error {
+	s.stopping.Do(func() { s.stopErr = s.done.stop() })
+	return s.stopErr
 }
 
-// stops are the steps that undo a start, run last in first out.
-type stops []func()
+// The bounds of the steps, generous: they are there so that no start and no stop
+// hangs for ever without a word.
+const (
+	loadTimeout     = 10 * time.Minute // 135 MB over a slow line
+	openTimeout     = 10 * time.Minute // a recovery after a crash
+	announceTimeout = 5 * time.Second
+	buildTimeout    = 10 * time.Second
+	listenTimeout   = 10 * time.Second
+	endTimeout      = 10 * time.Second // of what runs in the background
+	closeTimeout    = time.Minute
+)
 
-func (s *stops) add(step func()) { *s = append(*s, step) }
-
-func (s *stops) run() {
-	for i := len(*s) - 1; i >= 0; i-- {
-		(*s)[i]()
+// steps are what a start does, in this order, and what undoes each.
+func (s *Service) steps() []step {
+	cfg := s.config
+	var refreshing, watching background
+	return []step{
+		{up: action{"load segments from " + cfg.Segments.Source, loadTimeout, s.loadSegments}},
+		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
+			down: action{"close the store", closeTimeout, s.closeStore}, unused: true},
+		{up: action{"announce the limits", announceTimeout, func(ctx context.Context) error { return s.announce(ctx, cfg.Policy) }}},
+		{up: action{"build the API", buildTimeout, s.newServer}},
+		{up: action{"refresh segments", endTimeout, refreshing.begin(s.refreshSegments)},
+			down: action{"stop refreshing segments", endTimeout, refreshing.end}},
+		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
+			down: action{"stop watching the configuration", endTimeout, watching.end}},
+		{up: action{"listen", listenTimeout, s.listen},
+			down: action{"drain the calls", cfg.Server.StopTimeout + s.longestCall(), s.drain}},
+		{up: action{"ask for calls", buildTimeout, s.askForCalls},
+			down: action{"ask for no more calls", cfg.Server.StopDelay + endTimeout, s.askForNoMore}},
 	}
-	*s = nil
-}
-
-// background runs work until the step that stops it, which waits for its end.
-func (s *stops) background(work func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		work(ctx)
-	}()
-	s.add(func() {
-		cancel()
-		<-done
-	})
-}
-
-// named adds what was being done to an error.
-func named(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }

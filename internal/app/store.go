@@ -23,11 +23,28 @@ import (
 const redisPassword = "CAPPER_REDIS_PASSWORD"
 
 // openStore opens the configured store.
-func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
+func (s *Service) openStore(ctx context.Context) (err error) {
+	store, err := open(ctx, s.config.Store, s.clock, s.logger, s.registry)
+	if err != nil {
+		return explainStore(err)
+	}
+	if s.wrapStore != nil {
+		store = s.wrapStore(store)
+	}
+	if s.store, err = capping.Measure(store, s.config.Store.Kind, s.registry); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return nil
+}
+
+// closeStore is called when nothing uses the store any more.
+func (s *Service) closeStore(context.Context) error { return s.store.Close() }
+
+func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
 	if cfg.Kind == config.Embedded {
 		return pebblestore.Open(ctx, pebblestore.Config{
 			Path: cfg.Embedded.Path, MustExist: !cfg.Embedded.Create, CacheBytes: cfg.Embedded.CacheSize,
-			Clock: time.Now, Logger: logger, Registerer: registry,
+			Clock: clock, Logger: logger, Registerer: registry,
 		})
 	}
 	secure, err := redisTLS(cfg.Redis.TLS)
@@ -43,7 +60,7 @@ func openStore(ctx context.Context, cfg config.Store, logger *slog.Logger, regis
 		Username: cfg.Redis.Username, Password: os.Getenv(redisPassword), Credentials: password, TLS: secure,
 		ReplicaAcks: acks(cfg.Redis.ReplicaAcks), ClockSkew: cfg.Redis.ClockSkew, WithoutAppendOnly: cfg.Redis.AllowNoAppendOnly,
 		MustExist: !cfg.Redis.Create,
-		Clock:     time.Now, Logger: logger, Registerer: registry,
+		Clock:     clock, Logger: logger, Registerer: registry,
 	})
 }
 

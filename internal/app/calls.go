@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"sync"
+)
+
+// calls counts the handlers that run. http.Server tells nothing of those whose
+// connections it has closed, and they may be in the store.
+type calls struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   chan struct{} // closed when none runs any more and none may begin
+}
+
+// counted is h with its calls counted. After end it is not called any more.
+func (c *calls) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.enter() {
+			panic(http.ErrAbortHandler) // its connection is closed, or about to be
+		}
+		defer c.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (c *calls) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.n++
+	return true
+}
+
+func (c *calls) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+	if c.closed && c.n == 0 {
+		close(c.idle)
+	}
+}
+
+// end lets no more calls begin and waits for those that run. The error is
+// errRunning when ctx ends first.
+func (c *calls) end(ctx context.Context) error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed, c.idle = true, make(chan struct{})
+		if c.n == 0 {
+			close(c.idle)
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case <-c.idle:
+		return nil
+	case <-ctx.Done():
+		return errRunning
+	}
+}

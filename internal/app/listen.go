@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"capper/internal/server/listen"
+)
+
+// endpoint is one listener and what it serves.
+type endpoint struct {
+	what     string
+	handler  http.Handler
+	listener net.Listener
+	server   *http.Server
+	serving  sync.WaitGroup
+}
+
+// listen opens every listener before any serves, so that a wrong address fails
+// the start whole.
+func (s *Service) listen(context.Context) (err error) {
+	cfg := s.config.Server
+	var secure *tls.Config
+	if cfg.TLS.CertFile != "" {
+		if secure, err = listen.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
+			return named("load server.tls", err)
+		}
+		s.registry.MustRegister(listen.CertificateExpiry(secure))
+	}
+	public, err := s.api.Listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	s.endpoints = []*endpoint{{what: "api", handler: s.api.Public(), listener: public}}
+	if cfg.AdminListen != "" {
+		admin, err := s.api.Listen(cfg.AdminListen)
+		if err != nil {
+			return errors.Join(err, public.Close())
+		}
+		s.endpoints = append(s.endpoints, &endpoint{what: "admin", handler: s.api.Admin(), listener: admin})
+	}
+	s.failed = make(chan error, len(s.endpoints))
+	for _, e := range s.endpoints {
+		s.serve(e, secure)
+	}
+	return nil
+}
+
+func (s *Service) serve(e *endpoint, secure *tls.Config) {
+	e.server = s.api.HTTPServer(s.calls.counted(e.handler), secure)
+	e.serving.Go(func() {
+		if err := listen.Serve(e.server, e.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- named("serve "+e.what, err)
+		}
+	})
+	s.logger.Info("listening", "what", e.what, "address", e.listener.Addr().String())
+}
+
+// askForCalls makes the service ready.
+func (s *Service) askForCalls(context.Context) error {
+	s.api.SetReady(true)
+	return nil
+}
+
+// askForNoMore makes the service not ready, for as long as a load balancer takes
+// to see it. Calls that come all the same are answered.
+func (s *Service) askForNoMore(context.Context) error {
+	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout", s.config.Server.StopTimeout.String())
+	s.api.BeginStop()
+	time.Sleep(s.config.Server.StopDelay)
+	return nil
+}
+
+// longestCall is how long a call may be in the store, and wait for its turn
+// before.
+func (s *Service) longestCall() time.Duration {
+	b := bounds(s.config.Server).WithDefaults()
+	return b.Timeout(b.BitmapUsers) + b.CallTimeout
+}
+
+// drain lets requests in flight finish, and no new ones begin. Those that do not
+// finish in time lose their connections; then it waits until they have come back
+// from the store.
+func (s *Service) drain(ctx context.Context) error {
+	timeout := s.config.Server.StopTimeout
+	polite, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var errs []error
+	for _, e := range s.endpoints {
+		errs = append(errs, e.server.Shutdown(polite))
+	}
+	late := named("requests were still in flight after "+timeout.String(), errors.Join(errs...))
+	for _, e := range s.endpoints {
+		_ = e.server.Close() // Shutdown has told what is wrong
+		e.serving.Wait()
+	}
+	return errors.Join(late, named("a call does not come back from the store", s.calls.end(ctx)))
+}

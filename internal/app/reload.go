@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/config"
+	"capper/internal/server"
+)
+
+// reloadInterval is how often the configuration file is looked at.
+const reloadInterval = time.Second
+
+func newReloads() *prometheus.CounterVec {
+	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "capper_config_reloads_total", Help: "Changes of the configuration file, by result.",
+	}, []string{"result"})
+	reloads.WithLabelValues("accepted")
+	reloads.WithLabelValues("refused")
+	return reloads
+}
+
+// watchConfig puts every good change of the configuration file in force, until
+// ctx ends.
+func (s *Service) watchConfig(ctx context.Context) {
+	s.watcher.Run(ctx, reloadInterval, s.reload, func(err error) {
+		result := "accepted"
+		if err != nil {
+			result = "refused"
+		}
+		s.reloads.WithLabelValues(result).Inc()
+		s.reportReload(result, err)
+	})
+}
+
+// reload puts a configuration in force whole, or refuses it and leaves the one
+// before.
+func (s *Service) reload(cfg *config.Config) error {
+	if err := s.announce(context.Background(), cfg.Policy); err != nil {
+		return err
+	}
+	if err := s.api.SetAccess(accessRules(cfg.Server)); err != nil {
+		_ = s.announce(context.Background(), s.capper.Policy()) // as before; that was accepted once
+		return err
+	}
+	s.shortened.note(s.capper.Policy(), cfg.Policy, s.clock())
+	s.capper.SetPolicy(cfg.Policy)
+	return nil
+}
+
+func (s *Service) reportReload(result string, err error) {
+	cfg := s.watcher.Current()
+	if err != nil {
+		s.logger.Error("configuration refused, the one before stays in force", "error", err)
+		server.AuditFile(s.logger, "reload", result, "version", cfg.Version, "error", err)
+		return
+	}
+	s.logger.Info("configuration in force", "version", cfg.Version)
+	server.AuditFile(s.logger, "reload", result, "version", cfg.Version)
+	s.warn(cfg)
+	s.warnUnmatched(s.segments.Current())
+}
+
+// warn logs what a configuration allows and hardly means.
+func (s *Service) warn(cfg *config.Config) {
+	for _, warning := range cfg.Warnings {
+		s.logger.Warn("configuration", "warning", warning)
+	}
+}

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/capping"
+	"capper/internal/console"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/server"
+)
+
+// loadSegments loads the first generation.
+func (s *Service) loadSegments(ctx context.Context) error {
+	cfg := s.config.Segments
+	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{
+		Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle,
+	})
+	if err != nil {
+		return named("open segments.source", err)
+	}
+	s.segments = segments.NewRefresher(segments.RefresherConfig{
+		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Refresh,
+		Logger: s.logger, Clock: s.clock, Registerer: s.registry, OnSwap: s.swapped,
+	})
+	err = s.segments.Load(ctx)
+	if errors.Is(err, objects.ErrNotFound) {
+		return console.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
+	}
+	return err
+}
+
+// refreshSegments takes over what is published, until ctx ends.
+func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
+
+// swapped tells of a generation that goes into use.
+func (s *Service) swapped(next *segments.Snapshot) {
+	before := ""
+	if current := s.segments.Current(); current != nil {
+		before = current.Generation()
+	}
+	server.AuditFile(s.logger, "refresh", "accepted", "generation", next.Generation(), "before", before)
+	s.warnUnmatched(next)
+}
+
+// warnUnmatched logs segments that are configured and not published, and the
+// reverse: tolerated, and hardly meant.
+func (s *Service) warnUnmatched(current *segments.Snapshot) {
+	if s.capper == nil {
+		return
+	}
+	for _, problem := range s.problems(current) {
+		s.logger.Warn("segments and limits", "problem", problem)
+	}
+}
+
+// problems is what is odd and tolerated of the limits in force.
+func (s *Service) problems(current *segments.Snapshot) []string {
+	policy := s.capper.Policy()
+	return append(unmatched(policy, current), s.shortened.problems(policy, s.clock())...)
+}
+
+func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {
+	configured, published := policy.Unmatched(current.Names())
+	for _, segment := range configured {
+		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment, current.Generation()))
+	}
+	for _, segment := range published {
+		applies := "limits.default applies"
+		if len(policy.Default) == 0 {
+			applies = "limits.default has none either, so it is uncapped"
+		}
+		list = append(list, fmt.Sprintf("segment %s has no limits of its own: %s", segment, applies))
+	}
+	return list
+}

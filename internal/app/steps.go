@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// action is one thing to do, within a time.
+type action struct {
+	name   string // what is done, as log and errors say it
+	within time.Duration
+	run    func(ctx context.Context) error
+}
+
+// step is a part of the service: what starts it, and what undoes that.
+type step struct {
+	up, down action
+	// unused: it must not be undone while anything that was started later still
+	// runs and may use it.
+	unused bool
+}
+
+// errRunning says that something was given up that goes on all the same.
+var errRunning = errors.New("it still runs")
+
+// grace is how long an action may take to return once its time is over.
+const grace = time.Second
+
+// do runs the action. Its context ends when its time is over; when it does not
+// return then either, do does without it, and the error is errRunning.
+func (a action) do(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("not done within %s", a.within))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- a.run(ctx) }()
+	select {
+	case err := <-done:
+		return named(a.name, err)
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return named(a.name, err)
+	case <-patience.C:
+		return fmt.Errorf("%s: %w: %w, and %w", a.name, ctx.Err(), context.Cause(ctx), errRunning)
+	}
+}
+
+// stack is the steps that were started, the last one on top. One goroutine may
+// use it.
+type stack struct {
+	logger *slog.Logger
+	clock  func() time.Time
+	steps  []step
+}
+
+// start runs a step. One that fails is not on the stack: it undoes itself.
+func (s *stack) start(ctx context.Context, next step) error {
+	began := s.clock()
+	if err := next.up.do(ctx); err != nil {
+		return err
+	}
+	s.logger.Info("started", "step", next.up.name, "took", s.clock().Sub(began).String())
+	s.steps = append(s.steps, next)
+	return nil
+}
+
+// stop undoes the steps from the top on, each once. What fails keeps the others
+// from nothing, but for those that must be unused.
+func (s *stack) stop() error {
+	var errs []error
+	running := "" // the first action that goes on
+	for _, next := range slices.Backward(s.steps) {
+		if next.down.run == nil {
+			continue
+		}
+		err := s.undo(next, running)
+		if errors.Is(err, errRunning) && running == "" {
+			running = next.down.name
+		}
+		errs = append(errs, err)
+	}
+	s.steps = nil
+	return errors.Join(errs...)
+}
+
+func (s *stack) undo(last step, running string) (err error) {
+	began := s.clock()
+	if last.unused && running != "" {
+		err = fmt.Errorf("%s: left to the end of the process, because what it is used by did not end: %s", last.down.name, running)
+	} else {
+		err = last.down.do(context.Background())
+	}
+	if err != nil {
+		s.logger.Error("not stopped", "step", last.down.name, "error", err)
+		return err
+	}
+	s.logger.Info("stopped", "step", last.down.name, "took", s.clock().Sub(began).String())
+	return nil
+}
+
+// background is work that goes on until it is ended.
+type background struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// begin is the action that starts the work.
+func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
+	return func(context.Context) error {
+		var ctx context.Context
+		ctx, b.cancel = context.WithCancel(context.Background())
+		b.done = make(chan struct{})
+		go func() {
+			defer close(b.done)
+			work(ctx)
+		}()
+		return nil
+	}
+}
+
+// end is the action that ends the work and waits for that.
+func (b *background) end(context.Context) error {
+	b.cancel()
+	<-b.done
+	return nil
+}
+
+// named adds what was being done to an error.
+func named(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
