@@ -1,0 +1,92 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
+
+// onEmbedded and onRedis are the stores of a configuration.
+func onEmbedded(dir string) string { return fmt.Sprintf("{embedded: {path: %s/log.db}}", dir) }
+
+func onRedis(addrs ...string) string {
+	return fmt.Sprintf("{kind: redis, redis: {addrs: [%s], replica_acks: 0}}", strings.Join(addrs, ", "))
+}
+
+// configure is a configuration over a directory with segments, with more of the
+// server's section: Config and what the service logs.
+func configure(t *testing.T, store, server string) (Config, *testkit.Log) {
+	t.Helper()
+	dir := t.TempDir()
+	location, err := objects.Open(t.Context(), dir, objects.S3Config{})
+	require.NoError(t, err)
+	users := new(bitmap.Set)
+	users.Add(7)
+	base, err := segments.ReadLiveState(t.Context(), location)
+	require.NoError(t, err)
+	publisher := segments.Publisher{Location: location}
+	_, err = publisher.Publish(t.Context(), &segments.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
+	require.NoError(t, err)
+	file := filepath.Join(dir, "capper.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, %s}
+segments: {source: %s, refresh: 100ms}
+store: %s
+channels: {push: 1}
+limits: {default: {daily: 1}}
+`, server, dir, store), 0o600))
+	clock := testkit.NewClock()
+	watcher, err := config.NewWatcher(file, clock.Now)
+	require.NoError(t, err)
+	log := new(testkit.Log)
+	return Config{Watcher: watcher, Log: log, Clock: clock.Now}, log
+}
+
+// begin starts a service that is stopped at the end of the test, well.
+func begin(t *testing.T, cfg Config) *Service {
+	t.Helper()
+	s, err := Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	return s
+}
+
+// filter asks for users over HTTP; the answer lists the allowed.
+func filter(ctx context.Context, s *Service, message string, users ...capping.UserID) (allowed []capping.UserID, err error) {
+	body, err := json.Marshal(map[string]any{"message_id": message, "user_ids": users})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr().String()+"/v1/filter", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := new(http.Transport).RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var answer struct{ Allowed []capping.UserID }
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %s", response.Status)
+	}
+	return answer.Allowed, json.NewDecoder(response.Body).Decode(&answer)
+}
