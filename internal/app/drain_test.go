@@ -41,6 +41,9 @@ func (g *guarded) Close() error {
 	return g.Store.Close()
 }
 
+// Unwrap is the store behind it.
+func (g *guarded) Unwrap() capping.Store { return g.Store }
+
 // guard puts a guarded store between a service and its own.
 func guard(cfg *Config, hang func(ctx context.Context)) *guarded {
 	g := &guarded{entered: make(chan struct{}, 1), hang: hang}

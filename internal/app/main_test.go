@@ -17,7 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/objects"
-	"capper/internal/segments"
+	"capper/internal/segments/publish"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -40,10 +40,10 @@ func configure(t *testing.T, store, server string) (Config, *testkit.Log) {
 	require.NoError(t, err)
 	users := new(bitmap.Set)
 	users.Add(7)
-	base, err := segments.ReadLiveState(t.Context(), location)
+	base, err := publish.ReadLiveState(t.Context(), location)
 	require.NoError(t, err)
-	publisher := segments.Publisher{Location: location}
-	_, err = publisher.Publish(t.Context(), &segments.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
+	publisher := publish.Publisher{Location: location}
+	_, err = publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
 	require.NoError(t, err)
 	file := filepath.Join(dir, "capper.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, %s}
