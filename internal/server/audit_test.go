@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/server/access"
 )
 
 // journal is a log that can be read.
@@ -161,4 +162,27 @@ func TestUsersAreCountedByClientAndChannel(t *testing.T) {
 	require.NotContains(t, metrics, "fax")
 	require.NotContains(t, metrics, `client="support"`, "a key that may not filter")
 	require.Equal(t, 2*4*4, strings.Count(metrics, "\ncapper_client_users_total{"), "clients × channels × outcomes")
+}
+
+// A client that a change of the configuration removes has no counters any more,
+// and calls that it still has under way bring them back as little.
+func TestCountersOfRemovedClientsGo(t *testing.T) {
+	t.Parallel()
+	clock := &testClock{now: startOfTest}
+	held := &heldStore{openStore(t, clock.Now), make(chan int, 1), make(chan struct{})}
+	s := newServiceOver(t, held, clock, withKeys)
+	s.key = "f1.secret-of-the-engine"
+	answered := make(chan reply, 1)
+	go func() { answered <- s.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`) }()
+	<-held.entered
+	root := s.as("x1.all")
+	require.Contains(t, string(root.get("/metrics").body), `client="engine"`)
+	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()[2:]}))
+	close(held.held)
+	require.Equal(t, http.StatusOK, (<-answered).status)
+	metrics := string(root.get("/metrics").body)
+	require.NotContains(t, metrics, `client="engine"`)
+	require.Contains(t, metrics, `client="root"`)
+	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()}))
+	require.Contains(t, string(root.get("/metrics").body), `capper_client_users_total{channel="push",client="engine",outcome="allowed"} 0`)
 }

@@ -2,9 +2,7 @@ package server
 
 import (
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +12,6 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/answer"
 )
@@ -25,7 +22,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	users    *prometheus.CounterVec
-	clients  *prometheus.CounterVec
+	clients  *clientUsers
 }
 
 func newMetrics(registerer prometheus.Registerer, s *Server) (*metrics, error) {
@@ -41,13 +38,10 @@ func newMetrics(registerer prometheus.Registerer, s *Server) (*metrics, error) {
 			Name: "capper_users_total",
 			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
 		}, []string{"outcome", "segment", "limit"}),
-		clients: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_client_users_total",
-			Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel (empty: none) and outcome.",
-		}, []string{"client", "channel", "outcome"}),
+		clients: newClientUsers(),
 	}
 	var faults []error
-	for _, c := range append(s.budgetMetrics(), m.requests, m.seconds, m.users, m.clients) {
+	for _, c := range append(s.budgetMetrics(), m.requests, m.seconds, m.users, m.clients.counter) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
@@ -122,29 +116,6 @@ func (m *metrics) expectSegment(segment string, limits []capping.Limit) {
 	}
 	for i := range limits {
 		m.users.WithLabelValues("denied", segment, limits[i].Name)
-	}
-}
-
-// ofClient counts the users of a client's call. Both labels are configured
-// names.
-func (m *metrics) ofClient(client, channel string, sum *answer.Summary) {
-	sum.Each(func(outcome string, users int) {
-		if users > 0 {
-			m.clients.WithLabelValues(client, channel, outcome).Add(float64(users))
-		}
-	})
-}
-
-// expectClients makes the counters of the clients that may filter. Those of
-// channels of later policies come with their users.
-func (m *metrics) expectClients(a *access.Control, p *capping.Policy) {
-	channels := append(slices.Collect(maps.Keys(p.Channels)), "")
-	for _, client := range a.ClientsWith(access.ScopeFilter) {
-		for _, channel := range channels {
-			for _, outcome := range answer.Outcomes() {
-				m.clients.WithLabelValues(client, channel, outcome)
-			}
-		}
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Server) SetAccess(rules access.Rules) error {
 		return err
 	}
 	s.access.Store(ready)
-	s.metrics.expectClients(ready, s.capper.Policy())
+	s.metrics.clients.follow(ready, s.capper.Policy())
 	return nil
 }
 

@@ -126,14 +126,20 @@ func (c *Control) RateOf(client string) capping.Rate {
 	return c.rules.Rate
 }
 
-// ClientsWith are the clients that may make calls of the scope, one for each of
-// their keys.
-func (c *Control) ClientsWith(scope Scope) (clients []string) {
+// Clients are all clients, each once.
+func (c *Control) Clients() []string {
+	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin)
+}
+
+// ClientsWith are the clients that may make calls of one of the scopes, each
+// once. Without keys that is OpenClient.
+func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	if !c.HasKeys() {
 		return []string{OpenClient}
 	}
 	for _, key := range c.rules.Keys {
-		if slices.Contains(key.Scopes, scope) {
+		may := slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(key.Scopes, scope) })
+		if may && !slices.Contains(clients, key.Client) {
 			clients = append(clients, key.Client)
 		}
 	}
