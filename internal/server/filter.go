@@ -79,8 +79,8 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 
 func (s *Server) reportFilter(c *call, r *decode.FilterRequest, d *capping.Decisions, sum *answer.Summary) {
 	if r.Record {
-		s.metrics.decisions(sum, d.Names)
-		s.metrics.clients.add(c.Client, r.Channel, sum)
+		s.metrics.Decisions(sum, d.Names)
+		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}
 	if sum.Unavailable > 0 {
 		s.log.Warn("users unavailable", "message_id", r.MessageID, "users", sum.Unavailable,

@@ -77,7 +77,7 @@ func arrivedLocally(req *http.Request) bool {
 
 func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler) {
 	route := strings.ReplaceAll(path, ":id", "{id}")
-	r.s.metrics.expectRoute(route)
+	r.s.metrics.ExpectRoute(route)
 	r.echo.Add(method, path, func(c echo.Context) error {
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
 			if call.Caller, err = r.s.access.Load().Caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
@@ -126,7 +126,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
 	}
-	r.s.metrics.request(route, status, time.Since(start))
+	r.s.metrics.Request(route, status, time.Since(start))
 }
 
 // protect turns a panic of h into an error.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
 	"capper/internal/server/listen"
+	"capper/internal/server/metrics"
 )
 
 // Server answers the API. It is safe for concurrent use.
@@ -27,7 +27,7 @@ type Server struct {
 	configStatus func() api.ConfigStatus
 	log          *slog.Logger
 	gatherer     prometheus.Gatherer
-	metrics      *metrics
+	metrics      *metrics.Metrics
 	bounds       admission.Bounds
 	limiter      capping.RateLimiter
 	clock        func() time.Time
@@ -39,7 +39,7 @@ type Server struct {
 	budgets       *admission.Budgets
 	bodies        body.Receiver
 	refusals      map[api.Code]*valve
-	crowds        sync.Map // *admission.Crowd of each listener
+	crowds        admission.Crowds
 	adminSeparate bool
 }
 
@@ -59,10 +59,10 @@ func New(cfg Config) (*Server, error) {
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
-	if s.metrics, err = newMetrics(cfg.Registerer, s); err != nil {
+	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.crowds); err != nil {
 		return nil, err
 	}
-	s.metrics.expectUsers(s.capper.Policy())
+	s.metrics.ExpectUsers(s.capper.Policy())
 	return s, s.SetAccess(cfg.Access)
 }
 
@@ -75,7 +75,7 @@ func (s *Server) SetAccess(rules access.Rules) error {
 		return err
 	}
 	s.access.Store(ready)
-	s.metrics.clients.follow(ready, s.capper.Policy())
+	s.metrics.Clients.Follow(ready, s.capper.Policy())
 	return nil
 }
 
@@ -138,9 +138,7 @@ func (s *Server) Listen(addr string) (net.Listener, error) {
 // HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
 // headers and connections. tlsConfig is from listen.TLSConfig; nil: plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
-	guests := admission.NewCrowd(s.bounds.Connections)
-	s.crowds.Store(guests, struct{}{})
-	return listen.HTTPServer(h, tlsConfig, s.bounds, guests, s.log)
+	return listen.HTTPServer(h, tlsConfig, s.bounds, s.crowds.Another(s.bounds.Connections), s.log)
 }
 
 // callContext bounds a call to the store. It does not end when the caller

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
@@ -71,4 +73,10 @@ func notReady(reason string) *failure.Failure {
 	f := failure.New(api.CodeUnavailable, "not ready: %s", reason)
 	f.RetryAfter = time.Second
 	return f
+}
+
+// scrape serves GET /metrics.
+func (s *Server) scrape(c *call) error {
+	promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
+	return nil
 }

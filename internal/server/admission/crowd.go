@@ -36,6 +36,7 @@ type guest struct {
 	all, idle *list.Element // idle nil: in a request
 }
 
+// NewCrowd is a crowd of at most so many connections.
 func NewCrowd(bound int) *Crowd {
 	return &Crowd{bound: bound, guests: map[net.Conn]*guest{}, parties: map[string]*party{}}
 }
@@ -128,6 +129,32 @@ func (c *Crowd) Usage() (open int, closed int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now, c.closed
+}
+
+// Crowds are those of all listeners of a service.
+type Crowds struct {
+	mu  sync.Mutex
+	all []*Crowd
+}
+
+// Another is the crowd of one more listener.
+func (c *Crowds) Another(bound int) *Crowd {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	crowd := NewCrowd(bound)
+	c.all = append(c.all, crowd)
+	return crowd
+}
+
+// Usage is the sum of the crowds' usages.
+func (c *Crowds) Usage() (open int, closed int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, crowd := range c.all {
+		o, n := crowd.Usage()
+		open, closed = open+o, closed+n
+	}
+	return open, closed
 }
 
 // AddressOf is whom a connection is counted for: the IP address of its other

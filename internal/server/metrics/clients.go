@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"maps"
@@ -12,25 +12,25 @@ import (
 	"capper/internal/server/answer"
 )
 
-// clientUsers counts users by the client that asked for them, for the clients
+// Clients counts users by the client that asked for them, for the clients
 // of the configuration in force. It is safe for concurrent use.
-type clientUsers struct {
+type Clients struct {
 	counter *prometheus.CounterVec
 	mu      sync.RWMutex
 	named   []string
 }
 
-func newClientUsers() *clientUsers {
-	return &clientUsers{counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newClients() *Clients {
+	return &Clients{counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_client_users_total",
 		Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel (empty: none) and outcome.",
 	}, []string{"client", "channel", "outcome"})}
 }
 
-// add counts the users of a client's call. Both labels are configured names; a
+// Add counts the users of a client's call. Both labels are configured names; a
 // client that a change of the configuration removed during the call is not
 // counted any more.
-func (c *clientUsers) add(client, channel string, sum *answer.Summary) {
+func (c *Clients) Add(client, channel string, sum *answer.Summary) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if !slices.Contains(c.named, client) {
@@ -43,10 +43,10 @@ func (c *clientUsers) add(client, channel string, sum *answer.Summary) {
 	})
 }
 
-// follow makes the counters of the clients that may filter, and drops those of
+// Follow makes the counters of the clients that may filter, and drops those of
 // the clients that are named no longer. The counters of channels of later
 // policies come with their users.
-func (c *clientUsers) follow(a *access.Control, p *capping.Policy) {
+func (c *Clients) Follow(a *access.Control, p *capping.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := a.Clients()

@@ -1,0 +1,39 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/server/admission"
+)
+
+// ofBudgets show what is held of each budget, and whom it has turned away.
+func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
+	held := map[string]prometheus.GaugeOpts{
+		"users":   {Name: "capper_in_flight_users", Help: "Users of the calls being decided."},
+		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of the bodies that are received and decoded."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of the answers that are made and written."},
+	}
+	for name, b := range map[string]*admission.Budget{"users": budgets.Users, "bodies": budgets.Bodies, "answers": budgets.Answers} {
+		labels := prometheus.Labels{"budget": name}
+		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.", ConstLabels: labels,
+			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a budget.", ConstLabels: labels,
+			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
+	}
+	return list
+}
+
+// ofConnections show the connections of all listeners.
+func ofConnections(crowds *admission.Crowds) []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "capper_open_connections", Help: "Open connections, of all listeners.",
+		}, func() float64 { open, _ := crowds.Usage(); return float64(open) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "capper_connections_closed_total", Help: "Connections closed as there were more than the bound.",
+		}, func() float64 { _, closed := crowds.Usage(); return float64(closed) }),
+	}
+}
