@@ -31,7 +31,7 @@ func (f *fleet) run() {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-			case <-f.store.top.Doubts():
+			case <-f.top.Doubts():
 			}
 			f.beat(ctx)
 			pause(ctx, beatPause)
@@ -52,19 +52,18 @@ func pause(ctx context.Context, d time.Duration) {
 func (f *fleet) close() {
 	f.cancel()
 	f.wait.Wait()
-	f.leave()
+	f.signOff()
 }
 
-// leave takes this instance off the list at once, if it can: else it drops off.
-func (f *fleet) leave() {
-	s := f.store
-	n := s.top.Route(s.layout.FormatPartition())
+// signOff takes this instance off the list at once, if it can: else it drops off.
+func (f *fleet) signOff() {
+	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(s.config.AttemptTimeout, 500*time.Millisecond))
+	ctx, cancel := context.WithTimeout(context.Background(), min(f.config.AttemptTimeout, 500*time.Millisecond))
 	defer cancel()
-	_ = n.Client().HDel(ctx, s.marker.Key+":instances", f.id).Err()
+	_ = n.Client().HDel(ctx, f.marker.Key+":instances", f.id).Err()
 }
 
 // beat renews and looks at everything. What cannot be reached stays as it was:
@@ -81,11 +80,11 @@ func (f *fleet) beat(ctx context.Context) {
 	now := f.seen.Load()
 	for _, err := range []error{now.gone, now.channel} {
 		if err != nil && before.gone == nil && before.channel == nil {
-			f.store.config.Logger.Error("Redis store", "error", err)
+			f.config.Logger.Error("Redis store", "error", err)
 		}
 	}
 	f.lookAtSigns(ctx, nil)
-	f.store.metrics.fleet(f)
+	f.told()
 }
 
 // missed is that beats have failed, since when and why.
@@ -109,7 +108,7 @@ func (f *fleet) noteBeat(err error) {
 		f.missed.Store(&missed{before.since, err})
 		if now := time.Now(); now.Sub(before.since) > tellMissed && now.Sub(f.loggedAt) > time.Minute {
 			f.loggedAt = now
-			f.store.config.Logger.Error("Redis store", "error", f.silence())
+			f.config.Logger.Error("Redis store", "error", f.silence())
 		}
 	}
 }
@@ -122,7 +121,7 @@ func (f *fleet) silence() error {
 		return nil
 	}
 	return fmt.Errorf("what instances share (keys %s:…) could not be renewed since %s: %w",
-		f.store.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
+		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
 // mode is what a beat may do.
@@ -136,13 +135,13 @@ const (
 
 // renew runs beat.lua and keeps what it says.
 func (f *fleet) renew(ctx context.Context, m mode) error {
-	reply, err := f.ask(ctx, m)
+	reply, err := f.runBeat(ctx, m)
 	if err != nil {
 		return err
 	}
 	switch next := (&sight{fleet: f.seen.Load().fleet}); reply[0] {
 	case "format":
-		f.store.mismatched(reply[1])
+		f.markMismatched(reply[1])
 	case "gone":
 		next.gone = errGone
 		f.seen.Store(next)
@@ -161,11 +160,11 @@ func (f *fleet) learn(reply []string) error {
 		return script.ErrReply
 	}
 	f.longest.Store(longest)
-	f.store.top.SetSigned(reply[3] == "1")
+	f.top.SetSigned(reply[3] == "1")
 	born, _ := strconv.ParseInt(reply[2], 10, 64)
 	f.seen.Store(&sight{fleet: f.own.compare(reply[4:], time.UnixMilli(born)), made: reply[0] == "made"})
 	if reply[0] != "found" {
-		f.store.config.Logger.Warn("Redis store", "namespace", f.store.config.Namespace, "made", madeSentence[reply[0]])
+		f.config.Logger.Warn("Redis store", "namespace", f.config.Namespace, "made", madeSentence[reply[0]])
 	}
 	return nil
 }
@@ -183,32 +182,31 @@ func channelError(r []string) error {
 		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2], r[3])
 }
 
-// ask runs beat.lua.
-func (f *fleet) ask(ctx context.Context, m mode) ([]string, error) {
-	s := f.store
-	n := s.top.Route(s.layout.FormatPartition())
+// runBeat runs beat.lua: this function alone knows its keys and arguments.
+func (f *fleet) runBeat(ctx context.Context, m mode) ([]string, error) {
+	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil {
 		return nil, fault.ErrNoRoute
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.top.LongestAttempt())
+	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
 	text, err := json.Marshal(f.own.text)
 	if err != nil {
 		return nil, err
 	}
 	retention := max(f.own.retention.Milliseconds(), f.wanted.Load())
-	args := []any{s.marker.Text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
+	args := []any{f.marker.Text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
 	for name, number := range f.own.channels {
 		args = append(args, name, int(number))
 	}
-	base := s.marker.Key
+	base := f.marker.Key
 	keys := []string{base, base + ":store", base + ":retentions", base + ":channels", base + ":instances"}
-	reply, err := s.scripts.beat.Run(ctx, n.Client(), keys, args...).StringSlice()
+	reply, err := f.beatLua.Run(ctx, n.Client(), keys, args...).StringSlice()
 	if err == nil && (len(reply) == 0 || len(reply) < 5 && reply[0] == "channel") {
 		err = script.ErrReply
 	}
 	if err != nil {
-		s.top.RefreshSoon()
+		f.top.RefreshSoon()
 		return nil, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
 	return reply, nil

@@ -166,7 +166,7 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	filter(t, s, batchOf("a", []capping.UserID{1}))
 	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
-	s.fleet.kick()
+	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return s.halted() != nil }, 10*time.Second, 5*time.Millisecond)
 	verdicts := make([]capping.Verdict, 1)
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")

@@ -52,12 +52,12 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 		op := &filterOperation{store: s, batch: b, verdicts: verdicts}
 		op.prepare(s.config.ClockSkew)
 		if b.Record {
-			op.header.Forget = s.fleet.forget(b.Retention)
+			op.header.Forget = s.fleet.extend(b.Retention)
 		}
 		r := s.dispatch.NewRun(op, b.Record)
 		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
 		if b.Record {
-			s.accompany(r, b, &op.header)
+			s.addMessage(r, b, &op.header)
 		}
 		r.Do(ctx)
 		r.Faults.Undecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)

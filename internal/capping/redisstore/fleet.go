@@ -14,14 +14,24 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
 )
 
 // fleet is this instance among all that use the namespace: it renews what they
 // keep in common, every few seconds, and looks whether it is still there.
 type fleet struct {
-	store     *Store
-	announced atomic.Int64 // milliseconds: the retention of this instance's policy; 0: none was announced
+	config   *Config
+	top      *topology.Topology
+	keyspace script.Keyspace
+	marker   script.Marker
+	beatLua  *script.Script
+	widening time.Duration // of windows, see capping.Widening
+	told     func()        // what follows a look at the records and signs
+
+	mismatch  atomic.Pointer[script.FormatError] // another version has taken the keyspace
+	warnings  []string                           // what a start went on without
+	announced atomic.Int64                       // milliseconds: the retention of this instance's policy; 0: none was announced
 	id        string
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
@@ -51,26 +61,47 @@ type sight struct {
 	made          bool // the store is new since then
 }
 
-func newFleet(s *Store) *fleet {
+// newFleet is the fleet as one of the store's instances sees it. told follows
+// every look at the records and signs.
+func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
-	f := &fleet{store: s, id: hex.EncodeToString(id), cancel: func() {}}
+	f := &fleet{
+		config: &s.config, top: s.top, keyspace: s.layout, marker: s.marker, beatLua: s.scripts.beat,
+		widening: capping.Widening(s), told: told, id: hex.EncodeToString(id), cancel: func() {},
+	}
 	f.own.text = f.describe()
 	f.seen.Store(&sight{})
 	return f
+}
+
+// halted is why nothing may be decided, or nil.
+func (f *fleet) halted() error {
+	if m := f.mismatch.Load(); m != nil {
+		return m
+	}
+	return f.seen.Load().channel
+}
+
+// markMismatched stops the store: another version has taken the keyspace.
+func (f *fleet) markMismatched(found string) {
+	err := &script.FormatError{Found: found, Want: f.marker.Text}
+	if f.mismatch.CompareAndSwap(nil, err) {
+		f.config.Logger.Error("the store stops deciding", "error", err)
+	}
 }
 
 // describe is what each instance has to have in common with the others,
 // without a policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
-		"replica_acks": f.store.config.ReplicaAcks.String(), "clock_skew": f.store.config.ClockSkew.String(),
+		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
 	}
 }
 
 // announcementOf is the one of an instance with the policy.
 func (f *fleet) announcementOf(p *capping.Policy) announcement {
-	a := announcement{retention: p.Retention(capping.Widening(f.store)), channels: p.Channels, text: f.describe()}
+	a := announcement{retention: p.Retention(f.widening), channels: p.Channels, text: f.describe()}
 	var channels []string
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		channels = append(channels, fmt.Sprint(name, " ", p.Channels[name]))
@@ -79,15 +110,11 @@ func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	return a
 }
 
-// Announce tells the other instances which policy this one is about to decide
-// by: call it before the first call under the policy. From then on nothing is
-// forgotten that the policy can see. It refuses numbers of channels that
-// contradict what is stored. What cannot be told now is told as soon as it can.
-func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
-	f := s.fleet
+// announce is Store.Announce.
+func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer s.metrics.fleet(f)
+	defer f.told()
 	before, seen := f.own, f.seen.Load()
 	f.own = f.announcementOf(p)
 	f.wanted.Store(0)
@@ -99,15 +126,14 @@ func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	}
 	f.announced.Store(f.own.retention.Milliseconds())
 	if err != nil {
-		s.config.Logger.Warn("the other instances do not know of this configuration yet", "error", err)
+		f.config.Logger.Warn("the other instances do not know of this configuration yet", "error", err)
 	}
 	return nil
 }
 
-// Retention is the longest that any instance has had in force within itself:
-// so long sends are kept.
-func (s *Store) Retention() time.Duration {
-	return time.Duration(s.fleet.longest.Load()) * time.Millisecond
+// retention is the longest that is in force, as far as known.
+func (f *fleet) retention() time.Duration {
+	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
 // keptLonger says that sends are kept for a policy that was in force, or is
@@ -122,19 +148,20 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// forget is for how long a call keeps sends that needs them for the retention.
-func (f *fleet) forget(retention time.Duration) time.Duration {
+// extend is for how long a call keeps sends that needs them for the retention.
+// Where that is longer than what is in force, it extends that.
+func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
 		f.longest.CompareAndSwap(longest, retention.Milliseconds())
 		f.wanted.Store(max(f.wanted.Load(), retention.Milliseconds()))
-		f.kick()
+		f.beatSoon()
 	}
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// kick asks for a beat soon.
-func (f *fleet) kick() { f.store.top.DoubtSigns() }
+// beatSoon asks for a beat.
+func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
 // compare counts the other instances, and by key those that differ in it.
 func (a *announcement) compare(others []string, made time.Time) capping.Fleet {
@@ -157,94 +184,4 @@ func (a *announcement) compare(others []string, made time.Time) capping.Fleet {
 		}
 	}
 	return fleet
-}
-
-// start makes or finds the records and the signs, and says what is new or lost.
-func (f *fleet) start(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m := makeOrMend
-	if f.store.config.MustExist {
-		m = adopt
-	}
-	for {
-		err := f.renew(ctx, m)
-		if err == nil {
-			break
-		}
-		if pause(ctx, startPause); ctx.Err() != nil {
-			return err
-		}
-	}
-	if m := f.store.mismatch.Load(); m != nil {
-		return m
-	}
-	if f.seen.Load().gone != nil {
-		return fmt.Errorf("no store is in namespace %s: either it was never used, or what was recorded is lost: "+
-			"set store.redis.create: true to begin anew", f.store.config.Namespace)
-	}
-	found := f.lookAtSigns(ctx, nil)
-	defer f.store.metrics.fleet(f)
-	switch {
-	case !f.seen.Load().made:
-	case found.Made == found.Any:
-		f.made = true
-	default:
-		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
-	}
-	return f.mend(ctx)
-}
-
-// beganAnew says what a start went on without.
-func (f *fleet) beganAnew(what string) {
-	warning := "begun anew with what is left: " + what
-	f.store.warnings = append(f.store.warnings, warning)
-	f.store.config.Logger.Error("Redis store", "warning", warning)
-}
-
-// mend begins anew where a start finds that records are lost, which is what its
-// operator started it for, unless he said otherwise.
-func (f *fleet) mend(ctx context.Context) error {
-	accepted, whats := map[int]bool{}, map[string]int{}
-	for p, bar := range f.store.top.Lost() {
-		accepted[p] = true
-		whats[bar.What()]++
-	}
-	if len(accepted) == 0 {
-		return nil
-	}
-	for what, n := range whats {
-		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.store.layout.Partitions+1, what)
-		if f.store.config.MustExist {
-			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
-		}
-		f.beganAnew(warning)
-	}
-	f.lookAtSigns(ctx, accepted)
-	return nil
-}
-
-// lookAtSigns has the topology look at all signs. Until all signs have been made
-// once, missing ones are made. accept: what a start found and its operator takes
-// as it is.
-func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.Seen {
-	t := f.store.top
-	look := topology.Look{
-		Make: !t.Signed() && f.seen.Load().gone == nil, Accept: accept,
-		Life: max(leastLife, 2*time.Duration(f.longest.Load())*time.Millisecond),
-	}
-	seen := t.LookAtSigns(ctx, look)
-	if look.Make && seen.All {
-		f.allSigned(ctx)
-	}
-	return seen
-}
-
-// allSigned notes that every sign has been made: from now on a missing one is
-// one that was lost.
-func (f *fleet) allSigned(ctx context.Context) {
-	s := f.store
-	if n := s.top.Route(s.layout.FormatPartition()); n != nil && n.Client().HSet(ctx, s.marker.Key+":store", "signed", "1").Err() == nil {
-		s.top.SetSigned(true)
-	}
 }

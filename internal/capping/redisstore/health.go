@@ -49,7 +49,7 @@ func (t *trouble) latest() error {
 // Health is what the latest refresh of the topology found, at most some
 // seconds old, and why calls of the last half minute left users undecided.
 func (s *Store) Health(context.Context) capping.Health {
-	h := capping.Health{Kind: "redis", State: "ok", Warnings: s.warnings}
+	h := capping.Health{Kind: "redis", State: "ok", Warnings: slices.Concat(s.warnings, s.fleet.warnings)}
 	seen := s.fleet.seen.Load()
 	h.Fleet = &seen.fleet
 	if s.fleet.made {

@@ -10,17 +10,9 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// mismatched stops the store: another version has taken the keyspace.
-func (s *Store) mismatched(found string) {
-	err := &script.FormatError{Found: found, Want: s.marker.Text}
-	if s.mismatch.CompareAndSwap(nil, err) {
-		s.config.Logger.Error("the store stops deciding", "error", err)
-	}
-}
-
-// accompany adds to a run that records what has to be stored beside the logs:
+// addMessage adds to a run that records what has to be stored beside the logs:
 // the message, as long as they are kept.
-func (s *Store) accompany(r *dispatch.Run, b *capping.Batch, h *script.Header) {
+func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Keep(b) {
 		return
 	}

@@ -60,13 +60,14 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	return errors.Join(faults...)
 }
 
-// fleet sets what the latest beat found.
-func (m *metrics) fleet(f *fleet) {
+// showFleet sets what the latest beat found.
+func (m *metrics) showFleet(s *Store) {
 	if m == nil {
 		return
 	}
+	f := s.fleet
 	seen := f.seen.Load()
-	counts, _ := f.store.barredPartitions()
+	counts, _ := s.barredPartitions()
 	for _, reason := range []string{topology.Gone, topology.Ahead, topology.Torn} {
 		m.barred.WithLabelValues("redis", reason).Set(float64(counts[reason]))
 	}

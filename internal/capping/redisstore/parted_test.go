@@ -67,7 +67,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			require.Equal(t, "degraded", h.State)
 			pressed.stop()
 			require.Zero(t, pressed.allowed.Load())
-			s.fleet.kick()
+			s.fleet.beatSoon()
 			require.Eventually(t, func() bool { return sample(t, registry, "capper_store_barred_partitions", "parted") == 1 }, 10*time.Second, 5*time.Millisecond)
 
 			require.NoError(t, c.Restart(victim.master)) // a replica now, so that acks are possible

@@ -95,7 +95,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	anew := filter(t, again, batchOf("anew", users, rolling(1, week)))
 	require.Equal(t, len(users), count(anew, capping.Allowed)+count(anew, capping.Denied), "some were recorded while they were unavailable")
 	require.NotZero(t, count(anew, capping.Allowed))
-	s.fleet.kick()
+	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return health().State == "ok" || strings.Contains(health().Error, "within the last") }, 10*time.Second, 10*time.Millisecond)
 	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied), "one restart is enough for all instances")
 }
@@ -177,7 +177,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	ahead := func(by time.Duration) { // what a look wrote while the clock was so much ahead
 		later := fmt.Sprint(time.Now().Add(by).UnixMilli())
 		require.NoError(t, node.Client().Set(t.Context(), key, later, time.Hour).Err())
-		s.fleet.kick()
+		s.fleet.beatSoon()
 	}
 	ask := func(message string) []capping.Verdict {
 		verdicts := make([]capping.Verdict, 2)
@@ -199,7 +199,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 10*time.Second, 5*time.Millisecond)
 	again := openTest(t, s.config)
 	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left: 1 of 65 partitions, that of the records among them: the server's clock was ahead by 192h0m0s")
-	s.fleet.kick()
+	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
 }
 

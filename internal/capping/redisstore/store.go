@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"capper/internal/capping"
@@ -26,7 +25,6 @@ type Store struct {
 	warnings []string
 	marker   script.Marker
 	fleet    *fleet
-	mismatch atomic.Pointer[script.FormatError]
 	trouble  trouble
 }
 
@@ -49,7 +47,7 @@ func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error)
 		return nil, err
 	}
 	s.place(l)
-	s.fleet = newFleet(s)
+	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -120,9 +118,16 @@ func (s *Store) settle(work func() *dispatch.Run) error {
 }
 
 // halted is why the store decides nothing, or nil.
-func (s *Store) halted() error {
-	if m := s.mismatch.Load(); m != nil {
-		return m
-	}
-	return s.fleet.seen.Load().channel
+func (s *Store) halted() error { return s.fleet.halted() }
+
+// Announce tells the other instances which policy this one is about to decide
+// by: call it before the first call under the policy. From then on nothing is
+// forgotten that the policy can see. It refuses numbers of channels that
+// contradict what is stored. What cannot be told now is told as soon as it can.
+func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
+	return s.fleet.announce(ctx, p)
 }
+
+// Retention is the longest that any instance has had in force within itself:
+// so long sends are kept.
+func (s *Store) Retention() time.Duration { return s.fleet.retention() }

@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"capper/internal/capping/redisstore/topology"
+)
+
+// start makes or finds the records and the signs, and says what is new or lost.
+func (f *fleet) start(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := makeOrMend
+	if f.config.MustExist {
+		m = adopt
+	}
+	for {
+		err := f.renew(ctx, m)
+		if err == nil {
+			break
+		}
+		if pause(ctx, startPause); ctx.Err() != nil {
+			return err
+		}
+	}
+	if m := f.mismatch.Load(); m != nil {
+		return m
+	}
+	if f.seen.Load().gone != nil {
+		return fmt.Errorf("no store is in namespace %s: either it was never used, or what was recorded is lost: "+
+			"set store.redis.create: true to begin anew", f.config.Namespace)
+	}
+	found := f.lookAtSigns(ctx, nil)
+	defer f.told()
+	switch {
+	case !f.seen.Load().made:
+	case found.Made == found.Any:
+		f.made = true
+	default:
+		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
+	}
+	return f.mend(ctx)
+}
+
+// beganAnew says what a start went on without.
+func (f *fleet) beganAnew(what string) {
+	warning := "begun anew with what is left: " + what
+	f.warnings = append(f.warnings, warning)
+	f.config.Logger.Error("Redis store", "warning", warning)
+}
+
+// mend begins anew where a start finds that records are lost, which is what its
+// operator started it for, unless he said otherwise.
+func (f *fleet) mend(ctx context.Context) error {
+	accepted, whats := map[int]bool{}, map[string]int{}
+	for p, bar := range f.top.Lost() {
+		accepted[p] = true
+		whats[bar.What()]++
+	}
+	if len(accepted) == 0 {
+		return nil
+	}
+	for what, n := range whats {
+		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.keyspace.Partitions+1, what)
+		if f.config.MustExist {
+			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
+		}
+		f.beganAnew(warning)
+	}
+	f.lookAtSigns(ctx, accepted)
+	return nil
+}
+
+// lookAtSigns has the topology look at all signs. Until all signs have been made
+// once, missing ones are made. accept: what a start found and its operator takes
+// as it is.
+func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.Seen {
+	look := topology.Look{
+		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
+		Life: max(leastLife, 2*f.retention()),
+	}
+	seen := f.top.LookAtSigns(ctx, look)
+	if look.Make && seen.All {
+		f.allSigned(ctx)
+	}
+	return seen
+}
+
+// allSigned notes that every sign has been made: from now on a missing one is
+// one that was lost.
+func (f *fleet) allSigned(ctx context.Context) {
+	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.Key+":store", "signed", "1").Err() == nil {
+		f.top.SetSigned(true)
+	}
+}
