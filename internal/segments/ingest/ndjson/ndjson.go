@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"capper/internal/segments/ingest/rows"
 )
@@ -29,6 +28,7 @@ func isObject(line []byte) bool {
 type objectFields struct{ id, segment string }
 
 func (f *objectFields) parse(b *rows.Block, text []byte, line int64) {
+	members := map[string]json.RawMessage{}
 	for ; len(text) > 0; line++ {
 		end := bytes.IndexByte(text, '\n') + 1
 		if end == 0 {
@@ -36,13 +36,13 @@ func (f *objectFields) parse(b *rows.Block, text []byte, line int64) {
 		}
 		row := bytes.TrimSpace(text[:end])
 		text = text[end:]
-		if err := f.parseRow(b, row, line); err != nil {
+		if err := f.parseRow(b, row, line, members); err != nil {
 			b.Reject(line, row, err.Error())
 		}
 	}
 }
 
-func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64) error {
+func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64, members map[string]json.RawMessage) error {
 	if len(row) == 0 {
 		return fmt.Errorf("empty line, want a JSON object")
 	}
@@ -51,11 +51,8 @@ func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64) error {
 	}
 	id, segment, ok := f.flatObject(row)
 	if !ok {
-		if !json.Valid(row) {
-			return errNoObject
-		}
 		var err error
-		if id, segment, err = f.members(row); err != nil {
+		if id, segment, err = f.anyObject(row, members); err != nil {
 			return err
 		}
 	}
@@ -73,28 +70,42 @@ func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64) error {
 
 var errNoObject = errors.New("not a JSON object")
 
-// members finds the wanted fields of a valid object, whatever else is in it.
-func (f *objectFields) members(row []byte) (id, segment []byte, err error) {
-	for at := skipSpace(row, 1); row[at] != '}'; {
-		key, value, next := nextMember(row, at)
-		at = next
-		switch {
-		case sameString(key, f.id):
-			if id != nil {
-				return nil, nil, fmt.Errorf("field %q is there twice", f.id)
-			}
-			id = value
-		case f.segment != "" && sameString(key, f.segment):
-			if segment != nil {
-				return nil, nil, fmt.Errorf("field %q is there twice", f.segment)
-			}
-			segment = value
+// anyObject finds the wanted fields of an object, whatever else is in it; members is
+// scratch. It takes ten times the CPU of flatObject: 1.4 µs for a row of 55 bytes.
+func (f *objectFields) anyObject(row []byte, members map[string]json.RawMessage) (id, segment []byte, err error) {
+	clear(members)
+	if json.Unmarshal(row, &members) != nil {
+		return nil, nil, errNoObject
+	}
+	for _, name := range []string{f.id, f.segment} {
+		if name != "" && repeats(row, name) {
+			return nil, nil, fmt.Errorf("field %q is there twice", name)
 		}
 	}
-	if id == nil {
+	if members[f.id] == nil {
 		return nil, nil, fmt.Errorf("no field %q", f.id)
 	}
-	return id, segment, nil
+	return members[f.id], members[f.segment], nil
+}
+
+// repeats reports whether a valid object has several members of this name, of which
+// a map keeps the last.
+func repeats(row []byte, name string) bool {
+	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
+		return false // however the name is spelled
+	}
+	seen := false
+	members := json.NewDecoder(bytes.NewReader(row))
+	_, err := members.Token() // the brace
+	for err == nil && members.More() {
+		var key json.Token
+		if key, err = members.Token(); key == name && seen {
+			return true
+		}
+		seen = seen || key == name
+		err = errors.Join(err, members.Decode(new(json.RawMessage)))
+	}
+	return false
 }
 
 // plainID drops the quotes of an id that is a string without escapes.
@@ -117,66 +128,4 @@ func jsonString(value []byte) ([]byte, bool) {
 	var s string
 	err := json.Unmarshal(value, &s)
 	return []byte(s), err == nil
-}
-
-// sameString compares a JSON string, quotes included, with a Go string.
-func sameString(raw []byte, s string) bool {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1:len(raw)-1]) == s
-	}
-	decoded, ok := jsonString(raw)
-	return ok && string(decoded) == s
-}
-
-// nextMember splits the member of a valid object that starts at i: its key with
-// quotes, its value, and where the next member or the closing brace is.
-func nextMember(row []byte, i int) (key, value []byte, next int) {
-	end := stringEnd(row, i)
-	key = row[i:end]
-	i = skipSpace(row, skipSpace(row, end)+1) // the colon
-	end = valueEnd(row, i)
-	value = bytes.TrimRight(row[i:end], " \t\r")
-	if row[end] == ',' {
-		end = skipSpace(row, end+1)
-	}
-	return key, value, end
-}
-
-func skipSpace(row []byte, i int) int {
-	for row[i] == ' ' || row[i] == '\t' || row[i] == '\r' {
-		i++
-	}
-	return i
-}
-
-// stringEnd is the index after the string that starts at i.
-func stringEnd(row []byte, i int) int {
-	for i++; row[i] != '"'; i++ {
-		if row[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// valueEnd is the index of the comma or brace that follows the value at i.
-func valueEnd(row []byte, i int) int {
-	for depth := 0; i < math.MaxInt; i++ {
-		switch row[i] {
-		case '"':
-			i = stringEnd(row, i) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return i
 }
