@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
@@ -45,29 +46,29 @@ type buildCommand struct {
 func (c *buildCommand) Help() string { return buildHelp }
 
 // Run builds, compares with what is live, and publishes.
-func (c *buildCommand) Run(e *env) error {
+func (c *buildCommand) Run(ctx context.Context, on *console.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	ctx, cancel, store, err := c.Place.open(e, c.To)
+	ctx, cancel, store, err := c.Place.open(ctx, on, c.To)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	report := &buildReport{Location: c.To, Status: "failed"}
-	err = c.work(ctx, e, plan, store, report)
-	if printErr := c.print(e, report); err == nil {
+	err = c.work(ctx, on, plan, store, report)
+	if printErr := c.print(on, report); err == nil {
 		err = printErr
 	}
 	return timedOut(ctx, err)
 }
 
-func (c *buildCommand) print(e *env, report *buildReport) error {
+func (c *buildCommand) print(on *console.Streams, report *buildReport) error {
 	if c.JSON {
-		return e.printJSON(report)
+		return console.JSON(on.Out, report)
 	}
-	return report.print(e.stdout)
+	return report.print(on.Out)
 }
 
 // timedOut says why a context ended when that is why err happened.
@@ -78,21 +79,21 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store objects.Location, report *buildReport) error {
+func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *build.Plan, store objects.Location, report *buildReport) error {
 	if err := c.held(ctx, store); err != nil {
 		report.failed(err)
 		return err
 	}
-	show := newProgress(e.stderr)
-	defer show.stop()
-	cfg := ingest.Config{S3: c.Place.s3(e), Stdin: e.stdin, Progress: show.add}
+	show := console.NewProgress(on, console.Bytes)
+	defer show.Stop()
+	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
 	result, err := c.read(ctx, plan, cfg, show)
 	report.built(result)
 	if err != nil {
 		report.failed(err)
 		return err
 	}
-	show.step("comparing with the live generation")
+	show.Step("comparing with the live generation", 0)
 	base, err := publish.ReadLiveState(ctx, store)
 	if err != nil {
 		return err
@@ -104,9 +105,8 @@ func (c *buildCommand) work(ctx context.Context, e *env, plan *build.Plan, store
 		report.Status = "dry run"
 		return nil
 	}
-	show.step("publishing")
-	show.add(0, result.Candidate.SizeBytes())
-	publisher := publish.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: show.uploaded}
+	show.Step("publishing", result.Candidate.SizeBytes())
+	publisher := publish.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
 		report.failed(err)
@@ -138,51 +138,75 @@ func (c *buildCommand) held(ctx context.Context, store objects.Location) error {
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
-func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *progress) (*build.Result, error) {
+func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *console.Progress) (*build.Result, error) {
 	if c.BadRowsTo == "" {
-		return build.Run(ctx, plan, cfg, show.step)
+		return c.run(ctx, plan, cfg, show)
 	}
 	list, err := newBadRowList(c.BadRowsTo)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--bad-rows-to: %w", err)}
+		return nil, console.Misuse(fmt.Errorf("--bad-rows-to: %w", err))
 	}
 	cfg.BadRows = list.add
-	result, err := build.Run(ctx, plan, cfg, show.step)
+	result, err := c.run(ctx, plan, cfg, show)
 	return result, errors.Join(err, list.close())
+}
+
+func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *console.Progress) (*build.Result, error) {
+	result, err := build.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
+	if wrong := new(build.PlanError); errors.As(err, &wrong) {
+		err = c.planFault(err)
+	}
+	return result, err
+}
+
+// planFault is a fault of what the flags say, or of the build file.
+func (c *buildCommand) planFault(err error) error {
+	if c.File == "" {
+		return console.Misuse(err)
+	}
+	return console.WithStatus(console.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
 // plan turns the flags, or the build file, into a plan.
 func (c *buildCommand) plan() (*build.Plan, error) {
-	if c.Force && strings.TrimSpace(c.Reason) == "" {
-		return nil, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
-	}
-	base := ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape, FinalNewline: c.FinalNewline}
-	if c.Delimiter != "" {
-		if err := base.SetDelimiter(c.Delimiter); err != nil {
-			return nil, fmt.Errorf("--delimiter %w", err)
-		}
+	base, err := c.input()
+	if err != nil {
+		return nil, console.Misuse(err)
 	}
 	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: usualMaxChange}}
 	if c.File != "" {
-		if len(c.Segment)+len(c.Table) > 0 {
-			return nil, errors.New("give a build file or --segment and --table, not both")
-		}
 		if _, err := build.Load(c.File, base, plan); err != nil {
-			return nil, err
+			return nil, console.WithStatus(console.BadInput, err)
 		}
-		return plan, c.Bounds.over(plan)
-	}
-	if len(c.Segment)+len(c.Table) == 0 {
-		return nil, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
+		return plan, console.Misuse(c.Bounds.over(plan))
 	}
 	for _, path := range c.Table {
 		base.Path = path
 		plan.Tables = append(plan.Tables, base)
 	}
 	if err := c.addSegments(plan, base); err != nil {
-		return nil, err
+		return nil, console.Misuse(err)
 	}
-	return plan, c.Bounds.over(plan)
+	return plan, console.Misuse(c.Bounds.over(plan))
+}
+
+// input is what the flags say of every input. It also refuses flags that do not go together.
+func (c *buildCommand) input() (base ingest.Input, err error) {
+	switch given := len(c.Segment) + len(c.Table); {
+	case c.Force && strings.TrimSpace(c.Reason) == "":
+		return base, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
+	case c.File != "" && given > 0:
+		return base, errors.New("give a build file or --segment and --table, not both")
+	case c.File == "" && given == 0:
+		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
+	}
+	base = ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape, FinalNewline: c.FinalNewline}
+	if c.Delimiter != "" {
+		if err := base.SetDelimiter(c.Delimiter); err != nil {
+			return base, fmt.Errorf("--delimiter %w", err)
+		}
+	}
+	return base, nil
 }
 
 func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {
@@ -203,3 +227,32 @@ func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {
 	}
 	return nil
 }
+
+const buildHelp = `Simple cases:
+
+  segmentbuild build --to s3://segments/prod --segment new=new.csv --segment active='active/*.parquet'
+  segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
+
+With a build file, segments.yaml:
+
+  segments:                       # in order of precedence
+    - name: vip
+      inputs: [vip.csv]
+      max_change: 5%              # also max_week_change, min_users, max_users
+    - name: active
+      inputs:
+        - path: s3://warehouse/active/*.parquet
+          id_column: customer_id
+          newer_than: 36h         # also min_files, min_rows
+    - name: dormant               # everyone minus active
+      union: [everyone]
+      minus: [active, vip]
+  sets:                           # ingredients that are not published
+    - name: everyone
+      inputs: ["everyone-*.txt.zst"]
+  overlaps: precedence            # or error, the default
+  max_bad_rows: 0
+  allow_new: [dormant]            # may appear beside what is live
+
+  segmentbuild build --to s3://segments/prod segments.yaml --dry-run
+`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/publish"
 )
@@ -24,8 +25,8 @@ type difference struct {
 }
 
 // Run compares two generations.
-func (c *diffCommand) Run(e *env) error {
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
+	ctx, cancel, store, err := c.open(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -35,10 +36,10 @@ func (c *diffCommand) Run(e *env) error {
 		return timedOut(ctx, err)
 	}
 	if c.JSON {
-		return e.printJSON(report)
+		return console.JSON(on.Out, report)
 	}
-	fmt.Fprintf(e.stdout, "from %s to %s\n", report.From, report.To)
-	return printChanges(e.stdout, report.Changes, &report.NoSegment)
+	fmt.Fprintf(on.Out, "from %s to %s\n", report.From, report.To)
+	return printChanges(on.Out, report.Changes, &report.NoSegment)
 }
 
 func diff(ctx context.Context, store objects.Location, from, to string) (*difference, error) {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/segments/publish"
 )
 
@@ -23,17 +25,17 @@ type gcReport struct {
 }
 
 // Run shows, and with --delete removes, what nobody needs any more.
-func (c *gcCommand) Run(e *env) error {
+func (c *gcCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.Keep < 1 {
-		return usageError{fmt.Errorf("--keep %d: must be at least 1", c.Keep)}
+		return console.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
 	}
 	if c.Lease <= 0 {
-		return usageError{fmt.Errorf("--lease %s: must be more than 0", c.Lease)}
+		return console.Misuse(fmt.Errorf("--lease %s: must be more than 0", c.Lease))
 	}
 	if c.Delete && c.DryRun {
-		return usageError{fmt.Errorf("give --delete or --dry-run, not both")}
+		return console.Misuse(fmt.Errorf("give --delete or --dry-run, not both"))
 	}
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+	ctx, cancel, store, err := c.openThere(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -45,30 +47,30 @@ func (c *gcCommand) Run(e *env) error {
 	}
 	garbage, err := work(ctx)
 	if garbage == nil {
-		return timedOut(ctx, err)
+		return timedOut(ctx, notThere(err))
 	}
-	return errors.Join(timedOut(ctx, err), c.report(e, garbage)) // what is gone is said in any case
+	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // what is gone is said in any case
 }
 
-func (c *gcCommand) report(e *env, garbage *publish.Garbage) error {
+func (c *gcCommand) report(on *console.Streams, garbage *publish.Garbage) error {
 	if c.JSON {
-		return e.printJSON(gcReport{Removed: c.Delete, Garbage: garbage})
+		return console.JSON(on.Out, gcReport{Removed: c.Delete, Garbage: garbage})
 	}
-	return c.print(e, garbage)
+	return c.print(on, garbage)
 }
 
-func (c *gcCommand) print(e *env, garbage *publish.Garbage) error {
+func (c *gcCommand) print(on *console.Streams, garbage *publish.Garbage) error {
 	verb := "would remove"
 	if c.Delete {
 		verb = "removed"
 	}
 	for _, o := range garbage.Objects {
-		fmt.Fprintf(e.stdout, "%s %s (%d bytes, stored %s)\n", verb, o.Key, o.SizeBytes, o.ChangedAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(on.Out, "%s %s (%d bytes, stored %s)\n", verb, o.Key, o.SizeBytes, o.ChangedAt.UTC().Format(time.RFC3339))
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s %d generations, %d objects, %d bytes; kept %d generations\n",
+	_, err := fmt.Fprintf(on.Out, "%s %d generations, %d objects, %d bytes; kept %d generations\n",
 		verb, len(garbage.Generations), len(garbage.Objects), garbage.SizeBytes, len(garbage.Kept))
 	if err == nil && !c.Delete && len(garbage.Objects) > 0 {
-		fmt.Fprintln(e.stderr, "segmentbuild: hint: the same with --delete removes them")
+		on.Say("hint: the same with --delete removes them")
 	}
 	return err
 }

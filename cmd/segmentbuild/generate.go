@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,13 @@ type share struct {
 }
 
 // Run writes the files and prints their names.
-func (c *generateCommand) Run(e *env) error {
+func (c *generateCommand) Run(ctx context.Context, on *console.Streams) error {
 	shares, err := c.shares()
 	if err != nil {
-		return usageError{err}
+		return console.Misuse(err)
 	}
 	if uint64(c.First)+uint64(c.Users) > 1<<32 {
-		return usageError{fmt.Errorf("--first %d and --users %d: ids end at 4294967295", c.First, c.Users)}
+		return console.Misuse(fmt.Errorf("--first %d and --users %d: ids end at 4294967295", c.First, c.Users))
 	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (c *generateCommand) Run(e *env) error {
 		}
 		files = append(files, f)
 	}
-	if err := c.write(e, shares, files); err != nil {
+	if err := c.write(ctx, shares, files); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -71,7 +72,7 @@ func (c *generateCommand) Run(e *env) error {
 		if err := f.whole.Commit(); err != nil {
 			return err
 		}
-		fmt.Fprintln(e.stdout, c.path(shares[i].name))
+		fmt.Fprintln(on.Out, c.path(shares[i].name))
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (c *generateCommand) shares() ([]share, error) {
 
 // write hands every user to the file of its segment. Ids come in scattered
 // order, as an affine permutation of their range.
-func (c *generateCommand) write(e *env, shares []share, files []idFile) error {
+func (c *generateCommand) write(ctx context.Context, shares []share, files []idFile) error {
 	n := uint64(c.Users)
 	step := coprime(n)
 	for i := range n {
@@ -118,8 +119,8 @@ func (c *generateCommand) write(e *env, shares []share, files []idFile) error {
 				break
 			}
 		}
-		if i&(1<<20-1) == 0 && e.ctx.Err() != nil {
-			return e.ctx.Err()
+		if i&(1<<20-1) == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 	return nil

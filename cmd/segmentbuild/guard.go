@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
@@ -95,9 +96,13 @@ func (c *buildCommand) guard(ctx context.Context, g *guarded) error {
 	}
 	g.report.Status = "refused"
 	if len(refusals) == 1 {
-		return guardError{errors.New("not published: " + refusals[0])}
+		return refused(errors.New("not published: " + refusals[0]))
 	}
-	return guardError{fmt.Errorf("not published, for %d reasons:\n  %s", len(refusals), strings.Join(refusals, "\n  "))}
+	return refused(fmt.Errorf("not published, for %d reasons:\n  %s", len(refusals), strings.Join(refusals, "\n  ")))
+}
+
+func refused(err error) error {
+	return console.Hinted(console.WithStatus(console.Refused, err), "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file")
 }
 
 // withdrawn refuses what was rolled back from, unless it is live.

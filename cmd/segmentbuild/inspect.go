@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"capper/internal/bitmap"
@@ -48,18 +47,18 @@ type inspected struct {
 }
 
 // Run inspects a generation or a file.
-func (c *inspectCommand) Run(e *env) error {
-	report, err := c.inspect(e)
+func (c *inspectCommand) Run(ctx context.Context, on *console.Streams) error {
+	report, err := c.inspect(ctx, on)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(report)
+		return console.JSON(on.Out, report)
 	}
-	return report.print(e.stdout)
+	return report.print(on.Out)
 }
 
-func (c *inspectCommand) inspect(e *env) (*inspection, error) {
+func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*inspection, error) {
 	if isFile(c.What) {
 		raw, err := os.ReadFile(c.What)
 		if err != nil {
@@ -72,9 +71,9 @@ func (c *inspectCommand) inspect(e *env) (*inspection, error) {
 		return inspect([]string{filepath.Base(c.What)}, []*bitmap.Bitmap{b}), nil
 	}
 	if c.At == "" {
-		return nil, usageError{errors.New("--at LOCATION is missing: it is needed for a generation")}
+		return nil, console.Misuse(errors.New("--at LOCATION is missing: it is needed for a generation"))
 	}
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+	ctx, cancel, store, err := c.Place.open(ctx, on, c.At)
 	if err != nil {
 		return nil, err
 	}
@@ -155,22 +154,20 @@ func (r *inspection) print(w io.Writer) error {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))
 		}
 	}
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "segment\tusers\tlowest\thighest\tbytes\tbytes/user\tarrays\tbitmaps\truns\t")
-	for _, s := range r.Segments {
-		fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%d\t%.3f\t%d\t%d\t%d\t\n", s.Name, s.Users, bound(s.Min), bound(s.Max), s.SizeBytes,
-			s.BytesPerUser, s.Containers["array"], s.Containers["bitmap"], s.Containers["run"])
+	sizes := [][]any{{"segment", "users", "lowest", "highest", "bytes", "bytes/user", "arrays", "bitmaps", "runs"}}
+	var both [][]any
+	for i, s := range r.Segments {
+		sizes = append(sizes, []any{s.Name, s.Users, bound(s.Min), bound(s.Max), s.SizeBytes,
+			fmt.Sprintf("%.3f", s.BytesPerUser), s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]})
+		row := []any{s.Name}
+		for _, n := range r.Overlaps[i] {
+			row = append(row, n)
+		}
+		both = append(both, row)
 	}
-	if err := out.Flush(); err != nil || len(r.Segments) < 2 {
+	if err := console.Table(w, console.Right, sizes...); err != nil || len(r.Segments) < 2 {
 		return err
 	}
 	fmt.Fprintln(w, "users in both:")
-	for i, s := range r.Segments {
-		fmt.Fprintf(out, "%s\t", s.Name)
-		for _, n := range r.Overlaps[i] {
-			fmt.Fprintf(out, "%d\t", n)
-		}
-		fmt.Fprintln(out)
-	}
-	return out.Flush()
+	return console.Table(w, console.Right, both...)
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"io/fs"
+	"os"
 	"time"
 
 	"capper/internal/console"
+	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
 )
@@ -18,43 +22,71 @@ type at struct {
 	Place place  `embed:""`
 }
 
+// wrongPlace is what to do where nothing is found.
+const wrongPlace = "look whether --at names the location that builds publish to"
+
+func (a *at) open(ctx context.Context, on *console.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+	return a.Place.open(ctx, on, a.At)
+}
+
+// openThere opens the location, which must be there: nothing at all is mostly
+// another name than that which builds publish to. Of S3 only buckets can be missing,
+// which shows when they are read: see notThere.
+func (a *at) openThere(ctx context.Context, on *console.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+	if !objects.IsURL(a.At) {
+		if _, err := os.Stat(a.At); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, nil, notThere(fmt.Errorf("%s: %w", a.At, objects.ErrNotFound))
+		}
+	}
+	return a.open(ctx, on)
+}
+
+// notThere adds to the error of a location that is missing what it ends with.
+func notThere(err error) error {
+	if errors.Is(err, objects.ErrNotFound) {
+		return console.Hinted(console.WithStatus(console.BadInput, err), wrongPlace)
+	}
+	return err
+}
+
 type listCommand struct {
 	at `embed:""`
 }
 
 // Run lists the generations, the newest first.
-func (c *listCommand) Run(e *env) error {
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
+	ctx, cancel, store, err := c.openThere(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	list, err := publish.List(ctx, store)
 	if err != nil {
-		return timedOut(ctx, err)
+		return timedOut(ctx, notThere(err))
 	}
 	if c.JSON {
-		return e.printJSON(list)
+		return console.JSON(on.Out, list)
 	}
 	if len(list) == 0 {
-		fmt.Fprintf(e.stderr, "segmentbuild: no generations at %s\n", c.At)
+		on.Say("no generations at %s", c.At)
 	}
-	out := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "\tGENERATION\tCREATED\tSEGMENTS\tUSERS\tBYTES\tTOOL\tREASON")
+	table := [][]any{{"", "GENERATION", "CREATED", "SEGMENTS", "USERS", "BYTES", "TOOL", "REASON"}}
 	for _, l := range list {
-		mark := markOf(&l)
-		if l.Manifest == nil {
-			fmt.Fprintf(out, "%s\t%s\tdamaged: %s\n", mark, l.Generation, console.Escape(fmt.Sprint(l.Fault)))
-			continue
-		}
-		users, size := totals(l.Manifest)
-		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", mark, l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339),
-			len(l.Manifest.Segments), users, size, console.Escape(l.Manifest.ToolVersion), console.Escape(l.Manifest.Reason))
+		table = append(table, rowOf(&l))
 	}
-	if err := out.Flush(); err != nil {
+	if err := console.Table(on.Out, console.Left, table...); err != nil {
 		return err
 	}
-	return printState(e.stdout, list)
+	return printState(on.Out, list)
+}
+
+func rowOf(l *publish.Listing) []any {
+	if l.Manifest == nil {
+		return []any{markOf(l), l.Generation, fmt.Sprintf("damaged: %s", l.Fault)}
+	}
+	users, size := totals(l.Manifest)
+	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments), users, size,
+		l.Manifest.ToolVersion, l.Manifest.Reason}
 }
 
 func markOf(l *publish.Listing) string {
@@ -64,7 +96,7 @@ func markOf(l *publish.Listing) string {
 	case l.WithdrawnAt != nil:
 		return "withdrawn"
 	}
-	return " "
+	return ""
 }
 
 // printState says what the table does not: when a build last ran to its end, and a hold.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 
 	"capper/internal/bitmap"
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
@@ -18,8 +22,8 @@ type segmentOf struct {
 }
 
 // read reads the segment's bitmap.
-func (c *segmentOf) read(e *env) (*bitmap.Bitmap, error) {
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+func (c *segmentOf) read(ctx context.Context, on *console.Streams) (*bitmap.Bitmap, error) {
+	ctx, cancel, store, err := c.open(ctx, on)
 	if err != nil {
 		return nil, err
 	}
@@ -49,44 +53,78 @@ type membership struct {
 }
 
 // Run answers for users, or samples the segment.
-func (c *membersCommand) Run(e *env) error {
+func (c *membersCommand) Run(ctx context.Context, on *console.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
-		return usageError{errors.New("give --user ID or --sample N, one of the two")}
+		return console.Misuse(errors.New("give --user ID or --sample N, one of the two"))
 	}
-	b, err := c.read(e)
+	b, err := c.read(ctx, on)
 	if err != nil {
 		return err
 	}
 	if c.Sample > 0 {
-		return c.print(e, b.Sample(c.Sample, c.Seed))
+		return c.print(on, b.Sample(c.Sample, c.Seed))
 	}
 	var report []membership
 	for _, id := range c.User {
 		report = append(report, membership{UserID: id, Member: b.Contains(id)})
 	}
 	if c.JSON {
-		return e.printJSON(report)
+		return console.JSON(on.Out, report)
 	}
 	for _, m := range report {
 		word := "is in"
 		if !m.Member {
 			word = "is not in"
 		}
-		if _, err := fmt.Fprintf(e.stdout, "user %d %s %s\n", m.UserID, word, c.Segment); err != nil {
+		if _, err := fmt.Fprintf(on.Out, "user %d %s %s\n", m.UserID, word, c.Segment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *membersCommand) print(e *env, ids []uint32) error {
+func (c *membersCommand) print(on *console.Streams, ids []uint32) error {
 	if c.JSON {
-		return e.printJSON(ids)
+		return console.JSON(on.Out, ids)
 	}
 	for _, id := range ids {
-		if _, err := fmt.Fprintln(e.stdout, id); err != nil {
+		if _, err := fmt.Fprintln(on.Out, id); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+type exportCommand struct {
+	segmentOf `embed:""`
+	As        string `enum:"ids,bitmap" default:"ids" help:"ids: one per line, ascending; bitmap: the portable roaring format."`
+	Output    string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output, which - means."`
+}
+
+// Run writes the users of one segment.
+func (c *exportCommand) Run(ctx context.Context, on *console.Streams) error {
+	b, err := c.read(ctx, on)
+	if err != nil {
+		return err
+	}
+	if c.Output == "" || c.Output == "-" {
+		return c.write(on.Data(), b)
+	}
+	return console.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
+}
+
+func (c *exportCommand) write(w io.Writer, b *bitmap.Bitmap) error {
+	if c.As == "bitmap" {
+		_, err := w.Write(b.Bytes())
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	var line []byte
+	for id := range b.All() {
+		line = append(strconv.AppendUint(line[:0], uint64(id), 10), '\n')
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }

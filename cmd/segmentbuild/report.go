@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
+	"capper/internal/console"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
@@ -71,16 +71,16 @@ func (r *buildReport) built(result *build.Result) {
 
 // failed notes how the build ended.
 func (r *buildReport) failed(err error) {
-	switch status, _ := judge(err); status {
-	case statusBadInput:
+	switch statusOf(err) {
+	case console.BadInput:
 		r.Status = "bad input"
-	case statusOverlap:
+	case console.Undecided:
 		r.Status = "overlap"
-	case statusLostRace:
+	case console.LostRace:
 		r.Status = "lost the race"
-	case statusHold:
+	case console.OnHold:
 		r.Status = "on hold"
-	case statusGuard:
+	case console.Refused:
 		r.Status = "refused"
 	}
 }
@@ -94,14 +94,7 @@ func (r *buildReport) published(p *publish.Published) {
 
 // print writes the report for people.
 func (r *buildReport) print(w io.Writer) error {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	if len(r.Segments) > 0 {
-		fmt.Fprintln(out, "segment\tusers\tbytes\tlowest\thighest\t")
-		for _, s := range r.Segments {
-			fmt.Fprintf(out, "%s\t%d\t%d\t%s\t%s\t\n", s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max))
-		}
-	}
-	err := out.Flush()
+	err := r.printSegments(w)
 	for _, s := range r.Segments {
 		if s.Users == 0 {
 			fmt.Fprintf(w, "warning: segment %q has no users\n", s.Name)
@@ -127,6 +120,17 @@ func (r *buildReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
 	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), r.Week.print(w), r.printEnd(w))
+}
+
+func (r *buildReport) printSegments(w io.Writer) error {
+	if len(r.Segments) == 0 {
+		return nil
+	}
+	table := [][]any{{"segment", "users", "bytes", "lowest", "highest"}}
+	for _, s := range r.Segments {
+		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max)})
+	}
+	return console.Table(w, console.Right, table...)
 }
 
 // shownFiles are written for people; --json has all.
@@ -197,19 +201,18 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	if len(changes) == 0 {
 		return nil
 	}
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "segment\tbefore\tafter\tadded\tremoved\tchange\t\t")
+	table := [][]any{{"segment", "before", "after", "added", "removed", "change"}}
 	for _, c := range changes {
 		note := c.State
 		for _, m := range c.MovedFrom {
 			note += fmt.Sprintf(", %d from %s", m.Users, m.From)
 		}
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t\n", c.Segment, c.Before, c.After, c.Added, c.Removed, c.Percent, note)
+		table = append(table, []any{c.Segment, c.Before, c.After, c.Added, c.Removed, fmt.Sprintf("%.1f %%", c.Percent), note})
 	}
 	if none != nil {
-		fmt.Fprintf(out, "(none)\t\t\t%d\t%d\t%.1f %%\t%s\t\n", none.Fall, none.Rise, none.Percent, noneNote(none))
+		table = append(table, []any{"(none)", "", "", none.Fall, none.Rise, fmt.Sprintf("%.1f %%", none.Percent), noneNote(none)})
 	}
-	return out.Flush()
+	return console.Table(w, console.Right, table...)
 }
 
 func noneNote(n *publish.NoSegment) string {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -29,29 +31,29 @@ type rollbackReport struct {
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
-func (c *rollbackCommand) Run(e *env) error {
+func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
-		return usageError{errors.New("--hold needs a reason: it is what build and list say")}
+		return console.Misuse(errors.New("--hold needs a reason: it is what build and list say"))
 	}
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+	ctx, cancel, store, err := c.open(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	report, err := c.rollback(ctx, store)
 	if err != nil && c.Hold != "" && !c.DryRun {
-		err = hinted{err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it"}
+		err = console.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it")
 	}
 	if err != nil {
 		return timedOut(ctx, err)
 	}
 	if c.JSON {
-		return e.printJSON(report)
+		return console.JSON(on.Out, report)
 	}
-	if err := printChanges(e.stdout, report.Changes, report.NoSegment); err != nil {
+	if err := printChanges(on.Out, report.Changes, report.NoSegment); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %s is live in %s, it was %s\n", report.Status, report.Live, c.At, cmp.Or(report.Before, "nothing"))
+	_, err = fmt.Fprintf(on.Out, "%s: %s is live in %s, it was %s\n", report.Status, report.Live, c.At, cmp.Or(report.Before, "nothing"))
 	return err
 }
 
@@ -88,4 +90,37 @@ func (c *rollbackCommand) rollback(ctx context.Context, store objects.Location) 
 		report.Status = "unchanged"
 	}
 	return report, nil
+}
+
+type releaseHoldCommand struct {
+	at `embed:""`
+}
+
+type releaseHoldReport struct {
+	Released *publish.Hold `json:"released"` // null when there was no hold
+}
+
+// Run ends a hold.
+func (c *releaseHoldCommand) Run(ctx context.Context, on *console.Streams) error {
+	ctx, cancel, store, err := c.open(ctx, on)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	hold, err := (&publish.Publisher{Location: store}).ReleaseHold(ctx)
+	if errors.Is(err, segments.ErrNothingLive) {
+		return console.Hinted(fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), wrongPlace)
+	}
+	if err != nil {
+		return timedOut(ctx, err)
+	}
+	if c.JSON {
+		return console.JSON(on.Out, releaseHoldReport{hold})
+	}
+	if hold == nil {
+		_, err = fmt.Fprintf(on.Out, "publishing to %s is not on hold\n", c.At)
+		return err
+	}
+	_, err = fmt.Fprintf(on.Out, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), console.Escape(hold.Reason))
+	return err
 }

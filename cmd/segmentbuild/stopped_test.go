@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/console"
 )
 
 // A build that waits for an input that never comes ends at the first signal.
@@ -56,7 +58,7 @@ func TestBuildFilesThatExplodeAreRefused(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "segments.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		status, _, talk := command(t, "", "build", "--to", t.TempDir(), file)
-		require.Equal(t, statusUsage, status)
+		require.Equal(t, int(console.Usage), status)
 		require.Contains(t, talk, file)
 		require.Contains(t, talk, want)
 	}

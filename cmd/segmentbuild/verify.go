@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -24,8 +25,12 @@ type verification struct {
 }
 
 // Run downloads generations and checks them.
-func (c *verifyCommand) Run(e *env) error {
-	ctx, cancel, store, err := c.Place.open(e, c.At)
+func (c *verifyCommand) Run(ctx context.Context, on *console.Streams) error {
+	open := c.open
+	if c.All {
+		open = c.openThere
+	}
+	ctx, cancel, store, err := open(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -49,19 +54,19 @@ func (c *verifyCommand) Run(e *env) error {
 		report = append(report, v)
 	}
 	if c.JSON {
-		err = e.printJSON(report)
+		err = console.JSON(on.Out, report)
 	} else {
-		err = printVerified(e, report)
+		err = printVerified(on, report)
 	}
 	return timedOut(ctx, errors.Join(append(faults, err)...))
 }
 
-func printVerified(e *env, report []verification) error {
+func printVerified(on *console.Streams, report []verification) error {
 	for _, v := range report {
 		if v.Fault != "" {
 			continue // it is the error
 		}
-		if _, err := fmt.Fprintf(e.stdout, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users, v.SizeBytes); err != nil {
+		if _, err := fmt.Fprintf(on.Out, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users, v.SizeBytes); err != nil {
 			return err
 		}
 	}
@@ -72,7 +77,7 @@ func printVerified(e *env, report []verification) error {
 // current.json is known then.
 func (c *verifyCommand) generations(ctx context.Context, store objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
-		return nil, usageError{errors.New("give a generation or --all, not both")}
+		return nil, console.Misuse(errors.New("give a generation or --all, not both"))
 	}
 	if c.All {
 		return publish.List(ctx, store)
