@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -33,9 +32,9 @@ type DB struct {
 	marking     sync.Mutex // over identity
 	identity    identity
 	marked      atomic.Int64           // written, at the last mark
-	markedAt    time.Time              // of the goroutine that calls Watch
 	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
-	running     sync.WaitGroup         // calls, also those that nobody waits for any more
+	watch       watch
+	running     sync.WaitGroup // calls, also those that nobody waits for any more
 }
 
 // maxCalls is how many calls that write may be under way, and as many that

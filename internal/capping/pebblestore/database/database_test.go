@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -94,6 +95,54 @@ func TestFatal(t *testing.T) {
 	d = reopen(t, config)
 	require.Equal(t, "sent", value(t, d, 1))
 	require.NoError(t, d.Close())
+}
+
+// TestDamagedEnd damages what was synced last before a crash. Pebble takes it for
+// a torn end; once the store has rested for a moment, a start refuses it.
+func TestDamagedEnd(t *testing.T) {
+	t.Parallel()
+	for _, rested := range []bool{false, true} {
+		config := Config{Path: t.TempDir()}
+		d := reopen(t, config)
+		put(t, d, "first of all", 1)
+		require.NoError(t, d.Watch(time.Now()))
+		put(t, d, "last of all", 2)
+		require.NoError(t, d.Watch(time.Now())) // not due
+		if rested {
+			require.NoError(t, d.Watch(time.Now()))
+		}
+		d.disk.Freeze() // a crash, to the files
+		_ = d.takeDown(context.Canceled)
+		_ = d.Close()
+		flip(t, config.Path, "last of all")
+		d, err := Open(context.Background(), config)
+		if rested {
+			require.ErrorContains(t, err, "it lacks its newest sends")
+			require.ErrorContains(t, err, config.Path+".id")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "first of all", value(t, d, 1))
+		require.Empty(t, value(t, d, 2), "what the mark of a store that rests is for")
+		require.NoError(t, d.Close())
+	}
+}
+
+// flip changes a bit of a text that stands in one of the write-ahead logs.
+func flip(t *testing.T, dir, text string) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	require.NoError(t, err)
+	for _, name := range logs {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if at := bytes.Index(content, []byte(text)); at >= 0 {
+			content[at] ^= 1
+			require.NoError(t, os.WriteFile(name, content, 0o600))
+			return
+		}
+	}
+	require.Fail(t, "not in a write-ahead log", text)
 }
 
 // TestReadable says which formats a program reads, as later ones will ask.

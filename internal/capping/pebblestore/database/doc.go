@@ -14,11 +14,11 @@
 // log is gone without what was in it. Both would allow everybody again, so:
 //
 //   - Beside the directory is a file PATH.id with the store's id and its mark, a
-//     number that counts up at each start, at each close and once a minute of
-//     use, in the database first. It stays when the directory is emptied,
+//     number that counts up at each start, at each close, once a minute of use
+//     and when the store comes to rest, in the database first. It stays when the directory is emptied,
 //     replaced or on a volume that is not mounted: Open then refuses, as it
 //     does when the database's mark is behind, which is an older copy or one
-//     that has lost its end. Where the parent directory is on the same volume,
+//     that has lost its end, also by damage that looks like a crash. Where the parent directory is on the same volume,
 //     only Config.MustExist helps.
 //   - In the directory is a file FILES, the names of the write-ahead logs and
 //     manifests, noted after they are made and before they are removed. Open

@@ -31,9 +31,6 @@ var (
 	markKey = []byte("\x00mark") // mark (8), instant (8)
 )
 
-// markInterval is how often a store that is written to sets its mark.
-const markInterval = time.Minute
-
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
 // readIdentityFile is the identity that the file beside the directory has; nil: there is
@@ -118,7 +115,7 @@ func (d *DB) identify(config Config) error {
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("it lacks its newest sends: by %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost: "+
+		return fmt.Errorf("it lacks its newest sends: by %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost or damaged: "+
 			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
 	}
 	if known != nil {
@@ -183,17 +180,4 @@ func (d *DB) Mark() error {
 		d.markTrouble.Store(&warning)
 	}
 	return nil
-}
-
-// Watch looks whether the store's files are still there, and sets a mark when
-// it is due and something was written since the last.
-func (d *DB) Watch(now time.Time) error {
-	if err := d.disk.Notes.CheckPresent(); err != nil {
-		return d.takeDown(err)
-	}
-	if now.Sub(d.markedAt) < markInterval || d.written.Load() == d.marked.Load() {
-		return nil
-	}
-	d.markedAt = now
-	return d.Mark()
 }

@@ -1,6 +1,7 @@
 package logcache
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,4 +72,39 @@ func TestCacheReadsDoNotAllocate(t *testing.T) {
 		cache.Log(7)
 		cache.Log(8)
 	}))
+}
+
+// BenchmarkCache reads logs of random users, and in sends also writes each that
+// it finds: with one entry more, and from 5 entries on with the oldest gone.
+func BenchmarkCache(b *testing.B) {
+	const users, stripes = 500_000, 256
+	for _, sends := range []bool{false, true} {
+		b.Run(map[bool]string{false: "reads", true: "sends"}[sends], func(b *testing.B) {
+			var caches [stripes]Cache
+			for i := range caches {
+				caches[i] = New(192 << 20 / stripes)
+			}
+			log, next := make(capping.Log, 3*capping.EntrySize), make(capping.Log, 0, 6*capping.EntrySize)
+			for user := range capping.UserID(users) {
+				caches[user%stripes].Put(user, log)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				user := rand.Uint32N(users)
+				cache := &caches[user%stripes]
+				found, ok := cache.Log(user)
+				if !ok {
+					b.Fatal(user)
+				}
+				if !sends {
+					continue
+				}
+				if found.Len() >= 5 {
+					found = found[3*capping.EntrySize:]
+				}
+				next = append(append(next[:0], found...), log[:capping.EntrySize]...)
+				cache.Put(user, next)
+			}
+		})
+	}
 }
