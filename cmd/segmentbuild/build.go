@@ -98,7 +98,7 @@ func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *buil
 	if err != nil {
 		return err
 	}
-	if err := c.guard(ctx, &guarded{plan: plan, store: store, result: result, base: base, report: report}); err != nil {
+	if err := c.guard(ctx, store, &plan.Bounds, result.Proposal(base), report); err != nil {
 		return err
 	}
 	if c.DryRun {
@@ -173,7 +173,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if err != nil {
 		return nil, console.Misuse(err)
 	}
-	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: usualMaxChange}}
+	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
 	if c.File != "" {
 		if _, err := build.Load(c.File, base, plan); err != nil {
 			return nil, console.WithStatus(console.BadInput, err)

@@ -12,6 +12,7 @@ import (
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
 	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
 )
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
@@ -28,7 +29,7 @@ type buildReport struct {
 	Changes      []publish.Change  `json:"changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
-	Week      *weekReport        `json:"week,omitempty"`
+	Week      *guard.Drift       `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
@@ -38,15 +39,6 @@ type buildReport struct {
 	LeftOut       []string   `json:"left_out,omitempty"`
 	BadRows       int64      `json:"bad_rows"`
 	BadRowSamples []rows.Bad `json:"bad_row_samples,omitempty"`
-}
-
-// weekReport is the drift since the generation of a week ago, or the one that
-// publish.FindEarlier takes in its place.
-type weekReport struct {
-	Generation string            `json:"generation,omitempty"`
-	Changes    []publish.Change  `json:"changes,omitempty"`
-	NoSegment  publish.NoSegment `json:"no_segment"`
-	Skipped    []string          `json:"skipped,omitempty"` // generations that cannot be read
 }
 
 type builtSegment struct {
@@ -67,6 +59,13 @@ func (r *buildReport) built(result *build.Result) {
 	for _, s := range result.Candidate.Describe() {
 		r.Segments = append(r.Segments, builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max})
 	}
+}
+
+// guarded notes what the guard has found.
+func (r *buildReport) guarded(found *guard.Findings) {
+	r.ComparedWith = found.ComparedWith
+	r.Changes, r.NoSegment, r.Week = found.Changes, found.NoSegment, found.Drift
+	r.Refusals = found.Refusals
 }
 
 // failed notes how the build ended.
@@ -119,7 +118,7 @@ func (r *buildReport) print(w io.Writer) error {
 	if r.ComparedWith != "" {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
-	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), r.Week.print(w), r.printEnd(w))
+	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printDrift(w, r.Week), r.printEnd(w))
 }
 
 func (r *buildReport) printSegments(w io.Writer) error {
@@ -180,8 +179,8 @@ func ids(list []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 
-// print writes the table of the drift; nothing where none was judged.
-func (r *weekReport) print(w io.Writer) error {
+// printDrift writes the table of the drift; nothing where none was judged.
+func printDrift(w io.Writer, r *guard.Drift) error {
 	if r == nil {
 		return nil
 	}

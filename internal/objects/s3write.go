@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // Put implements Location. The server verifies the SHA-256 of what it receives, of every part of a large object.
@@ -59,4 +62,82 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 		}
 	}
 	return err
+}
+
+// Replace implements Location by a conditional PUT.
+func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
+	if err := b.probe(ctx); err != nil {
+		return "", err
+	}
+	newTag, err := b.put(ctx, key, body, tag)
+	if err == nil {
+		return newTag, nil
+	}
+	err = b.failed("replace", key, err)
+	if lostRace(err, tag) {
+		err = fmt.Errorf("%w: %w", ErrLostRace, err)
+	}
+	return "", err
+}
+
+// put is one conditional PUT.
+func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (string, error) {
+	input := &s3.PutObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
+		ContentType:       aws.String(contentType(key)),
+		CacheControl:      aws.String("no-cache"),
+		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
+	}
+	if tag == "" {
+		input.IfNoneMatch = aws.String("*")
+	} else {
+		input.IfMatch = &tag
+	}
+	out, err := b.api.PutObject(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.ETag), nil
+}
+
+// probeKey is an object that is written before the first conditional write of a
+// process, and never read.
+const probeKey = "probe.json"
+
+// ErrNoConditions: the server stores what it must not.
+var ErrNoConditions = errors.New("this S3 server ignores conditional writes (If-Match, If-None-Match): two publishers would overwrite each other unseen, and nothing is published")
+
+// probe finds out whether the server heeds conditions: with an object that is
+// there it must refuse to create it, and to replace another version of it.
+func (b *bucket) probe(ctx context.Context) error {
+	b.probing.Lock()
+	defer b.probing.Unlock()
+	if b.probed {
+		return nil
+	}
+	body := []byte("{}\n")
+	if err := b.Overwrite(ctx, probeKey, body); err != nil {
+		return err
+	}
+	for _, tag := range []string{"", `"00000000000000000000000000000000"`} {
+		_, err := b.put(ctx, probeKey, body, tag)
+		if err == nil {
+			return fmt.Errorf("%s: %w", b.location, ErrNoConditions)
+		}
+		if err = b.failed("probe conditional writes with", probeKey, err); !lostRace(err, tag) {
+			return err
+		}
+	}
+	b.probed = true
+	return nil
+}
+
+// lostRace: the condition failed (412), another conditional write was under way (409), or the object that
+// was there when its tag was read is gone (404; also the answer for a missing bucket, which has no tag).
+func lostRace(err error, tag string) bool {
+	if errors.Is(err, ErrNotFound) {
+		return tag != ""
+	}
+	var r *refusal
+	return errors.As(err, &r) && (r.status == http.StatusConflict || r.status == http.StatusPreconditionFailed)
 }

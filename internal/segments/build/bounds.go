@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"capper/internal/segments/ingest"
@@ -39,15 +37,6 @@ type Expect struct {
 	NewerThan any `yaml:"newer_than"`
 }
 
-// ParsePercent reads a percentage such as 20% or 0.5; the sign may be left out.
-func ParsePercent(text string) (float64, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
-	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return 0, fmt.Errorf("%q is not a percentage such as 20%%", text)
-	}
-	return v, nil
-}
-
 // bounds brings the bounds of a build file into the plan.
 func (c *converter) bounds(d *document, into *Plan) {
 	b := &into.Bounds
@@ -63,10 +52,10 @@ func (c *converter) bounds(d *document, into *Plan) {
 		b.New = append(b.New, name)
 	}
 	for i, flaw := range d.AllowFirst {
-		if !slices.Contains(Flaws, Flaw(flaw)) {
-			c.fault("allow_first[%d]: %q is none of %v", i, flaw, Flaws)
+		if !slices.Contains(guard.Flaws, guard.Flaw(flaw)) {
+			c.fault("allow_first[%d]: %q is none of %v", i, flaw, guard.Flaws)
 		}
-		into.AllowFirst = append(into.AllowFirst, Flaw(flaw))
+		b.AllowFirst = append(b.AllowFirst, guard.Flaw(flaw))
 	}
 	b.Of = map[string]guard.SegmentBounds{}
 	for i, r := range d.Segments {
@@ -130,7 +119,7 @@ func (c *converter) percent(v any, at string) *float64 {
 	if v == nil {
 		return nil
 	}
-	percent, err := ParsePercent(fmt.Sprint(v))
+	percent, err := guard.ParsePercent(fmt.Sprint(v))
 	if err != nil {
 		c.fault("%s: must be a percentage such as 20%%, got %v", at, v)
 	}

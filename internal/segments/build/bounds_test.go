@@ -33,8 +33,7 @@ allow_first: [bad-rows, empty-files]
 	require.NoError(t, err)
 	require.Equal(t, guard.Bounds{MaxChange: 30, MaxUnassigned: to(0.0), New: []string{"new"}, Of: map[string]guard.SegmentBounds{
 		"vip": {MaxChange: to(5.0), MaxWeekChange: to(12.5), MinUsers: to(uint64(1000)), MaxUsers: to(uint64(270_000_000))}, "new": {},
-	}}, plan.Bounds)
-	require.Equal(t, []Flaw{BadRows, EmptyFiles}, plan.AllowFirst)
+	}, AllowFirst: []guard.Flaw{guard.BadRows, guard.EmptyFiles}}, plan.Bounds)
 	require.Equal(t, ingest.Expect{MinRows: 1, NewerThan: 36 * time.Hour}, plan.Segments[0].Inputs[0].Expect)
 	require.Equal(t, ingest.Expect{MinRows: 1, NewerThan: 36 * time.Hour}, plan.Segments[1].Inputs[0].Expect)
 	require.Equal(t, ingest.Expect{MinFiles: 2, MinRows: 1_000_000, NewerThan: 90 * time.Minute}, plan.Segments[1].Inputs[1].Expect)

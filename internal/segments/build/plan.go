@@ -27,10 +27,9 @@ type Plan struct {
 	Order []string
 	// MaxBadRows are left out and counted instead of being an error.
 	MaxBadRows ingest.Tolerance
-	// Bounds are what may go live without somebody's word for it, AllowFirst what
-	// a first publish may have all the same. Run leaves both to its caller.
-	Bounds     guard.Bounds
-	AllowFirst []Flaw
+	// Bounds are what may go live without somebody's word for it. Run leaves them
+	// to its caller.
+	Bounds guard.Bounds
 }
 
 // Recipe makes one set: the users of the inputs and of every Union, that are

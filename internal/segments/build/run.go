@@ -9,6 +9,7 @@ import (
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
 	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
 )
 
 // Result is what a plan made.
@@ -23,6 +24,17 @@ type Result struct {
 	Shortfalls []string
 	// LeftOut match a pattern but are no data by their names.
 	LeftOut []string
+}
+
+// Proposal shows the guard the result over what is live.
+func (r *Result) Proposal(base *publish.LiveState) *guard.Proposal {
+	p := &guard.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
+	for _, f := range r.Files {
+		if f.Rows == 0 {
+			p.EmptyFiles = append(p.EmptyFiles, f.File)
+		}
+	}
+	return p
 }
 
 // OverlapError says that segments have users in common and nothing says which

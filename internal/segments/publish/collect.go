@@ -74,9 +74,9 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 
 // collect finds the objects: the manifests of the generations, then whatever
 // is old and not used. Objects that this package did not name are left alone.
-func (g *Garbage) collect(ctx context.Context, store objects.Location, used map[string]bool, before, tempBefore time.Time) error {
+func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before, tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, objects.TempPrefix} {
-		found, err := store.List(ctx, prefix)
+		found, err := at.List(ctx, prefix)
 		if err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 		return nil, err
 	}
 	removed, err := c.removeUnder(ctx, l)
-	if releaseErr := l.release(context.WithoutCancel(ctx)); err == nil {
-		err = releaseErr
+	if endErr := l.end(context.WithoutCancel(ctx)); err == nil {
+		err = endErr
 	}
 	return removed, err
 }

@@ -352,7 +352,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 			require.ErrorIs(t, err, ErrCollecting)
 			stop()
 			wg.Wait()
-			require.NoError(t, first.release(ctx))
+			require.NoError(t, first.end(ctx))
 		})
 		t.Run("of one that is dead is taken after its time, and not given back", func(t *testing.T) {
 			dead, err := takeLease(ctx, store, 50*time.Millisecond)
@@ -363,7 +363,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 			require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
 			_, _, err = dead.use(ctx)
 			require.Error(t, err, "it has lost its lease")
-			require.ErrorIs(t, dead.release(ctx), objects.ErrLostRace)
+			require.ErrorIs(t, dead.end(ctx), objects.ErrLostRace)
 		})
 	})
 }

@@ -161,9 +161,9 @@ func (c *Controls) encode() []byte {
 }
 
 // changeControls changes controls.json; change may be called more than once.
-func changeControls(ctx context.Context, store objects.Location, change func(*Controls)) error {
+func changeControls(ctx context.Context, at objects.Location, change func(*Controls)) error {
 	for {
-		c, tag, err := readControls(ctx, store)
+		c, tag, err := readControls(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -172,64 +172,10 @@ func changeControls(ctx context.Context, store objects.Location, change func(*Co
 		if slices.Equal(before, c.encode()) {
 			return nil
 		}
-		if _, err := swap(ctx, store, controlsKey, c.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
+		if _, err := swap(ctx, at, controlsKey, c.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 			return err
 		}
 	}
-}
-
-// SetHold stops all publishing at a location, also of who has begun. A hold that
-// is there already gets the new reason.
-func (p *Publisher) SetHold(ctx context.Context, reason string) error {
-	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
-		return errors.New("a hold needs a reason")
-	}
-	since := p.now().UTC().Truncate(time.Second)
-	err := changeControls(ctx, p.Location, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })
-	if err != nil {
-		return err
-	}
-	// Who has looked for a hold already has to look again before the swap.
-	if _, err = fence(ctx, p.Location); errors.Is(err, segments.ErrNothingLive) {
-		return nil
-	}
-	return err
-}
-
-// ReleaseHold ends a hold and returns it; nil when there was none. ErrNothingLive
-// when there was none and nothing is published either: it is the wrong location.
-func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
-	var was *Hold
-	err := changeControls(ctx, p.Location, func(c *Controls) { was, c.Hold = c.Hold, nil })
-	if err != nil {
-		return nil, err
-	}
-	if was == nil {
-		_, _, err = segments.ReadPointer(ctx, p.Location, "")
-	}
-	return was, err
-}
-
-// withdraw notes that base is rolled back from, and that to is not any more.
-// The note comes before the swap: whoever reads current.json after it finds the note.
-func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
-	at := p.now().UTC().Truncate(time.Second)
-	return changeControls(ctx, p.Location, func(c *Controls) {
-		c.lift(to.Segments)
-		if base.manifest == nil {
-			return // what it was is not known
-		}
-		content := Content(base.manifest.Segments)
-		if content == Content(to.Segments) {
-			return
-		}
-		c.lift(base.manifest.Segments)
-		for _, s := range differing(base.manifest.Segments, to.Segments) {
-			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: contentOf(&s), At: at})
-		}
-		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
-		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]
-	})
 }
 
 // mark notes on a generation what the controls say about it.

@@ -1,3 +1,57 @@
-// Package publish is what makes generations of segments live, takes them back and
-// removes what nobody needs any more.
+// Package publish is what is done with generations of segments: making one live,
+// rolling back to an earlier one, holding all publishing, listing them, comparing
+// them, and removing what nobody needs any more. Package guard beside it says what
+// may go live unasked.
+//
+// # Publishing
+//
+// Bitmaps first, the manifest next, current.json last, so a crash at any point
+// leaves the live generation whole and the next run succeeds. Of two publishers
+// that began from the same live generation one wins, the other gets
+// objects.ErrLostRace and has changed nothing. What is live already is not published
+// again, and bitmaps of the live generation, which have been read, are not stored
+// again; others that exist are, which makes them whole and young.
+//
+// # Collecting
+//
+// A Collector never takes anything of what is live or becomes it, whoever
+// publishes, rolls back, stops or is killed beside it. It holds a lease (gc.json),
+// gives current.json other bytes that say the same (the fence), looks at what is
+// there, and removes manifests first, then bitmaps that no other manifest names;
+// before each it looks whether current.json is still as it left it, and stops if
+// not. Whoever makes a generation live (1) reads current.json, (2) waits until
+// nobody holds the lease, moving current.json so that a holder stops, (3) stores
+// every object or looks that it is there, (4) replaces current.json if it still
+// has the tag of (1); where only a fence has moved it, all again from (1).
+//
+// Take such a swap and any collection. If the fence came after the swap, the
+// collector sees the new generation as live and keeps it. If it came before (1), the
+// lease, which is older, was seen in (2), so that every removal was over before (3).
+// Between (1) and (4) it cannot have come: each writing of current.json has bytes of
+// its own, and the swap would have failed. Nothing of this needs two clocks to agree
+// or an object to be young. A holder that was killed is one whose lease has not
+// changed for as long as it says, by the watch of who waits; the holder itself uses
+// only half of that after each renewal, so what is left to trust is that a request is
+// not carried out later than the other half after its sender gave it up. A gc of
+// an older tool knows no lease: against that, objects are made young before the
+// swap, and looked for once more after it.
+//
+// # Withdrawing
+//
+// What was rolled back from does not go live again unasked, whatever its new
+// generation would be called: controls.json keeps a hash of the names, the order and
+// the users of its segments, and one of the name and the users of each that was not
+// the same in what went live instead. What differs in every segment passes. A hold
+// there stops all publishing. It is a document beside current.json, whose readers
+// take no key that they do not know. A rollback writes it before it replaces
+// current.json, a hold moves current.json after it has written it, and a publisher
+// reads it after the tag of current.json that it must find again at its swap: so none
+// goes live on what it said before.
+//
+// # Files
+//
+// candidate is what was built, live what it is published over; publisher and upload
+// make it live, collect and lease remove, document replaces what others read;
+// controls says what must not go live, withdraw changes that; compare, history and
+// earlier look at generations.
 package publish

@@ -27,15 +27,15 @@ type Earlier struct {
 // was rolled back from. A forced generation is where somebody has
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
-func FindEarlier(ctx context.Context, store objects.Location, live string, now time.Time) (*Earlier, error) {
+func FindEarlier(ctx context.Context, at objects.Source, live string, now time.Time) (*Earlier, error) {
 	if !segments.IsGeneration(live) {
 		return &Earlier{}, nil
 	}
-	names, err := namesBefore(ctx, store, live)
+	names, err := namesBefore(ctx, at, live)
 	if err != nil {
 		return nil, err
 	}
-	controls, err := ReadControls(ctx, store)
+	controls, err := ReadControls(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 	if end == 0 {
 		end = len(names)
 	}
-	manifests, faults := readManifests(ctx, store, append([]string{live}, names[:end]...))
+	manifests, faults := readManifests(ctx, at, append([]string{live}, names[:end]...))
 	if i := slices.IndexFunc(manifests, func(m *segments.Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
 		end = min(end, i)
 	}
@@ -58,7 +58,7 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 	for i := end - 1; i >= 0 && found.Generation == nil && ctx.Err() == nil; i-- {
 		err := faults[i+1]
 		if err == nil {
-			found.Generation, err = manifests[i+1].ReadBitmaps(ctx, store)
+			found.Generation, err = manifests[i+1].ReadBitmaps(ctx, at)
 		}
 		if err != nil {
 			found.Skipped = append(found.Skipped, fmt.Sprintf("%s: %v", names[i], err))
@@ -68,8 +68,8 @@ func FindEarlier(ctx context.Context, store objects.Location, live string, now t
 }
 
 // namesBefore lists the generations before one, the newest first, by their names alone.
-func namesBefore(ctx context.Context, store objects.Location, one string) ([]string, error) {
-	list, err := store.List(ctx, segments.GenerationsPrefix)
+func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
+	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
 		return nil, err
 	}

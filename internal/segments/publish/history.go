@@ -31,21 +31,21 @@ type Listing struct {
 // List returns all generations of a location, the newest first. A damaged
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
-func List(ctx context.Context, store objects.Location) ([]Listing, error) {
-	current, _, err := segments.ReadPointer(ctx, store, "")
+func List(ctx context.Context, at objects.Source) ([]Listing, error) {
+	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
 		return nil, err
 	}
-	controls, err := ReadControls(ctx, store)
+	controls, err := ReadControls(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	checked, err := segments.ReadChecked(ctx, store)
+	checked, err := segments.ReadChecked(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	live := current.Generation
-	stored, err := store.List(ctx, segments.GenerationsPrefix)
+	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func List(ctx context.Context, store objects.Location) ([]Listing, error) {
 		l := &list[i]
 		var err error
 		if l.Live {
-			l.Manifest, err = current.ReadManifest(ctx, store)
+			l.Manifest, err = current.ReadManifest(ctx, at)
 		} else {
-			l.Manifest, err = segments.ReadManifest(ctx, store, l.Generation)
+			l.Manifest, err = segments.ReadManifest(ctx, at, l.Generation)
 		}
 		if err != nil {
 			l.Fault = err.Error()
@@ -80,8 +80,8 @@ func List(ctx context.Context, store objects.Location) ([]Listing, error) {
 
 // Newest is the name of the newest generation of a location, live or not; ""
 // when there is none.
-func Newest(ctx context.Context, store objects.Location) (string, error) {
-	list, err := List(ctx, store)
+func Newest(ctx context.Context, at objects.Source) (string, error) {
+	list, err := List(ctx, at)
 	if err != nil || len(list) == 0 {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -70,7 +69,7 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 // last renewed: others take it after all of its time without a renewal, by
 // their own clocks, and the other half is for requests that are under way.
 type lease struct {
-	store   objects.Location
+	at      objects.Location
 	doc     leaseDocument
 	tag     string
 	renewed time.Time // when the renewal began
@@ -79,10 +78,10 @@ type lease struct {
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
 // takeLease waits for a holder that was killed; ErrCollecting when one is alive.
-func takeLease(ctx context.Context, store objects.Location, length time.Duration) (*lease, error) {
-	holder, tag, err := readLease(ctx, store)
+func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
+	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
-		tag, err = awaitLease(ctx, store, func(now leaseDocument) error {
+		tag, err = awaitLease(ctx, at, func(now leaseDocument) error {
 			if now != holder {
 				return ErrCollecting
 			}
@@ -92,10 +91,10 @@ func takeLease(ctx context.Context, store objects.Location, length time.Duration
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{store: store, tag: tag}
+	l := &lease{at: at, tag: tag}
 	l.doc = leaseDocument{FormatVersion: segments.FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
 	l.renewed = time.Now()
-	if l.tag, err = swap(ctx, store, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
+	if l.tag, err = swap(ctx, at, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
 		err = ErrCollecting
 	}
 	return l, err
@@ -104,11 +103,11 @@ func takeLease(ctx context.Context, store objects.Location, length time.Duration
 // awaitLease waits until nobody removes anything: the holder has ended, or has
 // not renewed its lease for as long as that lasts. Each look at a holder is
 // shown to seen, which may end the waiting. The tag is that of gc.json then.
-func awaitLease(ctx context.Context, store objects.Location, seen func(leaseDocument) error) (tag string, err error) {
+func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
 	for {
-		now, tag, err := readLease(ctx, store)
+		now, tag, err := readLease(ctx, at)
 		if err != nil || now.Holder == "" {
 			return tag, err
 		}
@@ -121,7 +120,7 @@ func awaitLease(ctx context.Context, store objects.Location, seen func(leaseDocu
 			last, since = now, time.Now()
 		case time.Since(since) > length:
 			nobody := leaseDocument{FormatVersion: segments.FormatVersion}
-			if tag, err = swap(ctx, store, leaseKey, nobody.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
+			if tag, err = swap(ctx, at, leaseKey, nobody.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 				return tag, err
 			}
 		}
@@ -149,7 +148,7 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 		limited, cancel := l.limit(ctx)
 		defer cancel()
 		l.doc.Renewals++
-		tag, err := swap(limited, l.store, leaseKey, l.doc.encode(), l.tag)
+		tag, err := swap(limited, l.at, leaseKey, l.doc.encode(), l.tag)
 		if err != nil {
 			return nil, nil, l.judge(ctx, limited, fmt.Errorf("renew the lease in %s: %w", leaseKey, err))
 		}
@@ -172,47 +171,9 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// release ends the lease; when that fails it ends by itself.
-func (l *lease) release(ctx context.Context) error {
+// end gives the lease up; when that fails it ends by itself.
+func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
-	_, err := swap(ctx, l.store, leaseKey, nobody.encode(), l.tag)
+	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)
 	return err
-}
-
-// fence gives current.json other bytes that say the same: everybody who has
-// read it before loses the race to replace it, and has to look again.
-// ErrNothingLive when there is none.
-func fence(ctx context.Context, store objects.Location) (newTag string, err error) {
-	for {
-		live, tag, err := segments.ReadPointer(ctx, store, "")
-		if err != nil {
-			return "", err
-		}
-		if tag, err = swap(ctx, store, segments.CurrentKey, live.Encode(), tag); !errors.Is(err, objects.ErrLostRace) {
-			return tag, err
-		}
-	}
-}
-
-// lookTimeout bounds the look at what became of a document.
-const lookTimeout = 10 * time.Second
-
-// swap replaces a document whose bytes nobody else writes, and looks what
-// became of it when it is not told so: an answer may be lost, and what is sent
-// again then finds its own success in its way.
-func swap(ctx context.Context, store objects.Location, key string, body []byte, tag string) (newTag string, err error) {
-	newTag, err = store.Replace(ctx, key, body, tag)
-	if err == nil {
-		return newTag, nil
-	}
-	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
-	defer cancel()
-	now, nowTag, readErr := store.ReadTagged(look, key, "")
-	switch {
-	case readErr == nil && bytes.Equal(now, body):
-		return nowTag, nil
-	case readErr != nil && !errors.Is(readErr, objects.ErrNotFound) && !errors.Is(err, objects.ErrLostRace):
-		return "", fmt.Errorf("%w; whether %s was replaced is not known: %w", err, key, readErr)
-	}
-	return "", err
 }

@@ -22,7 +22,7 @@ type LiveState struct {
 }
 
 // ReadLiveState reads the live generation, all of it. What is damaged there is
-// a Fault of the state; the error is for a store that does not answer.
+// a Fault of the state; the error is for a location that does not answer.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	for {
 		state, err := readLiveState(ctx, src)

@@ -33,7 +33,7 @@ type Published struct {
 	Manifest *segments.Manifest
 	// Unchanged: the same segments were live already, nothing was written.
 	Unchanged bool
-	// UploadedBytes of the bitmaps that the store did not have yet.
+	// UploadedBytes of the bitmaps that the location did not have yet.
 	UploadedBytes int64
 	Uploaded      []string // keys of those bitmaps
 }
@@ -77,7 +77,7 @@ func sameSegments(a, b []segments.Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b segments.Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
 }
 
-// goLive stores what the store does not have of it, and makes it live if base
+// goLive stores what the location does not have of it, and makes it live if base
 // still is. A Collector that is at work is stopped, and waited for; one that
 // begins later gives current.json another tag, so that this looks again. So does
 // a hold: may looks whether what is to go live may.

@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// upload is a generation on its way into a store.
+// upload is a generation on its way to a location.
 type upload struct {
-	store objects.Location
+	at    objects.Location
 	g     *segments.Generation
 	done  *Published
 	shown func(key string, sizeBytes int64) // nil: nothing
@@ -26,7 +26,7 @@ type upload struct {
 
 // upload prepares what goLive stores.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
-	u := &upload{store: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
+	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
 	if base.Generation != nil {
 		for _, s := range base.Generation.Manifest.Segments {
 			u.young[s.Key] = true
@@ -92,9 +92,9 @@ func (u *upload) putObject(ctx context.Context, key string, body []byte) (writte
 	isYoung := u.young[key]
 	u.mu.Unlock()
 	if isYoung {
-		return u.store.Put(ctx, key, body)
+		return u.at.Put(ctx, key, body)
 	}
-	if err := u.store.Overwrite(ctx, key, body); err != nil {
+	if err := u.at.Overwrite(ctx, key, body); err != nil {
 		return false, err
 	}
 	u.mu.Lock()

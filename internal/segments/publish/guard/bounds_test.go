@@ -19,7 +19,7 @@ func TestGuardJudgesChanges(t *testing.T) {
 	after := &publish.Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}
 	changes, none := after.Compare(before), after.NoSegment(before)
-	judge := func(b Bounds) []string { return b.JudgeChanges(changes, none) }
+	judge := func(b Bounds) []string { return b.judgeChanges(changes, none) }
 	always := []string{
 		`segment "lapsed" empties (it has 100 users now)`,
 		`segment "old" vanishes (it has 10 users now)`,
@@ -48,9 +48,9 @@ func TestGuardJudgesSizes(t *testing.T) {
 	of := func(least, most uint64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"vip": {MinUsers: &least, MaxUsers: &most}, "other": {MinUsers: &most}}
 	}
-	require.Empty(t, (&Bounds{Of: of(10, 10)}).JudgeSizes(c))
-	require.Equal(t, []string{`segment "vip" has 10 users, at least 11 are expected (min_users)`}, (&Bounds{Of: of(11, 12)}).JudgeSizes(c))
-	require.Equal(t, []string{`segment "vip" has 10 users, at most 9 are expected (max_users)`}, (&Bounds{Of: of(0, 9)}).JudgeSizes(c))
+	require.Empty(t, (&Bounds{Of: of(10, 10)}).judgeSizes(c))
+	require.Equal(t, []string{`segment "vip" has 10 users, at least 11 are expected (min_users)`}, (&Bounds{Of: of(11, 12)}).judgeSizes(c))
+	require.Equal(t, []string{`segment "vip" has 10 users, at most 9 are expected (max_users)`}, (&Bounds{Of: of(0, 9)}).judgeSizes(c))
 }
 
 func TestGuardJudgesTheWeek(t *testing.T) {
@@ -59,7 +59,7 @@ func TestGuardJudgesTheWeek(t *testing.T) {
 	after := &publish.Candidate{Names: []string{"vip", "active", "young", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Of(), bitmap.Range(100, 149), bitmap.Range(0, 10), bitmap.Of(9)}}
 	drift, none := after.Drift(before), after.NoSegment(before)
-	judge := func(b Bounds) []string { return b.JudgeWeek("G", drift, none) }
+	judge := func(b Bounds) []string { return b.judgeWeek("G", drift, none) }
 	own := func(change, week *float64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
 	}

@@ -1,2 +1,15 @@
-// Package guard says what may go live without somebody's word for it.
+// Package guard says what may go live without somebody's word for it. Policy and
+// arithmetic stand together here; who publishes shows it a Proposal and is told what
+// changes and what speaks against it (Bounds.Judge). Whether that is overruled is
+// the caller's to say.
+//
+// A proposal is compared with what is live; where nothing is, with the newest
+// generation that is there; where there is none, it is judged as a first publish,
+// by its flaws (Flaw). What changes is bounded for one publish, and once more since
+// a week ago: 19 % every night are not 19 % after a week. A segment that vanishes or
+// empties, one that appears or fills unasked, too many users that come, go or fall to
+// no segment, too few or too many users, inputs that lack what was expected of them,
+// and what was rolled back from: each is a refusal, and all are told at once.
+//
+// The defaults are UsualMaxChange, and usualWeek times a segment's bound for a week.
 package guard

@@ -1,4 +1,4 @@
-package build
+package guard
 
 import (
 	"fmt"
@@ -19,25 +19,23 @@ const (
 // Flaws lists what can be allowed by name.
 var Flaws = []Flaw{EmptySegments, EmptyFiles, BadRows}
 
-// Flawed says what is wrong with the result as a first publish, but for what is allowed.
-func (r *Result) Flawed(allowed []Flaw) (refusals []string) {
+// judgeFirst says what is wrong with a proposal as a first publish, but for what is allowed.
+func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	refuse := func(flaw Flaw, format string, args ...any) {
-		if !slices.Contains(allowed, flaw) {
+		if !slices.Contains(b.AllowFirst, flaw) {
 			refusals = append(refusals, "in a first publish "+fmt.Sprintf(format, args...)+": --allow-first "+string(flaw)+" if that is meant")
 		}
 	}
-	for i, name := range r.Candidate.Names {
-		if r.Candidate.Bitmaps[i].Cardinality() == 0 {
+	for i, name := range p.Candidate.Names {
+		if p.Candidate.Bitmaps[i].Cardinality() == 0 {
 			refuse(EmptySegments, "segment %q has no users", name)
 		}
 	}
-	for _, f := range r.Files {
-		if f.Rows == 0 {
-			refuse(EmptyFiles, "%s has no good row", f.File)
-		}
+	for _, file := range p.EmptyFiles {
+		refuse(EmptyFiles, "%s has no good row", file)
 	}
-	if r.BadRows > 0 {
-		refuse(BadRows, "%d rows are bad", r.BadRows)
+	if p.BadRows > 0 {
+		refuse(BadRows, "%d rows are bad", p.BadRows)
 	}
 	return refusals
 }
