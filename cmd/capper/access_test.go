@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,6 +58,15 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	require.Equal(t, 200, call("http://"+admin[1], "GET", "/metrics", "", "").StatusCode)
 	require.Equal(t, 200, call("http://"+admin[1], "GET", "/debug/pprof/cmdline", "", "").StatusCode)
 	require.Equal(t, 401, call("http://"+admin[1], "DELETE", "/v1/users/1", "", "").StatusCode)
+	erase := func(url string) string {
+		cmd := exec.Command("capper", "erase", "1", "--yes", "--url", url)
+		cmd.Env = append(os.Environ(), keyVariable+"="+key)
+		out, err := cmd.CombinedOutput()
+		require.EqualError(t, err, "exit status 1", "%s", out)
+		return string(out)
+	}
+	require.Contains(t, erase(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) where there is one")
+	require.Contains(t, erase("http://"+admin[1]), "capper: hint: the key in CAPPER_API_KEY needs the scope admin")
 	require.NotContains(t, p.log.String(), "a-secret")
 
 	file2 := filepath.Join(t.TempDir(), "open.yaml")

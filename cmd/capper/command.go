@@ -21,6 +21,8 @@ type commands struct {
 	Filter      filterCommand  `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
 	Release     releaseCommand `cmd:"" help:"Give back sends that did not go out."`
 	Explain     explainCommand `cmd:"" help:"Tell why a user is allowed or capped."`
+	Limits      limitsCommand  `cmd:"" help:"Show the limits in force."`
+	Erase       eraseCommand   `cmd:"" help:"Erase the recorded sends of users."`
 	Status      statusCommand  `cmd:"" help:"Tell the state of a running service."`
 }
 

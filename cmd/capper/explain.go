@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"capper/client"
 	"capper/internal/console"
@@ -68,15 +67,7 @@ func standingRow(s *client.Standing) []any {
 	case s.Max == 0:
 		state = "always capped"
 	}
-	channels := "all"
-	if len(s.Channels) > 0 {
-		channels = strings.Join(s.Channels, ",")
-	}
-	window := s.Window
-	if s.Timezone != "" {
-		window += " in " + s.Timezone
-	}
-	return []any{s.Name, s.Used, s.Max, window, channels, state}
+	return []any{s.Name, s.Used, s.Max, windowText(&s.Limit), channelsText(&s.Limit), state}
 }
 
 func or(text *string, otherwise string) string {

@@ -142,7 +142,7 @@ func TestNobodyIsAskedWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
 	on := &Streams{Program: "tool", In: strings.NewReader("y\n"), Err: NewWriter(&talk)}
-	err := on.Confirm("Erase all?", "--yes")
+	err := on.Confirm(t.Context(), "Erase all?", "--yes")
 	require.ErrorContains(t, err, "standard input is not a terminal")
 	require.Equal(t, Usage, StatusOf(err))
 	require.Equal(t, "--yes answers yes", Hint(err))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,16 +36,19 @@ var ErrUnconfirmed = errors.New("not confirmed: nothing was done")
 // Confirm asks the question on the terminal, and returns nil if the answer is
 // yes. Where standard input is no terminal nobody can be asked: that is Misuse,
 // and flag is what would have answered.
-func (s *Streams) Confirm(question, flag string) error {
+func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	if !isTerminal(s.In) {
 		return Hinted(Misuse(errors.New(question+" nobody can be asked: standard input is not a terminal")), flag+" answers yes")
 	}
 	fmt.Fprintf(s.Err, "%s: %s [y/N] ", s.Program, question)
-	var answer string
-	if _, err := fmt.Fscanln(s.In, &answer); err != nil || answer != "y" && answer != "yes" {
+	answer, err := UntilStopped(ctx, 0, func() (answer string, err error) {
+		_, _ = fmt.Fscanln(s.In, &answer) // an empty line and the end of the input are no yes
+		return answer, nil
+	})
+	if err == nil && answer != "y" && answer != "yes" {
 		return ErrUnconfirmed
 	}
-	return nil
+	return err
 }
 
 // isTerminal reports whether a stream is read or written by a person.

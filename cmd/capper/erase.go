@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/client"
+	"capper/internal/console"
+)
+
+// eraseCommand is `capper erase USER…`.
+type eraseCommand struct {
+	remote
+	Users []uint32 `arg:"" name:"user" help:"The user ids, 0 to 4294967295."`
+	Yes   bool     `help:"Erase without asking; needed where nobody can be asked."`
+}
+
+// erasure is what became of one user, as --json prints it.
+type erasure struct {
+	UserID uint32 `json:"user_id"`
+	Result string `json:"result"` // erased, unavailable, failed, not tried
+	Error  string `json:"error,omitempty"`
+}
+
+// Help is printed below the flags.
+func (c *eraseCommand) Help() string {
+	return "Removes all recorded sends of the users: they may be sent to as if they had never been. " +
+		"The key needs the scope admin, and the URL is that of the admin listener where there is one. Twice is once."
+}
+
+// Run erases the users' logs and tells what became of each.
+func (c *eraseCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	if !c.Yes {
+		if err := on.Confirm(ctx, c.question(), "--yes"); err != nil {
+			return err
+		}
+	}
+	list, err := c.erase(ctx, api)
+	if c.JSON {
+		return errors.Join(err, console.JSON(on.Out, list))
+	}
+	rows := make([][]any, len(list))
+	for i, e := range list {
+		rows[i] = []any{"user", e.UserID, e.Result, e.Error}
+	}
+	return errors.Join(err, console.Table(on.Out, console.Left, rows...))
+}
+
+func (c *eraseCommand) question() string {
+	if len(c.Users) == 1 {
+		return fmt.Sprintf("erase all sends of user %d at %s?", c.Users[0], c.URL)
+	}
+	return fmt.Sprintf("erase all sends of %d users at %s?", len(c.Users), c.URL)
+}
+
+// erase goes on where the log of one user is out of reach, and ends where no
+// other call would fare better.
+func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
+	unavailable := 0
+	for _, user := range c.Users {
+		if err != nil {
+			list = append(list, erasure{UserID: user, Result: "not tried"})
+			continue
+		}
+		one := api.Erase(ctx, user)
+		switch {
+		case one == nil:
+			list = append(list, erasure{UserID: user, Result: "erased"})
+		case client.HasCode(one, client.CodeUnavailable):
+			unavailable++
+			list = append(list, erasure{user, "unavailable", one.Error()})
+		default:
+			err = c.refused(one)
+			list = append(list, erasure{user, "failed", one.Error()})
+		}
+	}
+	if err == nil && unavailable > 0 {
+		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), "run the same command again: twice is once")
+	}
+	return list, err
+}
+
+// refused adds what to do about a call that was refused.
+func (c *eraseCommand) refused(err error) error {
+	switch {
+	case client.HasCode(err, client.CodeForbidden):
+		return console.Hinted(err, "the key in "+keyVariable+" needs the scope admin")
+	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
+		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+	}
+	return c.unreachable(err)
+}
