@@ -8,7 +8,7 @@ import (
 )
 
 // Status is how a command ended: the exit status of its process. Each number
-// means one thing, whichever program ends with it; `docs/integration.md` tells
+// means one thing, whichever program ends with it; docs/commands.md tells
 // users what to do about each.
 type Status int
 
