@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testkit"
 )
 
 // crashDir tells the test binary to be the process that is killed.
@@ -27,7 +27,7 @@ const crashDir = "CAPPER_TEST_CRASH_DIR"
 // crashChild records sends for ever, from several goroutines at once, and
 // tells every answered allowed on stdout: message (8), user (4).
 func crashChild(dir string, stdout io.Writer) error {
-	s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
+	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func TestKill(t *testing.T) {
 		require.NoError(t, child.Start())
 		all := readTold(t, stdout, 8_000*(round+1), child.Process.Kill)
 		_ = child.Wait() // it was killed
-		s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
+		s, err := Open(context.Background(), Config{Path: dir})
 		require.NoError(t, err)
 		answered := make(map[told]bool, len(all))
 		for _, told := range all {
@@ -159,7 +159,7 @@ func tokens(log capping.Log) map[capping.Token]bool {
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
-	s, err := Open(context.Background(), Config{Path: "/db", fs: disk, Logger: quiet})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: disk})
 	require.NoError(t, err)
 	for round := range uint64(9) {
 		var mu sync.Mutex
@@ -176,7 +176,7 @@ func TestPowerLoss(t *testing.T) {
 				}
 			})
 		}
-		waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(answered) > 300 })
+		testkit.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(answered) > 300 })
 		mu.Lock()
 		before := maps.Clone(answered)
 		mu.Unlock()
@@ -215,24 +215,19 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 }
 
 func requireKept(t *testing.T, disk vfs.FS, answered map[told]bool) {
-	s, err := Open(context.Background(), Config{Path: "/db", fs: disk, Logger: quiet})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: disk})
 	require.NoError(t, err)
 	requireAnswers(t, s, answered)
 	require.NoError(t, s.Close())
-}
-
-func waitFor(t *testing.T, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, time.Millisecond)
 }
 
 // TestSecondProcess opens a store that another process has open.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(context.Background(), Config{Path: dir, Logger: quiet})
+	s, err := Open(context.Background(), Config{Path: dir})
 	require.NoError(t, err)
-	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet})
+	_, err = Open(context.Background(), Config{Path: dir})
 	require.ErrorContains(t, err, "another capper has it open")
 
 	child := exec.Command(os.Args[0], "-test.run=^$")
@@ -246,7 +241,7 @@ func TestSecondProcess(t *testing.T) {
 	// The first is as well as before, and gives the directory back.
 	require.NoError(t, s.Filter(context.Background(), benchBatch("m", []capping.UserID{1}), make([]capping.Verdict, 1)))
 	require.NoError(t, s.Close())
-	s, err = Open(context.Background(), Config{Path: dir, Logger: quiet})
+	s, err = Open(context.Background(), Config{Path: dir})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }

@@ -3,8 +3,6 @@ package pebblestore
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,14 +22,11 @@ import (
 	"capper/internal/capping/storetest"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
 // farAhead is the bound of stores with a clock that a test moves on.
 const farAhead = math.MaxInt64
 
 func reopen(t *testing.T, config Config) *Store {
 	t.Helper()
-	config.Logger = quiet
 	if config.Clock != nil && config.ClockBound == 0 {
 		config.ClockBound = farAhead
 	}
@@ -229,7 +224,7 @@ func TestForeignFormat(t *testing.T) {
 	require.NoError(t, s.Close())
 	registry := prometheus.NewRegistry()
 	for range 2 { // the first gives back what it took
-		_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, Registerer: registry})
+		_, err = Open(context.Background(), Config{Path: dir, Registerer: registry})
 		require.ErrorContains(t, err, dir)
 		require.ErrorContains(t, err, "bucket size 64")
 		families, err := registry.Gather()
@@ -242,12 +237,12 @@ func TestForeignFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Set([]byte("somebody's"), nil, pebble.Sync))
 	require.NoError(t, db.Close())
-	_, err = Open(context.Background(), Config{Path: other, Logger: quiet})
+	_, err = Open(context.Background(), Config{Path: other})
 	require.ErrorContains(t, err, "not a capper store")
 
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Open(context.Background(), Config{Path: file, Logger: quiet})
+	_, err = Open(context.Background(), Config{Path: file})
 	require.ErrorContains(t, err, file)
 	_, err = Open(context.Background(), Config{})
 	require.ErrorContains(t, err, "path: must not be empty")

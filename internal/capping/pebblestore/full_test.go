@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,6 +22,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/testkit"
 )
 
 // smallDisk takes so many bytes more and is full then: of a write it takes
@@ -177,7 +177,7 @@ func TestNoSpaceForTables(t *testing.T) {
 	t.Parallel()
 	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
 	registry := prometheus.NewRegistry()
-	var said syncBuffer
+	var said testkit.Log
 	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Registerer: registry, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
 	full.full.Store(true)
@@ -185,13 +185,13 @@ func TestNoSpaceForTables(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.db.AsyncFlush()
 	require.NoError(t, err)
-	waitFor(t, func() bool { return s.Health(context.Background()).State == "degraded" })
+	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "degraded" })
 	require.Contains(t, s.Health(context.Background()).Error, "no space left on device")
 	_, err = filterAll(s, "n", 1, 2, 3)
 	require.NoError(t, err)
-	waitFor(t, func() bool { return errorsOf(t, registry, "background") >= 3 })
+	testkit.Eventually(t, func() bool { return errorsOf(t, registry, "background") >= 3 })
 	full.full.Store(false)
-	waitFor(t, func() bool { return s.Health(context.Background()).State == "ok" })
+	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "ok" })
 	require.NoError(t, s.Close())
 	require.Equal(t, 1, strings.Count(said.String(), "background work met an error"))
 	require.NotContains(t, said.String(), ".go:", "no stack")
@@ -224,29 +224,12 @@ func (d tablesRefused) Create(name string, category vfs.DiskWriteCategory) (vfs.
 	return d.FS.Create(name, category)
 }
 
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // TestPanic panics in a call, as Pebble and our own code never should: the
 // call's users are unavailable, the stack is in the log, nobody calls Pebble
 // any more, and the directory is free after Close.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	var said syncBuffer
+	var said testkit.Log
 	dir := t.TempDir()
 	s, err := Open(context.Background(), Config{Path: dir, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
@@ -280,7 +263,7 @@ const fullDir = "CAPPER_TEST_FULL_DIR"
 func openFull(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, directory.ProbeSize+100_000)})
+	_, err := Open(ctx, Config{Path: dir, fs: newSmallDisk(vfs.Default, directory.ProbeSize+100_000)})
 	return err
 }
 
@@ -301,7 +284,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 
 	// Full before it begins.
-	_, err = Open(context.Background(), Config{Path: dir, Logger: quiet, fs: newSmallDisk(vfs.Default, directory.ProbeSize/2)})
+	_, err = Open(context.Background(), Config{Path: dir, fs: newSmallDisk(vfs.Default, directory.ProbeSize/2)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, dir)
 	require.ErrorContains(t, err, "at least 4 MiB must be free")
@@ -339,7 +322,7 @@ func TestOpenGivesUp(t *testing.T) {
 	stalled := stalledDisk{FS: vfs.NewMem(), release: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: "/db", Logger: quiet, fs: stalled})
+	_, err := Open(ctx, Config{Path: "/db", fs: stalled})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	close(stalled.release)
 }

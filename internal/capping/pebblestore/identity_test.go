@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/testkit"
 )
 
 // used is a closed store in which a send to some users is recorded.
@@ -28,7 +29,6 @@ func used(t *testing.T, config Config, message string) {
 
 func refused(t *testing.T, config Config, why ...string) {
 	t.Helper()
-	config.Logger = quiet
 	_, err := Open(context.Background(), config)
 	require.Error(t, err)
 	for _, part := range append(why, config.Path) {
@@ -59,7 +59,7 @@ func TestCreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "log.db")
 	refused(t, Config{Path: path, MustExist: true}, "no store is there, and create is false")
 	require.NoDirExists(t, filepath.Dir(path), "what is refused changes nothing")
-	var said syncBuffer
+	var said testkit.Log
 	logger := slog.New(slog.NewTextHandler(&said, nil))
 	for _, created := range []bool{true, false} {
 		s, err := Open(context.Background(), Config{Path: path, MustExist: !created, Logger: logger})
@@ -119,7 +119,6 @@ func TestManifestGone(t *testing.T) {
 		for _, file := range files {
 			require.NoError(t, os.Remove(file))
 		}
-		config.Logger = quiet
 		refused(t, config, "")
 	}
 	require.NoError(t, os.Remove(config.Path+".id"))
@@ -202,7 +201,7 @@ func TestFilesGoneWhileOpen(t *testing.T) {
 	_, err := filterAll(s, "m", manyUsers(1000)...)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(config.Path))
-	waitFor(t, func() bool { return s.Health(context.Background()).State == "down" })
+	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "down" })
 	requireDown(t, s, "removed or replaced while it was open")
 	_ = s.Close() // of a broken database: what it says does not matter
 	refused(t, config, "no store is there")

@@ -21,7 +21,7 @@ func TestAStoreFromBeforeNamespaces(t *testing.T) {
 	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		path := filepath.Join(t.TempDir(), "log.db")
 		require.NoError(t, os.CopyFS(path, os.DirFS("testdata/before-namespaces")))
-		s, err := Open(t.Context(), Config{Path: path, Clock: clock, ClockBound: farAhead, Logger: quiet})
+		s, err := Open(t.Context(), Config{Path: path, Clock: clock, ClockBound: farAhead})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		return s
@@ -33,7 +33,7 @@ func TestAStoreFromBeforeNamespaces(t *testing.T) {
 func TestMessagesWithANamespaceLieApart(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
-	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: c.Now, ClockBound: farAhead, Logger: quiet})
+	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: c.Now, ClockBound: farAhead})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	plain := capping.Message{ID: "promo"}

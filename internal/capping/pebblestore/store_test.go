@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func openDefault(t *testing.T, clock func() time.Time) capping.Store {
-	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: clock, ClockBound: farAhead, Logger: quiet})
+	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: clock, ClockBound: farAhead})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
+	"capper/internal/testkit"
 )
 
 // keys counts the keys of the database but for the meta records.
@@ -82,7 +83,7 @@ func TestSweepRunsByItself(t *testing.T) {
 	_, err := filterAll(s, "m", 1, 2, 3)
 	require.NoError(t, err)
 	clock.Advance(8 * 24 * time.Hour)
-	waitFor(t, func() bool { return keys(t, s) == 0 })
+	testkit.Eventually(t, func() bool { return keys(t, s) == 0 })
 	require.NoError(t, s.Close())
 }
 
