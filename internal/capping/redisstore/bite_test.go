@@ -43,10 +43,11 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+capping.UserID(attempt)*500_000_000, client)
 				s.kinds = []identity{{}} // the usual design has no others
 				s.begin(uint64(i + attempt))
-				linger(300 * time.Millisecond)
+				s.answered(t, 40)
+				f.storming = s
 				b.inflict(&f, f.shards()[0])
 				f.heal()
-				linger(300 * time.Millisecond)
+				s.answered(t, 40)
 				s.end()
 				found := s.judge(f.sortedSets(s))
 				s.settle(t)

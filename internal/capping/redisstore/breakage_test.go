@@ -174,8 +174,30 @@ func (f *field) role(addr string) string {
 	return connect.ParseInfo(text)["role"]
 }
 
-// linger lets the load run on for a while.
-func linger(d time.Duration) { <-time.After(d) }
+// flagged reports whether the node that is asked flags the other one so.
+func (f *field) flagged(asked, other, flag string) bool {
+	text, err := f.admins[asked].ClusterNodes(f.Context()).Result()
+	require.NoError(f, err)
+	for line := range strings.Lines(text) {
+		w := strings.Fields(line)
+		if at, _, _ := strings.Cut(w[1], "@"); at == other {
+			return slices.Contains(strings.Split(w[2], ","), flag)
+		}
+	}
+	return false
+}
+
+// written waits until the node has written so many bytes more.
+func (f *field) written(addr string, bytes int64) {
+	f.Helper()
+	offset := func() int64 {
+		text, err := f.admins[addr].Info(f.Context(), "replication").Result()
+		require.NoError(f, err)
+		return connect.ParseInfo(text).Number("master_repl_offset")
+	}
+	want := offset() + bytes
+	f.until("writes", func() bool { return offset() >= want })
+}
 
 // breakage is one way to break a cluster: inflict breaks and mends.
 type breakage struct {
@@ -208,31 +230,32 @@ var breakages = []breakage{
 	{"kill -9 of a master, failover", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.master))
 		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
-		linger(500 * time.Millisecond)
+		f.storming.answered(f, 40)
 		require.NoError(f, f.cluster.Restart(s.master))
 	}},
 	laggingReplica,
 	{"kill -9 of a replica", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.replica))
-		linger(2 * time.Second)
+		f.until("the replica is given up", func() bool { return f.flagged(s.master, s.replica, "fail") })
+		f.storming.answered(f, 40)
 		require.NoError(f, f.cluster.Restart(s.replica))
 	}},
 	{"kill -9 of all of one shard", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.replica))
 		require.NoError(f, f.cluster.Kill(s.master))
-		linger(time.Second)
+		f.storming.leavesOpen(f)
 		require.NoError(f, f.cluster.Restart(s.master))
 		require.NoError(f, f.cluster.Restart(s.replica))
 	}},
 	{"restart quicker than the node time-out", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Kill(s.master))
 		require.NoError(f, f.cluster.Restart(s.master))
-		linger(500 * time.Millisecond)
+		f.storming.answered(f, 40)
 	}},
 	{"SIGSTOP longer than the node time-out", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.cluster.Pause(s.master))
 		f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
-		linger(500 * time.Millisecond)
+		f.storming.answered(f, 40)
 		require.NoError(f, f.cluster.Resume(s.master))
 	}},
 	{"SCRIPT FLUSH on all nodes", everybody, func(f *field, s shard) {
@@ -240,7 +263,7 @@ var breakages = []breakage{
 			for _, addr := range f.cluster.Addrs {
 				require.NoError(f, f.admins[addr].ScriptFlush(f.Context()).Err())
 			}
-			linger(100 * time.Millisecond)
+			f.storming.answered(f, 10)
 		}
 	}},
 	{"CLUSTER FAILOVER", otherShards, func(f *field, s shard) {
@@ -251,7 +274,7 @@ var breakages = []breakage{
 	{"slots held half-moved", everybody, holdSlotsHalfMoved},
 	{"a stalled node", otherShards, func(f *field, s shard) {
 		require.NoError(f, f.admins[s.master].Do(f.Context(), "debug", "sleep", "1.2").Err())
-		linger(200 * time.Millisecond)
+		f.storming.answered(f, 20)
 	}},
 	fullServer,
 	wrongTypes,
@@ -270,10 +293,10 @@ func (f *field) storm(i int, b breakage) *storm {
 	f.storming = s
 	s.begin(uint64(i))
 	defer s.end()
-	linger(300 * time.Millisecond)
+	s.answered(f, 40)
 	b.inflict(f, victim)
 	f.heal()
-	linger(300 * time.Millisecond)
+	s.answered(f, 40)
 	s.end()
 	s.settle(f)
 	return s

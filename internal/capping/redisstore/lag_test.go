@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -13,11 +12,11 @@ import (
 var laggingReplica = breakage{"kill -9 of a master whose replica lags", otherShards, func(f *field, s shard) {
 	require.NoError(f, f.cluster.Pause(s.replica))
 	require.NoError(f, f.admins[s.master].Do(f.Context(), "client", "kill", "type", "replica").Err())
-	linger(500 * time.Millisecond)
+	f.written(s.master, 8<<10) // what only the master has
 	require.NoError(f, f.cluster.Kill(s.master))
 	require.NoError(f, f.cluster.Resume(s.replica))
 	f.until("the replica takes over", func() bool { return f.role(s.replica) == "master" })
-	linger(500 * time.Millisecond)
+	f.storming.answered(f, 40)
 	require.NoError(f, f.cluster.Restart(s.master))
 }}
 

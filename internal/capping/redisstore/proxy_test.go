@@ -80,6 +80,12 @@ func (p *proxies) each(do func(*proxy)) {
 	}
 }
 
+// cuts is how many connections were cut.
+func (p *proxies) cuts() (n int64) {
+	p.each(func(x *proxy) { n += x.cuts.Load() })
+	return n
+}
+
 func (x *proxy) accept() {
 	for {
 		client, err := x.listener.Accept()

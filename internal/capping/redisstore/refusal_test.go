@@ -27,7 +27,7 @@ func (f *field) refused(reason string) {
 var fullServer = breakage{"a full Redis", otherShards, func(f *field, s shard) {
 	master := f.admins[s.master]
 	require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "1mb").Err())
-	linger(800 * time.Millisecond)
+	f.storming.answered(f, 40)
 	f.refused("undecided (memory)")
 	require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "0").Err())
 }}
@@ -44,7 +44,7 @@ var wrongTypes = breakage{"a wrong type at keys", otherShards, func(f *field, s 
 		})
 		require.NoError(f, err)
 	}
-	linger(800 * time.Millisecond)
+	f.storming.answered(f, 40)
 	f.refused("undecided (wrong_type)")
 	for _, key := range buckets {
 		require.NoError(f, master.Rename(f.Context(), "aside:"+key, key).Err())
@@ -72,7 +72,7 @@ func (f *field) someBuckets(master string, n int) (keys []string) {
 var skewedClock = breakage{"a clock beyond the tolerance", otherStores, func(f *field, _ shard) {
 	for _, off := range []time.Duration{3 * time.Second, -3 * time.Second} {
 		f.ahead.Store(int64(off))
-		linger(500 * time.Millisecond)
+		f.storming.answered(f, 40)
 	}
 	f.refused("undecided (clock)")
 	f.ahead.Store(0)
@@ -88,6 +88,6 @@ var wrongPassword = breakage{"a wrong password", otherShards, func(f *field, s s
 	require.NoError(f, password("battery staple"))
 	defer func() { require.NoError(f, password(leastUser)) }()
 	require.NoError(f, conn.Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err())
-	linger(800 * time.Millisecond)
+	f.storming.answered(f, 40)
 	f.refused("undecided (auth)")
 }}

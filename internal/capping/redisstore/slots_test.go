@@ -46,7 +46,7 @@ func moveSlots(f *field, s shard) {
 		m.begin()
 		m.end()
 	}
-	linger(300 * time.Millisecond)
+	f.storming.answered(f, 30)
 	for _, m := range moves {
 		m.back()
 	}
@@ -61,7 +61,7 @@ func holdSlotsHalfMoved(f *field, s shard) {
 		m.begin()
 		m.carryHalf()
 	}
-	linger(2500 * time.Millisecond)
+	<-time.After(2500 * time.Millisecond) // the time is the point: longer than storm.patience
 	for _, m := range moves {
 		m.end()
 	}

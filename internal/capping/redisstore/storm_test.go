@@ -111,6 +111,30 @@ func (s *storm) end() {
 	s.running.Wait()
 }
 
+// answered waits until the storm has had answers to so many more calls.
+func (s *storm) answered(t testing.TB, calls int) {
+	t.Helper()
+	s.await(t, calls, "answers", func(y *tally) int { return y.calls })
+}
+
+// leavesOpen waits until more users were left unavailable.
+func (s *storm) leavesOpen(t testing.TB) {
+	t.Helper()
+	s.await(t, 1, "users left unavailable", func(y *tally) int { return y.unavailable })
+}
+
+// await waits until the figure of the tally has grown by so much.
+func (s *storm) await(t testing.TB, more int, what string, figure func(*tally) int) {
+	t.Helper()
+	now := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return figure(&s.tally)
+	}
+	want := now() + more
+	require.Eventually(t, func() bool { return now() >= want }, 40*time.Second, 2*time.Millisecond, what)
+}
+
 // send is the next one: an id of its own for all kinds.
 func (s *storm) send() identity {
 	n := s.messages.Add(1)

@@ -62,15 +62,16 @@ type torture struct {
 func wireBreakages(between *proxies) []breakage {
 	cut := func(f *field, after int64) {
 		for range 10 {
+			had := between.cuts()
 			between.each(func(x *proxy) { x.cut.Store(after) })
-			linger(30 * time.Millisecond)
+			f.until("connections are cut", func() bool { return between.cuts() >= had+3 })
 			between.each(func(x *proxy) { x.cut.Store(cutNever) })
-			linger(70 * time.Millisecond)
+			f.storming.answered(f, 4)
 		}
 	}
-	wire := []breakage{{"answers delayed", nobody, func(*field, shard) {
+	wire := []breakage{{"answers delayed", nobody, func(f *field, _ shard) {
 		between.each(func(x *proxy) { x.delay.Store(int64(40 * time.Millisecond)) })
-		linger(500 * time.Millisecond)
+		f.storming.answered(f, 10)
 		between.each(func(x *proxy) { x.delay.Store(0) })
 	}}}
 	for after, name := range map[int64]string{0: "the first answer", 1: "the second answer", cutAtWait: "the last answer", cutAfterWait: "everything"} {
@@ -93,7 +94,7 @@ func (r *torture) round(n int) {
 		s.end()
 		r.tally.add(s.tally)
 	}()
-	linger(200 * time.Millisecond)
+	s.answered(r, 20)
 	r.inflict(drawn, victim)
 	r.heal()
 	s.end()
