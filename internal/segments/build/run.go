@@ -68,14 +68,14 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 		return nil, &PlanError{err}
 	}
 	cfg.MaxBadRows = p.MaxBadRows
-	k := &kitchen{plan: p, reader: ingest.NewReader(cfg), made: map[string]*bitmap.Bitmap{}, step: step}
-	candidate, err := k.cook(ctx)
+	b := &builder{plan: p, reader: ingest.NewReader(cfg), made: map[string]*bitmap.Bitmap{}, step: step}
+	candidate, err := b.build(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Candidate: candidate, Files: k.reader.Reports(), Shortfalls: k.reader.Shortfalls(), LeftOut: k.reader.LeftOut()}
-	result.BadRows, result.Samples = k.reader.BadRows()
-	if err := k.reader.Check(); err != nil {
+	result := &Result{Candidate: candidate, Files: b.reader.Reports(), Shortfalls: b.reader.Shortfalls(), LeftOut: b.reader.LeftOut()}
+	result.BadRows, result.Samples = b.reader.BadRows()
+	if err := b.reader.Check(); err != nil {
 		return result, err
 	}
 	step("looking for overlaps")
@@ -90,9 +90,9 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 	return result, nil
 }
 
-// kitchen makes the recipes of one plan. It keeps what is made as bitmaps: one
+// builder makes the recipes of one plan. It keeps what is made as bitmaps: one
 // bitset at a time is in memory, those of tables and operands aside.
-type kitchen struct {
+type builder struct {
 	plan   *Plan
 	reader *ingest.Reader
 	rows   map[string]*bitmap.Set // of the tables, by segment
@@ -100,56 +100,56 @@ type kitchen struct {
 	step   Step
 }
 
-func (k *kitchen) cook(ctx context.Context) (*publish.Candidate, error) {
-	if len(k.plan.Tables) > 0 {
-		k.step("reading tables")
+func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
+	if len(b.plan.Tables) > 0 {
+		b.step("reading tables")
 		var err error
-		if k.rows, err = k.reader.ReadTable(ctx, k.plan.Tables, k.known()); err != nil {
+		if b.rows, err = b.reader.ReadTable(ctx, b.plan.Tables, b.known()); err != nil {
 			return nil, err
 		}
 	}
-	if len(k.plan.Segments) == 0 {
-		for _, name := range k.plan.Order {
-			k.plan.Segments = append(k.plan.Segments, Recipe{Name: name})
+	if len(b.plan.Segments) == 0 {
+		for _, name := range b.plan.Order {
+			b.plan.Segments = append(b.plan.Segments, Recipe{Name: name})
 		}
-		if err := k.plan.check(); err != nil {
+		if err := b.plan.check(); err != nil {
 			return nil, &PlanError{err}
 		}
 	}
-	names, err := k.names()
+	names, err := b.names()
 	if err != nil {
 		return nil, &PlanError{err}
 	}
 	c := &publish.Candidate{Names: names}
 	for _, name := range names {
-		b, err := k.make(ctx, name)
+		made, err := b.make(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		c.Bitmaps = append(c.Bitmaps, b)
+		c.Bitmaps = append(c.Bitmaps, made)
 	}
 	return c, nil
 }
 
 // known lists the names that a table may hold.
-func (k *kitchen) known() []string {
-	if len(k.plan.Segments) == 0 {
-		return k.plan.Order
+func (b *builder) known() []string {
+	if len(b.plan.Segments) == 0 {
+		return b.plan.Order
 	}
 	var names []string
-	for _, r := range k.plan.recipes() {
+	for _, r := range b.plan.recipes() {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
 // names lists the segments in order of precedence.
-func (k *kitchen) names() ([]string, error) {
+func (b *builder) names() ([]string, error) {
 	var names []string
-	for _, r := range k.plan.Segments {
+	for _, r := range b.plan.Segments {
 		names = append(names, r.Name)
 	}
-	order := k.plan.Order
+	order := b.plan.Order
 	if len(order) == 0 {
 		return names, nil
 	}
@@ -160,43 +160,43 @@ func (k *kitchen) names() ([]string, error) {
 }
 
 // make makes the recipe of a name, and what it refers to, once.
-func (k *kitchen) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
-	if b := k.made[name]; b != nil {
-		return b, nil
+func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
+	if made := b.made[name]; made != nil {
+		return made, nil
 	}
-	recipes := k.plan.recipes()
+	recipes := b.plan.recipes()
 	r := recipes[slices.IndexFunc(recipes, func(r Recipe) bool { return r.Name == name })]
 	for _, ref := range r.refs() {
-		if _, err := k.make(ctx, ref); err != nil {
+		if _, err := b.make(ctx, ref); err != nil {
 			return nil, err
 		}
 	}
-	k.step("reading " + name)
-	set, err := k.reader.ReadIDs(ctx, r.Inputs)
+	b.step("reading " + name)
+	set, err := b.reader.ReadIDs(ctx, r.Inputs)
 	if err != nil {
 		return nil, fmt.Errorf("segment %q: %w", name, err)
 	}
-	if rows := k.rows[name]; rows != nil {
+	if rows := b.rows[name]; rows != nil {
 		set.Union(rows)
-		delete(k.rows, name)
+		delete(b.rows, name)
 	}
-	k.combine(set, &r)
-	k.step("encoding " + name)
-	k.made[name] = set.Bitmap()
-	return k.made[name], nil
+	b.combine(set, &r)
+	b.step("encoding " + name)
+	b.made[name] = set.Bitmap()
+	return b.made[name], nil
 }
 
-func (k *kitchen) combine(set *bitmap.Set, r *Recipe) {
+func (b *builder) combine(set *bitmap.Set, r *Recipe) {
 	for _, name := range r.Union {
-		set.AddBitmap(k.made[name])
+		set.AddBitmap(b.made[name])
 	}
 	if len(r.Intersect) > 0 && len(r.Inputs)+len(r.Union) == 0 && set.Empty() {
-		set.AddBitmap(k.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
+		set.AddBitmap(b.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
 	}
 	for _, name := range r.Intersect {
-		set.Intersect(k.made[name])
+		set.Intersect(b.made[name])
 	}
 	for _, name := range r.Minus {
-		set.Subtract(k.made[name])
+		set.Subtract(b.made[name])
 	}
 }
