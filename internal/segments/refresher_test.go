@@ -8,9 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -395,32 +392,38 @@ func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	})
 }
 
+// toldStatus tells the status of an answer before the client has it.
+type toldStatus struct {
+	http.ResponseWriter
+	tell func(code int)
+}
+
+func (s *toldStatus) WriteHeader(code int) {
+	s.tell(code)
+	s.ResponseWriter.WriteHeader(code)
+}
+
 func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 	t.Parallel()
-	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
-	require.NoError(t, err)
 	var mu sync.Mutex
 	var seen []string
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(upstream)
-			r.Out.Host = r.In.Host // it is part of what is signed
-		},
-		ModifyResponse: func(r *http.Response) error {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, fmt.Sprintf("%s %s If-None-Match=%v %d", r.Request.Method, path.Base(r.Request.URL.Path),
-				r.Request.Header.Get("If-None-Match") != "", r.StatusCode))
-			return nil
-		},
+	endpoint := s3test.Proxy(t, func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server.ServeHTTP(&toldStatus{w, func(code int) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen = append(seen, fmt.Sprintf("%s %s If-None-Match=%v %d", r.Method, path.Base(r.URL.Path), r.Header.Get("If-None-Match") != "", code))
+			}}, r)
+		})
 	})
-	defer proxy.Close()
-	store, err := objects.Open(t.Context(), "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: proxy.URL})
+	store, err := objects.Open(t.Context(), "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint})
 	require.NoError(t, err)
 	goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1, 2))
 	r := segments.NewRefresher(segments.RefresherConfig{Source: store})
 	require.NoError(t, r.Load(t.Context()))
+	mu.Lock()
 	seen = nil
+	mu.Unlock()
 	require.NoError(t, r.Refresh(t.Context()))
 	require.Equal(t, []string{"GET current.json If-None-Match=true 304", "GET checked.json If-None-Match=true 304"}, seen)
 }

@@ -5,9 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,19 +22,13 @@ import (
 // answers itself by returning true.
 func inFrontOfS3(t *testing.T, odd func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool) (endpoint string) {
 	t.Helper()
-	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
-	require.NoError(t, err)
-	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(upstream)
-		r.Out.Host = r.In.Host // it is part of what is signed
-	}}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !odd(w, r, pass) {
-			pass.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(proxy.Close)
-	return proxy.URL
+	return s3test.Proxy(t, func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !odd(w, r, server) {
+				server.ServeHTTP(w, r)
+			}
+		})
+	})
 }
 
 func s3Error(w http.ResponseWriter, status int, code string) bool {
