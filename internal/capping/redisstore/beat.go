@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"capper/internal/capping/redisstore/fault"
@@ -72,7 +71,7 @@ func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.seen.Load()
-	err := f.renew(ctx, lookOnly)
+	err := f.renew(ctx, script.LookOnly)
 	if ctx.Err() != nil {
 		return
 	}
@@ -124,49 +123,50 @@ func (f *fleet) silence() error {
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
-// mode is what a beat may do.
-type mode int
-
-const (
-	lookOnly   mode = iota // of an instance that runs
-	adopt                  // of one that starts
-	makeOrMend             // of one that starts and may begin anew
-)
-
 // renew runs beat.lua and keeps what it says.
-func (f *fleet) renew(ctx context.Context, m mode) error {
-	reply, err := f.runBeat(ctx, m)
+func (f *fleet) renew(ctx context.Context, m script.Mode) error {
+	heard, err := f.runBeat(ctx, m)
 	if err != nil {
 		return err
 	}
-	switch next := (&sight{fleet: f.seen.Load().fleet}); reply[0] {
+	switch next := (&sight{fleet: f.seen.Load().fleet}); heard.Outcome {
 	case "format":
-		f.markMismatched(reply[1])
+		f.markMismatched(heard.Marker)
 	case "gone":
 		next.gone = errGone
 		f.seen.Store(next)
 	case "channel":
-		next.channel = channelError(reply[1:])
+		next.channel = channelError(heard.Channel)
 		f.seen.Store(next)
 	default:
-		return f.learn(reply)
+		f.learn(&heard)
 	}
 	return nil
 }
 
-func (f *fleet) learn(reply []string) error {
-	longest, err := strconv.ParseInt(reply[1], 10, 64)
-	if err != nil {
-		return script.ErrReply
+func (f *fleet) learn(heard *script.Heard) {
+	f.longest.Store(heard.Longest.Milliseconds())
+	f.top.SetSigned(heard.Signed)
+	f.seen.Store(&sight{
+		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made", format: heard.Format,
+	})
+	logger := f.config.Logger
+	if heard.Outcome != "found" {
+		logger.Warn("Redis store", "namespace", f.config.Namespace, "made", madeSentence[heard.Outcome])
 	}
-	f.longest.Store(longest)
-	f.top.SetSigned(reply[3] == "1")
-	born, _ := strconv.ParseInt(reply[2], 10, 64)
-	f.seen.Store(&sight{fleet: f.own.compare(reply[4:], time.UnixMilli(born)), made: reply[0] == "made"})
-	if reply[0] != "found" {
-		f.config.Logger.Warn("Redis store", "namespace", f.config.Namespace, "made", madeSentence[reply[0]])
+	if heard.Format > heard.Before {
+		logger.Info("the stored format is a newer one now: older versions of capper refuse it", "before", heard.Before, "format", heard.Format)
 	}
-	return nil
+}
+
+// olderFormat says that the store waits to be moved to the newest format; "" when
+// it does not.
+func (f *fleet) olderFormat() string {
+	found, newest := f.seen.Load().format, f.marker.Newest()
+	if found == 0 || found >= newest {
+		return ""
+	}
+	return fmt.Sprintf("the store is in format %d until every instance reads format %d: upgrade the others", found, newest)
 }
 
 var madeSentence = map[string]string{
@@ -182,32 +182,30 @@ func channelError(r []string) error {
 		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2], r[3])
 }
 
-// runBeat runs beat.lua: this function alone knows its keys and arguments.
-func (f *fleet) runBeat(ctx context.Context, m mode) ([]string, error) {
+// runBeat runs beat.lua.
+func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil {
-		return nil, fault.ErrNoRoute
+		return script.Heard{}, fault.ErrNoRoute
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
 	text, err := json.Marshal(f.own.text)
 	if err != nil {
-		return nil, err
+		return script.Heard{}, err
 	}
-	retention := max(f.own.retention.Milliseconds(), f.wanted.Load())
-	args := []any{f.marker.Text, int(m), retention, f.id, text, silentFor.Milliseconds(), leastLife.Milliseconds()}
-	for name, number := range f.own.channels {
-		args = append(args, name, int(number))
+	beat := script.Beat{
+		Mode: m, Retention: max(f.own.retention.Milliseconds(), f.wanted.Load()), ID: f.id, Description: string(text),
+		Silent: silentFor, Life: leastLife, Channels: f.own.channels,
 	}
-	base := f.marker.Key
-	keys := []string{base, base + ":store", base + ":retentions", base + ":channels", base + ":instances"}
-	reply, err := f.beatLua.Run(ctx, n.Client(), keys, args...).StringSlice()
-	if err == nil && (len(reply) == 0 || len(reply) < 5 && reply[0] == "channel") {
-		err = script.ErrReply
+	reply, err := f.beatLua.Run(ctx, n.Client(), f.marker.Keys(), beat.Args(&f.marker)...).StringSlice()
+	var heard script.Heard
+	if err == nil {
+		heard, err = script.DecodeBeat(reply)
 	}
 	if err != nil {
 		f.top.RefreshSoon()
-		return nil, fmt.Errorf("node %s: %w", n.Addr(), err)
+		return script.Heard{}, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
-	return reply, nil
+	return heard, nil
 }

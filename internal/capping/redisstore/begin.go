@@ -5,15 +5,17 @@ import (
 	"fmt"
 
 	"capper/internal/capping/redisstore/topology"
+
+	"capper/internal/capping/redisstore/script"
 )
 
 // start makes or finds the records and the signs, and says what is new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := makeOrMend
+	m := script.MakeOrMend
 	if f.config.MustExist {
-		m = adopt
+		m = script.Adopt
 	}
 	for {
 		err := f.renew(ctx, m)

@@ -61,7 +61,7 @@
 //	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
 //	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
 //	fc:{53t}:rate:… the shared budget of a client
-//	fc:{format}     the format record, and beside it, in :store, :retentions,
+//	fc:{format}     the format marker, and beside it, in :store, :retentions,
 //	                :channels and :instances, what the instances have in common
 //
 // A program from before there were namespaces shows such a message as its
@@ -78,9 +78,30 @@
 // Where a retention grows, a key's next send extends it; what had expired by then
 // is gone.
 //
-// The format record names version, bucket size, partitions and epoch. Open
-// refuses a keyspace whose record differs; a running store that finds another
-// record when it renews its own stops deciding.
+// # Formats
+//
+// The marker names the version of the stored format, the least version that a
+// program has to know to read and write along, and the keyspace (bucket size,
+// partitions, epoch). script/format.go lists the versions that this program
+// knows: it reads 1 and 2.
+//
+//	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
+//	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01
+//
+// Logs are the same in both. What 2 brings is that a program goes on beside a
+// newer one whose changes it need not know: format 3 with "least 2" is taken by
+// programs of format 2, and its marker left as it is. One of format 1 takes
+// only its own marker.
+//
+// A store moves to the newest format by itself, in a beat, and not before every
+// instance that was heard of within half a minute has told that it reads it;
+// programs of format 1 tell nothing and so hold it back. So a fleet is upgraded
+// one instance after the other, nobody is unavailable meanwhile, and one
+// instance that is left on the older version keeps the way back open. Who
+// starts afterwards with an older version is refused, with both versions and
+// what to do; who ran unheard of for half a minute finds out at its next beat
+// and stops deciding. Both write nothing. Open also refuses a keyspace of other
+// dimensions.
 //
 // # What instances have in common
 //

@@ -18,7 +18,7 @@ func BenchmarkEncode(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := &Store{config: Config{Namespace: "fc"}}
-			s.place(script.Standard)
+			s.place(script.Standard, script.Known)
 			batch := batchOf("m", users, rolling(1, 1<<40), rolling(3, 1<<42))
 			op := &filterOperation{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
 			op.prepare(0)

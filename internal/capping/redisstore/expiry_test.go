@@ -135,45 +135,6 @@ func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
 	require.Equal(t, len(busy), len(readLogs(t, s)))
 }
 
-func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
-	t.Parallel()
-	s := openShared(t, nil)
-	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
-	text, err := client.Get(t.Context(), s.marker.Key).Result()
-	require.NoError(t, err)
-	require.Equal(t, "capper log 1 bucket 190 partitions 64 epoch 2024-01-01", text)
-	ttl, err := client.PTTL(t.Context(), s.marker.Key).Result()
-	require.NoError(t, err)
-	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
-
-	other := s.config
-	again, err := Open(t.Context(), other)
-	require.NoError(t, err)
-	require.NoError(t, again.Close())
-	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
-	_, err = Open(t.Context(), other)
-	require.ErrorContains(t, err, `the stored format is "capper log 2 bucket 64", this version reads and writes "capper log 1 bucket 190`)
-	_, err = open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256})
-	require.ErrorContains(t, err, "the stored format is")
-}
-
-// A store that ran before another version took the keyspace notices when it
-// renews the record.
-func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
-	t.Parallel()
-	s := openShared(t, nil)
-	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
-	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
-	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return s.halted() != nil }, 10*time.Second, 5*time.Millisecond)
-	verdicts := make([]capping.Verdict, 1)
-	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")
-	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
-	require.Equal(t, "down", s.Health(t.Context()).State)
-}
-
 // What the field "" holds is only an aid: damaged, it costs nobody anything and
 // is written anew.
 func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {

@@ -29,9 +29,9 @@ type fleet struct {
 	widening time.Duration // of windows, see capping.Widening
 	told     func()        // what follows a look at the records and signs
 
-	mismatch  atomic.Pointer[script.FormatError] // another version has taken the keyspace
-	warnings  []string                           // what a start went on without
-	announced atomic.Int64                       // milliseconds: the retention of this instance's policy; 0: none was announced
+	mismatch  atomic.Pointer[capping.FormatError] // another version has taken the keyspace
+	warnings  []string                            // what a start went on without
+	announced atomic.Int64                        // milliseconds: the retention of this instance's policy; 0: none was announced
 	id        string
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
@@ -59,6 +59,7 @@ type sight struct {
 	gone, channel error // the records are missing; a number contradicts what is stored
 	fleet         capping.Fleet
 	made          bool // the store is new since then
+	format        int  // that the store is in; 0: not known
 }
 
 // newFleet is the fleet as one of the store's instances sees it. told follows
@@ -67,7 +68,7 @@ func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	f := &fleet{
-		config: &s.config, top: s.top, keyspace: s.layout, marker: s.marker, beatLua: s.scripts.beat,
+		config: &s.config, top: s.top, keyspace: s.layout, marker: s.marker, beatLua: s.scripts.Beat,
 		widening: capping.Widening(s), told: told, id: hex.EncodeToString(id), cancel: func() {},
 	}
 	f.own.text = f.describe()
@@ -85,7 +86,7 @@ func (f *fleet) halted() error {
 
 // markMismatched stops the store: another version has taken the keyspace.
 func (f *fleet) markMismatched(found string) {
-	err := &script.FormatError{Found: found, Want: f.marker.Text}
+	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
 		f.config.Logger.Error("the store stops deciding", "error", err)
 	}
@@ -96,6 +97,7 @@ func (f *fleet) markMismatched(found string) {
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
+		"formats": f.marker.Formats(), // beat.lua looks for it
 	}
 }
 
@@ -118,7 +120,7 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	before, seen := f.own, f.seen.Load()
 	f.own = f.announcementOf(p)
 	f.wanted.Store(0)
-	err := f.renew(ctx, lookOnly)
+	err := f.renew(ctx, script.LookOnly)
 	if channel := f.seen.Load().channel; channel != nil {
 		f.own = before
 		f.seen.Store(seen)
@@ -164,12 +166,12 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
 // compare counts the other instances, and by key those that differ in it.
-func (a *announcement) compare(others []string, made time.Time) capping.Fleet {
+func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
-	for i := 0; i+1 < len(others); i += 2 {
+	for id, description := range others {
 		var text map[string]string
-		if json.Unmarshal([]byte(others[i+1]), &text) == nil {
-			told[others[i]] = text
+		if json.Unmarshal([]byte(description), &text) == nil {
+			told[id] = text
 		}
 	}
 	fleet := capping.Fleet{Instances: 1 + len(told), Made: made}

@@ -58,6 +58,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	if kept := s.fleet.keptLonger(); kept != "" {
 		h.Warnings = append(slices.Clone(h.Warnings), kept)
 	}
+	if older := s.fleet.olderFormat(); older != "" {
+		h.Warnings = append(slices.Clone(h.Warnings), older)
+	}
 	for _, key := range slices.Sorted(maps.Keys(seen.fleet.Differing)) {
 		h.Warnings = append(slices.Clone(h.Warnings), fmt.Sprintf("%d of %d other instances have another %s than this one",
 			seen.fleet.Differing[key], seen.fleet.Instances-1, key))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 )
 
@@ -50,14 +51,14 @@ func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 		slices.Sort(names)
 		return slices.Compact(names)
 	}
-	s := newScripts()
+	s := script.NewScripts()
 	text := func(file string) string {
 		read, err := os.ReadFile(file)
 		require.NoError(t, err)
 		return string(read)
 	}
 	used := []string{text("topology/sign.lua")}
-	for _, one := range s.all() {
+	for _, one := range s.All() {
 		used = append(used, one.Source)
 	}
 	require.GreaterOrEqual(t, len(commands(used...)), 11)

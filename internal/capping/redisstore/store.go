@@ -17,7 +17,7 @@ type Store struct {
 	config   Config
 	layout   script.Keyspace
 	prefixes []string // of keys, by partition
-	scripts  scripts
+	scripts  script.Scripts
 	top      *topology.Topology
 	dispatch *dispatch.Dispatcher
 	metrics  *metrics
@@ -34,10 +34,10 @@ var _ capping.Store = (*Store)(nil)
 // refuses servers that would break a promise; what only costs memory or could
 // not be checked becomes a warning, logged and shown by Health.
 func Open(ctx context.Context, config Config) (*Store, error) {
-	return open(ctx, config, script.Standard)
+	return open(ctx, config, script.Standard, script.Known)
 }
 
-func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error) {
+func open(ctx context.Context, config Config, l script.Keyspace, formats script.Formats) (*Store, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error)
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
-	s.place(l)
+	s.place(l, formats)
 	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
@@ -57,14 +57,14 @@ func open(ctx context.Context, config Config, l script.Keyspace) (*Store, error)
 }
 
 // place sets where everything is: keys, scripts, and the servers that hold them.
-func (s *Store) place(l script.Keyspace) {
-	s.layout, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), newScripts()
-	s.marker = script.NewMarker(l, s.config.Namespace)
+func (s *Store) place(l script.Keyspace, formats script.Formats) {
+	s.layout, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), script.NewScripts()
+	s.marker = script.NewMarker(l, s.config.Namespace, formats)
 	var partitions []topology.Partition
 	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
-	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.sources()))
+	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.Sources()))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,

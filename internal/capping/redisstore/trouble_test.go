@@ -223,7 +223,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	}
 	sign, err := os.ReadFile("topology/sign.lua")
 	require.NoError(t, err)
-	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.beat, s.scripts.Rate, script.New(string(sign))} {
+	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
 			if one != s.scripts.Erase || len(args) != 1 {

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,18 +19,19 @@ import (
 )
 
 // A keyspace as the last program without namespaces left it: buckets, messages
-// and the format record.
+// and the format marker.
 func TestAKeyspaceFromBeforeNamespaces(t *testing.T) {
 	t.Parallel()
 	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		config := Config{Addrs: testcluster.Shared(t), Namespace: namespace(), Clock: clock}
-		restore(t, openTest(t, config), "testdata/before-namespaces.txt")
+		restore(t, openTest(t, config), config.Namespace, "testdata/before-namespaces.txt")
 		return openTest(t, config)
 	})
 }
 
-// restore writes the keys of a dump, one value a line, into the store's namespace.
-func restore(t *testing.T, s *Store, dump string) {
+// restore writes the keys of a dump, one value a line, into a namespace of the
+// servers that the store knows. Times of servers in it become now.
+func restore(t *testing.T, s *Store, namespace, dump string) {
 	text, err := os.ReadFile(dump)
 	require.NoError(t, err)
 	partitions := map[string]int{}
@@ -49,7 +52,10 @@ func restore(t *testing.T, s *Store, dump string) {
 		key = strings.TrimPrefix(key, "fc:")
 		partition, known := partitions[key[:strings.Index(key, "}")+1]+":"]
 		require.True(t, known, key)
-		key = s.config.Namespace + ":" + key
+		key = namespace + ":" + key
+		if strings.Contains(key, script.FormatTag) || strings.HasSuffix(key, "-sign") {
+			value = serverTime.ReplaceAll(value, strconv.AppendInt(nil, time.Now().UnixMilli(), 10))
+		}
 		client := admin(t, s.top.Route(partition).Addr())
 		if kind == "set" {
 			require.NoError(t, client.Set(t.Context(), key, value, time.Hour).Err())
@@ -59,6 +65,9 @@ func restore(t *testing.T, s *Store, dump string) {
 		require.NoError(t, client.Expire(t.Context(), key, time.Hour).Err())
 	}
 }
+
+// serverTime is a time that a server has shown: milliseconds since 1970.
+var serverTime = regexp.MustCompile(`\b\d{13}\b`)
 
 // What stands in Redis is what doc.go says: plain ids as they were, and the
 // namespace before the id where there is one.

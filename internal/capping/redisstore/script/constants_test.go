@@ -18,7 +18,7 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + releaseSource + eraseSource + rateSource
+	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -26,7 +26,7 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 	slices.Sort(used)
 	require.Equal(t, slices.Sorted(maps.Keys(constants())), slices.Compact(used))
 	s := NewScripts()
-	for _, one := range []*Script{s.Filter, s.Release, s.Erase, s.Rate} {
+	for _, one := range s.All() {
 		require.NotContains(t, one.Source, "${")
 	}
 	require.Panics(t, func() { complete("${NOTHING}") })

@@ -21,6 +21,9 @@ var releaseSource string
 //go:embed erase.lua
 var eraseSource string
 
+//go:embed beat.lua
+var beatSource string
+
 //go:embed rate.lua
 var rateSource string
 
@@ -33,15 +36,26 @@ func New(source string) *Script {
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts are those that read and write logs and budgets.
-type Scripts struct{ Filter, Release, Erase, Rate *Script }
+// Scripts are those that read and write logs, records and budgets.
+type Scripts struct{ Filter, Release, Erase, Beat, Rate *Script }
 
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
 	return Scripts{
 		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
-		Erase: New(complete(preludeSource + eraseSource)), Rate: New(complete(rateSource)),
+		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
 	}
+}
+
+// All are all of them.
+func (s *Scripts) All() []*Script { return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate} }
+
+// Sources are what servers load.
+func (s *Scripts) Sources() (sources []string) {
+	for _, one := range s.All() {
+		sources = append(sources, one.Source)
+	}
+	return sources
 }
 
 // Run runs the script by itself, and brings it along where the server lacks it.

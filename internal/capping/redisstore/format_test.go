@@ -1,0 +1,249 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
+)
+
+func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	text, err := client.Get(t.Context(), s.marker.Key).Result()
+	require.NoError(t, err)
+	require.Equal(t, "capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01", text)
+	ttl, err := client.PTTL(t.Context(), s.marker.Key).Result()
+	require.NoError(t, err)
+	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
+
+	other := s.config
+	again, err := Open(t.Context(), other)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
+	_, err = Open(t.Context(), other)
+	require.ErrorContains(t, err, `the stored format marker is "capper log 2 bucket 64", and this version of capper reads and writes "capper log 2 least 2 bucket 190`)
+	_, err = open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
+	require.ErrorContains(t, err, "the store belongs to another build")
+}
+
+// A store that ran before another version took the keyspace notices when it
+// renews the marker.
+func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	filter(t, s, batchOf("a", []capping.UserID{1}))
+	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
+	s.fleet.beatSoon()
+	require.Eventually(t, func() bool { return s.halted() != nil }, 10*time.Second, 5*time.Millisecond)
+	verdicts := make([]capping.Verdict, 1)
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	require.Equal(t, "down", s.Health(t.Context()).State)
+}
+
+// openFormats is a store of a program that knows other formats.
+func openFormats(t *testing.T, config Config, formats script.Formats) *Store {
+	t.Helper()
+	s, err := open(t.Context(), config, script.Standard, formats)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// records is a client for the server that holds the store's records.
+func records(t *testing.T, s *Store) *redis.Client {
+	return admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+}
+
+// beat lets the store beat now.
+func beat(t *testing.T, s *Store) {
+	t.Helper()
+	s.fleet.beat(t.Context())
+	require.NoError(t, s.fleet.silence())
+}
+
+const space = "bucket 190 partitions 64 epoch 2024-01-01"
+
+// The store moves on when the last instance that would not understand is gone,
+// not before, and is refused to older programs from then on.
+func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
+	t.Parallel()
+	config := openShared(t, nil).config
+	config.Namespace = namespace()
+	older := openFormats(t, config, script.Known[:1])
+	newer := openFormats(t, config, script.Known)
+	beat(t, older)
+	beat(t, newer)
+	marker := func() string { return records(t, newer).Get(t.Context(), newer.marker.Key).Val() }
+	require.Equal(t, "capper log 1 "+space, marker())
+	require.Contains(t, newer.Health(t.Context()).Warnings, "the store is in format 1 until every instance reads format 2: upgrade the others")
+	for i, s := range []*Store{older, newer} {
+		require.Equal(t, 1, count(filter(t, s, batchOf(fmt.Sprint(i), []capping.UserID{1})), capping.Allowed))
+	}
+
+	require.NoError(t, older.Close())
+	beat(t, newer)
+	require.Equal(t, "capper log 2 least 2 "+space, marker())
+	require.Equal(t, 2, newer.fleet.seen.Load().format)
+	for _, warning := range newer.Health(t.Context()).Warnings {
+		require.NotContains(t, warning, "is in format")
+	}
+	_, err := open(t.Context(), config, script.Standard, script.Known[:1])
+	require.ErrorContains(t, err, "the logs are in format 2, which a newer version of capper wrote, and this version of capper reads format 1 only: start the newer version again")
+	require.Equal(t, 2, readLogs(t, newer)[1].Len())
+}
+
+// Programs from before formats were told say nothing of them: they hold the
+// store in format 1 until they have been silent for long.
+func TestFormatWaitsForInstancesThatTellNone(t *testing.T) {
+	t.Parallel()
+	config := openShared(t, nil).config
+	config.Namespace = namespace()
+	require.NoError(t, openFormats(t, config, script.Known[:1]).Close())
+	s := openFormats(t, config, script.Known[:1])
+	client, key := records(t, s), s.marker.Key
+	tell := func(ago time.Duration) {
+		text := fmt.Sprint(time.Now().Add(-ago).UnixMilli(), ` {"clock_skew":"0s","replica_acks":"healthy"}`)
+		require.NoError(t, client.HSet(t.Context(), key+":instances", "00ff", text).Err())
+	}
+	tell(0)
+	require.NoError(t, s.Close())
+	s = openFormats(t, config, script.Known)
+	beat(t, s)
+	require.Equal(t, "capper log 1 "+space, client.Get(t.Context(), key).Val())
+	tell(silentFor + time.Second)
+	beat(t, s)
+	require.Equal(t, "capper log 2 least 2 "+space, client.Get(t.Context(), key).Val())
+}
+
+// A newer program's marker is left as it is where it says that this one may go on.
+func TestMarkersOfNewerFormats(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	client, key := records(t, s), s.marker.Key
+	goes := "capper log 3 least 2 " + space + " more 7"
+	require.NoError(t, client.Set(t.Context(), key, goes, time.Hour).Err())
+	beat(t, s)
+	require.NoError(t, s.halted())
+	require.Equal(t, goes, client.Get(t.Context(), key).Val())
+	require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour)
+	for marker, says := range map[string]string{
+		"capper log 3 least 3 " + space:       "in format 3, which a newer version of capper wrote, and this version of capper reads the formats 1 to 2",
+		"capper log 2 least 2 " + space + "5": "the store belongs to another build",
+		"capper log 2 least 2 bucket 64":      "the store belongs to another build",
+		"capper log x":                        "the store belongs to another build",
+	} {
+		require.NoError(t, client.Set(t.Context(), key, marker, time.Hour).Err())
+		_, err := Open(t.Context(), s.config)
+		require.ErrorContains(t, err, says, marker)
+		require.Equal(t, marker, client.Get(t.Context(), key).Val(), "nothing is written")
+	}
+}
+
+// A keyspace as the last program of format 1 left it, one of whose instances
+// is still there, goes to the newest format while new ones serve.
+func TestFormat1IsUpgradedWhileServing(t *testing.T) {
+	t.Parallel()
+	upgradeWhileServing(t, script.Known)
+}
+
+// upgradeWhileServing lets two instances of a program that knows the formats
+// serve a keyspace of format 1 until it is in the newest one.
+func upgradeWhileServing(t *testing.T, formats script.Formats) (*Store, map[capping.UserID]capping.Log) {
+	locator := openShared(t, nil)
+	start := time.Now()
+	recorded := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	config := locator.config
+	config.Namespace = namespace()
+	config.Clock = func() time.Time { return recorded.Add(4*time.Hour + time.Since(start)) }
+	restore(t, locator, config.Namespace, "testdata/format-1.txt")
+	a, b := openFormats(t, config, formats), openFormats(t, config, formats)
+	logs := logsOfDump(t, "testdata/format-1.txt")
+	require.Equal(t, logs, readLogs(t, a))
+
+	st := newStorm(0, a, b)
+	defer st.end()
+	st.patience = 10 * time.Second
+	st.begin(1)
+	served := func(calls int) {
+		t.Helper()
+		st.mu.Lock()
+		begun := st.tally.calls
+		st.mu.Unlock()
+		require.Eventually(t, func() bool {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			return st.tally.calls >= begun+calls
+		}, time.Minute, 5*time.Millisecond)
+	}
+	served(100)
+	client, key := records(t, a), a.marker.Key
+	require.Equal(t, "capper log 1 "+space, client.Get(t.Context(), key).Val(), "the old instance is still there")
+	for id, text := range client.HGetAll(t.Context(), key+":instances").Val() {
+		if !strings.Contains(text, "formats") {
+			require.NoError(t, client.HDel(t.Context(), key+":instances", id).Err()) // it leaves
+		}
+	}
+	for _, s := range []*Store{a, b} {
+		s.fleet.beatSoon()
+		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == formats.Newest() }, time.Minute, 5*time.Millisecond)
+	}
+	served(200)
+	st.end()
+	st.settle(t)
+	require.Zero(t, st.tally.spoilt, "nobody was unavailable: %v", st.tally.lastError)
+	require.Equal(t, violations{}, st.judge(st.logsOf(t, a)))
+	require.Equal(t, a.marker.Text, client.Get(t.Context(), key).Val())
+	for user, log := range logs {
+		now, err := a.Log(context.Background(), user)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(now), len(log))
+		require.Equal(t, log, now[:len(log)], "user %d", user)
+	}
+	messages, err := b.Messages(t.Context(), []capping.Token{capping.TokenOf("offer"), capping.Message{Namespace: "growth", ID: "newsletter"}.Token()})
+	require.NoError(t, err)
+	require.Len(t, messages, 2)
+	return a, logs
+}
+
+// logsOfDump are the logs in a dump.
+func logsOfDump(t *testing.T, dump string) map[capping.UserID]capping.Log {
+	text, err := os.ReadFile(dump)
+	require.NoError(t, err)
+	logs := map[capping.UserID]capping.Log{}
+	for line := range strings.Lines(string(text)) {
+		var tag, encoded string
+		var field capping.UserID
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "hset fc:{")
+		if !ok {
+			continue
+		}
+		tag, rest, _ = strings.Cut(rest, "}:")
+		name, rest, _ := strings.Cut(rest, " ")
+		if n, err := fmt.Sscanf(rest, "\"%d\" %s", &field, &encoded); n != 2 || err != nil || tag == script.FormatTag {
+			continue
+		}
+		bucket, err := strconv.ParseUint(name, 36, 32)
+		require.NoError(t, err)
+		log, err := hex.DecodeString(encoded)
+		require.NoError(t, err)
+		logs[capping.UserID(bucket)*script.Standard.BucketSize+field] = log
+	}
+	require.Len(t, logs, 630)
+	return logs
+}
