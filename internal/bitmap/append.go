@@ -2,6 +2,7 @@ package bitmap
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -10,7 +11,7 @@ import (
 // sorted, searched or built in between.
 func AppendSorted(dst []byte, ids []uint32) []byte {
 	forms := formsOf(ids)
-	dst = appendHeader(dst, forms)
+	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
 	for i := range forms {
 		f := &forms[i]
 		part := ids[:f.card]
@@ -37,6 +38,15 @@ func formsOf(ids []uint32) (forms []form) {
 		ids = ids[card:]
 	}
 	return forms
+}
+
+// sizeOf is about the bytes of a bitmap of the forms, and never less.
+func sizeOf(forms []form) int {
+	size := 8 + len(forms)*(1+4+offsetBytes) // with flags of runs and offsets, whether they are written or not
+	for i := range forms {
+		size += forms[i].size()
+	}
+	return size
 }
 
 // runsOf counts the runs among the ids of one container. It goes without a branch
@@ -66,8 +76,11 @@ func appendRunsOf(dst []byte, ids []uint32, runs int) []byte {
 }
 
 func appendArrayOf(dst []byte, ids []uint32) []byte {
-	for _, id := range ids {
-		dst = append(dst, byte(id), byte(id>>8))
+	start := len(dst)
+	dst = slices.Grow(dst, 2*len(ids))[:start+2*len(ids)]
+	data := dst[start:]
+	for i, id := range ids {
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(id))
 	}
 	return dst
 }
