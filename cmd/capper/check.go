@@ -12,6 +12,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/console"
+	"capper/internal/yamltree"
 )
 
 // checkCommand is `capper check-config FILE`.
@@ -22,7 +23,7 @@ type checkCommand struct {
 // Run prints what the file means, or every fault on a line of its own.
 func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
 	loaded, err := console.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
-	var faults *config.Faults
+	var faults *yamltree.Faults
 	if errors.As(err, &faults) {
 		fmt.Fprintln(on.Out, faults)
 		return console.WithStatus(console.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List), plural(len(faults.List), "fault")))
@@ -51,7 +52,7 @@ func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
 // place is the store and where it is.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
-		return "redis at " + strings.Join(store.Redis.Addrs, ", ")
+		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
 	}
 	return "embedded in " + store.Embedded.Path
 }
@@ -75,7 +76,7 @@ func describe(policy *capping.Policy, limits []capping.Limit) string {
 		}
 		var on []string
 		for _, channel := range l.Channels.Channels() {
-			on = append(on, config.ChannelName(policy, channel))
+			on = append(on, policy.ChannelName(channel))
 		}
 		if len(on) > 0 {
 			part += " on " + strings.Join(on, " and ")

@@ -6,10 +6,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/config"
 	"capper/internal/server"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
 )
 
 // newServer builds the API over what has been started.
@@ -21,40 +18,10 @@ func (s *Service) newServer(context.Context) (err error) {
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
-		Bounds: bounds(cfg),
-		Access: accessRules(cfg), Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
+		Bounds: cfg.Bounds, Access: cfg.Access, Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
 		HostNames: cfg.HostNames, Clock: s.clock,
 	})
 	return err
-}
-
-func bounds(cfg config.Server) admission.Bounds {
-	return admission.Bounds{
-		JSONUsers: cfg.MaxJSONUsers, BitmapUsers: cfg.MaxBitmap, BodyBytes: cfg.MaxBody,
-		InFlightUsers: cfg.MaxInFlight, CallTimeout: cfg.CallTimeout,
-		InFlightBytes: cfg.Bounds.BodyBytes, AnswerBytes: cfg.Bounds.AnswerBytes, GzipRatio: cfg.Bounds.GzipRatio,
-		MinRate: cfg.Bounds.MinRate, Connections: cfg.Bounds.Connections,
-	}
-}
-
-// accessRules are who may call, as the server takes it.
-func accessRules(cfg config.Server) access.Rules {
-	a := access.Rules{Rate: rate(cfg.RateLimit), Rates: map[string]capping.Rate{}}
-	for client, limit := range cfg.ClientLimits {
-		a.Rates[client] = rate(limit)
-	}
-	for _, key := range cfg.APIKeys {
-		k := access.Key{ID: key.ID, Client: key.Client, Namespace: key.Namespace, SHA256: key.SHA256}
-		for _, scope := range key.Scopes {
-			k.Scopes = append(k.Scopes, access.Scope(scope))
-		}
-		a.Keys = append(a.Keys, k)
-	}
-	return a
-}
-
-func rate(limit config.RateLimit) capping.Rate {
-	return capping.Rate{UsersPerSecond: limit.UsersPerSecond, Burst: limit.Burst}
 }
 
 func (s *Service) segmentsStatus() api.SegmentsStatus {

@@ -79,7 +79,7 @@ func (s *Service) askForNoMore(context.Context) error {
 // longestCall is how long a call may be in the store, and wait for its turn
 // before.
 func (s *Service) longestCall() time.Duration {
-	b := bounds(s.config.Server).WithDefaults()
+	b := s.config.Server.Bounds
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 

@@ -41,7 +41,7 @@ func (s *Service) reload(cfg *config.Config) error {
 	if err := s.announce(context.Background(), cfg.Policy); err != nil {
 		return err
 	}
-	if err := s.api.SetAccess(accessRules(cfg.Server)); err != nil {
+	if err := s.api.SetAccess(cfg.Server.Access); err != nil {
 		_ = s.announce(context.Background(), s.capper.Policy()) // as before; that was accepted once
 		return err
 	}

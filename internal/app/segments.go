@@ -15,16 +15,14 @@ import (
 // loadSegments loads the first generation.
 func (s *Service) loadSegments(ctx context.Context) error {
 	cfg := s.config.Segments
-	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{
-		Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle,
-	})
+	source, err := objects.Open(ctx, cfg.Source, cfg.S3)
 	if err != nil {
 		return named("open segments.source", err)
 	}
-	s.segments = segments.NewRefresher(segments.RefresherConfig{
-		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Refresh,
-		Logger: s.logger, Clock: s.clock, Registerer: s.registry, OnSwap: s.swapped,
-	})
+	refresher := cfg.Refresher
+	refresher.Source, refresher.OnSwap = source, s.swapped
+	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
+	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
 		return console.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")

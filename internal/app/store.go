@@ -42,26 +42,28 @@ func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
 func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
 	if cfg.Kind == config.Embedded {
-		return pebblestore.Open(ctx, pebblestore.Config{
-			Path: cfg.Embedded.Path, MustExist: !cfg.Embedded.Create, CacheBytes: cfg.Embedded.CacheSize,
-			Clock: clock, Logger: logger, Registerer: registry,
-		})
+		options := cfg.Embedded
+		options.Clock, options.Logger, options.Registerer = clock, logger, registry
+		return pebblestore.Open(ctx, options)
 	}
-	secure, err := redisTLS(cfg.Redis.TLS)
+	options, err := redisOptions(cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
-	password, err := credentials(cfg.Redis)
-	if err != nil {
-		return nil, err
+	options.Clock, options.Logger, options.Registerer = clock, logger, registry
+	return redisstore.Open(ctx, options)
+}
+
+// redisOptions are those of the configuration, with what the files and the
+// environment hold that it names.
+func redisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
+	options = cfg.Options
+	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
+		return options, err
 	}
-	return redisstore.Open(ctx, redisstore.Config{
-		Addrs: cfg.Redis.Addrs, SentinelMaster: cfg.Redis.Master,
-		Username: cfg.Redis.Username, Password: os.Getenv(redisPassword), Credentials: password, TLS: secure,
-		ReplicaAcks: acks(cfg.Redis.ReplicaAcks), ClockSkew: cfg.Redis.ClockSkew, WithoutAppendOnly: cfg.Redis.AllowNoAppendOnly,
-		MustExist: !cfg.Redis.Create,
-		Clock:     clock, Logger: logger, Registerer: registry,
-	})
+	options.Password = os.Getenv(redisPassword)
+	options.Credentials, err = credentials(cfg)
+	return options, err
 }
 
 // credentials reads the password's file whenever it is asked for; nil when
@@ -80,17 +82,10 @@ func credentials(cfg config.RedisStore) (func() (username, password string, err 
 		if err == nil && password == "" {
 			err = errors.New("it is empty")
 		}
-		return cfg.Username, password, named("read store.redis.password_file "+file, err)
+		return cfg.Options.Username, password, named("read store.redis.password_file "+file, err)
 	}
 	_, _, err := read()
 	return read, err
-}
-
-func acks(replicas int) redisstore.Acks {
-	if replicas == config.HealthyReplicas {
-		return redisstore.Healthy
-	}
-	return redisstore.FixedAcks(replicas)
 }
 
 func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {

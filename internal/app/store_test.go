@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping/redisstore"
 	"capper/internal/config"
 )
 
@@ -14,7 +15,7 @@ func TestCredentialsComeFromOnePlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write("one\n")
-	cfg := config.RedisStore{Username: "capper", PasswordFile: file}
+	cfg := config.RedisStore{Options: redisstore.Config{Username: "capper"}, PasswordFile: file}
 	read, err := credentials(cfg)
 	require.NoError(t, err)
 	for _, password := range []string{"one", "two"} {

@@ -1,9 +1,22 @@
 package capping
 
 import (
+	"regexp"
 	"strings"
 	"time"
 )
+
+// MaxName is the most bytes of a name.
+const MaxName = 64
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// NameRule says what IsName demands, to be formatted with what was found.
+const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got %q"
+
+// IsName reports whether a limit, a channel, a client or a namespace may be
+// called so.
+func IsName(text string) bool { return namePattern.MatchString(text) }
 
 // Calendar is the unit of a calendar window. The zero value is none: the
 // window is rolling.

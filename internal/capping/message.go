@@ -7,11 +7,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// MaxMessageID is the most bytes of a message id.
+const MaxMessageID = 128
+
 // Message names a send within a channel. The same ID in two namespaces is two
 // messages: teams need not know each other's ids.
 type Message struct {
-	Namespace string // of the caller's key; "": none. Never with a byte 0xFF, which no UTF-8 holds
-	ID        string // what the caller calls it; UTF-8. "": no message
+	Namespace string // of the caller's key, a name; "": none. Never with a byte 0xFF, which no UTF-8 holds
+	ID        string // what the caller calls it; UTF-8, up to MaxMessageID bytes. "": no message
 }
 
 // namespaceMark stands before and after a namespace in a text.
@@ -26,6 +29,9 @@ func (m Message) Text() string {
 	}
 	return namespaceMark + m.Namespace + namespaceMark + m.ID
 }
+
+// MaxMessageText is the most bytes of a Text.
+const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
 // MessageOf is the message of a Text. What is no such text is an ID.
 func MessageOf(text string) Message {

@@ -2,6 +2,7 @@ package capping
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -19,6 +20,20 @@ func (p *Policy) Limits(segment string) []Limit {
 		return limits
 	}
 	return p.Default
+}
+
+// ChannelName is the name of a channel; of 0 it is "", of one that is no longer
+// configured its number.
+func (p *Policy) ChannelName(c Channel) string {
+	if c == 0 {
+		return ""
+	}
+	for name, number := range p.Channels {
+		if number == c {
+			return name
+		}
+	}
+	return strconv.Itoa(int(c))
 }
 
 // noLimits is the retention of a policy without limits: what remains is that

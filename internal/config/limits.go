@@ -1,63 +1,58 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"capper/internal/capping"
+	"capper/internal/segments"
+	"capper/internal/yamltree"
 )
 
 // Bounds of limits. maxLimits keeps a rule's index in a byte and a script
 // call's arguments short.
 const (
-	maxLimits   = 32
-	maxSegments = 255
-	minWindow   = time.Second
-	maxWindow   = 366 * 24 * time.Hour
+	maxLimits = 32
+	minWindow = time.Second
+	maxWindow = 366 * 24 * time.Hour
 )
 
-// reserved is how answers and metrics name the users in no segment.
-const reserved = "default"
-
-func (c *Config) readLimits(v value) {
-	given := v.object(map[string]field{
-		"default": func(v value) { c.Policy.Default = c.limits(v) },
-		"segments": func(v value) {
-			v.pairs(func(key string, at, val value) {
-				if !name.MatchString(key) {
-					at.fault(nameRule, key)
+func (r *reader) limits(v yamltree.Value) {
+	given := v.Object(map[string]yamltree.Field{
+		"default": func(v yamltree.Value) { r.Policy.Default = r.limitsOf(v) },
+		"segments": func(v yamltree.Value) {
+			v.Pairs(func(key string, at, val yamltree.Value) {
+				switch {
+				case key == segments.ReservedName:
+					at.Fault("is the name of users in no segment: their limits are limits.default")
+				case segments.CheckName(key) != nil:
+					at.Fault(capping.NameRule, key)
 				}
-				if key == reserved {
-					at.fault("is the name of users in no segment: their limits are limits.default")
-				}
-				if val.isNull() {
-					at.fault("must have limits; {} is uncapped")
+				if val.IsNull() {
+					at.Fault("must have limits; {} is uncapped")
 					return
 				}
-				c.Policy.Segments[key] = c.limits(val)
+				r.Policy.Segments[key] = r.limitsOf(val)
 			})
-			if n := len(c.Policy.Segments); n > maxSegments {
-				v.fault("must be at most %d segments, got %d", maxSegments, n)
+			if n := len(r.Policy.Segments); n > segments.MaxSegments {
+				v.Fault("must be at most %d segments, got %d", segments.MaxSegments, n)
 			}
 		},
 	})
 	if !given["default"] {
-		c.Warnings = append(c.Warnings, "limits.default is not set: users in no segment, and in segments without limits of their own, are uncapped")
+		r.Warnings = append(r.Warnings, "limits.default is not set: users in no segment, and in segments without limits of their own, are uncapped")
 	}
 }
 
 // limits reads the short form (a mapping of daily and weekly) or the long one
 // (a list).
-func (c *Config) limits(v value) []capping.Limit {
+func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	limits := []capping.Limit{}
-	if !v.isSequence() {
+	if !v.IsList() {
 		daily, weekly := -1, -1
-		v.object(map[string]field{
-			"daily":  within(&daily, 0, capping.LogBound),
-			"weekly": within(&weekly, 0, capping.LogBound),
+		v.Object(map[string]yamltree.Field{
+			"daily":  yamltree.Within(&daily, 0, capping.LogBound),
+			"weekly": yamltree.Within(&weekly, 0, capping.LogBound),
 		})
 		if daily >= 0 {
 			limits = append(limits, capping.Limit{Name: "daily", Max: daily, Window: 24 * time.Hour})
@@ -68,46 +63,46 @@ func (c *Config) limits(v value) []capping.Limit {
 		return limits
 	}
 	names := map[string]bool{}
-	v.list(func(v value) {
-		limit := c.limit(v)
+	v.List(func(v yamltree.Value) {
+		limit := r.limit(v)
 		if limit.Name != "" && names[limit.Name] {
-			v.fault("must have a name of its own in the segment: %q is given twice", limit.Name)
+			v.Fault("must have a name of its own in the segment: %q is given twice", limit.Name)
 		}
 		names[limit.Name] = true
 		limits = append(limits, limit)
 	})
 	if len(limits) > maxLimits {
-		v.fault("must be at most %d limits, got %d", maxLimits, len(limits))
+		v.Fault("must be at most %d limits, got %d", maxLimits, len(limits))
 	}
 	return limits
 }
 
-func (c *Config) limit(v value) (limit capping.Limit) {
+func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 	var calendar, zone string
-	var zoneValue value
-	given := v.object(map[string]field{
-		"name": func(v value) {
-			text(&limit.Name)(v)
-			if limit.Name != "" && !name.MatchString(limit.Name) {
-				v.fault(nameRule, limit.Name)
+	var zoneValue yamltree.Value
+	given := v.Object(map[string]yamltree.Field{
+		"name": func(v yamltree.Value) {
+			yamltree.Text(&limit.Name)(v)
+			if limit.Name != "" && !capping.IsName(limit.Name) {
+				v.Fault(capping.NameRule, limit.Name)
 			}
 		},
-		"max":      within(&limit.Max, 0, capping.LogBound),
+		"max":      yamltree.Within(&limit.Max, 0, capping.LogBound),
 		"window":   duration(&limit.Window, minWindow, maxWindow),
-		"calendar": oneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek)),
-		"timezone": func(v value) { zoneValue = v; text(&zone)(v) },
-		"channels": func(v value) { limit.Channels = c.channelSet(v) },
+		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek)),
+		"timezone": func(v yamltree.Value) { zoneValue = v; yamltree.Text(&zone)(v) },
+		"channels": func(v yamltree.Value) { limit.Channels = r.channelSet(v) },
 	})
 	for _, key := range []string{"name", "max"} {
 		if !given[key] {
-			v.fault("%s: is required", key)
+			v.Fault("%s: is required", key)
 		}
 	}
 	if given["window"] == given["calendar"] {
-		v.fault("must have exactly one of window and calendar")
+		v.Fault("must have exactly one of window and calendar")
 	}
 	if given["timezone"] && !given["calendar"] {
-		zoneValue.fault("goes with calendar only: a rolling window is the same in every time zone")
+		zoneValue.Fault("goes with calendar only: a rolling window is the same in every time zone")
 	}
 	limit.Calendar = capping.Calendar(calendar)
 	if given["calendar"] {
@@ -116,51 +111,39 @@ func (c *Config) limit(v value) (limit capping.Limit) {
 	return limit
 }
 
-func location(v value, zone string) *time.Location {
+func location(v yamltree.Value, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
 	}
 	l, err := time.LoadLocation(zone)
 	if err != nil || zone == "Local" {
-		v.fault("must be a time zone of the IANA database such as Asia/Singapore, got %q", zone)
+		v.Fault("must be a time zone of the IANA database such as Asia/Singapore, got %q", zone)
 		return time.UTC
 	}
 	return l
 }
 
-func (c *Config) channelSet(v value) capping.ChannelSet {
+func (r *reader) channelSet(v yamltree.Value) capping.ChannelSet {
 	var channels []capping.Channel
-	v.list(func(v value) {
-		s, ok := v.str()
+	elements := 0
+	v.List(func(v yamltree.Value) {
+		elements++
+		s, ok := v.Text()
 		if !ok {
 			return
 		}
-		channel, known := c.Policy.Channels[s]
+		channel, known := r.Policy.Channels[s]
 		switch {
 		case !known:
-			v.fault("must be one of the configured channels, got %q", s)
+			v.Fault("must be one of the configured channels, got %q", s)
 		case slices.Contains(channels, channel):
-			v.fault("is given twice: %q", s)
+			v.Fault("is given twice: %q", s)
 		default:
 			channels = append(channels, channel)
 		}
 	})
-	if n, ok := v.node.(*ast.SequenceNode); ok && len(n.Values) == 0 {
-		v.fault("must name a channel; leave it out for all")
+	if v.IsList() && elements == 0 {
+		v.Fault("must name a channel; leave it out for all")
 	}
 	return capping.ChannelSetOf(channels...)
-}
-
-// ChannelName is the configured name of a channel; of 0 it is "", of a number
-// that is no longer configured "channel-N".
-func ChannelName(p *capping.Policy, c capping.Channel) string {
-	if c == 0 {
-		return ""
-	}
-	for name, number := range p.Channels {
-		if number == c {
-			return name
-		}
-	}
-	return fmt.Sprintf("channel-%d", c)
 }

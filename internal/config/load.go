@@ -5,40 +5,38 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/redisstore"
+	"capper/internal/segments"
 	"capper/internal/yamltree"
 )
 
+// defaults are those of keys that no package but this one knows, and of those
+// whose zero value means something else to their owner.
 func defaults(version string) *Config {
-	return &Config{
+	c := &Config{
 		Version: version,
 		Server: Server{
-			Listen: "127.0.0.1:8080", CallTimeout: 5 * time.Second, StopDelay: time.Second, StopTimeout: 20 * time.Second,
-			MaxJSONUsers: 100_000, MaxBitmap: 1_000_000, MaxBody: 16 << 20, MaxInFlight: 4_000_000,
-			Bounds:       Bounds{BodyBytes: defaultBodyBytes, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384},
-			ClientLimits: map[string]RateLimit{},
+			Listen: "127.0.0.1:8080", StopDelay: time.Second, StopTimeout: 20 * time.Second,
 		},
-		Segments: Segments{Refresh: 30 * time.Second, CacheDir: "var/cache"},
-		Store: Store{
-			Kind:     Embedded,
-			Embedded: EmbeddedStore{Path: "var/log.db", Create: true, CacheSize: 512 << 20},
-			Redis:    RedisStore{ReplicaAcks: HealthyReplicas, Create: true, ClockSkew: 250 * time.Millisecond},
-		},
-		Log: Log{Level: "info", Format: "text"},
+		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval, CacheDir: "var/cache"}},
+		Store:    Store{Kind: Embedded},
+		Log:      Log{Level: "info", Format: "text"},
 		Policy: &capping.Policy{
 			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
 	}
+	c.Server.Access.Rates = map[string]capping.Rate{}
+	c.Store.Embedded.Path, c.Store.Embedded.CacheBytes = "var/log.db", pebblestore.DefaultCacheBytes
+	c.Store.Redis.Options.ClockSkew = redisstore.DefaultClockSkew
+	return c
 }
 
-// Load reads and checks a file. The error is a *Faults when the file could be
-// read but has faults.
+// Load reads and checks a file. The error is a *yamltree.Faults when the file
+// could be read but has faults.
 func Load(file string) (*Config, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -50,104 +48,89 @@ func Load(file string) (*Config, error) {
 // Parse checks the bytes of a file; file is its name in errors, and where
 // relative paths begin.
 func Parse(file string, data []byte) (*Config, error) {
-	root, fault := tree(data)
-	if fault != nil {
-		return nil, &Faults{file, []Fault{*fault}}
-	}
-	sum := sha256.Sum256(data)
-	config := defaults(hex.EncodeToString(sum[:])[:12])
-	r := &reader{anchors: map[string]ast.Node{}}
-	config.read(value{"", root, r}.resolve())
-	config.locate(file, r)
-	if len(r.faults) > 0 {
-		return nil, (&Faults{file, r.faults}).sorted()
-	}
-	config.leaves = map[string]string{}
-	leavesOf(value{"", root, r}.resolve(), config.leaves)
-	return config, nil
+	c, _, err := parse(file, data)
+	return c, err
 }
 
-// tree is the root node of the one document that the file must hold. Repeated
-// keys are found by the walk, with the other faults.
-func tree(data []byte) (ast.Node, *Fault) {
-	root, err := yamltree.Parse(data, parser.AllowDuplicateMapKey())
+// parse is Parse, and what the file gives, by path: to name what a reload changes.
+func parse(file string, data []byte) (*Config, map[string]string, error) {
+	root, fault := tree(data)
+	if fault != nil {
+		return nil, nil, &yamltree.Faults{File: file, List: []yamltree.Fault{*fault}}
+	}
+	sum := sha256.Sum256(data)
+	r := &reader{Config: defaults(hex.EncodeToString(sum[:])[:12])}
+	r.read(root)
+	r.locate(file, root)
+	if faults := root.Faults(); len(faults) > 0 {
+		return nil, nil, (&yamltree.Faults{File: file, List: faults}).Sorted()
+	}
+	return r.Config, root.Leaves(), nil
+}
+
+// tree is the root of the one document that the file must hold.
+func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
+	root, err := yamltree.Root(data)
 	if err == nil {
 		return root, nil
 	}
 	var fault *yamltree.Fault
 	if !errors.As(err, &fault) {
-		return nil, &Fault{Rule: err.Error()}
+		return root, &yamltree.Fault{Rule: err.Error()}
 	}
 	if fault.Empty {
 		fault.Rule += "; at least segments.source and limits are needed"
 	}
-	return nil, &Fault{Line: fault.Line, Column: fault.Column, Rule: fault.Rule}
+	return root, fault
 }
 
-// name is the rule of segments, limits, channels and clients; that of segments
-// is also the rule of those who publish them.
-var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+// reader fills a configuration from a file.
+type reader struct {
+	*Config
+	places  []place          // paths of the file
+	clients []yamltree.Value // keys of rate_limits.clients, checked when api_keys are known
+}
 
-const nameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got %q"
-
-func (c *Config) read(root value) {
-	given := root.object(map[string]field{
-		"server":   c.Server.read,
-		"segments": c.Segments.read,
-		"store":    c.Store.read,
-		"log": func(v value) {
-			v.object(map[string]field{
-				"level":  oneOf(&c.Log.Level, "debug", "info", "warn", "error"),
-				"format": oneOf(&c.Log.Format, "text", "json"),
+func (r *reader) read(root yamltree.Value) {
+	r.Server.Bounds = r.Server.Bounds.WithDefaults()
+	given := root.Object(map[string]yamltree.Field{
+		"server":   r.server,
+		"segments": r.segments,
+		"store":    r.store,
+		"log": func(v yamltree.Value) {
+			v.Object(map[string]yamltree.Field{
+				"level":  yamltree.OneOf(&r.Log.Level, "debug", "info", "warn", "error"),
+				"format": yamltree.OneOf(&r.Log.Format, "text", "json"),
 			})
 		},
-		"channels": func(v value) { readChannels(v, c.Policy.Channels) },
-		"limits":   func(value) {}, // read below, when the channels are known
+		"channels": func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
+		"limits":   func(yamltree.Value) {}, // read below, when the channels are known
 	})
-	root.pairsQuietly("limits", func(v value) { c.readLimits(v) })
+	root.Key("limits", r.limits)
 	if !given["segments"] {
-		root.fault("segments: is required: segments.source says where the segments are published")
+		root.Fault("segments: is required: segments.source says where the segments are published")
 	}
 	if !given["limits"] {
-		root.fault("limits: is required: default and segments say how many sends a user may get")
+		root.Fault("limits: is required: default and segments say how many sends a user may get")
 	}
 }
 
-// pairsQuietly reads one key of a mapping that object has already checked.
-func (v value) pairsQuietly(wanted string, read field) {
-	var values []*ast.MappingValueNode
-	switch n := v.node.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	}
-	for _, pair := range values {
-		if pair.Key.GetToken().Value == wanted {
-			if val := v.child(wanted, pair.Value); !val.isNull() {
-				read(val)
-			}
-			return
-		}
-	}
-}
-
-func readChannels(v value, channels map[string]capping.Channel) {
+func readChannels(v yamltree.Value, channels map[string]capping.Channel) {
 	byNumber := map[int64]string{}
-	v.pairs(func(key string, at, val value) {
-		if !name.MatchString(key) {
-			at.fault(nameRule, key)
+	v.Pairs(func(key string, at, val yamltree.Value) {
+		if !capping.IsName(key) {
+			at.Fault(capping.NameRule, key)
 		}
-		number, ok := val.integer()
+		number, ok := val.Int()
 		if !ok {
 			return
 		}
 		if number < 1 || number > 255 {
-			val.fault("must be 1 to 255, got %d", number)
+			val.Fault("must be 1 to 255, got %d", number)
 			return
 		}
 		if other, taken := byNumber[number]; taken {
-			val.fault("must be a number of its own: %d is that of %q", number, other)
+			val.Fault("must be a number of its own: %d is that of %q", number, other)
 			return
 		}
 		byNumber[number] = key

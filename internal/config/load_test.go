@@ -10,7 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore"
+	"capper/internal/segments"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
+	"capper/internal/yamltree"
 )
 
 const minimal = `segments: {source: testdata/segments}
@@ -75,18 +81,20 @@ func TestParseFillsDefaults(t *testing.T) {
 	c, err := Parse("capper.yaml", []byte(minimal))
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:8080", c.Server.Listen)
-	require.Equal(t, 100_000, c.Server.MaxJSONUsers)
-	require.Equal(t, 1_000_000, c.Server.MaxBitmap)
-	require.Equal(t, int64(16<<20), c.Server.MaxBody)
-	require.Equal(t, Bounds{BodyBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384}, c.Server.Bounds)
+	require.Equal(t, admission.Bounds{
+		JSONUsers: 100_000, BitmapUsers: 1_000_000, BodyBytes: 16 << 20, InFlightUsers: 4_000_000, CallTimeout: 5 * time.Second,
+		InFlightBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384,
+	}, c.Server.Bounds)
 	require.Equal(t, Embedded, c.Store.Kind)
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(here, "var/log.db"), c.Store.Embedded.Path)
-	require.True(t, c.Store.Embedded.Create)
-	require.Equal(t, HealthyReplicas, c.Store.Redis.ReplicaAcks)
-	require.True(t, c.Store.Redis.Create)
-	require.Equal(t, 30*time.Second, c.Segments.Refresh)
+	require.False(t, c.Store.Embedded.MustExist)
+	require.EqualValues(t, 512<<20, c.Store.Embedded.CacheBytes)
+	require.Equal(t, redisstore.Healthy, c.Store.Redis.Options.ReplicaAcks)
+	require.Equal(t, 250*time.Millisecond, c.Store.Redis.Options.ClockSkew)
+	require.False(t, c.Store.Redis.Options.MustExist)
+	require.Equal(t, 30*time.Second, c.Segments.Refresher.Interval)
 	require.Len(t, c.Version, 12)
 	require.Equal(t, c.Version, c.Policy.Version)
 	require.Equal(t, []capping.Limit{
@@ -101,14 +109,20 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
 	require.Equal(t, 3*time.Second, c.Server.StopDelay)
 	require.Equal(t, []string{"capper.internal", "capper"}, c.Server.HostNames)
-	require.Equal(t, Bounds{BodyBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70}, c.Server.Bounds)
-	require.Equal(t, RateLimit{1000, 1000}, c.Server.RateLimit)
-	require.Equal(t, RateLimit{5000, 90000}, c.Server.ClientLimits["crm"])
-	require.Equal(t, []string{"filter", "read"}, c.Server.APIKeys[0].Scopes)
-	require.Equal(t, "growth", c.Server.APIKeys[0].Namespace)
+	require.Equal(t, admission.Bounds{
+		JSONUsers: 10, BitmapUsers: 20, BodyBytes: 1 << 20, InFlightUsers: 30, CallTimeout: 2 * time.Second,
+		InFlightBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70,
+	}, c.Server.Bounds)
+	require.Equal(t, 1000, c.Server.Access.Rate.UsersPerSecond)
+	require.Equal(t, 1000, c.Server.Access.Rate.Largest())
+	require.Equal(t, capping.Rate{UsersPerSecond: 5000, Burst: 90000}, c.Server.Access.Rates["crm"])
+	require.Equal(t, []access.Scope{access.ScopeFilter, access.ScopeRead}, c.Server.Access.Keys[0].Scopes)
+	require.Equal(t, "growth", c.Server.Access.Keys[0].Namespace)
 	require.False(t, *c.Segments.S3.PathStyle)
-	require.Equal(t, 1, c.Store.Redis.ReplicaAcks)
-	require.Equal(t, 100*time.Millisecond, c.Store.Redis.ClockSkew)
+	require.Equal(t, redisstore.FixedAcks(1), c.Store.Redis.Options.ReplicaAcks)
+	require.True(t, c.Store.Redis.Options.MustExist)
+	require.True(t, c.Store.Redis.Options.WithoutAppendOnly)
+	require.Equal(t, 100*time.Millisecond, c.Store.Redis.Options.ClockSkew)
 	require.Equal(t, capping.Channel(3), c.Policy.Channels["sms"])
 	require.Equal(t, c.Policy.Default, c.Policy.Segments["new"])
 	require.Empty(t, c.Policy.Segments["free"])
@@ -132,7 +146,7 @@ func TestAddressesInEveryStyleOfList(t *testing.T) {
 	} {
 		c, err := Parse("f", []byte(minimal+addrs+"\n"))
 		require.NoError(t, err, addrs)
-		require.Equal(t, []string{"127.0.0.1:7000", "node-2:7001"}, c.Store.Redis.Addrs)
+		require.Equal(t, []string{"127.0.0.1:7000", "node-2:7001"}, c.Store.Redis.Options.Addrs)
 	}
 }
 
@@ -223,7 +237,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Parse("f", []byte(c.yaml))
-			var faults *Faults
+			var faults *yamltree.Faults
 			require.True(t, errors.As(err, &faults), "%v", err)
 			require.Contains(t, err.Error(), c.want)
 			require.NotContains(t, err.Error(), "hunter2")
@@ -268,4 +282,18 @@ func FuzzParse(f *testing.F) {
 			require.Positive(t, c.Policy.Retention(0))
 		}
 	})
+}
+
+// The words and bounds that packages share which do not know each other.
+func TestOneWordInEveryPackage(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, api.NoSegment, segments.ReservedName)
+	require.Equal(t, api.MaxMessageID, capping.MaxMessageID)
+	longest := strings.Repeat("a", capping.MaxName)
+	require.True(t, capping.IsName(longest))
+	require.NoError(t, segments.CheckName(longest))
+	for _, bad := range []string{"", longest + "a", ".a", "-a", "a b", "é", "a\n"} {
+		require.False(t, capping.IsName(bad), bad)
+		require.Error(t, segments.CheckName(bad), bad)
+	}
 }

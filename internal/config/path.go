@@ -6,28 +6,30 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"capper/internal/yamltree"
 )
 
 // place is a path that the file gives, or that is given by default.
 type place struct {
-	at value
+	at yamltree.Value
 	to *string
 }
 
 // path reads the path of a file or directory. One that is relative begins at
 // the directory of the configuration file, wherever the program is started.
-func path(to *string) field {
-	return func(v value) {
-		text(to)(v)
-		v.reader.places = append(v.reader.places, place{v, to})
+func (r *reader) path(to *string) yamltree.Field {
+	return func(v yamltree.Value) {
+		yamltree.Text(to)(v)
+		r.places = append(r.places, place{v, to})
 	}
 }
 
 // locate makes all paths absolute.
-func (c *Config) locate(file string, r *reader) {
+func (r *reader) locate(file string, root yamltree.Value) {
 	begin, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		r.faults = append(r.faults, Fault{Rule: fmt.Sprintf("where it lies cannot be told: %v", err)})
+		root.Absent("").Fault("where it lies cannot be told: %v", err)
 		return
 	}
 	byDefault := func(path string, to *string) {
@@ -36,21 +38,21 @@ func (c *Config) locate(file string, r *reader) {
 				return
 			}
 		}
-		r.places = append(r.places, place{value{path: path, reader: r}, to})
+		r.places = append(r.places, place{root.Absent(path), to})
 	}
-	byDefault("segments.cache_dir", &c.Segments.CacheDir)
-	if c.Store.Kind == Embedded {
-		byDefault("store.embedded.path", &c.Store.Embedded.Path)
+	byDefault("segments.cache_dir", &r.Segments.Refresher.CacheDir)
+	if r.Store.Kind == Embedded {
+		byDefault("store.embedded.path", &r.Store.Embedded.Path)
 	}
 	for _, p := range r.places {
-		c.locateOne(begin, p)
+		r.locateOne(begin, p)
 	}
 }
 
 // locateOne refuses a path at which nothing is and before which, when relative
 // paths began at the working directory, something was: a store would begin
 // empty. Without its cache the service does.
-func (c *Config) locateOne(begin string, p place) {
+func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return
 	}
@@ -60,14 +62,14 @@ func (c *Config) locateOne(begin string, p place) {
 	if err != nil || before == *p.to || something(*p.to) || !something(before) {
 		return
 	}
-	if p.to == &c.Segments.CacheDir {
+	if p.to == &r.Segments.Refresher.CacheDir {
 		if !cached(before) {
 			return
 		}
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: what is in %s is not used", p.at.path, *p.to, before))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: what is in %s is not used", p.at.Path(), *p.to, before))
 		return
 	}
-	p.at.fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, where earlier versions looked: move it, or give an absolute path",
+	p.at.Fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, where earlier versions looked: move it, or give an absolute path",
 		*p.to, before)
 }
 

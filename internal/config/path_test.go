@@ -28,9 +28,9 @@ func TestRelativePathsBeginAtTheFilesDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, TLS{"/etc/capper/tls/cert.pem", "/abs/key.pem"}, c.Server.TLS)
 	require.Equal(t, "/etc/published", c.Segments.Source)
-	require.Equal(t, "/etc/capper/cache", c.Segments.CacheDir)
+	require.Equal(t, "/etc/capper/cache", c.Segments.Refresher.CacheDir)
 	require.Equal(t, "/etc/capper/log.db", c.Store.Embedded.Path)
-	require.False(t, c.Store.Embedded.Create)
+	require.True(t, c.Store.Embedded.MustExist)
 	require.Equal(t, "/etc/capper/secret", c.Store.Redis.PasswordFile)
 	require.Equal(t, "/etc/capper/ca.pem", c.Store.Redis.TLS.CAFile)
 	require.Equal(t, "/etc/capper/c.pem", c.Store.Redis.TLS.CertFile)
@@ -39,7 +39,7 @@ func TestRelativePathsBeginAtTheFilesDirectory(t *testing.T) {
 	c, err = Parse("/etc/capper/capper.yaml", []byte("segments: {source: s3://b/p}\nlimits: {default: {daily: 1}}\n"))
 	require.NoError(t, err)
 	require.Equal(t, "s3://b/p", c.Segments.Source)
-	require.Equal(t, "/etc/capper/var/cache", c.Segments.CacheDir, "defaults as well")
+	require.Equal(t, "/etc/capper/var/cache", c.Segments.Refresher.CacheDir, "defaults as well")
 	require.Equal(t, "/etc/capper/var/log.db", c.Store.Embedded.Path)
 }
 

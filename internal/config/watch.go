@@ -15,9 +15,14 @@ import (
 type Watcher struct {
 	file  string
 	clock func() time.Time
+	parse func(file string, data []byte) (*Config, map[string]string, error)
 
-	mu     sync.Mutex
-	seen   []byte // the bytes last judged, good or bad
+	// Of Run's goroutine alone: reading, parsing and applying hold no lock, so
+	// that a file that takes long holds up nobody who asks for the status.
+	seen  []byte            // the bytes last judged, good or bad
+	given map[string]string // what the file in use gives, by path
+
+	mu     sync.Mutex // over what follows
 	inUse  *Config
 	status Status
 }
@@ -38,11 +43,14 @@ func NewWatcher(file string, clock func() time.Time) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	c, err := Parse(file, data)
+	c, given, err := parse(file, data)
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{file: file, clock: clock, seen: data, inUse: c, status: Status{Version: c.Version, LoadedAt: clock()}}, nil
+	return &Watcher{
+		file: file, clock: clock, parse: parse, seen: data, given: given,
+		inUse: c, status: Status{Version: c.Version, LoadedAt: clock()},
+	}, nil
 }
 
 // Current is the configuration in force.
@@ -82,8 +90,6 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 // moment: the next poll finds what it wrote.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if err != nil {
 		changed = w.seen != nil
 		w.seen = nil
@@ -93,23 +99,39 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 		return false, nil
 	}
 	w.seen = data
-	next, err := Parse(w.file, data)
+	next, given, err := w.parse(w.file, data)
 	if err == nil {
-		err = w.inUse.reloadable(w.file, next)
-	}
-	if err == nil && next.Version != w.inUse.Version {
-		err = apply(next)
+		err = w.put(next, given, apply)
 	}
 	if err != nil {
 		return true, w.refuse(err)
 	}
-	w.inUse = next
-	w.status.Reloads++
-	w.status.Version, w.status.LoadedAt, w.status.Error, w.status.ErrorAt = next.Version, w.clock(), "", time.Time{}
 	return true, nil
 }
 
+// put puts a configuration in force that can be reloaded.
+func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
+	current := w.Current() // nobody else changes it
+	if err := current.reloadable(w.file, next, w.given, given); err != nil {
+		return err
+	}
+	if next.Version != current.Version {
+		if err := apply(next); err != nil {
+			return err
+		}
+	}
+	w.given = given
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inUse = next
+	w.status.Reloads++
+	w.status.Version, w.status.LoadedAt, w.status.Error, w.status.ErrorAt = next.Version, w.clock(), "", time.Time{}
+	return nil
+}
+
 func (w *Watcher) refuse(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.status.Refused++
 	w.status.Error, w.status.ErrorAt = err.Error(), w.clock()
 	return err

@@ -57,11 +57,16 @@ func TestWatcher(t *testing.T) {
 // A refused reload names the keys, not the section that they are in.
 func TestARefusedReloadNamesTheKeys(t *testing.T) {
 	t.Parallel()
-	parsed := func(text string) *Config {
-		c, err := Parse("f", []byte(text))
-		require.NoError(t, err)
-		return c
+	type file struct {
+		*Config
+		given map[string]string
 	}
+	parsed := func(text string) file {
+		c, given, err := parse("f", []byte(text))
+		require.NoError(t, err)
+		return file{c, given}
+	}
+	reload := func(from, to file) error { return from.reloadable("f", to.Config, from.given, to.given) }
 	const key = "{client: crm, id: crm-%s, sha256: %s86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}"
 	first, second := fmt.Sprintf(key, "1", "9f"), fmt.Sprintf(key, "2", "af")
 	was := parsed("server: {listen: '127.0.0.1:80', max_body: 16MiB, bounds: {connections: 9}, api_keys: [" + first + "]}\n" + minimal)
@@ -78,7 +83,7 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 		"other keys":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: [" + second + "]}", nil},
 		"same, spelt":   {"{listen: '127.0.0.1:80', max_body: 16777216B, bounds: {connections: 9}, api_keys: [" + first + "]}", nil},
 	} {
-		err := was.reloadable("f", parsed("server: "+c.server+"\n"+minimal))
+		err := reload(was, parsed("server: "+c.server+"\n"+minimal))
 		if c.want == nil {
 			require.NoError(t, err, name)
 			continue
@@ -89,5 +94,36 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 		require.NotContains(t, err.Error(), "server.api_keys[", name)
 	}
 	open := parsed("server: {without_keys: true}\n" + minimal)
-	require.NoError(t, open.reloadable("f", parsed("server: {api_keys: ["+first+"]}\n"+minimal)), "keys may come")
+	require.NoError(t, reload(open, parsed("server: {api_keys: ["+first+"]}\n"+minimal)), "keys may come")
+}
+
+// A file that takes long to parse, or to put in force, holds up nobody who asks
+// for the status.
+func TestStatusDoesNotWaitForAReload(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "capper.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(minimal), 0o600))
+	w, err := NewWatcher(name, time.Now)
+	require.NoError(t, err)
+	first := w.Current()
+	parsing, applying, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	w.parse = func(file string, data []byte) (*Config, map[string]string, error) {
+		parsing <- struct{}{}
+		<-release
+		return parse(file, data)
+	}
+	require.NoError(t, os.WriteFile(name, []byte(minimal+"channels: {push: 1}\n"), 0o600))
+	polled := make(chan error, 1)
+	go func() {
+		_, err := w.poll(func(*Config) error { applying <- struct{}{}; <-release; return nil })
+		polled <- err
+	}()
+	for _, slow := range []chan struct{}{parsing, applying} {
+		<-slow
+		require.Equal(t, first.Version, w.Status().Version)
+		require.Same(t, first, w.Current())
+		release <- struct{}{}
+	}
+	require.NoError(t, <-polled)
+	require.NotEqual(t, first.Version, w.Status().Version)
 }

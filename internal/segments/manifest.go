@@ -46,12 +46,12 @@ type Segment struct {
 // segmentRule is the form of a segment's name.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// reservedName is how answers and metrics name the users in no segment.
-const reservedName = "default"
+// ReservedName is how answers and metrics name the users in no segment.
+const ReservedName = "default"
 
 // CheckName says why name cannot be the name of a segment, nil when it can.
 func CheckName(name string) error {
-	if name == reservedName {
+	if name == ReservedName {
 		return fmt.Errorf("segment name %q: reserved, answers and metrics call the users in no segment so", name)
 	}
 	if !segmentRule.MatchString(name) {

@@ -37,13 +37,12 @@ func (s *Server) explain(c *call) error {
 }
 
 func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation {
-	names := channelNames(e.Policy)
 	told := &api.Explanation{
 		UserID: user, Segment: answer.SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
 		Limits: []api.Standing{}, Sends: []api.Send{},
 	}
 	for _, standing := range e.Standings {
-		row := api.Standing{Limit: limitOf(standing.Limit, names), Used: standing.Used}
+		row := api.Standing{Limit: limitOf(standing.Limit, e.Policy), Used: standing.Used}
 		if at := standing.FreesAt; at > 0 && at < capping.Never {
 			row.RetryAt = pointerTo(at.Time())
 		}
@@ -52,7 +51,7 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation
 	for _, entry := range e.Log.Entries() {
 		row := api.Send{At: entry.At.Time()}
 		if entry.Channel != 0 {
-			row.Channel = pointerTo(channelName(names, entry.Channel))
+			row.Channel = pointerTo(e.Policy.ChannelName(entry.Channel))
 		}
 		if message, ok := e.Messages[entry.Token]; ok {
 			row.Namespace, row.MessageID = &message.Namespace, &message.ID

@@ -14,28 +14,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Fault is why a text is not parsed.
-type Fault struct {
-	Line, Column int    // 1-based; 0: the text as a whole
-	Rule         string // what must hold, and what was found instead
-	Empty        bool   // there is no document
-}
-
-func (f *Fault) Error() string {
-	if f.Line == 0 {
-		return f.Rule
-	}
-	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Rule)
-}
-
-// In is the error with the name of the file: file:line:column: rule.
-func (f *Fault) In(file string) string {
-	if f.Line == 0 {
-		return file + ": " + f.Error()
-	}
-	return file + ":" + f.Error()
-}
-
 // ReadFile reads a file for Parse: all of it, or as much as is needed to see
 // that it is too much.
 func ReadFile(name string) ([]byte, error) {

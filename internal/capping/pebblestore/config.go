@@ -12,18 +12,18 @@ import (
 
 // Config is how a store is opened. Only Path is required.
 type Config struct {
-	Path   string           // directory, one process at a time; beside it is a file PATH.id
+	Path   string           // path: directory, one process at a time; beside it is a file PATH.id
 	Clock  func() time.Time // stamps sends; nil: time.Now
 	Logger *slog.Logger     // nil: none
 	// ClockBound is how far the clock may be ahead of the file system's at the
 	// start, and of what has passed since; 0: 24 hours.
 	ClockBound time.Duration
-	// MustExist: Open fails where no store is, instead of beginning an empty one.
+	// MustExist (create: false): Open fails where no store is, instead of beginning an empty one.
 	MustExist bool
 	// Registerer gets the metrics that only this store has; nil: none.
 	Registerer prometheus.Registerer
-	// CacheBytes bounds what is kept in memory of logs, three quarters of it, and
-	// of the database's blocks; 0: 256 MiB. It is taken as it is needed. Buffers
+	// CacheBytes (cache_size) bounds what is kept in memory of logs, three quarters of it, and
+	// of the database's blocks; 0: DefaultCacheBytes. It is taken as it is needed. Buffers
 	// of writes that are on their way into files come to it, 192 MiB at most.
 	CacheBytes int64
 	// SweepInterval is how often the background sweep does one small step of
@@ -34,7 +34,8 @@ type Config struct {
 	upgradeKeys int    // of tests: how many keys a step of an upgrade looks at; 0: as many as one of the sweep
 }
 
-const defaultCacheBytes = 256 << 20
+// DefaultCacheBytes is Config.CacheBytes where nothing is said.
+const DefaultCacheBytes = 512 << 20
 
 func (c Config) withDefaults() Config {
 	if c.Clock == nil {
@@ -44,7 +45,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.CacheBytes <= 0 {
-		c.CacheBytes = defaultCacheBytes
+		c.CacheBytes = DefaultCacheBytes
 	}
 	if c.SweepInterval <= 0 {
 		c.SweepInterval = time.Second

@@ -169,7 +169,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 
 // shouldRemember reports whether the batch's message should be remembered.
 func (s *Store) shouldRemember(b *capping.Batch) bool {
-	return len(b.Message.Text()) <= maxMessageText && s.memory.Keep(b)
+	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 }
 
 // remember writes the batch's message. It is durable with the next sync.

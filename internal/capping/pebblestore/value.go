@@ -66,20 +66,17 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// A message's value is the instant from which it is forgotten (8, big endian)
-// and the message's text: an id of up to 128 bytes, a namespace of up to 64 and
-// the two marks around it. Its first byte is 0, so that a later format has
-// another one there.
-const maxMessageText = 128 + 64 + 2
-
+// encodeMessage makes a message's value: the instant from which it is forgotten
+// (8, big endian) and the message's text. Its first byte is 0, so that a later
+// format has another one there.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
 }
 
 func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
-	if len(value) <= 8 || len(value) > 8+maxMessageText {
-		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+maxMessageText)
+	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
+		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+capping.MaxMessageText)
 	}
 	at := binary.BigEndian.Uint64(value)
 	if at > uint64(2*capping.Never) {

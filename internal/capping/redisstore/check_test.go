@@ -56,7 +56,7 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 		},
 		"no server":   {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
 		"no address":  {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
-		"wild skew":   {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1h, got -1ns"},
+		"wild skew":   {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, got -1ns"},
 		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 }, want: "replica_acks: must be healthy or 0 to 5, got 98"},
 	} {
 		t.Run(name, func(t *testing.T) {

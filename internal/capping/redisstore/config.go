@@ -42,27 +42,27 @@ func IsAuth(err error) bool { return fault.IsAuth(err) }
 // Config of a store. Addrs is required; zero values of the rest have the
 // defaults that are named.
 type Config struct {
-	// Addrs are host:port of some nodes of a cluster, of a standalone server
+	// Addrs (addrs) are host:port of some nodes of a cluster, of a standalone server
 	// (and its replicas: the master among them is used), or, with
 	// SentinelMaster, of Sentinels.
 	Addrs          []string
-	SentinelMaster string // name of the master that the Sentinels watch; "": no Sentinel
-	Username       string
+	SentinelMaster string      // sentinel_master: name of the master that the Sentinels watch; "": no Sentinel
+	Username       string      // username
 	Password       string      // never logged
 	TLS            *tls.Config // nil: plain TCP
 	// Credentials is asked for user and password at every new connection, for
 	// passwords that change. Nil: Username and Password.
 	Credentials func() (username, password string, err error)
 
-	ReplicaAcks Acks          // default Healthy
-	ClockSkew   time.Duration // nodes whose clock differs by more refuse calls; 0: no guard
+	ReplicaAcks Acks          // replica_acks: default Healthy
+	ClockSkew   time.Duration // clock_skew: nodes whose clock differs by more refuse calls, up to MaxClockSkew; 0: no guard
 	Namespace   string        // prefix of every key; default "fc"
-	// WithoutAppendOnly takes servers whose append-only file is off. They must
+	// WithoutAppendOnly (allow_no_append_only) takes servers whose append-only file is off. They must
 	// never be restarted empty under their old name and address: a managed
 	// service that replaces lost nodes by copies of their replicas does so.
 	WithoutAppendOnly bool
 
-	// MustExist: refuse to begin anew where nothing is recorded, or where some
+	// MustExist (create: false): refuse to begin anew where nothing is recorded, or where some
 	// of what was is lost. Without it a start does, and says so.
 	MustExist bool
 
@@ -79,6 +79,13 @@ type Config struct {
 	// dial replaces the dialer in tests that stand between store and server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
+
+// DefaultClockSkew is the tolerance of a store of which nothing else is said;
+// MaxClockSkew the largest.
+const (
+	DefaultClockSkew = 250 * time.Millisecond
+	MaxClockSkew     = time.Minute
+)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Namespace == "" {
@@ -108,8 +115,8 @@ func (c *Config) validate() error {
 		faults = append(faults, fmt.Errorf("username: %q has no password, and without one Redis takes the user default: "+
 			"set one (any will do for a user who needs none)", c.Username))
 	}
-	if c.ClockSkew < 0 || c.ClockSkew > time.Hour {
-		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to 1h, got %v", c.ClockSkew))
+	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
+		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to %v, got %v", MaxClockSkew, c.ClockSkew))
 	}
 	faults = append(faults, c.ReplicaAcks.Validate())
 	if c.AttemptTimeout < 10*time.Millisecond {

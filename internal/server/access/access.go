@@ -8,46 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/failure"
 )
-
-// Scope is a right to call. Scopes do not include one another.
-type Scope string
-
-// The scopes.
-const (
-	ScopeFilter Scope = "filter" // filter and release
-	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
-	ScopeAdmin  Scope = "admin"  // erase a user; profiles
-	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
-)
-
-// Rules say who may call and how fast. They are not changed after they have
-// been handed over.
-type Rules struct {
-	Keys  []Key
-	Rates map[string]capping.Rate // by client; a client without one has the default
-	Rate  capping.Rate            // the default; zero: unlimited
-}
-
-// Key is an API key as the configuration keeps it. The key itself is the text
-// id.secret, sent as "Authorization: Bearer id.secret".
-type Key struct {
-	ID     string // part of the key before its first dot
-	Client string // who calls; a client has at most two keys, so that keys can be rotated
-	// Namespace is that of the message ids of the key's calls; "": none. The same
-	// id in two namespaces is two messages.
-	Namespace string
-	SHA256    string // hex SHA-256 of the whole key, dot and id included
-	Scopes    []Scope
-}
-
-// keysPerClient is how many keys of a client may live at one time.
-const keysPerClient = 2
 
 // Control applies Rules. It is safe for concurrent use.
 type Control struct {
@@ -60,59 +25,30 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// New validates the rules. It reports every fault.
-func New(a Rules) (*Control, error) {
-	ready := &Control{rules: a, byID: make(map[string]*liveKey, len(a.Keys))}
+// New is a Control of the rules. It reports every fault.
+func New(rules Rules) (*Control, error) {
 	var faults []error
-	perClient := map[string]int{}
-	for i, key := range a.Keys {
-		live, err := newLiveKey(key)
-		if err == nil && ready.byID[key.ID] != nil {
-			err = errors.New("another key has the same id")
-		}
-		if perClient[key.Client]++; err == nil && perClient[key.Client] > keysPerClient {
-			err = fmt.Errorf("client %q has more than %d keys", key.Client, keysPerClient)
-		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("api key %d (id %q): %w", i, key.ID, err))
-			continue
-		}
-		ready.byID[key.ID] = live
+	for _, fault := range rules.faults() {
+		faults = append(faults, fmt.Errorf("api key %d (id %q): %w", fault.Key, rules.Keys[fault.Key].ID, fault))
 	}
-	if err := a.Rate.Check(); err != nil {
+	if err := rules.Rate.Check(); err != nil {
 		faults = append(faults, fmt.Errorf("default rate: %w", err))
 	}
-	for client, rate := range a.Rates {
+	for client, rate := range rules.Rates {
 		if err := rate.Check(); err != nil {
 			faults = append(faults, fmt.Errorf("rate of client %q: %w", client, err))
 		}
 	}
-	return ready, errors.Join(faults...)
-}
-
-func newLiveKey(key Key) (*liveKey, error) {
-	live := &liveKey{Key: key}
-	switch {
-	case key.ID == "" || strings.ContainsAny(key.ID, ". "):
-		return nil, errors.New("the id must be set and hold neither dot nor space")
-	case key.Client == "":
-		return nil, errors.New("the client is missing")
-	case !utf8.ValidString(key.Namespace):
-		return nil, errors.New("the namespace is not valid UTF-8")
-	case len(key.Scopes) == 0:
-		return nil, errors.New("it has no scope: filter, read, admin")
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
-	for _, scope := range key.Scopes {
-		if !slices.Contains([]Scope{ScopeFilter, ScopeRead, ScopeAdmin}, scope) {
-			return nil, fmt.Errorf("%q is no scope: filter, read, admin", scope)
-		}
+	c := &Control{rules: rules, byID: make(map[string]*liveKey, len(rules.Keys))}
+	for _, key := range rules.Keys {
+		live := &liveKey{Key: key}
+		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // it has been checked
+		c.byID[key.ID] = live
 	}
-	sum, err := hex.DecodeString(key.SHA256)
-	if err != nil || len(sum) != sha256.Size {
-		return nil, errors.New("sha256 must be 64 hex digits")
-	}
-	copy(live.sum[:], sum)
-	return live, nil
+	return c, nil
 }
 
 // HasKeys reports whether calls need a key.

@@ -1,0 +1,144 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capper/internal/capping"
+)
+
+// Scope is a right to call. Scopes do not include one another.
+type Scope string
+
+// The scopes.
+const (
+	ScopeFilter Scope = "filter" // filter and release
+	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
+	ScopeAdmin  Scope = "admin"  // erase a user; profiles
+	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
+)
+
+// Rules say who may call and how fast. They are not changed after they have
+// been handed over.
+type Rules struct {
+	Keys  []Key                   // api_keys; none: everybody who reaches the listener may call
+	Rates map[string]capping.Rate // rate_limits.clients: by client; a client without one has the default
+	Rate  capping.Rate            // rate_limits.default; zero: unlimited
+}
+
+// Key is an API key as the configuration keeps it. The key itself is the text
+// id.secret, sent as "Authorization: Bearer id.secret".
+type Key struct {
+	ID     string // id: part of the key before its first dot, unique
+	Client string // client: who calls; a client has at most two keys, so that keys can be rotated
+	// Namespace (namespace) is that of the message ids of the key's calls, the same
+	// for all keys of a client; "": none. The same id in two namespaces is two
+	// messages.
+	Namespace string
+	SHA256    string  // sha256: hex SHA-256 of the whole key, dot and id included
+	Scopes    []Scope // scopes
+}
+
+// keysPerClient is how many keys of a client may live at one time.
+const keysPerClient = 2
+
+// keyID is the rule of a key's id.
+var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// scopes are what keys can have.
+var scopes = []Scope{ScopeFilter, ScopeRead, ScopeAdmin}
+
+// Fault is what is wrong with a key.
+type Fault struct {
+	Key   int    // its index
+	Field string // client, namespace, id, sha256, scopes or scopes[N]; "" for the key as a whole
+	Rule  string // what must hold, and what was found instead
+}
+
+func (f Fault) Error() string {
+	if f.Field == "" {
+		return f.Rule
+	}
+	return f.Field + ": " + f.Rule
+}
+
+// faults is everything that is wrong with the keys.
+func (r *Rules) faults() (faults []Fault) {
+	for i := range r.Keys {
+		for _, fault := range r.Keys[i].Faults() {
+			fault.Key = i
+			faults = append(faults, fault)
+		}
+	}
+	return append(faults, Conflicts(r.Keys)...)
+}
+
+// Faults is what is wrong with the key, whatever others there are.
+func (k *Key) Faults() (faults []Fault) {
+	add := func(field, format string, args ...any) {
+		faults = append(faults, Fault{Field: field, Rule: fmt.Sprintf(format, args...)})
+	}
+	required := func(field, value string) bool {
+		if value == "" {
+			add(field, "is required")
+		}
+		return value != ""
+	}
+	if required("client", k.Client) && !capping.IsName(k.Client) {
+		add("client", capping.NameRule, k.Client)
+	}
+	if k.Namespace != "" && !capping.IsName(k.Namespace) {
+		add("namespace", capping.NameRule, k.Namespace)
+	}
+	if required("id", k.ID) && !keyID.MatchString(k.ID) {
+		add("id", "must be 1 to 64 letters, digits, '_' and '-', got %q", k.ID)
+	}
+	if required("sha256", k.SHA256) {
+		if sum, err := hex.DecodeString(k.SHA256); err != nil || len(sum) != sha256.Size {
+			add("sha256", "must be the 64 hex digits of a SHA-256")
+		}
+	}
+	if len(k.Scopes) == 0 {
+		add("scopes", "must name a scope of filter, read, admin")
+	}
+	for i, scope := range k.Scopes {
+		if !slices.Contains(scopes, scope) {
+			add(fmt.Sprintf("scopes[%d]", i), "must be one of filter, read, admin, got %q", scope)
+		}
+	}
+	return faults
+}
+
+// Conflicts is what is wrong with keys beside each other.
+func Conflicts(keys []Key) (faults []Fault) {
+	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
+	for i, key := range keys {
+		add := func(format string, args ...any) {
+			faults = append(faults, Fault{Key: i, Rule: fmt.Sprintf(format, args...)})
+		}
+		if ids[key.ID] && key.ID != "" {
+			add("must have an id of its own: %q is given twice", key.ID)
+		}
+		ids[key.ID] = true
+		if sum := strings.ToLower(key.SHA256); sum != "" {
+			if sums[sum] {
+				add("must have a sha256 of its own: this one is given twice")
+			}
+			sums[sum] = true
+		}
+		if perClient[key.Client]++; perClient[key.Client] == keysPerClient+1 && key.Client != "" {
+			add("must be at most two keys of a client, for rotation; %q has more", key.Client)
+		}
+		if other, ok := first[key.Client]; !ok {
+			first[key.Client] = key
+		} else if key.Namespace != other.Namespace && key.Client != "" {
+			add("namespace: must be that of the client's other key, %q, got %q: a new key must not make other sends of the ones under way",
+				other.Namespace, key.Namespace)
+		}
+	}
+	return faults
+}

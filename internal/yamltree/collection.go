@@ -1,0 +1,139 @@
+package yamltree
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Pairs calls each for the keys of a mapping, in order. It reports whether
+// the value is a mapping. Keys must be plain strings, and not repeat.
+func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
+	var values []*ast.MappingValueNode
+	switch n := v.node.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	default:
+		v.Fault("must be a mapping, got %s", v.Describe())
+		return false
+	}
+	seen := map[string]bool{}
+	for _, pair := range values {
+		key := pair.Key.GetToken().Value
+		at := Value{v.child(key, nil).path, pair.Key, v.doc}
+		switch {
+		case pair.Key.IsMergeKey():
+			at.Fault("merge keys are not supported")
+		case seen[key]:
+			at.Fault("is given twice")
+		default:
+			seen[key] = true
+			each(key, at, v.child(key, pair.Value))
+		}
+	}
+	return true
+}
+
+// Object reads a mapping with known keys and reports which were given.
+func (v Value) Object(fields map[string]Field) (given map[string]bool) {
+	given = map[string]bool{}
+	v.Pairs(func(key string, at, val Value) {
+		read, ok := fields[key]
+		if !ok {
+			at.Fault("is not a known key%s", suggestion(key, slices.Sorted(maps.Keys(fields))))
+			return
+		}
+		given[key] = true
+		if !val.IsNull() {
+			read(val)
+			return
+		}
+		at.Fault("must have a value")
+	})
+	return given
+}
+
+// Key reads one key of a mapping that Object or Pairs has gone through before.
+func (v Value) Key(wanted string, read Field) {
+	var values []*ast.MappingValueNode
+	switch n := v.node.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	}
+	for _, pair := range values {
+		if pair.Key.GetToken().Value == wanted {
+			if val := v.child(wanted, pair.Value); !val.IsNull() {
+				read(val)
+			}
+			return
+		}
+	}
+}
+
+// List calls each for the elements of a list.
+func (v Value) List(each Field) {
+	n, ok := v.node.(*ast.SequenceNode)
+	if !ok {
+		v.Fault("must be a list, got %s", v.Describe())
+		return
+	}
+	for i, element := range n.Values {
+		each(Value{fmt.Sprintf("%s[%d]", v.path, i), unsplit(element), v.doc}.resolve())
+	}
+}
+
+// unsplit mends a fault of the parser: in a list within braces it takes
+// host:7000, a plain scalar to YAML, for a mapping of host to 7000.
+func unsplit(element ast.Node) ast.Node {
+	pair, ok := element.(*ast.MappingValueNode)
+	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
+		pair, ok = m.Values[0], true
+	}
+	if !ok || pair.Value == nil {
+		return element
+	}
+	key, val := pair.Key.GetToken(), pair.Value.GetToken()
+	adjacent := val.Position.Line == key.Position.Line && val.Position.Column == key.Position.Column+len(key.Value)+1
+	if _, scalar := pair.Value.(ast.ScalarNode); !scalar || !adjacent {
+		return element
+	}
+	whole := key.Clone()
+	whole.Value = key.Value + ":" + val.Value
+	return &ast.StringNode{BaseNode: &ast.BaseNode{}, Token: whole, Value: whole.Value}
+}
+
+func suggestion(key string, known []string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, key) || closeTo(k, key) {
+			return fmt.Sprintf("; did you mean %q?", k)
+		}
+	}
+	return "; known are " + strings.Join(known, ", ")
+}
+
+// closeTo reports whether a and b are one edit apart: a letter changed, left
+// out or added, or two neighbours swapped.
+func closeTo(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(a)-len(b) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(b) && a[i] == b[i] {
+		i++
+	}
+	if len(a) > len(b) {
+		return a[i+1:] == b[i:]
+	}
+	return i == len(b) || a[i+1:] == b[i+1:] ||
+		i+1 < len(b) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}

@@ -1,0 +1,58 @@
+package yamltree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fault is one thing that is wrong with a document.
+type Fault struct {
+	Line, Column int    // 1-based; 0: the text as a whole
+	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
+	Rule         string // what must hold, and what was found instead
+	Empty        bool   // there is no document
+}
+
+func (f *Fault) Error() string {
+	text := f.Rule
+	if f.Path != "" {
+		text = f.Path + ": " + text
+	}
+	if f.Line == 0 {
+		return text
+	}
+	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
+}
+
+// In is the error with the name of the file: file:line:column: path: rule.
+func (f *Fault) In(file string) string {
+	if f.Line == 0 {
+		return file + ": " + f.Error()
+	}
+	return file + ":" + f.Error()
+}
+
+// Faults is everything wrong with a file.
+type Faults struct {
+	File string
+	List []Fault
+}
+
+// Error is a line for each fault: file:line:column: path: rule.
+func (f *Faults) Error() string {
+	lines := make([]string, len(f.List))
+	for i := range f.List {
+		lines[i] = f.List[i].In(f.File)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Sorted is the faults in the order of their lines.
+func (f *Faults) Sorted() *Faults {
+	slices.SortStableFunc(f.List, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return f
+}

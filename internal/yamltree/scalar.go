@@ -1,0 +1,129 @@
+package yamltree
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Word is the value's text when it is a string; it notes no fault.
+func (v Value) Word() (string, bool) {
+	n, ok := v.node.(*ast.StringNode)
+	if !ok {
+		return "", false
+	}
+	return n.Value, true
+}
+
+// Token is the text of a scalar as it stands in the document.
+func (v Value) Token() string { return v.node.GetToken().Value }
+
+// IsInteger reports whether the value is a number without a fraction.
+func (v Value) IsInteger() bool {
+	_, ok := v.node.(*ast.IntegerNode)
+	return ok
+}
+
+// IsZero reports whether the value is the number 0.
+func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
+
+// Text is the value as a string.
+func (v Value) Text() (text string, ok bool) {
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	}
+	v.Fault("must be a string, got %s", v.Describe())
+	return "", false
+}
+
+// Text reads a string that is not empty.
+func Text(to *string) Field {
+	return func(v Value) {
+		if s, ok := v.Text(); ok {
+			if s == "" {
+				v.Fault("must not be empty")
+			}
+			*to = s
+		}
+	}
+}
+
+// OneOf reads one of the words.
+func OneOf(to *string, words ...string) Field {
+	return func(v Value) {
+		s, ok := v.Text()
+		if ok && !slices.Contains(words, s) {
+			v.Fault("must be one of %s, got %q", strings.Join(words, ", "), s)
+		} else if ok {
+			*to = s
+		}
+	}
+}
+
+var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// Int is the node's whole number; one beyond 64 bits is the largest or
+// smallest there is. Fractions, and spellings that YAML reads in another base
+// or with separators (010 is 8), are faults.
+func (v Value) Int() (int64, bool) {
+	text := v.node.GetToken().Value
+	switch v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode: // the parser takes long numbers for fractions
+		if plainDigits.MatchString(text) {
+			i, _ := strconv.ParseInt(text, 10, 64)
+			return i, true
+		}
+	}
+	v.Fault("must be a whole number in plain digits, got %s", v.Describe())
+	return 0, false
+}
+
+// Within reads a whole number from low to high.
+func Within(to *int, low, high int64) Field {
+	return func(v Value) {
+		i, ok := v.Int()
+		if ok && (i < low || i > high) {
+			v.Fault("must be %d to %d, got %s", low, high, v.Describe())
+		} else if ok {
+			*to = int(i)
+		}
+	}
+}
+
+// Bool reads true or false.
+func Bool(to *bool) Field {
+	return func(v Value) {
+		n, ok := v.node.(*ast.BoolNode)
+		if !ok {
+			v.Fault("must be true or false, got %s", v.Describe())
+			return
+		}
+		*to = n.Value
+	}
+}
+
+var sizePattern = regexp.MustCompile(`^([0-9]{1,9})(B|KiB|MiB|GiB)?$`)
+
+// Size reads a number of bytes such as 16MiB, from low to high.
+func Size(to *int64, low, high int64) Field {
+	return func(v Value) {
+		m := sizePattern.FindStringSubmatch(v.node.GetToken().Value)
+		if m == nil {
+			v.Fault("must be a size such as 16MiB, got %s", v.Describe())
+			return
+		}
+		n, _ := strconv.ParseInt(m[1], 10, 64)
+		n <<= map[string]int{"KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
+		if n < low || n > high {
+			v.Fault("must be %d to %d bytes, got %s", low, high, m[0])
+			return
+		}
+		*to = n
+	}
+}
