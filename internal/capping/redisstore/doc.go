@@ -127,7 +127,7 @@
 // anew, and says so.
 //
 // A slot that is moved has its keys on two nodes. Each refresh asks the masters,
-// those without slots too, what they import (topology/parted.go): a slot whose
+// those without slots too, what they import (topology/moves.go): a slot whose
 // owner is neither the node that imports it nor the one it is imported from was
 // torn by a failover, and is barred until it is mended. As that is known before
 // the failover, no command reaches the new owner.

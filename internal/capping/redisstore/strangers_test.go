@@ -45,7 +45,7 @@ func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 		want  string
 	}{
 		"two masters":             {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] + ": is a master of its own"},
-		"a server and a cluster":  {[]string{one.Addrs[0], clusters[0].Addrs[1]}, "do not belong together: one is a cluster's node, the other is not"},
+		"a server and a cluster":  {[]string{one.Addrs[0], clusters[0].Addrs[1]}, "do not belong together: one is a node of a cluster, the other is not"},
 		"nodes of two clusters":   {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]}, "do not belong together: they are nodes of different clusters"},
 		"an address that is none": {[]string{"127.0.0.1:1"}, "redis 127.0.0.1:1: dial tcp"},
 	} {

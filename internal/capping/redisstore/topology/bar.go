@@ -47,7 +47,7 @@ func (t *Topology) Bar(partition int) *Bar {
 	if b := t.bars[partition].Load(); b != nil {
 		return b
 	}
-	return t.partedBar(partition)
+	return t.tornBar(partition)
 }
 
 // Lost are the partitions of which the signs say that records are lost.

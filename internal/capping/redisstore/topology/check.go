@@ -1,93 +1,15 @@
 package topology
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/capping/redisstore/topology/examine"
 )
-
-// Discover finds out what the addresses are, that they belong together, and
-// learns the routes. Addresses that do not answer are warned of.
-func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
-	if t.config.SentinelMaster == "" {
-		if warnings, err = t.findKind(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.refresh(ctx); err != nil {
-		return nil, err
-	}
-	if len(t.Masters()) == 0 {
-		return nil, errors.New("redis: no node serves any slot: the cluster is down or was never created")
-	}
-	if t.cluster {
-		err = t.findStrangers(ctx)
-	}
-	return warnings, err
-}
-
-// findKind asks every address whether it is a cluster's. All that answer have
-// to agree, and one has to answer.
-func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout)) // how far they are is not known
-	defer cancel()
-	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
-	t.ask(func(i int, n *Node) {
-		text, err := n.client.Info(ctx, "cluster").Result()
-		if err != nil {
-			faults[i] = fmt.Errorf("redis %s: %w", n.addr, err)
-			return
-		}
-		enabled[i] = cmp.Or(connect.ParseInfo(text)["cluster_enabled"], "0")
-	})
-	first := slices.IndexFunc(enabled, func(kind string) bool { return kind != "" })
-	if first < 0 {
-		return nil, errors.Join(faults...)
-	}
-	t.cluster = enabled[first] == "1"
-	for i, kind := range enabled {
-		switch {
-		case kind == "":
-			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
-		case kind != enabled[first]:
-			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a cluster's node, the other is not",
-				t.config.Addrs[first], t.config.Addrs[i])
-		}
-	}
-	return warnings, nil
-}
-
-// findStrangers refuses addresses of another cluster: which of the two would
-// be used is chance.
-func (t *Topology) findStrangers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.budget())
-	defer cancel()
-	faults := make([]error, len(t.config.Addrs))
-	t.ask(func(i int, n *Node) {
-		v, err := n.view(ctx)
-		if err == nil && len(v.members) > 0 && !v.of(t.members) {
-			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters", t.Masters()[0].addr, n.addr)
-		}
-	})
-	return errors.Join(faults...)
-}
-
-// ask asks all addresses of the configuration at once.
-func (t *Topology) ask(question func(i int, n *Node)) {
-	var asked sync.WaitGroup
-	for i, addr := range t.config.Addrs {
-		asked.Go(func() { question(i, t.node(addr)) })
-	}
-	asked.Wait()
-}
 
 // Check examines every master and its replicas for what would break a promise
 // (an error) or only costs memory or cannot be seen (warnings).
@@ -183,17 +105,38 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 	return nil
 }
 
-// State is ok, degraded or down, and what the last refresh found wrong.
-func (t *Topology) State() (state, problem string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case len(t.problems) == 0:
-		return "ok", ""
-	case t.down:
-		state = "down"
-	default:
-		state = "degraded"
+// vetEvery is how often the settings of masters are examined: somebody may
+// change them.
+const vetEvery = 30 * time.Second
+
+// vet examines a master and its replicas while the store runs: one that is new,
+// and all of them from time to time. It is too late to refuse it, since its
+// users would be unavailable, so operators are told. Of replicas only what will
+// break a promise is told: those that do not answer are known otherwise.
+func (n *Node) vet(ctx context.Context) {
+	var f, later examine.Findings
+	if _, err := n.inspect(ctx, &f); err != nil {
+		return // asked again at the next refresh
 	}
-	return state, strings.Join(t.problems, "; ")
+	n.top.checkSuccessors(ctx, &later, []*Node{n})
+	f.Refusals = append(f.Refusals, later.Refusals...)
+	known, broken := n.warned, n.breach
+	n.noteFindings(&f)
+	for _, warning := range f.Warnings {
+		if !slices.Contains(known, warning) {
+			n.top.config.Logger.Warn("Redis master", "warning", warning)
+		}
+	}
+	if n.breach != "" && n.breach != broken {
+		n.top.config.Logger.Error("Redis master breaks a promise", "error", n.breach)
+	}
+}
+
+// noteFindings keeps what an inspection found.
+func (n *Node) noteFindings(f *examine.Findings) {
+	n.vetted.Store(time.Now().UnixMilli())
+	n.warned, n.breach = f.Warnings, ""
+	if err := errors.Join(f.Refusals...); err != nil {
+		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
 }

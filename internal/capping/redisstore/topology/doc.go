@@ -6,7 +6,7 @@
 // Every second, and whenever somebody learned that the routes are out of date,
 // a refresh asks some nodes of the cluster for their view (survey.go) and takes
 // the newest one of our cluster: a node that was cut off keeps an old view, and
-// the nodes of another cluster have another one. Servers that do not belong to a
+// nodes of another cluster must never be followed. Servers that do not belong to a
 // cluster are asked for their role and history (master.go): only who has the
 // history of the master in use takes over from it, since another server would
 // start without the recorded sends.
@@ -17,7 +17,7 @@
 //   - signs.go: a sign stands for all that is recorded in a partition. Where it
 //     is missing the server was emptied; where it is later than the server's
 //     clock, that clock was ahead, and keys may have expired too early;
-//   - parted.go: a slot that is being moved has its keys on two nodes. When a
+//   - moves.go: a slot that is being moved has its keys on two nodes. When a
 //     failover makes another node its owner, the slot is torn;
 //   - check.go, and the package examine: a server whose settings or rights would
 //     break a promise is refused at the start, and told of later.

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping/redisstore/topology/connect"
 )
 
-// history is what a server that is no cluster's says of its data: a server and
+// history is what a server outside a cluster says of its data: a server and
 // its replicas share an id, and who is promoted remembers the one before.
 type history struct {
 	node       *Node
@@ -28,7 +28,7 @@ func (n *Node) history(ctx context.Context) history {
 	return history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
 }
 
-// refreshServers finds the master among servers that are no cluster, or asks the
+// refreshServers finds the master among servers outside a cluster, or asks the
 // Sentinels' one.
 func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
@@ -86,7 +86,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 		case h.err != nil:
 			faults = append(faults, h.err)
 		case h.role != "master":
-			faults = append(faults, fmt.Errorf("node %s: is no master", h.node.addr))
+			faults = append(faults, fmt.Errorf("node %s: is not a master", h.node.addr))
 		case h.node == t.master, chosen == nil && t.inherits(h, told):
 			if chosen != nil {
 				rivals = append(rivals, rival(chosen))

@@ -78,16 +78,13 @@ func (n *Node) resolve(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// ScriptLoads are commands that load the scripts, within a pipeline.
-type ScriptLoads []*redis.StringCmd
-
 // LoadScripts adds to the pipeline what loads the scripts, where the node lacks
 // them as far as is known.
-func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) ScriptLoads {
+func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	if n.scripts.Load() {
 		return nil
 	}
-	var loads ScriptLoads
+	var loads []*redis.StringCmd
 	for _, source := range n.top.scripts {
 		loads = append(loads, pipe.ScriptLoad(ctx, source))
 	}
@@ -95,7 +92,7 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) ScriptLoad
 }
 
 // MarkLoaded keeps what became of the loads: the pipeline was sent.
-func (n *Node) MarkLoaded(loads ScriptLoads) {
+func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
 			return

@@ -2,13 +2,11 @@ package topology
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,83 +14,18 @@ import (
 	"capper/internal/capping/redisstore/topology/connect"
 )
 
-// Masters are the nodes that hold partitions, in order of the first.
-func (t *Topology) Masters() []*Node {
-	var masters []*Node
-	for p := range t.routes {
-		if n := t.Route(p); n != nil && !slices.Contains(masters, n) {
-			masters = append(masters, n)
-		}
+// lookAtReplicas counts the master's replicas, and vets it when it is time. It
+// returns what is wrong with the replicas; "": nothing.
+func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
+	if err := n.countReplicas(ctx); err != nil {
+		problem = fmt.Sprintf("node %s: %v", n.addr, err)
+	} else if short := n.shortage(); short != "" {
+		problem = fmt.Sprintf("node %s: %s", n.addr, short)
 	}
-	return masters
-}
-
-// examine counts the replicas of every master, loads scripts where a node
-// lacks them, and notes what would make users unavailable.
-func (t *Topology) examine(ctx context.Context, refreshed error) {
-	var mu sync.Mutex
-	var problems []string
-	note := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		problems = append(problems, fmt.Sprintf(format, args...))
+	if n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > vetEvery {
+		n.vet(ctx)
 	}
-	masters := t.Masters()
-	var asked sync.WaitGroup
-	for _, n := range masters {
-		asked.Go(func() {
-			if err := n.countReplicas(ctx); err != nil {
-				note("node %s: %v", n.addr, err)
-			} else if short := n.shortage(); short != "" {
-				note("node %s: %s", n.addr, short)
-			}
-			if t.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > vetEvery {
-				n.vet(ctx)
-			}
-		})
-	}
-	for _, n := range t.Nodes() {
-		if !slices.Contains(masters, n) {
-			n.vetted.Store(0) // its settings and replicas may change until it is a master again
-			n.acks.Store(unknownAcks)
-		}
-		if !n.scripts.Load() {
-			asked.Go(func() { n.loadScripts(ctx) })
-		}
-	}
-	asked.Wait()
-	t.followMoves(ctx, masters)
-	t.noteTorn()
-	bad := len(problems)
-	for _, n := range masters {
-		if n.breach != "" {
-			problems = append(problems, n.breach)
-		}
-	}
-	if refreshed != nil {
-		problems = append(problems, refreshed.Error())
-	}
-	for _, err := range t.strangers {
-		if !errors.Is(refreshed, err) {
-			problems = append(problems, err.Error())
-		}
-	}
-	if n := t.unrouted(); n > 0 {
-		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
-	}
-	slices.Sort(problems)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.problems, t.down = problems, bad == len(masters)
-}
-
-func (t *Topology) unrouted() (n int) {
-	for p := range t.routes {
-		if t.Route(p) == nil {
-			n++
-		}
-	}
-	return n
+	return problem
 }
 
 // countReplicas asks the node for its replicas and sets how many of them have

@@ -2,13 +2,10 @@ package topology
 
 import (
 	"context"
-	"errors"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/capping/redisstore/topology/examine"
@@ -37,7 +34,7 @@ func (t *Topology) checkSuccessors(ctx context.Context, f *examine.Findings, mas
 }
 
 // checkSuccessor asks over a connection of its own: the replica of a
-// standalone server is none of the nodes, which every refresh asks.
+// server outside a cluster is not one of the nodes, which every refresh asks.
 func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr string) {
 	client := t.config.DirectClient(addr, &connect.RoundTrips{})
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -54,42 +51,6 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr
 	}
 	if err != nil {
 		f.Warn("%s: not checked: %v", who, err)
-	}
-}
-
-// vetEvery is how often the settings of masters are examined: somebody may
-// change them.
-const vetEvery = 30 * time.Second
-
-// vet examines a master and its replicas while the store runs: one that is new,
-// and all of them from time to time. It is too late to refuse it, since its
-// users would be unavailable, so operators are told. Of replicas only what will
-// break a promise is told: those that do not answer are known otherwise.
-func (n *Node) vet(ctx context.Context) {
-	var f, later examine.Findings
-	if _, err := n.inspect(ctx, &f); err != nil {
-		return // asked again at the next refresh
-	}
-	n.top.checkSuccessors(ctx, &later, []*Node{n})
-	f.Refusals = append(f.Refusals, later.Refusals...)
-	known, broken := n.warned, n.breach
-	n.noteFindings(&f)
-	for _, warning := range f.Warnings {
-		if !slices.Contains(known, warning) {
-			n.top.config.Logger.Warn("Redis master", "warning", warning)
-		}
-	}
-	if n.breach != "" && n.breach != broken {
-		n.top.config.Logger.Error("Redis master breaks a promise", "error", n.breach)
-	}
-}
-
-// noteFindings keeps what an inspection found.
-func (n *Node) noteFindings(f *examine.Findings) {
-	n.vetted.Store(time.Now().UnixMilli())
-	n.warned, n.breach = f.Warnings, ""
-	if err := errors.Join(f.Refusals...); err != nil {
-		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
 

@@ -19,13 +19,13 @@ type importing struct {
 	from string // the other's id
 }
 
-// parting is a slot that is moved from one node to another, by their ids.
-type parting struct{ from, to string }
+// move is a slot that is moved from one node to another, by their ids.
+type move struct{ from, to string }
 
-// partedBar is why the partition's users are unavailable although their slot
+// tornBar is why the partition's users are unavailable although their slot
 // has an owner: it is neither of the two nodes that have the keys.
-func (t *Topology) partedBar(partition int) *Bar {
-	moving := t.parted[partition].Load()
+func (t *Topology) tornBar(partition int) *Bar {
+	moving := t.moves[partition].Load()
 	if moving == nil {
 		return nil
 	}
@@ -105,16 +105,16 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 			}
 		}
 	}
-	moves := map[int]*parting{}
+	moves := map[int]*move{}
 	for _, n := range t.Nodes() {
 		if g := n.told.Load(); g != nil && known[g.self] {
 			for _, i := range g.imports {
-				moves[i.slot] = &parting{i.from, g.self}
+				moves[i.slot] = &move{i.from, g.self}
 			}
 		}
 	}
-	for p := range t.parted {
-		t.parted[p].Store(moves[t.config.Partitions[p].Slot])
+	for p := range t.moves {
+		t.moves[p].Store(moves[t.config.Partitions[p].Slot])
 	}
 }
 
@@ -147,16 +147,16 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 
 // torn are the slots of partitions that are torn.
 func (t *Topology) torn() (slots []int) {
-	for p := range t.parted {
-		if t.partedBar(p) != nil {
+	for p := range t.moves {
+		if t.tornBar(p) != nil {
 			slots = append(slots, t.config.Partitions[p].Slot)
 		}
 	}
 	return slots
 }
 
-// noteTorn logs slots that have been torn since the last look.
-func (t *Topology) noteTorn() {
+// logTorn logs slots that have been torn since the last look.
+func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {
 		t.config.Logger.Error("Redis cluster", "slots", fmt.Sprint(slots), "error", barTorn)

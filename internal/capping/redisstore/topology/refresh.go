@@ -1,0 +1,207 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+const (
+	refreshEvery  = time.Second
+	refreshPause  = 50 * time.Millisecond // between refreshes that were asked for
+	refreshBudget = 500 * time.Millisecond
+	logPause      = 5 * time.Second
+	forgetAfter   = 60 // refreshes after which a node that nobody lists is closed
+)
+
+// Run refreshes until Close.
+func (t *Topology) Run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.stop = cancel
+	t.wait.Add(1)
+	go func() {
+		defer t.wait.Done()
+		ticker := time.NewTicker(refreshEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			case <-t.kick:
+			}
+			if err := t.refresh(ctx); ctx.Err() == nil {
+				t.log(err)
+			}
+			t.refreshes.Add(1)
+			pause(ctx, refreshPause)
+		}
+	}()
+}
+
+// log says what a refresh ended with when it is something new: one that fails
+// is repeated many times a second.
+func (t *Topology) log(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == t.logged:
+	case err == nil:
+		t.config.Logger.Info("the Redis topology is known again")
+	case time.Since(t.loggedAt) > logPause: // the text of time-outs changes
+		t.config.Logger.Warn("refresh of the Redis topology", "error", err)
+		t.loggedAt = time.Now()
+	default:
+		return
+	}
+	t.logged = text
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Refreshes is how many refreshes have ended since Run.
+func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
+
+// RefreshSoon asks for a refresh.
+func (t *Topology) RefreshSoon() {
+	select {
+	case t.kick <- struct{}{}:
+	default:
+	}
+}
+
+// refresh learns the routes and counts replicas.
+func (t *Topology) refresh(ctx context.Context) error {
+	err := t.relearn(ctx)
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
+	defer cancel()
+	t.examine(ctx, err)
+	return err
+}
+
+// budget is for each of the two parts of a refresh.
+func (t *Topology) budget() time.Duration {
+	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
+}
+
+// attempt is for asking any server once.
+func (t *Topology) attempt() time.Duration {
+	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
+}
+
+// LongestAttempt is the most that an attempt takes, however far the server is.
+func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
+
+// farthest is the round trips to the node that is furthest away.
+func (t *Topology) farthest() *connect.RoundTrips {
+	farthest := &connect.RoundTrips{}
+	for _, n := range t.Nodes() {
+		if n.trips.Time() > farthest.Time() {
+			farthest = &n.trips
+		}
+	}
+	return farthest
+}
+
+func (t *Topology) relearn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
+	defer cancel()
+	if t.cluster {
+		return t.refreshCluster(ctx)
+	}
+	return t.refreshServers(ctx)
+}
+
+// examine counts the replicas of every master, loads scripts where a node
+// lacks them, looks which slots are being moved, and notes what would make users
+// unavailable. refreshed is how the routes were learnt.
+func (t *Topology) examine(ctx context.Context, refreshed error) {
+	masters := t.Masters()
+	problems := t.askNodes(ctx, masters)
+	t.followMoves(ctx, masters)
+	t.logTorn()
+	down := len(problems) == len(masters)
+	problems = append(problems, t.standing(masters, refreshed)...)
+	slices.Sort(problems)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems, t.down = problems, down
+}
+
+// askNodes asks every master for its replicas and says what is wrong with them,
+// and prepares the other nodes for when they become masters.
+func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, n := range masters {
+		asked.Go(func() {
+			if problem := n.lookAtReplicas(ctx); problem != "" {
+				mu.Lock()
+				defer mu.Unlock()
+				problems = append(problems, problem)
+			}
+		})
+	}
+	for _, n := range t.Nodes() {
+		if !slices.Contains(masters, n) {
+			n.vetted.Store(0) // its settings and replicas may change until it is a master again
+			n.acks.Store(unknownAcks)
+		}
+		if !n.scripts.Load() {
+			asked.Go(func() { n.loadScripts(ctx) })
+		}
+	}
+	asked.Wait()
+	return problems
+}
+
+// standing are the problems that no answer of this refresh tells.
+func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
+	for _, n := range masters {
+		if n.breach != "" {
+			problems = append(problems, n.breach)
+		}
+	}
+	if refreshed != nil {
+		problems = append(problems, refreshed.Error())
+	}
+	for _, err := range t.strangers {
+		if !errors.Is(refreshed, err) {
+			problems = append(problems, err.Error())
+		}
+	}
+	if n := t.unrouted(); n > 0 {
+		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
+	}
+	return problems
+}
+
+// State is ok, degraded or down, and what the last refresh found wrong.
+func (t *Topology) State() (state, problem string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.problems) == 0:
+		return "ok", ""
+	case t.down:
+		state = "down"
+	default:
+		state = "degraded"
+	}
+	return state, strings.Join(t.problems, "; ")
+}

@@ -1,0 +1,169 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+// Discover finds out what the addresses are, that they belong together, and
+// learns the routes. Addresses that do not answer are warned of.
+func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
+	if t.config.SentinelMaster == "" {
+		if warnings, err = t.findKind(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.refresh(ctx); err != nil {
+		return nil, err
+	}
+	if len(t.Masters()) == 0 {
+		return nil, errors.New("redis: no node serves any slot: the cluster is down or was never created")
+	}
+	if t.cluster {
+		err = t.findStrangers(ctx)
+	}
+	return warnings, err
+}
+
+// findKind asks every address whether it is a node of a cluster. All that answer
+// have to agree, and one has to answer.
+func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout)) // how far they are is not known
+	defer cancel()
+	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
+	t.ask(func(i int, n *Node) {
+		text, err := n.client.Info(ctx, "cluster").Result()
+		if err != nil {
+			faults[i] = fmt.Errorf("redis %s: %w", n.addr, err)
+			return
+		}
+		enabled[i] = cmp.Or(connect.ParseInfo(text)["cluster_enabled"], "0")
+	})
+	first := slices.IndexFunc(enabled, func(kind string) bool { return kind != "" })
+	if first < 0 {
+		return nil, errors.Join(faults...)
+	}
+	t.cluster = enabled[first] == "1"
+	for i, kind := range enabled {
+		switch {
+		case kind == "":
+			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
+		case kind != enabled[first]:
+			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a node of a cluster, the other is not",
+				t.config.Addrs[first], t.config.Addrs[i])
+		}
+	}
+	return warnings, nil
+}
+
+// findStrangers refuses addresses of another cluster: which of the two would
+// be used is chance.
+func (t *Topology) findStrangers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.budget())
+	defer cancel()
+	faults := make([]error, len(t.config.Addrs))
+	t.ask(func(i int, n *Node) {
+		v, err := n.view(ctx)
+		if err == nil && len(v.members) > 0 && !v.of(t.members) {
+			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters", t.Masters()[0].addr, n.addr)
+		}
+	})
+	return errors.Join(faults...)
+}
+
+// ask asks all addresses of the configuration at once.
+func (t *Topology) ask(question func(i int, n *Node)) {
+	var asked sync.WaitGroup
+	for i, addr := range t.config.Addrs {
+		asked.Go(func() { question(i, t.node(addr)) })
+	}
+	asked.Wait()
+}
+
+// HintedError is why a store cannot be opened, with what an operator can do
+// about it.
+type HintedError struct {
+	Err  error
+	Hint string
+}
+
+// Error is the error without the hint.
+func (e *HintedError) Error() string { return e.Err.Error() }
+
+// Unwrap is the error without the hint.
+func (e *HintedError) Unwrap() error { return e.Err }
+
+// Explain adds to why the store cannot start what can be found out about it,
+// in a time of its own: the start's may be over.
+func (t *Topology) Explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return hint(err, t.diagnose(ctx))
+	}
+	switch fix := fault.Of(reply); {
+	case fix.Vet: // rights are lacking
+		return cmp.Or(t.askRights(ctx), err)
+	case fix.Kind == fault.Down:
+		return hint(err, cmp.Or(t.clusterHint(ctx), fix.Kind.Hint()))
+	}
+	return err
+}
+
+func hint(err error, text string) error {
+	if text == "" {
+		return err
+	}
+	return &HintedError{err, text}
+}
+
+// askRights finds the first server where rights are lacking, and all of them.
+// Whether it is a node of a cluster is not known: all commands are tried.
+func (t *Topology) askRights(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
+	defer cancel()
+	for _, n := range t.Nodes() {
+		trial := t.trial("node "+n.addr, nil)
+		trial.Cluster = t.config.SentinelMaster == ""
+		if lacking, err := t.rules.Rights(ctx, n.client, trial); err == nil && lacking != nil {
+			return lacking
+		}
+	}
+	return nil
+}
+
+// diagnose finds out why the first address of the configuration gives no
+// answer; "" when nothing is to be seen.
+func (t *Topology) diagnose(ctx context.Context) string {
+	hint, talks := t.config.Diagnose(ctx)
+	if talks {
+		return t.clusterHint(ctx)
+	}
+	return hint
+}
+
+// clusterHint is the one for a cluster that does not serve, when a node says
+// that it does not; otherwise "".
+func (t *Topology) clusterHint(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
+	defer cancel()
+	for _, n := range t.Nodes() {
+		if v, err := n.view(ctx); t.cluster && err == nil && !v.ok {
+			return fault.ClusterDown
+		}
+	}
+	return ""
+}

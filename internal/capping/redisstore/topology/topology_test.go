@@ -1,0 +1,96 @@
+package topology
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is a topology of three partitions, one on each master, as the servers say.
+func start(t *testing.T, addrs []string) *Topology {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addrs[0], Protocol: 2, DisableIdentity: true})
+	defer func() { require.NoError(t, client.Close()) }()
+	namespace := testkit.Namespace()
+	var partitions []Partition
+	for _, tag := range []string{"a", "b", "c"} {
+		slot, err := client.ClusterKeySlot(t.Context(), tag).Result()
+		require.NoError(t, err)
+		partitions = append(partitions, Partition{Slot: int(slot), Prefix: fmt.Sprintf("%s:{%s}:", namespace, tag)})
+	}
+	top := New(Config{
+		Options:     connect.Options{Addrs: addrs, AttemptTimeout: time.Second, Connections: 6},
+		ReplicaAcks: FixedAcks(0), Namespace: namespace, Partitions: partitions, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() { require.NoError(t, top.Close()) })
+	_, err := top.Discover(t.Context())
+	require.NoError(t, err)
+	_, err = top.Check(t.Context())
+	require.NoError(t, err)
+	return top
+}
+
+// What a partition's node says of its slot is what the topology says.
+func TestRoutesAreTheServersOwn(t *testing.T) {
+	t.Parallel()
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	require.Len(t, top.Masters(), 3)
+	for p, partition := range top.config.Partitions {
+		require.ErrorIs(t, top.Route(p).Client().Get(t.Context(), partition.signKey()).Err(), redis.Nil, "and not MOVED")
+	}
+}
+
+// A server that is emptied is not believed, until somebody begins anew there.
+func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
+	t.Parallel()
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	look := Look{Life: time.Hour}
+	look.Make = true
+	require.Equal(t, Seen{All: true, Any: 3, Made: 3}, top.LookAtSigns(t.Context(), look))
+	look.Make = false
+	require.Equal(t, Seen{All: true, Any: 3}, top.LookAtSigns(t.Context(), look))
+	require.Empty(t, top.Lost())
+
+	require.NoError(t, top.Route(1).Client().FlushAll(t.Context()).Err())
+	top.LookAtSigns(t.Context(), look)
+	require.Nil(t, top.Bar(0))
+	require.Equal(t, Gone, top.Bar(1).Reason)
+	require.ErrorContains(t, top.Bar(1), "the server was emptied")
+	require.Len(t, top.Lost(), 1)
+
+	look.Accept = map[int]bool{1: true}
+	require.Equal(t, Seen{All: true, Any: 3, Made: 1}, top.LookAtSigns(t.Context(), look))
+	require.Nil(t, top.Bar(1))
+}
+
+// A pipeline whose sign is missing may not be believed.
+func TestTheSignOfAPipelineIsJudged(t *testing.T) {
+	t.Parallel()
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	n := top.Route(0)
+	ask := func() error {
+		pipe := n.Client().Pipeline()
+		sign := n.AskSign(t.Context(), pipe, 0)
+		_, _ = pipe.Exec(t.Context())
+		return n.JudgeSign(sign, 0)
+	}
+	require.NoError(t, ask(), "signs are not made yet")
+	top.LookAtSigns(t.Context(), Look{Make: true, Life: time.Hour})
+	top.SetSigned(true)
+	require.NoError(t, ask())
+	require.NoError(t, n.Client().FlushAll(t.Context()).Err())
+	require.ErrorIs(t, ask(), barGone)
+	require.Equal(t, Gone, top.Bar(0).Reason)
+	<-top.Doubts()
+}
