@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
@@ -22,53 +21,6 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 )
-
-// testdata/format-1 is a store that the last program of format 1 wrote: from
-// 9:00 on, an hour apart, the messages m0 to m4, mK on channel K to those of the
-// users 0, 1001, … 999,999 whose index modulo 5 is at least K, and then "promo"
-// of the namespace growth on channel 1 to every 7th. Its logs lie in a table and
-// in the write-ahead log.
-const (
-	oldUsers = 1000
-	oldStep  = 1001
-)
-
-var oldTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-
-// oldStore is a copy of that store.
-func oldStore(t *testing.T) (dir string) {
-	t.Helper()
-	parent := t.TempDir()
-	require.NoError(t, os.CopyFS(parent, os.DirFS("testdata/format-1")))
-	return filepath.Join(parent, "log.db")
-}
-
-// oldConfig opens it at 16:00, with an upgrade of many small steps.
-func oldConfig(dir string) Config {
-	return Config{
-		Path: dir, Clock: func() time.Time { return oldTime.Add(7 * hour) }, ClockBound: farAhead,
-		SweepInterval: time.Millisecond, upgradeKeys: 10,
-	}
-}
-
-// oldLogs is what the store holds.
-func oldLogs() map[capping.UserID]capping.Log {
-	logs := make(map[capping.UserID]capping.Log)
-	for i := range oldUsers {
-		user, at := capping.UserID(i*oldStep), capping.InstantOf(oldTime)
-		var log []byte
-		for k := range i%5 + 1 {
-			e := capping.Entry{At: at + capping.Instant(k)*capping.Instant(hour.Milliseconds()), Channel: capping.Channel(k), Token: capping.TokenOf(fmt.Sprintf("m%d", k))}
-			log = capping.Log(log).Record(nil, e, 0)
-		}
-		if i%7 == 0 {
-			promo := capping.Message{Namespace: "growth", ID: "promo"}
-			log = capping.Log(log).Record(nil, capping.Entry{At: at + 5*capping.Instant(hour.Milliseconds()), Channel: 1, Token: promo.Token()}, 0)
-		}
-		logs[user] = log
-	}
-	return logs
-}
 
 // requireLogs demands these logs, and no others, of the store.
 func requireLogs(t *testing.T, s *Store, want map[capping.UserID]capping.Log) {
@@ -145,68 +97,6 @@ func TestUpgradeWhileServing(t *testing.T) {
 		require.Nil(t, s.db.Upgrade())
 	}
 	require.NoError(t, s.Close())
-}
-
-// model is the logs of a worker's users as they must be, kept by the rules of
-// package capping alone.
-type model struct {
-	store *Store
-	now   capping.Instant
-	logs  map[capping.UserID]capping.Log
-}
-
-// call makes a random call for some of the worker's users, and compares.
-func (m *model) call(random *rand.Rand, worker, workers int) error {
-	users := make([]capping.UserID, 1+random.IntN(40))
-	for i := range users {
-		users[i] = capping.UserID((random.IntN((oldUsers+100)/workers)*workers + worker) * oldStep)
-	}
-	users, _ = capping.Distinct(users)
-	message := fmt.Sprintf("m%d", random.IntN(8))
-	switch random.IntN(10) {
-	case 0:
-		m.logs[users[0]] = nil
-		return m.store.Erase(context.Background(), users[0])
-	case 1, 2:
-		return m.release(message, users)
-	}
-	return m.filter(message, users)
-}
-
-func (m *model) filter(message string, users []capping.UserID) error {
-	b := benchBatch(message, users)
-	limit := capping.Limit{Max: 4, Window: 24 * time.Hour}
-	b.Rules = [][]capping.Rule{{limit.Rule(m.now, 0)}}
-	verdicts := make([]capping.Verdict, len(users))
-	if err := m.store.Filter(context.Background(), b, verdicts); err != nil {
-		return err
-	}
-	for i, user := range users {
-		log, horizon := m.logs[user], b.Horizon(m.now)
-		want := capping.Judge(log, b.Channel, b.Token, b.Rules[0], m.now, horizon)
-		if verdicts[i] != want {
-			return fmt.Errorf("message %s to user %d: %v, must be %v", message, user, verdicts[i], want)
-		}
-		if want.Outcome == capping.Allowed {
-			m.logs[user] = log.Record(nil, capping.Entry{At: m.now, Channel: b.Channel, Token: b.Token}, horizon)
-		}
-	}
-	return nil
-}
-
-func (m *model) release(message string, users []capping.UserID) error {
-	token, released := capping.TokenOf(message), make([]capping.Released, len(users))
-	if err := m.store.Release(context.Background(), token, 0, users, released); err != nil {
-		return err
-	}
-	for i, user := range users {
-		log, found := m.logs[user].Release(nil, 0, token)
-		if found != (released[i] == capping.ReleaseDone) {
-			return fmt.Errorf("release of %s of user %d: %v, in the log: %t", message, user, released[i], found)
-		}
-		m.logs[user] = log
-	}
-	return nil
 }
 
 // upgradeDir tells the test binary to be a process that upgrades a store, and
@@ -352,6 +242,49 @@ func TestOldProgramsRefuseTheNewFormat(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NotEqual(t, old, marker())
 	require.Contains(t, marker(), "format 2,")
+}
+
+// TestUpgradePastDamage upgrades a store with a damaged block: its users stay
+// unavailable, all others are rewritten, and the upgrade ends.
+func TestUpgradePastDamage(t *testing.T) {
+	t.Parallel()
+	dir := oldStore(t)
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.Len(t, tables, 1)
+	content, err := os.ReadFile(tables[0])
+	require.NoError(t, err)
+	content[len(content)/3] ^= 1
+	require.NoError(t, os.WriteFile(tables[0], content, 0o600))
+
+	config := oldConfig(dir)
+	config.SweepInterval = hour
+	s := reopen(t, config)
+	for steps := 0; s.db.Upgrade() != nil; steps++ {
+		require.Less(t, steps, 2*oldUsers)
+		require.NoError(t, s.upgradeStep(t.Context(), 10))
+	}
+	require.Equal(t, 1, s.db.Damage().Blocks)
+	lost := 0
+	reader := s.db.NewReader()
+	for user, want := range oldLogs() {
+		value, err := reader.Value(user)
+		if err != nil {
+			lost++
+			continue
+		}
+		log, version, err := decodeLog(value)
+		require.NoError(t, err)
+		require.Equal(t, logVersion, version, "user %d", user)
+		require.Equal(t, want, log)
+	}
+	reader.End()
+	require.Positive(t, lost)
+	require.Less(t, lost, oldUsers/2)
+	require.NoError(t, s.Close())
+	s = reopen(t, config)
+	require.Nil(t, s.db.Upgrade())
+	require.NoError(t, s.Close())
 }
 
 // TestUpgradeDoesNotFillTheCache leaves the cache to those who are asked for.
