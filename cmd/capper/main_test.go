@@ -2,13 +2,13 @@ package main
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"capper/internal/objects/s3test"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // servers runs the tests of the package with an S3 server and a Redis Cluster.
@@ -31,17 +31,6 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: func(env *testscript.Env) error { env.Setenv("URL", p.url); return nil },
-		Cmds:  map[string]func(ts *testscript.TestScript, neg bool, args []string){"status": wantStatus},
+		Cmds:  map[string]func(ts *testscript.TestScript, neg bool, args []string){"status": testkit.WantStatus("capper")},
 	})
-}
-
-// wantStatus N args…: runs the program and requires its exit status.
-func wantStatus(ts *testscript.TestScript, _ bool, args []string) {
-	got := "0"
-	if err := ts.Exec("capper", args[1:]...); err != nil {
-		got = strings.TrimPrefix(err.Error(), "exit status ")
-	}
-	if got != args[0] {
-		ts.Fatalf("exit status %s, want %s", got, args[0])
-	}
 }

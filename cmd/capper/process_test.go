@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // process is a running `capper serve`.
@@ -26,20 +28,8 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string
-	log    *logBuffer
+	log    *testkit.Log
 	exited chan struct{}
-}
-
-// logBuffer keeps what a process wrote to stderr.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 var listening = regexp.MustCompile(`what=api address=(\S+)`)
@@ -57,7 +47,7 @@ func serve(t *testing.T, file string, env ...string) *process {
 // launch starts the program and waits for nothing.
 func launch(t *testing.T, file string, env ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command("capper", "serve", "--config", file), log: &logBuffer{}, exited: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command("capper", "serve", "--config", file), log: new(testkit.Log), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	stderr, err := p.cmd.StderrPipe()
 	require.NoError(t, err)
@@ -69,10 +59,8 @@ func launch(t *testing.T, file string, env ...string) *process {
 
 func (p *process) follow(stderr io.Reader) {
 	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		p.log.mu.Lock()
-		p.log.text.WriteString(lines.Text() + "\n")
-		p.log.mu.Unlock()
+	for lines.Scan() { // whole lines: who reads an address sees all of it
+		fmt.Fprintln(p.log, lines.Text())
 	}
 	p.cmd.Wait()
 	close(p.exited)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // Commands end at the first signal also while they wait for something that never comes.
@@ -31,8 +32,7 @@ func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			writer := whenRead(t, pipe)
-			defer writer.Close()
+			testkit.OpenWhenRead(t, pipe)
 			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 			select {
 			case err := <-ended:
@@ -44,15 +44,4 @@ func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 			}
 		})
 	}
-}
-
-// whenRead opens the pipe for writing as soon as somebody reads from it.
-func whenRead(t *testing.T, pipe string) (writer *os.File) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		writer = f
-		return err == nil
-	}, 30*time.Second, 5*time.Millisecond)
-	return writer
 }

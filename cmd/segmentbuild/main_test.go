@@ -23,6 +23,7 @@ import (
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
+	"capper/internal/testkit"
 )
 
 // withS3 runs the tests with an S3 server.
@@ -48,7 +49,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"bucket":     newBucket,
-			"status":     wantStatus,
+			"status":     testkit.WantStatus("segmentbuild"),
 			"generation": setGeneration,
 			"damage":     damage,
 			"exchange":   exchange,
@@ -63,18 +64,6 @@ func newBucket(ts *testscript.TestScript, _ bool, args []string) {
 	name, err := s3test.NewBucket(context.Background())
 	ts.Check(err)
 	ts.Setenv(args[0], name)
-}
-
-// wantStatus N args…: runs the program and requires its exit status.
-func wantStatus(ts *testscript.TestScript, _ bool, args []string) {
-	err := ts.Exec("segmentbuild", args[1:]...)
-	got := "0"
-	if err != nil {
-		got = strings.TrimPrefix(err.Error(), "exit status ")
-	}
-	if got != args[0] {
-		ts.Fatalf("exit status %s, want %s", got, args[0])
-	}
 }
 
 // setGeneration VARIABLE LOCATION: puts the name of the live generation of a directory into the variable.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/console"
+	"capper/internal/testkit"
 )
 
 // A build that waits for an input that never comes ends at the first signal.
@@ -27,13 +28,7 @@ func TestBuildEndsAtTheFirstSignal(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	var writer *os.File
-	require.Eventually(t, func() bool { // until somebody reads
-		f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		writer = f
-		return err == nil
-	}, 30*time.Second, 5*time.Millisecond)
-	defer writer.Close()
+	testkit.OpenWhenRead(t, pipe)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-ended:

@@ -19,6 +19,7 @@ import (
 	"capper/internal/server"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
+	"capper/internal/testkit"
 )
 
 // key is the configured form of the key text.
@@ -171,9 +172,9 @@ func TestRateLimitIsPerClient(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(300).status)
 	wait := ask(250)
 	require.Equal(t, "3", wait.header.Get("Retry-After"), "2.5 s, rounded up")
-	s.clock.Add(2500*time.Millisecond - time.Nanosecond)
+	s.clock.Advance(2500*time.Millisecond - time.Nanosecond)
 	require.Equal(t, http.StatusTooManyRequests, ask(250).status)
-	s.clock.Add(time.Nanosecond)
+	s.clock.Advance(time.Nanosecond)
 	require.Equal(t, http.StatusOK, ask(250).status)
 
 	s.key = "f2.next-secret-of-the-engine"
@@ -239,11 +240,11 @@ func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 	require.Regexp(t, `"state":"degraded","error":"rates of clients are kept by each instance for itself.*deadline exceeded"`, string(s.get("/v1/status").body))
 	require.Contains(t, string(s.get("/metrics").body), "\ncapper_rate_fallbacks_total 21\n")
 	s.key = "f1.secret-of-the-engine"
-	s.clock.Add(time.Second)
+	s.clock.Advance(time.Second)
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
 	require.EqualValues(t, 2, broken.asked.Load())
 	broken.well.Store(true)
-	s.clock.Add(time.Second)
+	s.clock.Advance(time.Second)
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
 	s.key = "r1.secret-of-support"
 	require.Contains(t, string(s.get("/v1/status").body), `"state":"ok"`)
@@ -268,7 +269,7 @@ func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []cap
 
 func newHeldService(t *testing.T, bounds admission.Bounds) (*service, *heldStore) {
 	t.Helper()
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	held := &heldStore{openStore(t, clock.Now), make(chan int, 10), make(chan struct{})}
 	return newServiceOver(t, held, clock, func(cfg *server.Config) { cfg.Bounds = bounds }), held
 }

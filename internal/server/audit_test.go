@@ -1,12 +1,10 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,26 +12,16 @@ import (
 
 	"capper/internal/server"
 	"capper/internal/server/access"
+	"capper/internal/testkit"
 )
 
-// journal is a log that can be read.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
+// journal is a log of JSON.
+type journal struct{ testkit.Log }
 
 // lines are those with the message.
 func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 	t.Helper()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for text := range strings.Lines(j.text.String()) {
+	for text := range strings.Lines(j.String()) {
 		var line map[string]any
 		require.NoError(t, json.Unmarshal([]byte(text), &line))
 		if line["msg"] == message {
@@ -87,14 +75,14 @@ func TestRefusedKeysAreLoggedAndCannotFillTheLog(t *testing.T) {
 		}
 	}
 	require.Len(t, log.lines(t, "audit"), 1+10)
-	s.clock.Add(time.Second)
+	s.clock.Advance(time.Second)
 	require.Equal(t, http.StatusUnauthorized, s.get("/v1/limits").status)
 	lines := log.lines(t, "audit")
 	require.Len(t, lines, 1+10+1)
 	require.Equal(t, "r1", lines[1]["key"], "an id that is configured")
 	require.Empty(t, lines[11]["key"], "what a caller made up is not logged")
 	require.EqualValues(t, 890, lines[11]["suppressed"])
-	require.NotContains(t, log.text.String(), "secret")
+	require.NotContains(t, log.String(), "secret")
 	s.key = "f1.secret-of-the-engine"
 	require.Equal(t, http.StatusForbidden, s.get("/v1/limits").status)
 	require.Len(t, log.lines(t, "audit"), 1+10+1+1, "one flood does not hide another refusal")
@@ -127,7 +115,7 @@ func TestRequestIDs(t *testing.T) {
 func TestUnavailableUsersAreLoggedWithTheRequest(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	held := &heldStore{openStore(t, clock.Now), make(chan int, 10), make(chan struct{})}
 	s := newServiceOver(t, held, clock, func(cfg *server.Config) {
 		cfg.Bounds.CallTimeout = 100 * time.Millisecond
@@ -168,7 +156,7 @@ func TestUsersAreCountedByClientAndChannel(t *testing.T) {
 // and calls that it still has under way bring them back as little.
 func TestCountersOfRemovedClientsGo(t *testing.T) {
 	t.Parallel()
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	held := &heldStore{openStore(t, clock.Now), make(chan int, 1), make(chan struct{})}
 	s := newServiceOver(t, held, clock, withKeys)
 	s.key = "f1.secret-of-the-engine"

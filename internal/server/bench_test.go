@@ -20,6 +20,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/server"
 	"capper/internal/server/listen"
+	"capper/internal/testkit"
 )
 
 // nothing is a store that answers at once: what a call costs over it is what
@@ -91,7 +92,7 @@ func send(b *testing.B, l load) (loaded, time.Duration) {
 
 func newBenchService(b *testing.B, store capping.Store) *service {
 	b.Helper()
-	return newServiceOver(b, store, &testClock{now: startOfTest}, func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+	return newServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
 }
 
 var batches = []struct {

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
+	"capper/internal/testkit"
 )
 
 func TestFilterAnswersEachUser(t *testing.T) {
@@ -35,7 +36,7 @@ func TestFilterAnswersEachUser(t *testing.T) {
 		require.Equal(t, []uint32{7, 142}, again.Replayed)
 		require.Equal(t, 2, again.Summary.Replayed)
 
-		s.clock.Add(time.Hour)
+		s.clock.Advance(time.Hour)
 		next := s.filter(`{"message_id": "promo-2", "channel": "push", "user_ids": [142, 7, 4294967295]}`)
 		require.Equal(t, []uint32{142}, next.Allowed)
 		require.Equal(t, []denied{{7, "new", "daily", 1, at("2026-11-21T09:12:44.120Z")},
@@ -104,7 +105,7 @@ func TestLimitsOverSomeChannels(t *testing.T) {
 		require.Equal(t, "email-day", s.filter(`{"message_id": "e2", "channel": "email"` + vip).Denied[0].Limit)
 		require.Len(t, s.filter(`{"message_id": "s1", "channel": "sms"`+vip).Allowed, 1)
 		require.Len(t, s.filter(`{"message_id": "n1"`+vip).Allowed, 1, "a send without a channel")
-		s.clock.Add(30 * time.Minute)
+		s.clock.Advance(30 * time.Minute)
 		require.Len(t, s.filter(`{"message_id": "p2", "channel": "push"`+vip).Allowed, 1)
 	})
 }
@@ -153,8 +154,8 @@ func TestBitmapsAndIDsGetTheSameDecisions(t *testing.T) {
 		requirePartition(t, users, a)
 		requireSame(t, a, b)
 		later := time.Duration(random.IntN(10)) * time.Hour
-		ids.clock.Add(later)
-		bitmaps.clock.Add(later)
+		ids.clock.Advance(later)
+		bitmaps.clock.Advance(later)
 	}
 }
 
@@ -255,7 +256,7 @@ func TestSameMillisecond(t *testing.T) {
 // Two instances, each with its own connections to one cluster.
 func TestTwoInstancesShareLimits(t *testing.T) {
 	t.Parallel()
-	clock, namespace := &testClock{now: startOfTest}, newNamespace()
+	clock, namespace := testkit.NewClockAt(startOfTest), testkit.Namespace()
 	a := newServiceOver(t, openRedis(t, clock.Now, namespace), clock)
 	b := newServiceOver(t, openRedis(t, clock.Now, namespace), clock)
 	require.Len(t, a.filter(`{"message_id": "m1", "user_ids": [7]}`).Allowed, 1)

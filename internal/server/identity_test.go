@@ -49,7 +49,7 @@ func TestSendsAreOfANamespaceAndAChannel(t *testing.T) {
 				got := s.as(c.key).filter(newsletter(c.channel))
 				require.Len(t, got.Allowed, len(users))
 				require.Equal(t, replayed, got.Summary.Replayed, "%v", c)
-				s.clock.Add(time.Second)
+				s.clock.Advance(time.Second)
 			}
 		}
 		require.Equal(t, []sent{

@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/server"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // One dead node costs its own users, for as long as it is dead, and nothing
@@ -17,7 +18,7 @@ import (
 func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
 		Addrs: cluster.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 200 * time.Millisecond,
 	})
@@ -54,7 +55,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 func TestADeadStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	single := testcluster.Single(t, testcluster.Options{})
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
 		Addrs: single.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 100 * time.Millisecond,
 	})

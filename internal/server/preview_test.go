@@ -26,7 +26,7 @@ func TestPreviewRecordsNothing(t *testing.T) {
 func TestForecast(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(`{"message_id": "m1", "user_ids": [7, 107, 600]}`)
-		s.clock.Add(time.Hour)
+		s.clock.Advance(time.Hour)
 		s.filter(`{"message_id": "m2", "user_ids": [107, 8]}`)
 		const audience = `"user_ids": [7, 8, 107, 600, 300]`
 		forecast := func(at string) *filtered {
@@ -49,13 +49,13 @@ func TestForecast(t *testing.T) {
 func TestForecastOfTheLastMinuteIsNow(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(`{"message_id": "m", "user_ids": [7]}`)
-		s.clock.Add(24*time.Hour - time.Millisecond) // 09:12:44.119; a slot is free one millisecond later
+		s.clock.Advance(24*time.Hour - time.Millisecond) // 09:12:44.119; a slot is free one millisecond later
 		for at, allowed := range map[string][]uint32{
 			"2026-11-21T09:12:44Z": {}, "2026-11-21T09:11:44.119Z": {}, "2026-11-21T09:12:44.119Z": {}, "2026-11-21T09:12:44.120Z": {7},
 		} {
 			require.Equal(t, allowed, s.filter(fields{"record": false, "at": at, "user_ids": []int{7}}).Allowed, at)
 		}
-		s.clock.Add(time.Millisecond)
+		s.clock.Advance(time.Millisecond)
 		now := s.filter(`{"record": false, "at": "2026-11-21T09:12:44Z", "user_ids": [7]}`)
 		require.Equal(t, []uint32{7}, now.Allowed, "decided as of now, not as of the time given")
 		old := s.post("/v1/filter", `{"record": false, "at": "2026-11-21T09:11:44.119Z", "user_ids": [7]}`)

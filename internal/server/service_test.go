@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,27 +16,8 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
+	"capper/internal/testkit"
 )
-
-// testClock is a clock that stands still until it is moved.
-type testClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) Set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *testClock) Add(d time.Duration) { c.Set(c.Now().Add(d)) }
 
 // testSegments are segments given as ranges of ids.
 type testSegments struct {
@@ -89,7 +69,7 @@ func testPolicy() *capping.Policy {
 // service is a server under test, called over HTTP.
 type service struct {
 	t      testing.TB
-	clock  *testClock
+	clock  *testkit.Clock
 	server *server.Server
 	http   *httptest.Server
 	capper *capping.Capper
@@ -102,11 +82,11 @@ var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
 // configuration before the server is made.
 func newService(t testing.TB, change ...func(*server.Config)) *service {
 	t.Helper()
-	clock := &testClock{now: startOfTest}
+	clock := testkit.NewClockAt(startOfTest)
 	return newServiceOver(t, openStore(t, clock.Now), clock, change...)
 }
 
-func newServiceOver(t testing.TB, store capping.Store, clock *testClock, change ...func(*server.Config)) *service {
+func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, change ...func(*server.Config)) *service {
 	t.Helper()
 	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, byHundred}
 	s := &service{t: t, clock: clock}

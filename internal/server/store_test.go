@@ -1,10 +1,7 @@
 package server_test
 
 import (
-	"fmt"
 	"math"
-	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/server"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // openStore is an embedded store in a directory of the test.
@@ -24,13 +22,6 @@ func openStore(t testing.TB, clock func() time.Time) capping.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store
-}
-
-var namespaces atomic.Int64
-
-// newNamespace is one that no other test of a shared cluster uses.
-func newNamespace() string {
-	return fmt.Sprintf("server-%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
 }
 
 // openRedis is a store on the cluster of the tests, with windows to the
@@ -54,7 +45,7 @@ func onBothStores(t *testing.T, test func(t *testing.T, s *service), change ...f
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		clock := &testClock{now: startOfTest}
-		test(t, newServiceOver(t, openRedis(t, clock.Now, newNamespace()), clock, change...))
+		clock := testkit.NewClockAt(startOfTest)
+		test(t, newServiceOver(t, openRedis(t, clock.Now, testkit.Namespace()), clock, change...))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server"
+	"capper/internal/testkit"
 )
 
 type explained struct {
@@ -52,9 +53,9 @@ func TestExplain(t *testing.T) {
 		}, nobody.Limits)
 
 		s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [200]}`)
-		s.clock.Add(time.Second)
+		s.clock.Advance(time.Second)
 		s.filter(`{"message_id": "mail-1", "channel": "email", "user_ids": [200]}`)
-		s.clock.Add(time.Second)
+		s.clock.Advance(time.Second)
 		s.filter(`{"message_id": "plain", "user_ids": [200]}`)
 		vip := decodeAs[explained](t, s.get("/v1/users/200").body)
 		require.Equal(t, explained{
@@ -78,7 +79,7 @@ func TestExplainAgreesWithFilter(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		for i := range 4 {
 			s.filter(fields{"message_id": fmt.Sprint(i), "user_ids": []uint32{150}})
-			s.clock.Add(time.Minute)
+			s.clock.Advance(time.Minute)
 		}
 		user := decodeAs[explained](t, s.get("/v1/users/150").body)
 		denial := s.filter(`{"record": false, "user_ids": [150]}`).Denied[0]
@@ -181,9 +182,9 @@ func TestWindowsAreWiderByTheStoresTolerance(t *testing.T) {
 	t.Parallel()
 	for kind, open := range map[string]func(clock func() time.Time) capping.Store{
 		"embedded": func(clock func() time.Time) capping.Store { return openStore(t, clock) },
-		"redis":    func(clock func() time.Time) capping.Store { return openRedis(t, clock, newNamespace()) },
+		"redis":    func(clock func() time.Time) capping.Store { return openRedis(t, clock, testkit.Namespace()) },
 	} {
-		clock := &testClock{now: startOfTest}
+		clock := testkit.NewClockAt(startOfTest)
 		s := newServiceOver(t, tolerant{open(clock.Now)}, clock)
 		require.Contains(t, string(s.get("/v1/limits").body), `"tolerance_ms":500`, kind)
 		s.filter(`{"message_id": "m1", "user_ids": [7]}`)

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is moved. It counts milliseconds,
-// as the stores do. It is safe for concurrent use.
-type Clock struct{ millis atomic.Int64 }
+// Clock is a clock that stands still until it is moved. It is safe for
+// concurrent use.
+type Clock struct{ nanos atomic.Int64 }
 
-// NewClock is a clock that shows the real time, cut to its millisecond.
-func NewClock() *Clock { return NewClockAt(time.Now()) }
+// NewClock is a clock that shows the real time, cut to its millisecond, which is
+// what the stores count.
+func NewClock() *Clock { return NewClockAt(time.Now().Truncate(time.Millisecond)) }
 
-// NewClockAt is a clock that shows a time, cut to its millisecond.
+// NewClockAt is a clock that shows a time.
 func NewClockAt(now time.Time) *Clock {
 	c := new(Clock)
 	c.Set(now)
@@ -20,10 +21,10 @@ func NewClockAt(now time.Time) *Clock {
 }
 
 // Now is what the clock shows, in UTC.
-func (c *Clock) Now() time.Time { return time.UnixMilli(c.millis.Load()).UTC() }
+func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Load()).UTC() }
 
 // Set makes the clock show a time, earlier or later.
-func (c *Clock) Set(now time.Time) { c.millis.Store(now.UnixMilli()) }
+func (c *Clock) Set(now time.Time) { c.nanos.Store(now.UnixNano()) }
 
-// Advance moves the clock on by d, whole milliseconds.
-func (c *Clock) Advance(d time.Duration) { c.millis.Add(d.Milliseconds()) }
+// Advance moves the clock on by d.
+func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
