@@ -12,6 +12,11 @@ import (
 // Pairs calls each for the keys of a mapping, in order. It reports whether
 // the value is a mapping. Keys must be plain strings, and not repeat.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
+	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
+}
+
+// pairs calls merge for the merge keys, and each for all others.
+func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
 	case *ast.MappingNode:
@@ -28,7 +33,7 @@ func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 		at := Value{v.child(key, nil).path, pair.Key, v.doc}
 		switch {
 		case pair.Key.IsMergeKey():
-			at.Fault("merge keys are not supported")
+			merge(at, Value{v.path, pair.Value, v.doc}.resolve())
 		case seen[key]:
 			at.Fault("is given twice")
 		default:
@@ -37,6 +42,30 @@ func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 		}
 	}
 	return true
+}
+
+// Fields reads a mapping with known keys as Object does, but a key without a value
+// is as if it were left out, and merge keys add what a mapping does not say itself.
+func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
+
+func (v Value) fields(fields map[string]Field, given map[string]bool) {
+	var merged []Value
+	v.pairs(func(key string, at, val Value) {
+		read, ok := fields[key]
+		switch {
+		case given[key]: // by the mapping that this one is merged into
+		case !ok:
+			at.Fault("is not a known key%s", suggestion(key, slices.Sorted(maps.Keys(fields))))
+		default:
+			given[key] = true
+			if !val.IsNull() {
+				read(val)
+			}
+		}
+	}, func(_, val Value) { merged = append(merged, val) })
+	for _, m := range merged {
+		m.fields(fields, given)
+	}
 }
 
 // Object reads a mapping with known keys and reports which were given.

@@ -42,6 +42,18 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
+// Scalar is the text of a string, or of a number or a word as it stands in the document.
+func (v Value) Scalar() (text string, ok bool) {
+	switch n := v.node.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		return v.Text()
+	case ast.ScalarNode:
+		return n.GetToken().Value, true
+	}
+	v.Fault("must be a single value, got %s", v.Describe())
+	return "", false
+}
+
 // Text reads a string that is not empty.
 func Text(to *string) Field {
 	return func(v Value) {

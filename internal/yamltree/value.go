@@ -54,6 +54,16 @@ func (v Value) Fault(format string, args ...any) {
 	v.doc.faults = append(v.doc.faults, f)
 }
 
+// FaultOf notes a fault of a key that the value, a mapping, has or lacks.
+func (v Value) FaultOf(key, format string, args ...any) {
+	at := v.child(key, nil)
+	v.Key(key, func(own Value) { at = own })
+	if at.node == nil {
+		at.node = v.node
+	}
+	at.Fault(format, args...)
+}
+
 // resolve follows anchors and aliases to the node that they stand for.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
@@ -95,6 +105,15 @@ func (v Value) IsNull() bool {
 func (v Value) IsList() bool {
 	_, ok := v.node.(*ast.SequenceNode)
 	return ok
+}
+
+// IsMapping reports whether the value is a mapping.
+func (v Value) IsMapping() bool {
+	switch v.node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return true
+	}
+	return false
 }
 
 // Describe is the value as faults show it.

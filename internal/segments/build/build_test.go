@@ -112,7 +112,7 @@ sets:
   - {name: unreachable, union: [everyone], minus: [reachable]}
   - {name: everyone, inputs: [everyone.txt]}
   - {name: reachable, inputs: [reachable.txt]}
-`), folder, ingest.Input{}, &Plan{})
+`), filepath.Join(folder, "segments.yaml"), ingest.Input{}, &Plan{})
 	require.NoError(t, err)
 	result, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 	var overlap *OverlapError

@@ -1,253 +1,185 @@
 package build
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
-	"strings"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
+	"slices"
 
 	"capper/internal/objects"
 	"capper/internal/segments/ingest"
-	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/publish/guard"
 	"capper/internal/yamltree"
 )
 
-// document is a build file. Relative paths in it start at its folder.
-type document struct {
-	Segments []recipe `yaml:"segments"` // in order of precedence
-	Sets     []recipe `yaml:"sets"`
-	Tables   []input  `yaml:"tables"`
-	// Overlaps: "error" (default) or "precedence": users in several segments stay in the first.
-	Overlaps string `yaml:"overlaps"`
-	// MaxBadRows is a number or a share such as 0.1%. It and Header are checked by hand: the library would make 3 of 3.7.
-	MaxBadRows any      `yaml:"max_bad_rows"`
-	Defaults   defaults `yaml:"defaults"` // of all inputs
-	General    Bounds   `yaml:",inline"`
-	AllowNew   []string `yaml:"allow_new"`
-	AllowFirst []string `yaml:"allow_first"`
+// buildFile is a build file being read into a plan. Relative paths in it start at
+// its folder.
+type buildFile struct {
+	folder string
+	base   ingest.Input // the defaults of all inputs
+	into   *Plan
+	named  []reference // of allow_new
 }
 
-type recipe struct {
-	Name      string    `yaml:"name"`
-	Own       OwnBounds `yaml:",inline"`
-	Inputs    []input   `yaml:"inputs"`
-	Union     []string  `yaml:"union"`
-	Intersect []string  `yaml:"intersect"`
-	Minus     []string  `yaml:"minus"`
-}
-
-// Columns says how a file is to be read; what is left out is found out. It is
-// exported because the YAML library sets no embedded field otherwise.
-type Columns struct {
-	Format        string `yaml:"format"`
-	Header        any    `yaml:"header"`
-	IDColumn      string `yaml:"id_column"`
-	SegmentColumn string `yaml:"segment_column"`
-	Delimiter     string `yaml:"delimiter"`
-	Quote         string `yaml:"quote"`
-	Escape        string `yaml:"escape"`
-	FinalNewline  string `yaml:"final_newline"`
-}
-
-// input is a path alone, or a path with columns and expectations.
-type input struct {
-	Path    string `yaml:"path"`
-	Columns `yaml:",inline"`
-	Expect  `yaml:",inline"`
-}
-
-type defaults struct {
-	Columns `yaml:",inline"`
-	Expect  `yaml:",inline"`
-}
-
-// UnmarshalYAML accepts a string or a mapping. Strictness is not inherited by
-// custom decoders, so it is asked for again.
-func (in *input) UnmarshalYAML(node ast.Node) error {
-	if node.Type() != ast.MappingType && node.Type() != ast.MappingValueType {
-		return yaml.NodeToValue(node, &in.Path)
-	}
-	type mapping input
-	return yaml.NodeToValue(node, (*mapping)(in), yaml.Strict())
+// reference is a name where it is used.
+type reference struct {
+	name string
+	at   yamltree.Value
 }
 
 // Load reads a build file into a plan. base holds the defaults of all inputs,
-// which the file's own go over; into brings what the flags say.
+// which the file's own go over; into brings what the flags say. The error is a
+// *yamltree.Faults when the file could be read but has faults: all of them.
 func Load(path string, base ingest.Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := parse(raw, filepath.Dir(path), base, into)
-	var wrong *faults
-	if errors.As(err, &wrong) {
-		wrong.file = path
-	}
-	return plan, err
+	return parse(raw, path, base, into)
 }
 
-func parse(raw []byte, folder string, base ingest.Input, into *Plan) (*Plan, error) {
-	root, err := yamltree.Parse(raw)
+func parse(raw []byte, path string, base ingest.Input, into *Plan) (*Plan, error) {
+	root, err := yamltree.Root(raw)
 	if err != nil {
-		return nil, &faults{list: []*yamltree.Fault{yamltree.Explain(err)}}
+		return nil, &yamltree.Faults{File: path, List: []yamltree.Fault{*yamltree.Explain(err)}}
 	}
-	var d document
-	if err := yaml.NodeToValue(root, &d, yaml.Strict()); err != nil {
-		return nil, &faults{list: []*yamltree.Fault{yamltree.Explain(err)}}
-	}
-	c := &converter{folder: folder, root: root}
-	base = c.apply(base, d.Defaults.Columns, "defaults")
-	base.Expect = c.expect(base.Expect, d.Defaults.Expect, "defaults")
-	into.Segments = c.recipes(d.Segments, base, "segments")
-	into.Sets = c.recipes(d.Sets, base, "sets")
-	into.Tables = c.inputs(d.Tables, base, "tables")
-	switch d.Overlaps {
-	case "", "error":
-	case "precedence":
-		into.Precedence = true
-	default:
-		c.fault("overlaps: %q is neither error nor precedence", d.Overlaps)
-	}
-	if d.MaxBadRows != nil {
-		tolerated, err := ingest.ParseTolerance(fmt.Sprint(d.MaxBadRows))
-		if err != nil {
-			c.fault("max_bad_rows: %w", err)
-		}
-		if into.MaxBadRows == (ingest.Tolerance{}) { // a flag goes over the file
-			into.MaxBadRows = tolerated
-		}
-	}
-	c.bounds(&d, into)
-	if len(c.faults) > 0 {
-		return nil, &faults{list: c.faults}
+	f := &buildFile{folder: filepath.Dir(path), base: base, into: into}
+	f.read(root)
+	if faults := root.Faults(); len(faults) > 0 {
+		return nil, (&yamltree.Faults{File: path, List: faults}).Sorted()
 	}
 	return into, nil
 }
 
-// faults is everything that is wrong with a build file, a line each.
-type faults struct {
-	file string
-	list []*yamltree.Fault
-}
-
-func (f *faults) Error() string {
-	var lines []string
-	for _, err := range f.list {
-		lines = append(lines, err.In(f.file))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// converter turns the file's form into the plan's, and collects the faults.
-type converter struct {
-	folder string
-	root   ast.Node
-	faults []*yamltree.Fault
-}
-
-// fault notes a fault; its text begins with the path of what is wrong, and a colon.
-func (c *converter) fault(format string, args ...any) {
-	f := &yamltree.Fault{Rule: fmt.Errorf(format, args...).Error()}
-	at, _, _ := strings.Cut(f.Rule, ":")
-	f.Line, f.Column = c.position(at)
-	c.faults = append(c.faults, f)
-}
-
-// position is where a path such as segments[0].inputs[1].format stands; of what is
-// missing, where that stands which should have it.
-func (c *converter) position(at string) (line, column int) {
-	for at != "" {
-		if path, err := yaml.PathString("$." + at); err == nil {
-			if node, err := path.FilterNode(c.root); err == nil && node != nil {
-				return yamltree.Position(node)
-			}
+func (f *buildFile) read(root yamltree.Value) {
+	bounds := &f.into.Bounds
+	bounds.Of = map[string]guard.SegmentBounds{}
+	root.Key("defaults", func(v yamltree.Value) { v.Fields(f.columnFields(&f.base)) })
+	root.Fields(map[string]yamltree.Field{
+		"segments":        list(func(v yamltree.Value) { f.segment(v) }), // in order of precedence
+		"sets":            list(func(v yamltree.Value) { f.set(v) }),
+		"tables":          list(f.input(&f.into.Tables)),
+		"overlaps":        f.overlaps,
+		"max_bad_rows":    f.maxBadRows(),
+		"defaults":        func(yamltree.Value) {}, // has been read: it counts for what stands before it too
+		"max_change":      percent(func(p float64) { bounds.MaxChange = p }),
+		"max_week_change": percent(func(p float64) { bounds.MaxWeekChange = &p }),
+		"max_unassigned":  percent(func(p float64) { bounds.MaxUnassigned = &p }),
+		"allow_new":       list(f.allowNew),
+		"allow_first":     list(f.allowFirst),
+	})
+	for _, r := range f.named {
+		if !slices.Contains(f.into.Order, r.name) && !slices.ContainsFunc(f.into.Segments, func(s Recipe) bool { return s.Name == r.name }) {
+			r.at.Fault("%q is none of the segments", r.name)
 		}
-		at = at[:max(0, strings.LastIndexAny(at, ".["))]
 	}
-	return yamltree.Position(c.root)
 }
 
-func (c *converter) recipes(list []recipe, base ingest.Input, where string) []Recipe {
-	var recipes []Recipe
-	for i, r := range list {
-		at := fmt.Sprintf("%s[%d]", where, i)
-		recipes = append(recipes, Recipe{
-			Name: r.Name, Inputs: c.inputs(r.Inputs, base, at+".inputs"),
-			Union: r.Union, Intersect: r.Intersect, Minus: r.Minus,
-		})
+func list(each yamltree.Field) yamltree.Field { return func(v yamltree.Value) { v.List(each) } }
+
+func (f *buildFile) segment(v yamltree.Value) {
+	var r Recipe
+	var own guard.SegmentBounds
+	fields := f.recipeFields(&r)
+	addBounds(fields, &own)
+	v.Fields(fields)
+	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
+		v.FaultOf("min_users", "must not be above max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
 	}
-	return recipes
+	f.into.Segments = append(f.into.Segments, r)
+	f.into.Bounds.Of[r.Name] = own
 }
 
-func (c *converter) inputs(list []input, base ingest.Input, where string) []ingest.Input {
-	var inputs []ingest.Input
-	for i, in := range list {
-		at := fmt.Sprintf("%s[%d]", where, i)
-		converted := c.apply(base, in.Columns, at)
-		converted.Expect = c.expect(base.Expect, in.Expect, at)
-		converted.Path = in.Path
-		if in.Path == ingest.Stdin && converted.Expect.NewerThan > 0 {
-			c.fault("%s.newer_than: standard input has no age", at)
+func (f *buildFile) set(v yamltree.Value) {
+	var r Recipe
+	fields := f.recipeFields(&r)
+	bounded := false
+	for _, key := range []string{"max_change", "max_week_change", "min_users", "max_users"} {
+		fields[key] = func(yamltree.Value) { bounded = true }
+	}
+	v.Fields(fields)
+	if bounded {
+		v.Fault("a set is not published, so it has no bounds such as max_change and min_users")
+	}
+	f.into.Sets = append(f.into.Sets, r)
+}
+
+func (f *buildFile) recipeFields(r *Recipe) map[string]yamltree.Field {
+	return map[string]yamltree.Field{
+		"name": text(&r.Name), "inputs": list(f.input(&r.Inputs)),
+		"union": list(names(&r.Union)), "intersect": list(names(&r.Intersect)), "minus": list(names(&r.Minus)),
+	}
+}
+
+// input reads a path alone, or a path with columns and expectations.
+func (f *buildFile) input(to *[]ingest.Input) yamltree.Field {
+	return func(v yamltree.Value) {
+		in := f.base
+		if path, ok := v.Word(); ok {
+			in.Path = path
+		} else {
+			fields := f.columnFields(&in)
+			fields["path"] = text(&in.Path)
+			v.Fields(fields)
+		}
+		if in.Path == ingest.Stdin && in.Expect.NewerThan > 0 {
+			v.FaultOf("newer_than", "standard input has no age")
 		}
 		switch {
 		case in.Path == "":
-			c.fault("%s.path: missing", at)
+			v.FaultOf("path", "missing")
 		case in.Path != ingest.Stdin && !objects.IsURL(in.Path) && !filepath.IsAbs(in.Path):
-			converted.Path = filepath.Join(c.folder, in.Path)
+			in.Path = filepath.Join(f.folder, in.Path)
 		}
-		inputs = append(inputs, converted)
+		*to = append(*to, in)
 	}
-	return inputs
 }
 
-func (c *converter) apply(base ingest.Input, own Columns, where string) ingest.Input {
-	if own.Format != "" {
-		base.Format = ingest.Format(own.Format)
-		if !base.Format.Known() {
-			c.fault("%s.format: %q is none of %v", where, own.Format, ingest.Formats)
-		}
+// columnFields say how an input is to be read, what is left out is found out, and
+// what it must at least hold.
+func (f *buildFile) columnFields(in *ingest.Input) map[string]yamltree.Field {
+	return map[string]yamltree.Field{
+		"format": format(&in.Format), "header": header(&in.Header), "final_newline": finalNewline(&in.FinalNewline),
+		"id_column": text(&in.IDColumn), "segment_column": text(&in.SegmentColumn),
+		"delimiter": checked(in.SetDelimiter),
+		"quote":     checked(func(s string) error { return in.Quote.UnmarshalText([]byte(s)) }),
+		"escape":    checked(func(s string) error { return in.Escape.UnmarshalText([]byte(s)) }),
+		"min_files": whole(func(n int64) { in.Expect.MinFiles = n }), "min_rows": whole(func(n int64) { in.Expect.MinRows = n }),
+		"newer_than": age(&in.Expect.NewerThan),
 	}
-	switch own.Header {
-	case nil:
-	case true:
-		base.Header = delimited.HeaderYes
-	case false:
-		base.Header = delimited.HeaderNo
-	default:
-		c.fault("%s.header: must be true or false, got %v", where, own.Header)
-	}
-	if own.FinalNewline != "" {
-		base.FinalNewline = ingest.FinalNewline(own.FinalNewline)
-		if !base.FinalNewline.Known() {
-			c.fault("%s.final_newline: must be required or optional, got %q", where, own.FinalNewline)
-		}
-	}
-	if own.IDColumn != "" {
-		base.IDColumn = own.IDColumn
-	}
-	if own.SegmentColumn != "" {
-		base.SegmentColumn = own.SegmentColumn
-	}
-	if own.Delimiter != "" {
-		if err := base.SetDelimiter(own.Delimiter); err != nil {
-			c.fault("%s.delimiter: %w", where, err)
-		}
-	}
-	c.mark(&base.Quote, own.Quote, where+".quote")
-	c.mark(&base.Escape, own.Escape, where+".escape")
-	return base
 }
 
-func (c *converter) mark(into *delimited.Mark, own, where string) {
-	if own == "" {
-		return
+func (f *buildFile) overlaps(v yamltree.Value) {
+	switch text, ok := v.Scalar(); {
+	case !ok:
+	case text == "precedence":
+		f.into.Precedence = true
+	case text != "" && text != "error":
+		v.Fault("%q is neither error nor precedence", text)
 	}
-	mark, err := delimited.ParseMark(own)
-	if err != nil {
-		c.fault("%s: %w", where, err)
+}
+
+// maxBadRows is what is left out and counted; a flag goes over the file.
+func (f *buildFile) maxBadRows() yamltree.Field {
+	flag := f.into.MaxBadRows
+	return checked(func(text string) error {
+		tolerated, err := ingest.ParseTolerance(text)
+		if flag == (ingest.Tolerance{}) {
+			f.into.MaxBadRows = tolerated
+		}
+		return err
+	})
+}
+
+func (f *buildFile) allowNew(v yamltree.Value) {
+	if name, ok := v.Scalar(); ok {
+		f.into.Bounds.New = append(f.into.Bounds.New, name)
+		f.named = append(f.named, reference{name, v})
 	}
-	*into = mark
+}
+
+func (f *buildFile) allowFirst(v yamltree.Value) {
+	flaw, ok := v.Scalar()
+	if ok && !slices.Contains(guard.Flaws, guard.Flaw(flaw)) {
+		v.Fault("%q is none of %v", flaw, guard.Flaws)
+	}
+	f.into.Bounds.AllowFirst = append(f.into.Bounds.AllowFirst, guard.Flaw(flaw))
 }

@@ -1,0 +1,122 @@
+package build
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"capper/internal/segments/ingest"
+	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/publish/guard"
+	"capper/internal/yamltree"
+)
+
+func text(to *string) yamltree.Field {
+	return func(v yamltree.Value) { *to, _ = v.Scalar() }
+}
+
+func names(to *[]string) yamltree.Field {
+	return func(v yamltree.Value) {
+		if name, ok := v.Scalar(); ok {
+			*to = append(*to, name)
+		}
+	}
+}
+
+// checked gives a text that is not empty to what parses it.
+func checked(set func(string) error) yamltree.Field {
+	return func(v yamltree.Value) {
+		s, ok := v.Scalar()
+		if !ok || s == "" {
+			return
+		}
+		if err := set(s); err != nil {
+			v.Fault("%s", err)
+		}
+	}
+}
+
+func format(to *ingest.Format) yamltree.Field {
+	return func(v yamltree.Value) {
+		s, ok := v.Scalar()
+		if !ok || s == "" {
+			return
+		}
+		if *to = ingest.Format(s); !slices.Contains(ingest.Formats, *to) {
+			v.Fault("%q is none of %v", s, ingest.Formats)
+		}
+	}
+}
+
+func header(to *delimited.Header) yamltree.Field {
+	return func(v yamltree.Value) {
+		var yes bool
+		yamltree.Bool(&yes)(v)
+		if *to = delimited.HeaderNo; yes {
+			*to = delimited.HeaderYes
+		}
+	}
+}
+
+func finalNewline(to *ingest.FinalNewline) yamltree.Field {
+	return func(v yamltree.Value) {
+		s, ok := v.Scalar()
+		if !ok || s == "" {
+			return
+		}
+		if *to = ingest.FinalNewline(s); !to.Known() {
+			v.Fault("must be required or optional, got %q", s)
+		}
+	}
+}
+
+func age(to *time.Duration) yamltree.Field {
+	return func(v yamltree.Value) {
+		s, _ := v.Word()
+		age, err := time.ParseDuration(s)
+		if err != nil || age <= 0 {
+			v.Fault("must be a duration such as 36h, got %s", v.Describe())
+		}
+		*to = age
+	}
+}
+
+// whole reads a whole number from 0, as YAML spells them: 1_000_000 is one.
+func whole(set func(int64)) yamltree.Field {
+	return func(v yamltree.Value) {
+		n, err := uint64(0), strconv.ErrSyntax
+		if v.IsInteger() {
+			n, err = strconv.ParseUint(v.Token(), 0, 64)
+		}
+		if err != nil || n > math.MaxInt64 {
+			v.Fault("must be a whole number from 0, got %s", v.Describe())
+			return
+		}
+		set(int64(n))
+	}
+}
+
+func percent(set func(float64)) yamltree.Field {
+	return func(v yamltree.Value) {
+		if v.IsList() || v.IsMapping() {
+			v.Fault("must be a percentage such as 20%%, got %s", v.Describe())
+			return
+		}
+		p, err := guard.ParsePercent(v.Token())
+		if err != nil {
+			v.Fault("must be a percentage such as 20%%, got %s", v.Describe())
+		}
+		set(p)
+	}
+}
+
+// addBounds adds what a segment says of itself.
+func addBounds(fields map[string]yamltree.Field, to *guard.SegmentBounds) {
+	users := func(to **uint64) yamltree.Field {
+		return whole(func(n int64) { u := uint64(n); *to = &u })
+	}
+	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
+	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
+	fields["min_users"], fields["max_users"] = users(&to.MinUsers), users(&to.MaxUsers)
+}
