@@ -58,6 +58,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	if kept := s.fleet.keptLonger(); kept != "" {
 		h.Warnings = append(slices.Clone(h.Warnings), kept)
 	}
+	if rewriting := s.rewriter.warning(); rewriting != "" {
+		h.Warnings = append(slices.Clone(h.Warnings), rewriting)
+	}
 	if older := s.fleet.olderFormat(); older != "" {
 		h.Warnings = append(slices.Clone(h.Warnings), older)
 	}

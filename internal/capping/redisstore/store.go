@@ -25,6 +25,7 @@ type Store struct {
 	warnings []string
 	marker   script.Marker
 	fleet    *fleet
+	rewriter *rewriter
 	trouble  trouble
 }
 
@@ -48,6 +49,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	}
 	s.place(l, formats)
 	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
+	s.rewriter = newRewriter(s, formats)
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -64,7 +66,11 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
-	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.Sources()))
+	sources := s.scripts.Sources()
+	for _, one := range formats.Rewrites() {
+		sources = append(sources, one.Source)
+	}
+	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, sources))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,
@@ -89,6 +95,7 @@ func (s *Store) start(ctx context.Context) error {
 		return s.top.Explain(ctx, err)
 	}
 	s.fleet.run()
+	s.rewriter.run()
 	return nil
 }
 
@@ -97,6 +104,7 @@ func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 
 // Close ends the connections and every goroutine.
 func (s *Store) Close() error {
+	s.rewriter.close()
 	s.fleet.close()
 	err := s.top.Close()
 	s.dispatch.Wait()

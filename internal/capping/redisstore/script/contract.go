@@ -196,6 +196,15 @@ func DecodeErased(reply string, bad *BadLogs) error {
 	return nil
 }
 
+// DecodeRewritten reads how many of the keys a rewriting has done.
+func DecodeRewritten(reply string, keys int) (int, error) {
+	n, err := strconv.Atoi(reply)
+	if err != nil || n < 1 || n > keys {
+		return 0, ErrReply
+	}
+	return n, nil
+}
+
 // RateArgs are the arguments of rate.lua after its key.
 func RateArgs(rate capping.Rate, users int) []any {
 	return []any{rate.UsersPerSecond, rate.Largest(), users}
