@@ -10,7 +10,7 @@
 //	   │  step: judge, and what the log becomes             filter.go, package capping
 //	   │  write the cache through, commit without a sync    value.go, database.DB
 //	   ▼  unlock
-//	remember the message id                                 filter.go
+//	remember the message id                                 message.go
 //	   ▼
 //	one sync, which calls that end together share           database.DB.Sync
 //	   ▼

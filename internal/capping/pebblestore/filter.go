@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/database"
 )
 
 // Filter judges and records the users of a batch; see capping.Store. When
@@ -165,70 +164,4 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 		return nil, fmt.Errorf("log of user %d: %w", user, err)
 	}
 	return found, nil
-}
-
-// shouldRemember reports whether the batch's message should be remembered.
-func (s *Store) shouldRemember(b *capping.Batch) bool {
-	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
-}
-
-// remember writes the batch's message. It is durable with the next sync.
-func (s *Store) remember(b *capping.Batch) error {
-	now, err := s.db.Now()
-	if err != nil {
-		return err
-	}
-	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.Message)
-	s.messages.Lock()
-	defer s.messages.Unlock()
-	batch := s.db.NewBatch()
-	defer batch.Close()
-	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {
-		return err
-	}
-	s.db.Commit(batch)
-	return nil
-}
-
-// Messages finds remembered messages; see capping.Store.
-func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
-	tokens = slices.Clone(tokens)
-	found := make(map[capping.Token]capping.Message, len(tokens))
-	err := s.db.Read(ctx, func() error {
-		for _, token := range tokens {
-			message, err := s.message(token)
-			if err != nil {
-				return fmt.Errorf("message %x: %w", token, err)
-			}
-			if message.ID != "" {
-				found[token] = message
-			}
-		}
-		return ctx.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
-// message is the remembered message; one without an ID when there is none.
-func (s *Store) message(token capping.Token) (capping.Message, error) {
-	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
-		value, err := s.db.Lookup(messageKey(kind, token))
-		if err != nil {
-			return capping.Message{}, err
-		}
-		if value == nil {
-			continue
-		}
-		expires, message, err := decodeMessage(value)
-		if err != nil {
-			return capping.Message{}, err
-		}
-		if expires > capping.InstantOf(s.clock()) {
-			return message, nil
-		}
-	}
-	return capping.Message{}, nil
 }

@@ -1,23 +1,10 @@
 package pebblestore
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/database"
 )
-
-func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
-
-// keyKind is where the message is remembered. Those with a namespace lie apart,
-// where a program that knows of none does not look.
-func keyKind(m capping.Message) byte {
-	if m.Namespace == "" {
-		return database.KeyMessage
-	}
-	return database.KeyNamed
-}
 
 // maxLogSize is that of a log with LogBound entries in every channel, and in none.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
@@ -64,23 +51,4 @@ func entriesOf(value []byte) capping.Log {
 		return nil
 	}
 	return value[logHeader:]
-}
-
-// encodeMessage makes a message's value: the instant from which it is forgotten
-// (8, big endian) and the message's text. Its first byte is 0, so that a later
-// format has another one there.
-func encodeMessage(expires capping.Instant, m capping.Message) []byte {
-	text := m.Text()
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
-}
-
-func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
-	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
-		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+capping.MaxMessageText)
-	}
-	at := binary.BigEndian.Uint64(value)
-	if at > uint64(2*capping.Never) {
-		return 0, m, fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
-	}
-	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }

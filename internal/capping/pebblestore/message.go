@@ -1,0 +1,108 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+)
+
+// shouldRemember reports whether the batch's message should be remembered.
+func (s *Store) shouldRemember(b *capping.Batch) bool {
+	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
+}
+
+// remember writes the batch's message. It is durable with the next sync.
+func (s *Store) remember(b *capping.Batch) error {
+	now, err := s.db.Now()
+	if err != nil {
+		return err
+	}
+	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.Message)
+	s.messages.Lock()
+	defer s.messages.Unlock()
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {
+		return err
+	}
+	s.db.Commit(batch)
+	return nil
+}
+
+// Messages finds remembered messages; see capping.Store.
+func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
+	tokens = slices.Clone(tokens)
+	found := make(map[capping.Token]capping.Message, len(tokens))
+	err := s.db.Read(ctx, func() error {
+		for _, token := range tokens {
+			message, err := s.message(token)
+			if err != nil {
+				return fmt.Errorf("message %x: %w", token, err)
+			}
+			if message.ID != "" {
+				found[token] = message
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// message is the remembered message; one without an ID when there is none.
+func (s *Store) message(token capping.Token) (capping.Message, error) {
+	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
+		value, err := s.db.Lookup(messageKey(kind, token))
+		if err != nil {
+			return capping.Message{}, err
+		}
+		if value == nil {
+			continue
+		}
+		expires, message, err := decodeMessage(value)
+		if err != nil {
+			return capping.Message{}, err
+		}
+		if expires > capping.InstantOf(s.clock()) {
+			return message, nil
+		}
+	}
+	return capping.Message{}, nil
+}
+
+// messageKey is where a message of a kind is remembered.
+func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
+
+// keyKind is where the message is remembered. Those with a namespace lie apart,
+// where a program that knows of none does not look.
+func keyKind(m capping.Message) byte {
+	if m.Namespace == "" {
+		return database.KeyMessage
+	}
+	return database.KeyNamed
+}
+
+// encodeMessage makes a message's value: the instant from which it is forgotten
+// (8, big endian) and the message's text. Its first byte is 0, so that a later
+// format has another one there.
+func encodeMessage(expires capping.Instant, m capping.Message) []byte {
+	text := m.Text()
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
+}
+
+func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
+	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
+		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+capping.MaxMessageText)
+	}
+	at := binary.BigEndian.Uint64(value)
+	if at > uint64(2*capping.Never) {
+		return 0, m, fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
+	}
+	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
+}
