@@ -41,4 +41,26 @@
 //   - A log holds at most LogBound entries of one channel. As no limit has a
 //     Max above LogBound, an entry with LogBound newer ones of its channel can
 //     decide nothing, and it is forgotten.
+//
+// # What every store owes
+//
+// The Store interface says what a store does; these hold for every one, and the
+// suite in storetest asks each of them:
+//
+//   - It decides as Judge does, each user in one atomic step with the recording.
+//   - An Allowed or Replayed verdict is durable; what is not known is Unavailable.
+//   - It begins with Batch.Check, and CheckRelease: what a caller gets wrong is an
+//     error of that call, decides and records nothing, and leaves the store in
+//     service. Users are to be distinct; one who is given twice is recorded once.
+//   - It stamps with the clock it was given, and forgets by the longest retention
+//     that was in force within itself.
+//   - ClockTolerance is how far the clocks behind it may differ, and the only
+//     place where that is said: a Capper widens windows by twice that.
+//   - It remembers the messages that MessageMemory keeps.
+//   - An error is nil exactly when every user was decided. Measure counts by that:
+//     ok, partial (some were decided) and error (none was). What only one kind of
+//     store can count, such as errors by kind, it counts itself.
+//
+// What some stores can do beyond is asked through As: a store that instances
+// share is a RateLimiter, so that they share the clients' budgets.
 package capping

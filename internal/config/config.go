@@ -33,10 +33,16 @@ type Server struct {
 	TLS         TLS              // tls: of both listeners; read again when the files change
 	StopDelay   time.Duration    // stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
 	StopTimeout time.Duration    // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
-	Bounds      admission.Bounds // max_…, call_timeout (10ms to 5m) and bounds: of what calls may take, with their defaults
 	HostNames   []string         // host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
-	Access      access.Rules     // api_keys and rate_limits: who may call, and how fast
 	WithoutKeys bool             // without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
+	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and
+	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
+	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
+	Bounds admission.Bounds
+	// Access is api_keys, a list of client, namespace, id, sha256 and scopes (of filter, read,
+	// admin), and rate_limits: default, and clients by name, each of users_per_second and burst
+	// (default users_per_second). Their types say what each means.
+	Access access.Rules
 }
 
 // TLS names the files of a certificate chain and its key; both or neither.
@@ -59,14 +65,16 @@ const (
 // Store is where logs are kept.
 type Store struct {
 	Kind     string             // kind: embedded (default) or redis
-	Embedded pebblestore.Config // embedded: path (default var/log.db), create (default true; false, for production), cache_size
+	Embedded pebblestore.Config // embedded: path (default var/log.db), create (default true; false, for production, refuses to begin anew), cache_size (default pebblestore.DefaultCacheBytes)
 	Redis    RedisStore         // redis
 }
 
 // RedisStore is a Redis Cluster, or a single Redis, or one behind Sentinels.
 type RedisStore struct {
-	// Options are all keys but those below. clock_skew is redisstore.DefaultClockSkew by
-	// default, create true; the password is $CAPPER_REDIS_PASSWORD, or in password_file.
+	// Options are addrs, sentinel_master, username, replica_acks (default healthy), clock_skew
+	// (default redisstore.DefaultClockSkew; 0: no guard, windows to the millisecond),
+	// allow_no_append_only (default false) and create (default true; false refuses to begin anew).
+	// Their type says what each means. The password is $CAPPER_REDIS_PASSWORD, or in password_file.
 	Options      redisstore.Config
 	PasswordFile string   // password_file: read at every new connection, for passwords that change; default none
 	TLS          RedisTLS // tls

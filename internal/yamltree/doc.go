@@ -1,5 +1,12 @@
-// Package yamltree parses the YAML files that people write for capper and
-// segmentbuild into the library's syntax tree, in bounded memory and time.
+// Package yamltree reads the YAML files that people write for capper and
+// segmentbuild, in bounded memory and time.
+//
+// A document is walked by hand rather than decoded by reflection, because a
+// decoder stops at the first fault, rounds 3.7 to 3 and keeps the last of two
+// equal keys. Root is where a walk begins; Value.Object reads a mapping of known
+// keys by a Field for each, such as Within(&n, 1, 9). Whatever is not as it must
+// be is noted with its line, column and path, and the walk goes on: Value.Faults
+// are all of them. Parse gives the library's tree to those who go their own way.
 //
 // The library recurses, keeps a path for each level, and copies the text around
 // an error: 200 kB of brackets took a machine of 24 GB down, and 60,000 keys of one
