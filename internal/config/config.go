@@ -28,13 +28,13 @@ type Config struct {
 
 // Server is how the API is served.
 type Server struct {
-	Listen      string           // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
-	AdminListen string           // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
-	TLS         TLS              // tls: of both listeners; read again when the files change
-	StopDelay   time.Duration    // stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
-	StopTimeout time.Duration    // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
-	HostNames   []string         // host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
-	WithoutKeys bool             // without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
+	Listen      string        // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
+	AdminListen string        // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
+	TLS         TLS           // tls: of both listeners; read again when the files change
+	StopDelay   time.Duration // stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
+	StopTimeout time.Duration // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
+	HostNames   []string      // host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
+	WithoutKeys bool          // without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
 	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and
 	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
 	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
