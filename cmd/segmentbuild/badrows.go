@@ -34,12 +34,12 @@ func newBadRowList(path string) (*badRowList, error) {
 }
 
 // add is called from several goroutines.
-func (l *badRowList) add(rows []rows.Bad) {
+func (l *badRowList) add(bad []rows.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range rows {
+	for i := range bad {
 		if l.err == nil {
-			l.err = l.json.Encode(&rows[i])
+			l.err = l.json.Encode(&bad[i])
 		}
 	}
 }

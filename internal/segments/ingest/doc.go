@@ -4,14 +4,26 @@
 //
 // # Flow
 //
-//	inputs → expand patterns → open, decompress → blocks of whole records → workers: parse → Set
+//	inputs → expand patterns → content: open, decompress → blocks of whole rows → workers: parse → Set
 //
-// One goroutine per open file, of which there are as many as cores and of S3 objects 32, reads and cuts blocks of 1 MiB at the end of a
-// record; a pool of workers, one per core and shared by all files, parses them
-// into ids and hands these to a Writer of the set, which sorts them by shards so
-// that little memory is touched at a time. Parquet goes by row groups instead of
-// blocks. Memory is bounded by the id space: 514 MiB for a set with ids everywhere,
-// plus some MiB per worker.
+// One goroutine per open file, of which there are as many as cores and of S3 objects
+// 32, reads and cuts blocks of 1 MiB at the end of a row; a pool of workers, one per
+// core and shared by all files, parses them into ids and hands these to a Writer of
+// the set, which sorts them by shards so that little memory is touched at a time.
+// Parquet goes by row groups instead of blocks. Memory is bounded by the id space:
+// 514 MiB for a set with ids everywhere, plus some MiB per worker.
+//
+// # Packages
+//
+// Imports point downwards; none of those below knows a Reader.
+//
+//	ingest      which files, which format, what is tolerated and expected, who works when
+//	content     a file opened, decompressed, and read to where it really ends
+//	delimited   text, CSV, TSV: dialects, columns, rows over several lines
+//	ndjson      an object a line
+//	parquet     row groups, and the columns of ids and of segments
+//	distinct    how many different ids a file has
+//	rows        what all formats share: an id, a bad row, the block that a parser fills
 //
 // # What is an id, and what is a bad row
 //
@@ -27,15 +39,6 @@
 //
 // Blank lines at the end of a text are not rows, except in CSV and TSV of one
 // column, where they are nulls.
-//
-// # Quotes and escapes
-//
-// A quote that is missing lets a field swallow the rows that follow, which then are
-// in no set and, when another quote happens to close it, in no count either. So TSV,
-// whose writers know no quotes, has none unless it is asked for; a record of several
-// lines counts as so many, and is bad when more than three of these read as rows
-// themselves, which is more than an address or a note has; and the longest one is
-// part of the file's report.
 //
 // # Where a file ends
 //

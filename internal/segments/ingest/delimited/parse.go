@@ -17,51 +17,51 @@ const (
 
 // parse parses a block of whole rows. Lines without quotes and escapes, which
 // are nearly all of most files, take the short way.
-func (s *layout) parse(into *rows.Block, block []byte, line int64) {
-	quotes, escapes := marks{char: s.quote}, marks{char: s.escape}
+func (l *layout) parse(into *rows.Block, block []byte, line int64) {
+	quotes, escapes := finder{char: l.quote}, finder{char: l.escape}
 	for at := 0; at < len(block); {
 		special := min(quotes.from(block, at), escapes.from(block, at))
 		if plain := at + rows.WholeLines(block[at:special]); special == len(block) || plain > at {
 			if special == len(block) {
 				plain = special
 			}
-			line = s.parsePlain(into, block[at:plain], line)
+			line = l.parsePlain(into, block[at:plain], line)
 			at = plain
 			continue
 		}
-		size, lines := s.parseRow(into, block[at:], line)
+		size, lines := l.parseRow(into, block[at:], line)
 		at, line = at+size, line+lines
 	}
 }
 
-// marks finds the places of a byte in a block, going forward.
-type marks struct {
+// finder finds the places of a byte in a block, going forward.
+type finder struct {
 	char byte // 0: none
 	at   int  // the last place that was found
 	seen bool
 }
 
 // from is the first place at or after i, the block's length when there is none.
-func (m *marks) from(block []byte, i int) int {
-	if m.char == 0 {
+func (f *finder) from(block []byte, i int) int {
+	if f.char == 0 {
 		return len(block)
 	}
-	if !m.seen || m.at < i {
-		m.seen = true
-		if n := bytes.IndexByte(block[i:], m.char); n >= 0 {
-			m.at = i + n
+	if !f.seen || f.at < i {
+		f.seen = true
+		if n := bytes.IndexByte(block[i:], f.char); n >= 0 {
+			f.at = i + n
 		} else {
-			m.at = len(block)
+			f.at = len(block)
 		}
 	}
-	return m.at
+	return f.at
 }
 
 // parsePlain parses a block without quotes and escapes in one pass over its
 // bytes, and returns the line after it. Rows that are not plainly right go to
 // parseRow, which knows what to say.
-func (s *layout) parsePlain(into *rows.Block, block []byte, line int64) int64 {
-	delimiter, idColumn, segmentColumn := s.delimiter, s.id, s.segment
+func (l *layout) parsePlain(into *rows.Block, block []byte, line int64) int64 {
+	delimiter, idColumn, segmentColumn := l.delimiter, l.id, l.segment
 	for ; len(block) > 0; line++ {
 		var id, segment []byte
 		column, field, end := 0, 0, len(block)
@@ -80,12 +80,12 @@ func (s *layout) parsePlain(into *rows.Block, block []byte, line int64) int64 {
 			}
 			column, field = column+1, i+1
 		}
-		if end < len(block) && column+1 == s.columns && len(id) > 0 && id[0] != '"' {
+		if end < len(block) && column+1 == l.columns && len(id) > 0 && id[0] != '"' {
 			into.Add(line, id, segment)
 			block = block[end+1:]
 			continue
 		}
-		size, _ := s.parseRow(into, block, line)
+		size, _ := l.parseRow(into, block, line)
 		block = block[size:]
 	}
 	return line
@@ -103,18 +103,18 @@ func trimBreak(row []byte) []byte {
 
 // parseRow takes the row apart with which b begins, and returns its size
 // in bytes and in lines.
-func (s *layout) parseRow(into *rows.Block, b []byte, line int64) (size int, lines int64) {
+func (l *layout) parseRow(into *rows.Block, b []byte, line int64) (size int, lines int64) {
 	var id, segment []byte
 	columns, inOrder := 0, true
 	for at, end := 0, 0; ; at = end + 1 {
 		var value []byte
 		var ok bool
-		value, ok, end = s.field(b, at)
+		value, ok, end = l.field(b, at)
 		inOrder = inOrder && ok
 		switch columns {
-		case s.id:
+		case l.id:
 			id = value
-		case s.segment:
+		case l.segment:
 			segment = value
 		}
 		columns++
@@ -128,41 +128,41 @@ func (s *layout) parseRow(into *rows.Block, b []byte, line int64) (size int, lin
 	}
 	lines = int64(bytes.Count(row, []byte{'\n'})) + 1
 	if lines == 1 {
-		s.judge(into, row, line, columns, inOrder, id, segment)
+		l.judge(into, row, line, columns, inOrder, id, segment)
 		return size, lines
 	}
 	into.Multiline.Note(line, lines)
 	into.Lines = lines
-	if inOrder && columns == s.columns && s.quote != 0 && s.swallows(row) {
+	if inOrder && columns == l.columns && l.quote != 0 && l.swallows(row) {
 		into.Reject(line, row, reasonSwallowed)
 	} else {
-		s.judge(into, row, line, columns, inOrder, id, segment)
+		l.judge(into, row, line, columns, inOrder, id, segment)
 	}
 	into.Lines = 1
 	return size, lines
 }
 
-func (s *layout) judge(into *rows.Block, row []byte, line int64, columns int, inOrder bool, id, segment []byte) {
+func (l *layout) judge(into *rows.Block, row []byte, line int64, columns int, inOrder bool, id, segment []byte) {
 	switch {
 	case len(row) == 0:
 		into.Reject(line, row, rows.ReasonEmpty)
 	case !inOrder:
 		into.Reject(line, row, reasonQuote)
-	case columns != s.columns:
-		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, s.columns))
+	case columns != l.columns:
+		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, l.columns))
 	default:
-		s.row(into, line, id, segment)
+		l.row(into, line, id, segment)
 	}
 }
 
 // row takes one row's fields. Escapes are not resolved: no id and no segment has any.
-func (s *layout) row(into *rows.Block, line int64, id, segment []byte) {
+func (l *layout) row(into *rows.Block, line int64, id, segment []byte) {
 	switch {
-	case s.isNull(id):
+	case l.isNull(id):
 		into.Reject(line, id, rows.ReasonEmpty)
-	case s.segment >= 0 && s.isNull(segment):
+	case l.segment >= 0 && l.isNull(segment):
 		into.Reject(line, segment, rows.ReasonNoSegment)
-	case s.quote == 0 && len(id) > 0 && id[0] == '"':
+	case l.quote == 0 && len(id) > 0 && id[0] == '"':
 		into.Reject(line, id, reasonQuoted)
 	default:
 		into.Add(line, id, segment)
