@@ -30,12 +30,12 @@ func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Pl
 
 // decodeBounds are those of the request in a body.
 func (s *Server) decodeBounds(b *body.Body) decode.Bounds {
-	return decode.Bounds{IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Room: b.Room}
+	return decode.Bounds{IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve}
 }
 
 // answer writes an answer that was made in the place's buffer.
 func (s *Server) answer(c *call, p *admission.Place, out []byte) {
-	p.Made(out)
+	p.FreeUsers(out)
 	writeHeader(c.w, http.StatusOK, len(out))
 	p.Write(c.w, s.bounds.MinRate)
 }

@@ -52,49 +52,49 @@ func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	s.log.Info("audit", append(line, attrs...)...)
 }
 
-// auditRefusal logs a refused key, as often as the valve lets it.
+// auditRefusal logs a refused key, as often as its bound lets it.
 func (s *Server) auditRefusal(c *call, f *failure.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
 	}
-	suppressed, ok := s.refusals[f.Code].open(s.clock())
+	suppressed, ok := s.refusals[f.Code].take(s.clock())
 	if !ok {
 		return
 	}
 	s.audit(c, "key", "refused", "code", f.Code, "method", c.r.Method, "path", failure.Clip([]byte(c.r.URL.Path)), "suppressed", suppressed)
 }
 
-// valve lets through a burst of lines, then one a second, so that nobody fills
+// logBound lets through a burst of lines, then one a second, so that nobody fills
 // the log who has no key.
-type valve struct {
+type logBound struct {
 	mu         sync.Mutex
 	full       time.Time // when all of the burst is there again
 	suppressed int
 }
 
-const valveBurst = 10
+const logBurst = 10
 
-// open reports whether a line may be written now, and how many were not since
+// take reports whether a line may be written now, and how many were not since
 // the last one.
-func (v *valve) open(now time.Time) (suppressed int, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.full.Before(now) {
-		v.full = now
+func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.full.Before(now) {
+		b.full = now
 	}
-	if v.full.Sub(now) > (valveBurst-1)*time.Second {
-		v.suppressed++
+	if b.full.Sub(now) > (logBurst-1)*time.Second {
+		b.suppressed++
 		return 0, false
 	}
-	v.full = v.full.Add(time.Second)
-	suppressed, v.suppressed = v.suppressed, 0
+	b.full = b.full.Add(time.Second)
+	suppressed, b.suppressed = b.suppressed, 0
 	return suppressed, true
 }
 
-// newValves are those of the refusals of keys: whoever floods one does not
+// newLogBounds are those of the refusals of keys: whoever floods one does not
 // hide the other.
-func newValves() map[api.Code]*valve {
-	return map[api.Code]*valve{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
+func newLogBounds() map[api.Code]*logBound {
+	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
 // AuditFile logs, beside the audit lines of calls, what a change outside of

@@ -2,28 +2,41 @@
 //
 // # Flow
 //
-//	request → router: key and scope → readBody: refuse by the header, receive, inflate → decode → enter: answers' memory,
-//	users in flight, client's rate → Capper → tally → append the answer → give the users back → write at the client's pace
+//	request → router       key and scope                                  access, listen
+//	        → bodies.Read  refuse by the header, receive, inflate         body
+//	        → decode       one strict pass over the body                  decode
+//	        → enter        memory of the answer, users in flight, rate    admission, access
+//	        → Capper       segments, limits, store                        package capping
+//	        → Summarize    count the decisions                            answer
+//	        → Filter       append the answer, free the users' part        answer
+//	        → Write        at the client's pace                           admission
 //
-// A handler is a plain function of a call; the router, and only it, knows
-// echo. Every refusal is a failure, whose code has one status (statuses), and
-// is written as {"error": {"code", "message", "field"}}. What is no failure is
-// an internal error: its text goes to the log, not to the caller.
+// # Rooms
+//
+// Each arrow of the flow has a package; they import downwards only:
+//
+//	server     routes, and the handler of each call; the only user of echo
+//	metrics    counts calls and users
+//	answer     writes the answers of filter and release
+//	decode     reads their requests
+//	body       receives what they are read from
+//	listen     opens listeners, TLS
+//	admission  bounds what callers may hold: budgets, connections, pace
+//	access     says who may call, and how fast
+//	failure    what a caller is told that is refused
+//
+// The types of requests, answers and errors are package client/api's, which the
+// Go client has too. A handler is a plain function of a call. Every refusal is
+// a failure, whose code has one status (api.Code.Status). Any other error is
+// internal: its text goes to the log, not to the caller.
 //
 // # The hot path
 //
-// A body is read once into a pooled buffer and scanned once: the decoder is
-// written by hand because the usual ones let through what this API refuses
-// (unknown and repeated fields, other cases of names, null ids, data after the
-// object) and cost ten times as much per id. Ids go straight into the slice
-// that the store gets; that slice is not pooled, since a store may still read
-// it when a call has timed out. Decisions are counted in one pass and the
-// answer is appended to a pooled buffer, without a value per user. Bitmaps of
-// answers are written container by container from the ascending users.
-//
-// A bitmap of a request is checked byte by byte before one id is expanded, in
-// time linear in its size; the library's own check takes quadratic time on a
-// container of many runs.
+// A body is read once into a pooled buffer and scanned once; ids go straight
+// into the slice that the store gets. Decisions are counted in one pass and the
+// answer is appended to a pooled buffer, without a value per user. Both are
+// written by hand; tests hold them to the types of package api, and those to
+// the description.
 //
 // # Guarantees
 //

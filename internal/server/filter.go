@@ -18,7 +18,7 @@ func (s *Server) filter(c *call) error {
 		return err
 	}
 	size := len(body.Data)
-	body.Decoded(len(r.Users))
+	body.KeepUsers(len(r.Users))
 	send, err := s.sendOf(c, r)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
-	body.Decoded(len(r.Users))
+	body.KeepUsers(len(r.Users))
 	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ type Server struct {
 	hosts         []string
 	budgets       *admission.Budgets
 	bodies        body.Receiver
-	refusals      map[api.Code]*valve
-	crowds        admission.Crowds
+	refusals      map[api.Code]*logBound
+	listeners     admission.Listeners
 	adminSeparate bool
 }
 
@@ -55,11 +55,11 @@ func New(cfg Config) (*Server, error) {
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),
-		refusals:      newValves(),
+		refusals:      newLogBounds(),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
-	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.crowds); err != nil {
+	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners); err != nil {
 		return nil, err
 	}
 	s.metrics.ExpectUsers(s.capper.Policy())
@@ -138,7 +138,7 @@ func (s *Server) Listen(addr string) (net.Listener, error) {
 // HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
 // headers and connections. tlsConfig is from listen.TLSConfig; nil: plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
-	return listen.HTTPServer(h, tlsConfig, s.bounds, s.crowds.Another(s.bounds.Connections), s.log)
+	return listen.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
 // callContext bounds a call to the store. It does not end when the caller

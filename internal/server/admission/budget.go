@@ -67,8 +67,9 @@ func (b *Budget) InUse() int64 {
 	return held
 }
 
-// Refuses reports whether n more would be refused to the client now.
-func (b *Budget) Refuses(client string, n int64) bool {
+// CountRefusal reports whether n more would be refused to the client now, and
+// counts the refusal if so: the caller refuses the call.
+func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.free(n) || b.within(client, n) {
@@ -98,7 +99,7 @@ func (b *Budget) within(client string, n int64) bool {
 
 // Grow makes the part larger by n, or reports false: then it stays as it is.
 // It may wait. While it does, and from then on, it cannot be cut off by others
-// unless Cuttable says so.
+// unless AllowCut says so.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -156,31 +157,31 @@ func (b *Budget) makeRoom() {
 		}
 	}
 	for missing > 0 {
-		victim := b.victim()
-		if victim == nil {
+		largest := b.largestToCut()
+		if largest == nil {
 			return
 		}
-		victim.lost = true
+		largest.lost = true
 		b.cuts++
-		missing -= victim.n
-		victim.cut()
+		missing -= largest.n
+		largest.cut()
 	}
 }
 
-// victim is the largest hold that can be cut off of the client that has most,
+// largestToCut is the largest hold that can be cut off of the client that has most,
 // which has more than its share.
-func (b *Budget) victim() (victim *Hold) {
+func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
 		claimed := b.claims[h.client]
 		if h.lost || claimed <= share {
 			continue
 		}
-		if victim == nil || claimed > b.claims[victim.client] || h.client == victim.client && h.n > victim.n {
-			victim = h
+		if largest == nil || claimed > b.claims[largest.client] || h.client == largest.client && h.n > largest.n {
+			largest = h
 		}
 	}
-	return victim
+	return largest
 }
 
 // admit lets in who waits, in order, as far as there is room.
@@ -219,10 +220,10 @@ func (h *Hold) Size() int64 { return h.n }
 // Another is a further part, of nothing yet, for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// Cuttable says how the call is cut off while it waits for its client; nil: it
+// AllowCut says how the call is cut off while it waits for its client; nil: it
 // no longer waits. cut must not block; it is called at most once, and not
-// after Cuttable(nil) or Close. False: it has been cut off.
-func (h *Hold) Cuttable(cut func()) bool {
+// after AllowCut(nil) or Close. False: it has been cut off.
+func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,7 +249,7 @@ func (h *Hold) WasCut() bool {
 // Close gives the part back. A second time does nothing.
 func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
-		h.Cuttable(nil)
+		h.AllowCut(nil)
 		h.Settle(0)
 	}
 }

@@ -23,8 +23,8 @@ func TestAClientAloneMayUseTheWholeBudget(t *testing.T) {
 	first := holding(t, b, "greedy", 60)
 	second := holding(t, b, "greedy", 40)
 	require.False(t, b.Open("greedy").Grow(1))
-	require.True(t, b.Refuses("greedy", 1))
-	require.False(t, b.Refuses("other", 1), "who holds nothing may wait")
+	require.True(t, b.CountRefusal("greedy", 1))
+	require.False(t, b.CountRefusal("other", 1), "who holds nothing may wait")
 	first.Close()
 	first.Close()
 	require.EqualValues(t, 40, b.InUse())
@@ -46,7 +46,7 @@ func TestWhoHoldsLessGoesFirst(t *testing.T) {
 		go func() { entered <- modest.Grow(30) }()
 		synctest.Wait()
 		require.Empty(t, entered)
-		require.True(t, b.Refuses("greedy", 1))
+		require.True(t, b.CountRefusal("greedy", 1))
 		first.Close()
 		require.True(t, <-entered)
 		require.False(t, b.Open("greedy").Grow(30), "beyond its share, half")
@@ -68,7 +68,7 @@ func TestTheLargestHolderIsCutOff(t *testing.T) {
 	cut := make(chan string, 10)
 	idle := func(client string, n int64, name string) *Hold {
 		h := holding(t, b, client, n)
-		require.True(t, h.Cuttable(func() { cut <- name }))
+		require.True(t, h.AllowCut(func() { cut <- name }))
 		return h
 	}
 	small, large := idle("broken", 20, "small"), idle("broken", 40, "large")
@@ -124,7 +124,7 @@ func useBudget(t *testing.T, b *Budget, client string, greedy bool) {
 		var once sync.Once
 		cut := func() { once.Do(func() { close(ended) }) }
 		if greedy {
-			h.Cuttable(cut)
+			h.AllowCut(cut)
 		}
 		for range 1 + rand.IntN(4) {
 			if ok := h.Grow(int64(1 + rand.IntN(50))); !ok && !greedy {

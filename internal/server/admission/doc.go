@@ -6,6 +6,6 @@
 // holds most is refused before another is, and who sends half and stops, or
 // does not read, is cut off when another needs the room. A Place is one call's
 // part of the budgets of users and answers; the body's part is package body's.
-// A Crowd bounds the connections of a listener, a Pace the time of one body or
+// Connections bounds those of a listener, a Pace the time of one body or
 // answer.
 package admission

@@ -102,8 +102,8 @@ func (p *Pace) piece() int {
 // reaches the client as a broken connection: it asks again with the same
 // message id.
 func (p *Pace) write(w io.Writer, h *Hold, out []byte) {
-	defer h.Cuttable(nil)
-	if !h.Cuttable(p.Cut) {
+	defer h.AllowCut(nil)
+	if !h.AllowCut(p.Cut) {
 		p.Cut()
 	}
 	for piece := p.piece(); len(out) > 0; {

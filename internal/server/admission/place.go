@@ -39,11 +39,11 @@ func errTooManyAnswers() *failure.Failure {
 // call is refused while a budget is short and the client holds its share of it.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
-	case b.Bodies.Refuses(client, max(announced, SmallestBuffer)):
+	case b.Bodies.CountRefusal(client, max(announced, SmallestBuffer)):
 		return ErrTooManyBytes()
-	case b.Users.Refuses(client, 1):
+	case b.Users.CountRefusal(client, 1):
 		return errTooManyUsers()
-	case b.Answers.Refuses(client, 1):
+	case b.Answers.CountRefusal(client, 1):
 		return errTooManyAnswers()
 	}
 	return nil
@@ -81,9 +81,9 @@ func (p *Place) Buffer(expected int64) []byte {
 	return p.out
 }
 
-// Made says that the answer is complete: it was made in Buffer or has outgrown
-// it. The users' place is free again, however slowly the client reads.
-func (p *Place) Made(out []byte) {
+// FreeUsers frees the users' part, however slowly the client will read, and keeps
+// what the answer takes, which was made in Buffer or has outgrown it.
+func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
 	p.answers.Settle(int64(cap(out)))

@@ -132,7 +132,7 @@ func (a *answer) bitmap(users []capping.UserID) *answer {
 // and segment is made once.
 func (a *answer) denials() {
 	texts := make([][]string, len(a.d.Names)+1)
-	var clock clockFace
+	var instants instantWriter
 	first := true
 	for i, v := range a.d.Verdicts {
 		if v.Outcome != capping.Denied {
@@ -145,7 +145,7 @@ func (a *answer) denials() {
 		a.out = append(a.out, `{"user_id":`...)
 		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
 		a.out = append(a.out, a.denialText(texts, i)...)
-		a.out = clock.append(a.out, v.FreesAt)
+		a.out = instants.append(a.out, v.FreesAt)
 		a.out = append(a.out, '}')
 	}
 }
@@ -219,9 +219,9 @@ func (a *answer) summary() {
 	a.raw(`}}`)
 }
 
-// clockFace writes instants, and remembers the day of the last one: a day's
+// instantWriter writes instants, and remembers the day of the last one: a day's
 // date is the dear part.
-type clockFace struct {
+type instantWriter struct {
 	day  int64 // since the instant 0, plus 1; 0: none yet
 	date [len("2006-01-02T")]byte
 }
@@ -230,7 +230,7 @@ const millisPerDay = 24 * 60 * 60 * 1000
 
 // append appends an instant as a JSON string; Never, the instant of what no
 // waiting helps, is null.
-func (c *clockFace) append(dst []byte, at capping.Instant) []byte {
+func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)
 	}

@@ -43,14 +43,14 @@ func wavesOf(d *capping.Decisions) []*wave {
 
 func (a *answer) waves() {
 	a.raw(`,"waves":[`)
-	var clock clockFace
+	var instants instantWriter
 	for i, w := range wavesOf(a.d) {
 		if i > 0 {
 			a.raw(`,`)
 		}
 		from := capping.Instant(w.hour * millisPerHour).Time().Format(`{"from":"2006-01-02T15:04:05Z"`)
 		a.raw(from).raw(`,"ready_at":`)
-		a.out = clock.append(a.out, w.readyAt)
+		a.out = instants.append(a.out, w.readyAt)
 		if a.r.Bitmap {
 			a.raw(`,"users_bitmap":`).bitmap(w.users)
 		} else {

@@ -48,17 +48,17 @@ func (b *Body) enlarge(limit int64) error {
 	return nil
 }
 
-// Room makes sure of n bytes more for what is made of the body.
-func (b *Body) Room(n int64) error {
+// Reserve makes sure of n bytes more for what is made of the body.
+func (b *Body) Reserve(n int64) error {
 	if !b.hold.Grow(n) {
 		return admission.ErrTooManyBytes()
 	}
 	return nil
 }
 
-// Decoded gives back all but the memory of so many users, which were read from
+// KeepUsers gives back all but the memory of so many users, which were read from
 // the body.
-func (b *Body) Decoded(users int) {
+func (b *Body) KeepUsers(users int) {
 	admission.PutBuffer(b.Data)
 	b.Data = nil
 	b.hold.Settle(int64(users) * 4)

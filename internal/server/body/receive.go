@@ -55,10 +55,10 @@ func (rc *Receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 	}
 	pace := admission.BodyPace(w, rc.Bounds.MinRate)
 	defer pace.Done()
-	if !b.hold.Cuttable(pace.Cut) {
+	if !b.hold.AllowCut(pace.Cut) {
 		return admission.ErrTooManyBytes()
 	}
-	defer b.hold.Cuttable(nil)
+	defer b.hold.AllowCut(nil)
 	err := b.fill(pace.Reader(http.MaxBytesReader(w, r.Body, rc.Bounds.BodyBytes)), rc.Bounds.BodyBytes)
 	if err == nil || errors.As(err, new(*failure.Failure)) {
 		return err

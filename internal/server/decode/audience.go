@@ -29,7 +29,7 @@ func (d *decoder) users(name string) (err error) {
 	if d.seen["user_ids"] && d.seen["users_bitmap"] {
 		return failure.Invalid(name, "user_ids and users_bitmap are both given: exactly one of them is needed")
 	}
-	if err := d.bounds.Room(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
 		return err
 	}
 	if name == "user_ids" {
@@ -41,7 +41,7 @@ func (d *decoder) users(name string) (err error) {
 		return err
 	}
 	d.given.Bitmap = true
-	d.given.Users, err = bitmapUsers(name, text, d.bounds.Bitmap, d.bounds.Room)
+	d.given.Users, err = bitmapUsers(name, text, d.bounds.Bitmap, d.bounds.Reserve)
 	return err
 }
 
@@ -78,7 +78,7 @@ func ascending(users []capping.UserID) bool {
 
 // bitmapUsers reads the ids of a base64 roaring bitmap, at most limit. Nothing
 // is expanded before every byte has been checked.
-func bitmapUsers(field string, text []byte, limit int, room func(int64) error) ([]capping.UserID, error) {
+func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
 		return nil, failure.Invalid(field, "line ends are not base64")
 	}
@@ -98,7 +98,7 @@ func bitmapUsers(field string, text []byte, limit int, room func(int64) error) (
 	if users.Cardinality() == 0 {
 		return nil, nil
 	}
-	if err := room(4 * int64(users.Cardinality())); err != nil {
+	if err := reserve(4 * int64(users.Cardinality())); err != nil {
 		return nil, err
 	}
 	return users.IDs(), nil

@@ -21,7 +21,7 @@ import (
 
 func boundless(int64) error { return nil }
 
-var testBounds = Bounds{IDs: 50, Bitmap: 5000, Room: boundless}
+var testBounds = Bounds{IDs: 50, Bitmap: 5000, Reserve: boundless}
 
 // seeds are bodies to start fuzzing from.
 var seeds = []string{
@@ -203,7 +203,7 @@ func BenchmarkDecodeFilter(b *testing.B) {
 		body = append(strconv.AppendUint(body, uint64(uint32(i)*2654435769>>4), 10), ',')
 	}
 	body = append(body[:len(body)-1], "]}"...)
-	bounds := Bounds{IDs: 100_000, Bitmap: 1_000_000, Room: boundless}
+	bounds := Bounds{IDs: 100_000, Bitmap: 1_000_000, Reserve: boundless}
 	b.ReportAllocs()
 	for b.Loop() {
 		_, err := Filter(body, bounds)

@@ -9,9 +9,9 @@ import (
 
 // Bounds are what a request may hold.
 type Bounds struct {
-	IDs    int                     // most users in user_ids
-	Bitmap int                     // most users in users_bitmap
-	Room   func(bytes int64) error // makes sure of memory before it is taken
+	IDs     int                     // most users in user_ids
+	Bitmap  int                     // most users in users_bitmap
+	Reserve func(bytes int64) error // makes sure of memory before it is taken
 }
 
 // FilterRequest is a decoded POST /v1/filter.
@@ -51,7 +51,7 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}
 	err := d.document(func(name string) (err error) {
-		if err := d.once(name); err != nil {
+		if err := d.markSeen(name); err != nil {
 			return err
 		}
 		switch name {
@@ -82,11 +82,11 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	if r.Audience, err = d.audience(); err != nil {
 		return nil, err
 	}
-	return r, d.together(r)
+	return r, d.checkCombination(r)
 }
 
-// together checks what fields say of each other.
-func (d *decoder) together(r *FilterRequest) error {
+// checkCombination checks what fields say of each other.
+func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
 		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)", api.MaxMessageID)
@@ -103,7 +103,7 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ReleaseRequest{}
 	err := d.document(func(name string) (err error) {
-		if err := d.once(name); err != nil {
+		if err := d.markSeen(name); err != nil {
 			return err
 		}
 		switch name {
@@ -128,7 +128,7 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 	return r, err
 }
 
-func (d *decoder) once(name string) error {
+func (d *decoder) markSeen(name string) error {
 	if d.seen[name] {
 		return failure.Invalid(failure.Clip([]byte(name)), "the field is given twice")
 	}

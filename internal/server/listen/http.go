@@ -27,8 +27,8 @@ const (
 type loopbackKey struct{}
 
 // HTTPServer serves h with explicit time-outs and bounds of headers, and the
-// connections that guests lets in. tlsConfig is from TLSConfig; nil: plain HTTP.
-func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds admission.Bounds, guests *admission.Crowd, log *slog.Logger) *http.Server {
+// connections that connections lets in. tlsConfig is from TLSConfig; nil: plain HTTP.
+func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds admission.Bounds, connections *admission.Connections, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		TLSConfig:         tlsConfig,
@@ -38,7 +38,7 @@ func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds admission.Bounds, 
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    readHeaderBytes,
 		BaseContext:       baseContext,
-		ConnState:         guests.Watch,
+		ConnState:         connections.Watch,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

@@ -27,13 +27,13 @@ func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 }
 
 // ofConnections show the connections of all listeners.
-func ofConnections(crowds *admission.Crowds) []prometheus.Collector {
+func ofConnections(listeners *admission.Listeners) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "capper_open_connections", Help: "Open connections, of all listeners.",
-		}, func() float64 { open, _ := crowds.Usage(); return float64(open) }),
+		}, func() float64 { open, _ := listeners.Usage(); return float64(open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "capper_connections_closed_total", Help: "Connections closed as there were more than the bound.",
-		}, func() float64 { _, closed := crowds.Usage(); return float64(closed) }),
+		}, func() float64 { _, closed := listeners.Usage(); return float64(closed) }),
 	}
 }

@@ -30,7 +30,7 @@ type Metrics struct {
 
 // New registers the metrics of calls, and those that show what is held of the
 // budgets and by the connections.
-func New(registerer prometheus.Registerer, budgets *admission.Budgets, connections *admission.Crowds) (*Metrics, error) {
+func New(registerer prometheus.Registerer, budgets *admission.Budgets, listeners *admission.Listeners) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_http_requests_total", Help: "Requests by route and status.",
@@ -46,7 +46,7 @@ func New(registerer prometheus.Registerer, budgets *admission.Budgets, connectio
 		Clients: newClients(),
 	}
 	var faults []error
-	for _, c := range append(append(ofBudgets(budgets), ofConnections(connections)...), m.requests, m.seconds, m.users, m.Clients.counter) {
+	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.users, m.Clients.counter) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
