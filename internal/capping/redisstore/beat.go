@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"capper/internal/capping/redisstore/fault"
@@ -190,7 +191,9 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
-	text, err := json.Marshal(f.own.text)
+	description := maps.Clone(f.own.text)
+	description["formats"] = f.marker.Formats() // beat.lua looks for it; others are not compared by it
+	text, err := json.Marshal(description)
 	if err != nil {
 		return script.Heard{}, err
 	}

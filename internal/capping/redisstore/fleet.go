@@ -97,7 +97,6 @@ func (f *fleet) markMismatched(found string) {
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
-		"formats": f.marker.Formats(), // beat.lua looks for it
 	}
 }
 
