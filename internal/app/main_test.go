@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,11 +53,10 @@ store: %s
 channels: {push: 1}
 limits: {default: {daily: 1}}
 `, server, dir, store), 0o600))
-	clock := testkit.NewClock()
-	watcher, err := config.NewWatcher(file, clock.Now)
+	watcher, err := config.NewWatcher(file, time.Now)
 	require.NoError(t, err)
 	log := new(testkit.Log)
-	return Config{Watcher: watcher, Log: log, Clock: clock.Now}, log
+	return Config{Watcher: watcher, Log: log, Clock: time.Now}, log
 }
 
 // begin starts a service that is stopped at the end of the test, well.
