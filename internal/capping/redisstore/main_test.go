@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -36,12 +37,8 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-var namespaces atomic.Int64
-
 // namespace is one that no other test of a shared cluster uses.
-func namespace() string {
-	return fmt.Sprintf("fc:t%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
-}
+func namespace() string { return testkit.Namespace() }
 
 // leastUser is the user of deploy/redis.acl, whom every test server knows.
 const leastUser = "capper"
@@ -76,19 +73,16 @@ func warningsOf(t *testing.T, s *Store) []string {
 	})
 }
 
-// clock is a clock that tests set.
-type clock struct{ ms atomic.Int64 }
+// clock is a clock that tests set, also by instants of the logs.
+type clock struct{ *testkit.Clock }
 
-func newClock() *clock {
-	c := &clock{}
-	c.ms.Store(time.Now().UnixMilli())
-	return c
-}
+func newClock() *clock { return &clock{testkit.NewClock()} }
 
-func (c *clock) now() time.Time           { return time.UnixMilli(c.ms.Load()) }
-func (c *clock) advance(d time.Duration)  { c.ms.Add(d.Milliseconds()) }
-func (c *clock) instant() capping.Instant { return capping.InstantOf(c.now()) }
-func (c *clock) set(at capping.Instant)   { c.ms.Store(int64(at) + capping.EpochUnixMillis) }
+func (c *clock) now() time.Time           { return c.Now() }
+func (c *clock) advance(d time.Duration)  { c.Advance(d) }
+func (c *clock) instant() capping.Instant { return capping.InstantOf(c.Now()) }
+func (c *clock) set(at capping.Instant)   { c.Set(at.Time()) }
+
 func rolling(max int, d time.Duration) capping.Rule {
 	return capping.Rule{Max: max, Hold: d.Milliseconds()}
 }

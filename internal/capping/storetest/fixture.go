@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testkit"
 )
 
 const (
@@ -20,23 +21,13 @@ const (
 
 // Clock is a clock that stands still between calls of Advance. It is safe for
 // concurrent use.
-type Clock struct{ millis atomic.Int64 }
+type Clock struct{ *testkit.Clock }
 
 // NewClock is a clock that shows the real time, cut to its millisecond.
-func NewClock() *Clock {
-	c := new(Clock)
-	c.millis.Store(time.Now().UnixMilli())
-	return c
-}
-
-// Now is what the clock shows.
-func (c *Clock) Now() time.Time { return time.UnixMilli(c.millis.Load()) }
+func NewClock() *Clock { return &Clock{testkit.NewClock()} }
 
 // Instant is what the clock shows, in the unit of the logs.
 func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
-
-// Advance moves the clock on by d, whole milliseconds.
-func (c *Clock) Advance(d time.Duration) { c.millis.Add(d.Milliseconds()) }
 
 // fixture is one case's store, clock and names.
 type fixture struct {

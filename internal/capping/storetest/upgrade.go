@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testkit"
 )
 
 // recorded is when the first send of such a store was recorded.
@@ -20,8 +21,7 @@ var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 // 284 an hour later, "order-1" without a channel to 7 after another hour, and 64
 // times é on 3 to 0 to 99 after another.
 func RunUpgrade(t *testing.T, open Open) {
-	clock := new(Clock)
-	clock.millis.Store(recorded.Add(4 * time.Hour).UnixMilli())
+	clock := &Clock{testkit.NewClockAt(recorded.Add(4 * time.Hour))}
 	f := &fixture{t, open(t, clock.Now), clock}
 	users := make([]capping.UserID, 570)
 	for i := range users {
