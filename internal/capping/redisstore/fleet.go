@@ -137,6 +137,24 @@ func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
+// remarks are what operators should know of the instances and of what they have
+// in common. rewriting is how far logs of an older format are rewritten.
+func (f *fleet) remarks(seen *sight, rewriting string) (remarks []string) {
+	if f.made {
+		remarks = append(remarks, "the store was made at this start, with nothing recorded: every user may receive a message")
+	}
+	for _, remark := range []string{f.keptLonger(), rewriting, f.olderFormat()} {
+		if remark != "" {
+			remarks = append(remarks, remark)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(seen.fleet.Differing)) {
+		remarks = append(remarks, fmt.Sprintf("%d of %d other instances have another %s than this one",
+			seen.fleet.Differing[key], seen.fleet.Instances-1, key))
+	}
+	return remarks
+}
+
 // keptLonger says that sends are kept for a policy that was in force, or is
 // elsewhere; "" when they are not.
 func (f *fleet) keptLonger() string {

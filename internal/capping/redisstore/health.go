@@ -49,46 +49,22 @@ func (t *trouble) latest() error {
 // Health is what the latest refresh of the topology found, at most some
 // seconds old, and why calls of the last half minute left users undecided.
 func (s *Store) Health(context.Context) capping.Health {
-	h := capping.Health{Kind: "redis", State: "ok", Warnings: slices.Concat(s.warnings, s.fleet.warnings)}
 	seen := s.fleet.seen.Load()
-	h.Fleet = &seen.fleet
-	if s.fleet.made {
-		h.Warnings = append(slices.Clone(h.Warnings), "the store was made at this start, with nothing recorded: every user may receive a message")
-	}
-	if kept := s.fleet.keptLonger(); kept != "" {
-		h.Warnings = append(slices.Clone(h.Warnings), kept)
-	}
-	if rewriting := s.rewriter.warning(); rewriting != "" {
-		h.Warnings = append(slices.Clone(h.Warnings), rewriting)
-	}
-	if older := s.fleet.olderFormat(); older != "" {
-		h.Warnings = append(slices.Clone(h.Warnings), older)
-	}
-	for _, key := range slices.Sorted(maps.Keys(seen.fleet.Differing)) {
-		h.Warnings = append(slices.Clone(h.Warnings), fmt.Sprintf("%d of %d other instances have another %s than this one",
-			seen.fleet.Differing[key], seen.fleet.Instances-1, key))
+	h := capping.Health{
+		Kind: "redis", State: "ok", Fleet: &seen.fleet,
+		Warnings: slices.Concat(s.warnings, s.fleet.warnings, s.fleet.remarks(seen, s.rewriter.warning())),
 	}
 	if err := s.halted(); err != nil {
 		h.State, h.Error = "down", err.Error()
 		return h
 	}
 	h.State, h.Error = s.top.State()
-	counts, whys := s.barredPartitions()
-	var lost []string
-	if seen.gone != nil {
-		lost = append(lost, seen.gone.Error())
-	}
-	if err := s.fleet.silence(); err != nil {
-		lost = append(lost, err.Error())
-	}
-	for _, reason := range slices.Sorted(maps.Keys(whys)) {
-		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.Partitions, whys[reason]))
-	}
-	if len(lost) > 0 && h.State == "ok" {
-		h.State = "degraded"
-	}
-	if total(counts) == s.layout.Partitions {
+	lost, all := s.lost(seen)
+	switch {
+	case all:
 		h.State = "down"
+	case len(lost) > 0 && h.State == "ok":
+		h.State = "degraded"
 	}
 	if h.Error != "" {
 		lost = append(lost, h.Error)
@@ -98,6 +74,24 @@ func (s *Store) Health(context.Context) capping.Health {
 		h.State, h.Error = "degraded", err.Error()
 	}
 	return h
+}
+
+// lost says what of the store is not there or not to be believed. all: that is
+// so of every partition.
+func (s *Store) lost(seen *sight) (lost []string, all bool) {
+	if seen.gone != nil {
+		lost = append(lost, seen.gone.Error())
+	}
+	if err := s.fleet.silence(); err != nil {
+		lost = append(lost, err.Error())
+	}
+	counts, whys := s.barredPartitions()
+	barred := 0
+	for _, reason := range slices.Sorted(maps.Keys(whys)) {
+		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.Partitions, whys[reason]))
+		barred += counts[reason]
+	}
+	return lost, barred == s.layout.Partitions
 }
 
 // barredPartitions are those that are barred, by reason, that of the records
@@ -111,11 +105,4 @@ func (s *Store) barredPartitions() (counts map[string]int, whys map[string]*topo
 		}
 	}
 	return counts, whys
-}
-
-func total(counts map[string]int) (n int) {
-	for _, count := range counts {
-		n += count
-	}
-	return n
 }

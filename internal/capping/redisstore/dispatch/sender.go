@@ -23,8 +23,8 @@ const (
 	pipelineUsers    = 2048
 )
 
-// sender is one node's queue of commands, which lanes turn into pipelines. Calls
-// of different runs share pipelines.
+// sender is one node's queue of commands, which lanes turn into pipelines.
+// Commands of different runs share pipelines.
 type sender struct {
 	node   *topology.Node
 	config *Config
@@ -62,7 +62,7 @@ func (s *sender) work() {
 }
 
 // take is the commands of the next pipeline: all of them durable or none, as a
-// pipeline waits for replicas as a whole. Calls whose run has ended are
+// pipeline waits for replicas as a whole. Commands whose run has ended are
 // dropped.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
@@ -102,7 +102,7 @@ func deliver(commands []*Command) {
 }
 
 // send runs one pipeline: scripts first where the node lacks them, WAIT last
-// where a call is durable. It sets reply, null and err of every call.
+// where a command is durable. It ends the attempt of every command.
 func (s *sender) send(commands []*Command) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()

@@ -72,7 +72,7 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock tells a wrong clock from a call that was late: the node read its
+// judgeClock tells a wrong clock from a command that was late: the node read its
 // clock between the attempt's beginning and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew

@@ -106,7 +106,7 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 // MarkUnloaded notes that the node lacks a script.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts spares the next call to the node an extra round trip; a failure
+// loadScripts spares the next pipeline to the node an extra round trip; a failure
 // costs no more than that.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
