@@ -1,15 +1,18 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -141,6 +144,32 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	}
 	_, err = Open(t.Context(), Config{Addrs: []string{secured}, TLS: newAuthority(t).client(t), ReplicaAcks: FixedAcks(0)})
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
+}
+
+// A server that is out of service is not taken for a cluster without masters.
+func TestOpenHintsAtABusyServer(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	keepBusy(t, admin(t, server.Addrs[0]))
+	_, err := Open(t.Context(), Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Timeout: time.Second})
+	var hinted *HintedError
+	require.ErrorAs(t, err, &hinted)
+	require.Equal(t, "the node starts, fails over or is out of service", hinted.Hint)
+}
+
+// keepBusy has the server run a script until the end of the test.
+func keepBusy(t *testing.T, client *redis.Client) {
+	t.Helper()
+	require.NoError(t, client.ConfigSet(t.Context(), "busy-reply-threshold", "10").Err())
+	var runs sync.WaitGroup
+	runs.Go(func() { _ = client.Eval(context.WithoutCancel(t.Context()), "while true do end", nil).Err() })
+	t.Cleanup(func() {
+		require.NoError(t, client.ScriptKill(context.WithoutCancel(t.Context())).Err())
+		runs.Wait()
+	})
+	require.Eventually(t, func() bool {
+		return redis.HasErrorPrefix(client.Ping(t.Context()).Err(), "BUSY")
+	}, 10*time.Second, 5*time.Millisecond)
 }
 
 func TestCertificatesOfClients(t *testing.T) {

@@ -158,10 +158,13 @@ func (t *Topology) diagnose(ctx context.Context) string {
 // clusterHint is the one for a cluster that does not serve, when a node says
 // that it does not; otherwise "".
 func (t *Topology) clusterHint(ctx context.Context) string {
+	if !t.cluster {
+		return ""
+	}
 	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
 	defer cancel()
 	for _, n := range t.Nodes() {
-		if v, err := n.view(ctx); t.cluster && err == nil && !v.ok {
+		if v, err := n.view(ctx); err == nil && !v.ok {
 			return fault.ClusterDown
 		}
 	}
