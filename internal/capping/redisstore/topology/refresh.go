@@ -39,7 +39,6 @@ func (t *Topology) Run() {
 			if err := t.refresh(ctx); ctx.Err() == nil {
 				t.log(err)
 			}
-			t.refreshes.Add(1)
 			pause(ctx, refreshPause)
 		}
 	}()
@@ -74,7 +73,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes is how many refreshes have ended since Run.
+// Refreshes is how many refreshes have ended in time, so that who was asked
+// either answered or is known to be away.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
 // RefreshSoon asks for a refresh.
@@ -87,10 +87,13 @@ func (t *Topology) RefreshSoon() {
 
 // refresh learns the routes and counts replicas.
 func (t *Topology) refresh(ctx context.Context) error {
-	err := t.relearn(ctx)
+	inTime, err := t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	t.examine(ctx, err)
+	if inTime && ctx.Err() == nil {
+		t.refreshes.Add(1)
+	}
 	return err
 }
 
@@ -118,13 +121,15 @@ func (t *Topology) farthest() *connect.RoundTrips {
 	return farthest
 }
 
-func (t *Topology) relearn(ctx context.Context) error {
+func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	if t.cluster {
-		return t.refreshCluster(ctx)
+		err = t.refreshCluster(ctx)
+	} else {
+		err = t.refreshServers(ctx)
 	}
-	return t.refreshServers(ctx)
+	return ctx.Err() == nil, err
 }
 
 // examine counts the replicas of every master, loads scripts where a node

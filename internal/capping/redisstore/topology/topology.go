@@ -29,7 +29,7 @@ type Topology struct {
 	kick      chan struct{}
 	stop      context.CancelFunc
 	wait      sync.WaitGroup // refresher
-	refreshes atomic.Int64   // that have ended
+	refreshes atomic.Int64   // that have ended in time
 
 	mu       sync.Mutex
 	nodes    map[string]*Node
