@@ -9,10 +9,10 @@ import (
 // filter serves POST /v1/filter.
 func (s *Server) filter(c *call) error {
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
-	defer body.Close()
 	if err != nil {
 		return err
 	}
+	defer body.Close()
 	r, err := decode.Filter(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 // release serves POST /v1/release.
 func (s *Server) release(c *call) error {
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
-	defer body.Close()
 	if err != nil {
 		return err
 	}
+	defer body.Close()
 	r, err := decode.Release(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err

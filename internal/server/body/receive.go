@@ -33,19 +33,27 @@ func (rc *Receiver) refuseEarly(r *http.Request, holder string) error {
 
 // Read reads the whole body of the holder's call, and inflates it when all of
 // it is there: what a sender leaves unfinished costs no more than what was sent.
-// The caller closes the body, also with an error.
+// The caller closes the body; with an error there is none.
 func (rc *Receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
-	if err := rc.refuseEarly(r, holder); err != nil {
-		return b, err
-	}
-	if err := rc.receive(w, r, b); err != nil {
-		return b, err
-	}
-	if strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") {
-		return b, rc.inflate(b)
+	if err := rc.read(w, r, holder, b); err != nil {
+		b.Close()
+		return nil, err
 	}
 	return b, nil
+}
+
+func (rc *Receiver) read(w http.ResponseWriter, r *http.Request, holder string, b *Body) error {
+	if err := rc.refuseEarly(r, holder); err != nil {
+		return err
+	}
+	if err := rc.receive(w, r, b); err != nil {
+		return err
+	}
+	if strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") {
+		return rc.inflate(b)
+	}
+	return nil
 }
 
 // receive reads the body as it was sent.

@@ -1,0 +1,184 @@
+package architecture
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// arrows lists, for each package with imports of ours, which ones they may be.
+// A package imports only what stands below it here. Who adds an arrow adds it
+// in this list, and says in the commit why.
+var arrows = map[string][]string{
+	"cmd/capper": {
+		"client", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/segments/ingest",
+		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
+	},
+	"cmd/segmentbuild": {
+		"internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
+		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",
+		"internal/segments/synthetic",
+	},
+
+	"scripts/demo": {"client"},
+
+	"internal/app": {
+		"client/api", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
+		"internal/objects", "internal/segments", "internal/server", "internal/server/listen",
+	},
+
+	"internal/bitmap": {"internal/parallel"},
+
+	"internal/capping/pebblestore":          {"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache"},
+	"internal/capping/pebblestore/database": {"internal/capping", "internal/capping/pebblestore/directory"},
+	"internal/capping/pebblestore/logcache": {"internal/capping"},
+	"internal/capping/redisstore": {
+		"internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script",
+		"internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
+	},
+	"internal/capping/redisstore/baseline": {"internal/capping"},
+	"internal/capping/redisstore/dispatch": {
+		"internal/capping", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/capping/redisstore/topology",
+		"internal/capping/redisstore/topology/connect",
+	},
+	"internal/capping/redisstore/script": {"internal/capping"},
+	"internal/capping/redisstore/topology": {
+		"internal/capping/redisstore/fault", "internal/capping/redisstore/topology/connect", "internal/capping/redisstore/topology/examine",
+	},
+	"internal/capping/redisstore/topology/examine": {"internal/capping/redisstore/fault", "internal/capping/redisstore/topology/connect"},
+	"internal/capping/storetest":                   {"internal/capping", "internal/testkit"},
+
+	"internal/config": {
+		"internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/segments",
+		"internal/server/access", "internal/server/admission", "internal/server/listen", "internal/yamltree",
+	},
+
+	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
+
+	"internal/segments": {"internal/bitmap", "internal/objects", "internal/parallel"},
+	"internal/segments/build": {
+		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest", "internal/segments/ingest/delimited",
+		"internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard", "internal/yamltree",
+	},
+	"internal/segments/ingest": {
+		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest/content", "internal/segments/ingest/delimited",
+		"internal/segments/ingest/distinct", "internal/segments/ingest/ndjson", "internal/segments/ingest/parquet",
+		"internal/segments/ingest/rows",
+	},
+	"internal/segments/ingest/content":   {"internal/objects", "internal/segments/ingest/rows"},
+	"internal/segments/ingest/delimited": {"internal/segments/ingest/rows"},
+	"internal/segments/ingest/ndjson":    {"internal/segments/ingest/rows"},
+	"internal/segments/ingest/parquet":   {"internal/segments/ingest/rows"},
+	"internal/segments/ingest/rowstest":  {"internal/segments/ingest/rows"},
+	"internal/segments/publish":          {"internal/bitmap", "internal/objects", "internal/parallel", "internal/segments"},
+	"internal/segments/publish/guard":    {"internal/objects", "internal/segments", "internal/segments/publish"},
+	"internal/segments/segmentstest":     {"internal/bitmap", "internal/objects", "internal/segments"},
+	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
+
+	"internal/server": {
+		"client/api", "internal/capping", "internal/server/access", "internal/server/admission", "internal/server/answer",
+		"internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/metrics",
+	},
+	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
+	"internal/server/admission": {"client/api", "internal/server/failure"},
+	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/decode"},
+	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure"},
+	"internal/server/failure":   {"client/api"},
+	"internal/server/listen":    {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/metrics":   {"client/api", "internal/capping", "internal/server/access", "internal/server/admission", "internal/server/answer"},
+}
+
+// libraries are known to one room alone: to the packages whose path begins with
+// one of these.
+var libraries = map[string][]string{
+	"github.com/labstack/echo":         {"internal/server"},
+	"github.com/redis/go-redis":        {"internal/capping/redisstore"},
+	"github.com/cockroachdb/pebble":    {"internal/capping/pebblestore"},
+	"github.com/aws/":                  {"internal/objects"},
+	"github.com/goccy/go-yaml":         {"internal/yamltree"},
+	"github.com/alecthomas/kong":       {"cmd", "internal/console"},
+	"github.com/parquet-go/parquet-go": {"internal/segments/ingest", "internal/segments/synthetic"},
+}
+
+func TestArrowsAreThoseThatAreMeant(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	var unknown []string
+	for _, r := range tree(t) {
+		for _, imported := range r.ours() {
+			arrow := r.path + " → " + imported
+			used[arrow] = true
+			if !slices.Contains(arrows[r.path], imported) {
+				unknown = append(unknown, arrow)
+			}
+		}
+	}
+	require.Empty(t, unknown, "is that where they should point? Then arrows lists them")
+	var unused []string
+	for from, targets := range arrows {
+		for _, to := range targets {
+			if !used[from+" → "+to] {
+				unused = append(unused, from+" → "+to)
+			}
+		}
+	}
+	require.Empty(t, unused, "arrows lists what nobody imports any more")
+}
+
+func TestProductionImportsNothingOfTests(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for _, r := range tree(t) {
+		for _, imported := range r.ours() {
+			if !forTests(r.path) && forTests(imported) {
+				found = append(found, r.path+" → "+imported)
+			}
+		}
+		if !forTests(r.path) && slices.ContainsFunc(r.Imports, isTestLibrary) {
+			found = append(found, r.path+" → a library of tests")
+		}
+	}
+	require.Empty(t, found)
+}
+
+func TestALibraryStaysInItsRoom(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for _, r := range tree(t) {
+		for _, imported := range r.Imports {
+			if rooms, known := roomsOf(imported); known && !forTests(r.path) && !below(r.path, rooms) {
+				found = append(found, r.path+" → "+imported)
+			}
+		}
+	}
+	require.Empty(t, found, "libraries lists who may know which")
+}
+
+// roomsOf are the rooms that may know the library of an import.
+func roomsOf(imported string) (rooms []string, known bool) {
+	for library, rooms := range libraries {
+		if strings.HasPrefix(imported, library) {
+			return rooms, true
+		}
+	}
+	return nil, false
+}
+
+// forTests reports whether only tests may import the package: its name says so.
+func forTests(path string) bool {
+	return strings.HasSuffix(path, "test") || slices.Contains([]string{
+		"internal/architecture", "internal/capping/redisstore/baseline", "internal/testcluster", "internal/testkit",
+	}, path)
+}
+
+func isTestLibrary(imported string) bool {
+	return imported == "testing" || strings.HasPrefix(imported, "github.com/stretchr/testify")
+}
+
+// below reports whether the path is one of the rooms or within one.
+func below(path string, rooms []string) bool {
+	return slices.ContainsFunc(rooms, func(room string) bool { return path == room || strings.HasPrefix(path, room+"/") })
+}
