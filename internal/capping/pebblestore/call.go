@@ -25,8 +25,8 @@ type step func(now capping.Instant, index int, log capping.Log, dst []byte) (val
 // may have given up waiting and use its slices for something else.
 type call struct {
 	plan     plan
-	chunks   []chunk
-	next     atomic.Int32 // the chunk to do next
+	portions []portion
+	next     atomic.Int32 // the portion to do next
 	step     step
 	passing  bool // over logs that nobody asked for: they do not enter the cache
 	verdicts []capping.Verdict
@@ -39,7 +39,7 @@ type call struct {
 
 func (c *call) begin(users []capping.UserID, step step) {
 	c.plan.arrange(users)
-	c.chunks = c.plan.chunks(c.chunks[:0])
+	c.portions = c.plan.portions(c.portions[:0])
 	c.next.Store(0)
 	c.step = step
 	c.passing = false
@@ -60,28 +60,28 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run does all chunks of the call, in parallel when there are several. Its
+// run does all portions of the call, in parallel when there are several. Its
 // error means that nothing of the call may be believed.
 func (s *Store) run(ctx context.Context, c *call) error {
-	if workers := min(runtime.GOMAXPROCS(0), len(c.chunks)); workers > 1 {
+	if workers := min(runtime.GOMAXPROCS(0), len(c.portions)); workers > 1 {
 		var all sync.WaitGroup
 		for range workers {
-			all.Go(func() { s.doChunks(ctx, c) })
+			all.Go(func() { s.doPortions(ctx, c) })
 		}
 		all.Wait()
 	} else {
-		s.doChunks(ctx, c)
+		s.doPortions(ctx, c)
 	}
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doChunks does chunks until none is left, the deadline has passed or the store is
+// doPortions does portions until none is left, the deadline has passed or the store is
 // broken. run reports the latter two.
-func (s *Store) doChunks(ctx context.Context, c *call) {
+func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(func() error {
-		for i := c.takeChunk(); i < len(c.chunks) && ctx.Err() == nil && s.db.Broken() == nil; i = c.takeChunk() {
-			s.decideChunk(c, c.chunks[i], w)
+		for i := c.takePortion(); i < len(c.portions) && ctx.Err() == nil && s.db.Broken() == nil; i = c.takePortion() {
+			s.decidePortion(c, c.portions[i], w)
 		}
 		return nil
 	})
@@ -92,7 +92,7 @@ func (s *Store) doChunks(ctx context.Context, c *call) {
 	s.workers.Put(w)
 }
 
-func (c *call) takeChunk() int { return int(c.next.Add(1)) - 1 }
+func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
 // worker is the buffers of a goroutine, which it uses again and again.
 type worker struct {
@@ -114,12 +114,12 @@ func (w *worker) log(cache *logcache.Cache, user capping.UserID) (log capping.Lo
 	return log, false, err
 }
 
-// decideChunk does one chunk under its locks. The writes are visible to later
+// decidePortion does one portion under its locks. The writes are visible to later
 // calls, and durable not yet, when the locks are given back.
-func (s *Store) decideChunk(c *call, k chunk, w *worker) {
-	users := c.plan.sortChunk(k)
-	s.lockStripes(c, k)
-	defer s.unlockStripes(c, k)
+func (s *Store) decidePortion(c *call, p portion, w *worker) {
+	users := c.plan.sortPortion(p)
+	s.lockStripes(c, p)
+	defer s.unlockStripes(c, p)
 	now, err := s.db.Now()
 	if err != nil {
 		c.noteError(err)

@@ -4,8 +4,8 @@
 //	Filter(batch)
 //	   │  copy the users, arrange them by stripe            plan.go
 //	   ▼
-//	chunks of about 1,024 users, two or more at once        call.go
-//	   │  lock the chunk's stripes                          stripe.go
+//	portions of about 1,024 users, two or more at once      call.go
+//	   │  lock the portion's stripes                        stripe.go
 //	   │  each user's log: from the cache, else by a seek   logcache, database.Reader
 //	   │  step: judge, and what the log becomes             filter.go, package capping
 //	   │  write the cache through, commit without a sync    value.go, database.DB
@@ -90,12 +90,12 @@
 //
 // # Reading and writing
 //
-// Chunks of a call are done as many at once as there are processors, each in the
+// Portions of a call are done as many at once as there are processors, each in the
 // order of the database. A log comes from the stripe's cache, which is written
 // through, or else by a seek with the whole key as prefix. Bloom filters spare
 // the upper levels; the bottom level has none, as those of 270 million users
 // would need a third of a gigabyte of block cache to help. Changed logs of a
-// chunk are committed together, without a sync, before its locks are given back;
+// portion are committed together, without a sync, before its locks are given back;
 // one sync of an empty record at the end makes all of them durable, as the
 // write-ahead log is in order.
 //

@@ -98,11 +98,11 @@ func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 
 func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
 	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
-		return 0, m, fmt.Errorf("message record of %d bytes: must be 9 to %d", len(value), 8+capping.MaxMessageText)
+		return 0, m, fmt.Errorf("message value of %d bytes: must be 9 to %d", len(value), 8+capping.MaxMessageText)
 	}
 	at := binary.BigEndian.Uint64(value)
 	if at > uint64(2*capping.Never) {
-		return 0, m, fmt.Errorf("message record that expires at %d: must be at most %d", at, 2*capping.Never)
+		return 0, m, fmt.Errorf("message that expires at %d: must be at most %d", at, 2*capping.Never)
 	}
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }

@@ -31,23 +31,23 @@ func (p *plan) arrange(users []capping.UserID) {
 	}
 }
 
-// chunk is the users of the stripes from first up to but not including last.
-type chunk struct{ first, last int }
+// portion is the users of the stripes from first up to but not including last.
+type portion struct{ first, last int }
 
-// chunkUsers is how many users are decided before the locks are given back,
+// portionUsers is how many users are decided before the locks are given back,
 // about. It bounds how long a call for one user waits for a large one.
-const chunkUsers = 1024
+const portionUsers = 1024
 
-// sortChunk sorts and returns the users of a chunk, by id, which is the order of
+// sortPortion sorts and returns the users of a portion, by id, which is the order of
 // the database.
-func (p *plan) sortChunk(k chunk) []uint64 {
-	users := p.users[p.starts[k.first]:p.starts[k.last]]
+func (p *plan) sortPortion(part portion) []uint64 {
+	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// chunks appends to dst the chunks of the plan, each of at least one user.
-func (p *plan) chunks(dst []chunk) []chunk {
+// portions appends to dst the portions of the plan, each of at least one user.
+func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {
 		n := p.starts[s+1] - p.starts[first]
@@ -55,8 +55,8 @@ func (p *plan) chunks(dst []chunk) []chunk {
 			first = s + 1
 			continue
 		}
-		if n >= chunkUsers || s == stripeCount-1 {
-			dst = append(dst, chunk{first, s + 1})
+		if n >= portionUsers || s == stripeCount-1 {
+			dst = append(dst, portion{first, s + 1})
 			first = s + 1
 		}
 	}

@@ -34,7 +34,7 @@ const (
 	// retentionLead is how far ahead a retention is noted as in force, so that
 	// not every call writes: what is noted is never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
-	// maxRetentions bounds the record, whatever is reloaded how often.
+	// maxRetentions bounds the value, whatever is reloaded how often.
 	maxRetentions = 16
 )
 
@@ -147,7 +147,7 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	return noted, s.db.Broken()
 }
 
-// loadRetentions reads what was noted. The record of earlier versions, which
+// loadRetentions reads what was noted. The value of earlier versions, which
 // they go on to write, has one retention: it was in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
@@ -186,15 +186,15 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("retentions record of %d bytes: must be up to %d times %d", len(value), maxRetentions, size)
+		return nil, fmt.Errorf("retentions value of %d bytes: must be up to %d times %d", len(value), maxRetentions, size)
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("retentions record: %d ms until %d: out of range", r.millis, r.until)
+			return nil, fmt.Errorf("retentions value: %d ms until %d: out of range", r.millis, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retentions record: %d ms after %d ms: must become shorter", r.millis, noted[n-1].millis)
+			return nil, fmt.Errorf("retentions value: %d ms after %d ms: must become shorter", r.millis, noted[n-1].millis)
 		}
 		noted = append(noted, r)
 	}
@@ -205,13 +205,13 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention is the milliseconds of a retention record; 0 of none.
+// decodeRetention is the milliseconds of a retention value; 0 of none.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil
 	}
 	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("retention record %x: must be 8 bytes, a positive number", value)
+		return 0, fmt.Errorf("retention value %x: must be 8 bytes, a positive number", value)
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

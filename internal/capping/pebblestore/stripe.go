@@ -28,16 +28,16 @@ func stripeOf(user capping.UserID) int { return int(user / stripeRun * 265443576
 // cacheOf is the cache that the user's log may be in. The stripe is locked.
 func (s *Store) cacheOf(user capping.UserID) *logcache.Cache { return &s.stripes[stripeOf(user)].cache }
 
-func (s *Store) lockStripes(c *call, k chunk) {
-	for i := k.first; i < k.last; i++ {
+func (s *Store) lockStripes(c *call, p portion) {
+	for i := p.first; i < p.last; i++ {
 		if c.plan.starts[i] < c.plan.starts[i+1] {
 			s.stripes[i].Lock()
 		}
 	}
 }
 
-func (s *Store) unlockStripes(c *call, k chunk) {
-	for i := k.first; i < k.last; i++ {
+func (s *Store) unlockStripes(c *call, p portion) {
+	for i := p.first; i < p.last; i++ {
 		if c.plan.starts[i] < c.plan.starts[i+1] {
 			s.stripes[i].Unlock()
 		}

@@ -10,17 +10,17 @@ import (
 	"capper/internal/capping"
 )
 
-// Every user of a call is in exactly one chunk, with those of its stripe.
-func TestChunksHoldEveryUserOnce(t *testing.T) {
+// Every user of a call is in exactly one portion, with those of its stripe.
+func TestPortionsHoldEveryUserOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		users := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 5000)), 1, 3000, rapid.ID).Draw(t, "users")
 		var p plan
 		p.arrange(users)
-		chunks := p.chunks(nil)
+		portions := p.portions(nil)
 		var seen []capping.UserID
 		next := 0
-		for _, k := range chunks {
+		for _, k := range portions {
 			require.LessOrEqual(t, next, k.first)
 			require.Less(t, k.first, k.last)
 			next = k.last

@@ -134,7 +134,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes the message records that are still expired under the lock.
+// removeMessages removes the messages that are still expired under the lock.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return

@@ -204,7 +204,7 @@ func TestOtherFormats(t *testing.T) {
 		{database.MarkerKey, []byte(database.Marker(3)), []string{"in format 3, which a newer version of capper wrote", "reads the formats 1 to 2", "start the newer version again"}},
 		{database.MarkerKey, []byte("capper embedded store, format 2, something else"), []string{"something else", database.Marker(2)}},
 		{database.MarkerKey, []byte("another program's"), []string{"another program's", database.Marker(2)}},
-		{[]byte("\x00upgrade"), []byte{1}, []string{"upgrade record"}},
+		{[]byte("\x00upgrade"), []byte{1}, []string{"upgrade value"}},
 	} {
 		dir := t.TempDir()
 		s := reopen(t, Config{Path: dir})

@@ -31,7 +31,7 @@ func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 	}
 	a := &acksTrial{cluster: c, master: c.Addrs[0], healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
 	for _, user := range spread(600) {
-		if a.one.top.Route(a.one.layout.Partition(user)).Addr() == a.master {
+		if a.one.top.Route(a.one.keyspace.Partition(user)).Addr() == a.master {
 			a.users = append(a.users, user)
 		}
 	}

@@ -50,7 +50,7 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	require.NoError(t, c.Kill(copying))
 	a.allows(t, a.healthy)
 	master := admin(t, a.master)
-	tag := a.healthy.prefixes[a.healthy.layout.Partition(a.users[0])]
+	tag := a.healthy.prefixes[a.healthy.keyspace.Partition(a.users[0])]
 	require.NoError(t, master.Set(t.Context(), tag+"filler", make([]byte, 100_000), time.Minute).Err()) // more than its backlog
 	require.NoError(t, c.Restart(copying))
 	state := func() string {

@@ -93,7 +93,7 @@ func (f *field) partitions(master string) (held []int) {
 	f.Helper()
 	parts, err := slotsOf(f.Context(), f.admins[master])
 	require.NoError(f, err)
-	l := f.stores[0].layout
+	l := f.stores[0].keyspace
 	for p := range l.Partitions {
 		if masterOf(parts, l.Slot(p)) == master {
 			held = append(held, p)
@@ -218,7 +218,7 @@ func nobody(*field, shard) spared {
 }
 
 func otherShards(f *field, s shard) spared {
-	held, l := f.partitions(s.master), f.stores[0].layout
+	held, l := f.partitions(s.master), f.stores[0].keyspace
 	return func(_ decider, user capping.UserID) bool { return !slices.Contains(held, l.Partition(user)) }
 }
 

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// What a batch costs beside the store: the layout of its users and the
+// What a batch costs beside the store: the plan of its users and the
 // encoding of its calls.
 func BenchmarkEncode(b *testing.B) {
 	for name, users := range map[string][]capping.UserID{
@@ -26,7 +26,7 @@ func BenchmarkEncode(b *testing.B) {
 			var c dispatch.Command // as one whose buffers serve again
 			b.ReportAllocs()
 			for b.Loop() {
-				plan.Arrange(s.layout, users)
+				plan.Arrange(s.keyspace, users)
 				for _, part := range plan.Parts {
 					for start := part.Start; start < part.End; start += dispatch.MostUsers {
 						c.Partition, c.Items = part.Partition, plan.Items[start:min(start+dispatch.MostUsers, part.End)]

@@ -24,7 +24,7 @@ type filterOperation struct {
 // Encode sets the arguments for the items of c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Filter(s.scripts.Filter, s.layout, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules)
+	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules)
 }
 
 // Stamp runs on a lane: it reads only what nobody changes during the run, and

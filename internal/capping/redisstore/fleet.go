@@ -68,7 +68,7 @@ func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	f := &fleet{
-		config: &s.config, top: s.top, keyspace: s.layout, marker: s.marker, beatLua: s.scripts.Beat,
+		config: &s.config, top: s.top, keyspace: s.keyspace, marker: s.marker, beatLua: s.scripts.Beat,
 		widening: capping.Widening(s), told: told, id: hex.EncodeToString(id), cancel: func() {},
 	}
 	f.own.text = f.describe()

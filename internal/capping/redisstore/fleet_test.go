@@ -94,7 +94,7 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	require.Equal(t, week, s.Retention())
 	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
 		"so long they looked back within that time, here or in another instance"}, warningsOf(t, s))
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
 		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":retentions", week.Milliseconds(), at).Err())
@@ -149,7 +149,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 
 	// Who stops is off the list at once, who is silent for long some time later.
-	client := admin(t, first.top.Route(first.layout.FormatPartition()).Addr())
+	client := admin(t, first.top.Route(first.keyspace.FormatPartition()).Addr())
 	require.True(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
 	require.NoError(t, second.Close())
 	require.False(t, client.HExists(t.Context(), first.marker.Key+":instances", second.fleet.id).Val())
@@ -177,7 +177,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	require.Error(t, announce(again, channels{"sms": 1}), "the number of one that is left out is not free")
 
 	// An instance whose numbers were contradicted meanwhile decides nothing, until they agree.
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	stored := func(number int, ago time.Duration) {
 		require.NoError(t, client.HSet(t.Context(), s.marker.Key+":channels", "push",
 			fmt.Sprint(number, " ", time.Now().Add(-ago).UnixMilli())).Err())

@@ -21,7 +21,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	text, err := client.Get(t.Context(), s.marker.Key).Result()
 	require.NoError(t, err)
 	require.Equal(t, "capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01", text)
@@ -46,7 +46,7 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{1}))
-	client := admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
 	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return s.halted() != nil }, 10*time.Second, 5*time.Millisecond)
@@ -67,7 +67,7 @@ func openFormats(t *testing.T, config Config, formats script.Formats) *Store {
 
 // records is a client for the server that holds the store's records.
 func records(t *testing.T, s *Store) *redis.Client {
-	return admin(t, s.top.Route(s.layout.FormatPartition()).Addr())
+	return admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 }
 
 // beat lets the store beat now.
@@ -192,7 +192,7 @@ func TestLogsAreRewrittenWhileServing(t *testing.T) {
 	})
 	require.Eventually(t, func() bool {
 		p, err := s.rewriter.progress(t.Context())
-		return err == nil && p.version == 3 && p.row == s.layout.Rows(s.rewriter.last)
+		return err == nil && p.version == 3 && p.row == s.keyspace.Rows(s.rewriter.last)
 	}, time.Minute, 5*time.Millisecond)
 	require.Empty(t, s.rewriter.warning())
 	after := readLogs(t, s)

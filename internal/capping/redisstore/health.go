@@ -88,17 +88,17 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	counts, whys := s.barredPartitions()
 	barred := 0
 	for _, reason := range slices.Sorted(maps.Keys(whys)) {
-		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.layout.Partitions, whys[reason]))
+		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.keyspace.Partitions, whys[reason]))
 		barred += counts[reason]
 	}
-	return lost, barred == s.layout.Partitions
+	return lost, barred == s.keyspace.Partitions
 }
 
 // barredPartitions are those that are barred, by reason, that of the records
 // left out, and what each reason says.
 func (s *Store) barredPartitions() (counts map[string]int, whys map[string]*topology.Bar) {
 	counts, whys = map[string]int{}, map[string]*topology.Bar{}
-	for p := range s.layout.Partitions {
+	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
 			counts[b.Reason]++
 			whys[b.Reason] = b

@@ -38,7 +38,7 @@ func TestNodesWithoutAHostAreFound(t *testing.T) {
 
 		// A redirection has no host either.
 		first := s.top.Masters()[0]
-		for p := range s.layout.Partitions {
+		for p := range s.keyspace.Partitions {
 			s.top.Redirect(p, first, first.Addr())
 		}
 		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Replayed), kind)

@@ -22,7 +22,7 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 
 // messagePartition spreads message ids over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
-	return (int(t[0])<<8 | int(t[1])) % s.layout.Partitions
+	return (int(t[0])<<8 | int(t[1])) % s.keyspace.Partitions
 }
 
 func (s *Store) messageKey(t capping.Token) string {

@@ -43,7 +43,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			if firstSlot {
 				to = f.newMaster(c)
 			}
-			slot := s.layout.Slot(f.partitions(victim.master)[0])
+			slot := s.keyspace.Slot(f.partitions(victim.master)[0])
 			m := slotMove{f, slot, f.admins[victim.master], f.admins[to]}
 			users := inSlot(s, slot)
 			require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))), capping.Allowed))
@@ -53,7 +53,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 				require.True(t, m.carry())
 			}
 			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))), capping.Denied), "a move costs nobody anything")
-			p := slotPartition(s.layout, slot)
+			p := slotPartition(s.keyspace, slot)
 			refreshes(t, s) // the move is known
 			pressed := press(s, users)
 			defer pressed.stop()
@@ -93,9 +93,9 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 
 // inSlot are users of forty buckets whose keys are in the slot.
 func inSlot(s *Store, slot int) (users []capping.UserID) {
-	p := slotPartition(s.layout, slot)
+	p := slotPartition(s.keyspace, slot)
 	for i := range 40 {
-		users = append(users, capping.UserID(i*s.layout.Partitions+p)*capping.UserID(s.layout.BucketSize))
+		users = append(users, capping.UserID(i*s.keyspace.Partitions+p)*capping.UserID(s.keyspace.BucketSize))
 	}
 	return users
 }

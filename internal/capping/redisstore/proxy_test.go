@@ -255,7 +255,7 @@ func TestSlowAnswersOfOneNodeHoldUpNoOther(t *testing.T) {
 	require.Less(t, time.Since(began), 600*time.Millisecond+late.bound())
 	require.ErrorContains(t, err, "users undecided (deadline)")
 	for i, v := range verdicts {
-		if s.top.Route(s.layout.Partition(users[i])) == slow {
+		if s.top.Route(s.keyspace.Partition(users[i])) == slow {
 			require.Equal(t, capping.Unavailable, v.Outcome)
 		} else {
 			require.Equal(t, capping.Allowed, v.Outcome)

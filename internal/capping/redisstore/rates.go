@@ -15,7 +15,7 @@ var _ capping.RateLimiter = (*Store)(nil)
 // Redis share; see capping.RateLimiter. The algorithm is GCRA, by the node's clock.
 // One attempt: while the client's node is away the error says so.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
-	partition := s.layout.PartitionOf(client)
+	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)
 	if n == nil {
 		return capping.RateState{}, fault.ErrNoRoute

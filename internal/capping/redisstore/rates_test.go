@@ -86,7 +86,7 @@ func TestBudgetRefills(t *testing.T) {
 	require.LessOrEqual(t, budget.Remaining, 100)
 	require.Eventually(t, func() bool { return take(300).Allowed }, 5*time.Second, 20*time.Millisecond)
 	// A smaller burst, or a clock that went back, locks nobody out.
-	partition := s.layout.PartitionOf("crm")
+	partition := s.keyspace.PartitionOf("crm")
 	ahead := fmt.Sprint(time.Now().Add(time.Hour).UnixMicro())
 	client := admin(t, s.top.Route(partition).Addr())
 	require.NoError(t, client.Set(t.Context(), s.rateKey(partition, "crm"), ahead, time.Hour).Err())

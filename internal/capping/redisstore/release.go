@@ -21,7 +21,7 @@ type releaseOperation struct {
 // Encode sets the arguments for the items of c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Release(s.scripts.Release, s.layout, s.prefixes[c.Partition], c.Items)
+	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items)
 }
 
 // Stamp sets the header: a release that comes late must not have an effect.

@@ -88,7 +88,7 @@ func (w *rewriter) rewrite(ctx context.Context) error {
 
 // walk goes on where the record says that somebody ended.
 func (w *rewriter) walk(ctx context.Context, version int, one *script.Script) error {
-	rows := w.store.layout.Rows(w.last)
+	rows := w.store.keyspace.Rows(w.last)
 	for {
 		p, err := w.progress(ctx)
 		switch {
@@ -118,7 +118,7 @@ func (w *rewriter) walk(ctx context.Context, version int, one *script.Script) er
 // buckets rewrites those of the rows.
 func (w *rewriter) buckets(ctx context.Context, one *script.Script, first, end uint32) error {
 	s := w.store
-	open := make([]*rewriteOperation, s.layout.Partitions)
+	open := make([]*rewriteOperation, s.keyspace.Partitions)
 	for p := range open {
 		open[p] = &rewriteOperation{store: s, script: one, partition: p, first: first, end: end}
 	}
@@ -158,7 +158,7 @@ type rewriteOperation struct {
 
 // Encode sets the arguments.
 func (o *rewriteOperation) Encode(c *dispatch.Command) {
-	c.Args.Rewrite(o.script, o.store.layout, o.store.prefixes[o.partition], o.partition, o.first, o.end)
+	c.Args.Rewrite(o.script, o.store.keyspace, o.store.prefixes[o.partition], o.partition, o.first, o.end)
 }
 
 // Stamp has nothing to do: a rewriting may come late, and twice.
@@ -183,7 +183,7 @@ type progress struct {
 const rewriting = "rewriting"
 
 func (w *rewriter) progress(ctx context.Context) (p progress, err error) {
-	n := w.store.top.Route(w.store.layout.FormatPartition())
+	n := w.store.top.Route(w.store.keyspace.FormatPartition())
 	if n == nil {
 		return p, fault.ErrNoRoute
 	}
@@ -204,7 +204,7 @@ func (w *rewriter) progress(ctx context.Context) (p progress, err error) {
 }
 
 func (w *rewriter) note(ctx context.Context, version int, row uint32) error {
-	n := w.store.top.Route(w.store.layout.FormatPartition())
+	n := w.store.top.Route(w.store.keyspace.FormatPartition())
 	if n == nil {
 		return fault.ErrNoRoute
 	}

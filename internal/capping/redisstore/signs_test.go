@@ -119,15 +119,15 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			c := testcluster.Start(t, testcluster.Options{Settings: []string{"appendonly no", `save ""`}})
 			config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
 			s := openTest(t, config)
-			victim := s.top.Route(s.layout.FormatPartition())
+			victim := s.top.Route(s.keyspace.FormatPartition())
 			if !strings.Contains(name, "records") {
-				for p := 0; victim == s.top.Route(s.layout.FormatPartition()); p++ {
+				for p := 0; victim == s.top.Route(s.keyspace.FormatPartition()); p++ {
 					victim = s.top.Route(p)
 				}
 			}
 			var own, others []capping.UserID
 			for _, user := range spread(6000) {
-				if s.top.Route(s.layout.Partition(user)) == victim {
+				if s.top.Route(s.keyspace.Partition(user)) == victim {
 					own = append(own, user)
 				} else {
 					others = append(others, user)

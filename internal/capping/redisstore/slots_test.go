@@ -23,7 +23,7 @@ func (f *field) movesTo(to, from shard) (moves []slotMove) {
 	held := f.partitions(from.master)
 	require.NotEmpty(f, held, "the master holds no partition: there is nothing to move")
 	for _, p := range held[:min(len(held), 4)] {
-		moves = append(moves, slotMove{f, f.stores[0].layout.Slot(p), f.admins[from.master], f.admins[to.master]})
+		moves = append(moves, slotMove{f, f.stores[0].keyspace.Slot(p), f.admins[from.master], f.admins[to.master]})
 	}
 	return moves
 }

@@ -15,7 +15,7 @@ import (
 // Store keeps logs in Redis. It is safe for concurrent use.
 type Store struct {
 	config   Config
-	layout   script.Keyspace
+	keyspace script.Keyspace
 	prefixes []string // of keys, by partition
 	scripts  script.Scripts
 	top      *topology.Topology
@@ -60,7 +60,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 
 // place sets where everything is: keys, scripts, and the servers that hold them.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
-	s.layout, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), script.NewScripts()
+	s.keyspace, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), script.NewScripts()
 	s.marker = script.NewMarker(l, s.config.Namespace, formats)
 	var partitions []topology.Partition
 	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {

@@ -321,7 +321,7 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 			require.NoError(t, err)
 			for field, log := range fields {
 				if n, err := strconv.Atoi(field); err == nil {
-					logs[capping.UserID(bucket)*store.layout.BucketSize+capping.UserID(n)] = capping.Log(log)
+					logs[capping.UserID(bucket)*store.keyspace.BucketSize+capping.UserID(n)] = capping.Log(log)
 				}
 			}
 		}

@@ -151,9 +151,9 @@ func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 
 // userOn is a user whom the node holds.
 func userOn(s *Store, addr string) capping.UserID {
-	for p := range s.layout.Partitions {
+	for p := range s.keyspace.Partitions {
 		if s.top.Route(p).Addr() == addr {
-			return capping.UserID(p) * s.layout.BucketSize
+			return capping.UserID(p) * s.keyspace.BucketSize
 		}
 	}
 	panic("no partition on " + addr)
@@ -186,7 +186,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
 	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
-	a.Filter(s.scripts.Filter, s.layout, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
+	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)

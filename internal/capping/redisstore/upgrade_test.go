@@ -38,7 +38,7 @@ func restore(t *testing.T, s *Store, namespace, dump string) {
 	for p, prefix := range s.prefixes {
 		partitions[strings.TrimPrefix(prefix, s.config.Namespace+":")] = p
 	}
-	partitions["{"+script.FormatTag+"}:"] = s.layout.FormatPartition()
+	partitions["{"+script.FormatTag+"}:"] = s.keyspace.FormatPartition()
 	for line := range strings.Lines(string(text)) {
 		var kind, key, field, encoded string
 		if strings.HasPrefix(line, "hset") {

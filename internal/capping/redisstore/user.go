@@ -13,9 +13,9 @@ import (
 
 // key is where the user's log is.
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
-	partition = s.layout.Partition(user)
-	key = string(script.AppendKey(nil, s.prefixes[partition], s.layout.Bucket(user)))
-	return partition, key, strconv.Itoa(int(s.layout.Field(user)))
+	partition = s.keyspace.Partition(user)
+	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))
+	return partition, key, strconv.Itoa(int(s.keyspace.Field(user)))
 }
 
 // eraseOperation removes the log of one user.

@@ -109,7 +109,7 @@ func (d *DB) loadUpgrade() error {
 		return err
 	}
 	if len(value) < 2 || value[1] != KeyLog {
-		return fmt.Errorf("upgrade record %x: must be a version and the key of a log", value)
+		return fmt.Errorf("upgrade value %x: must be a version and the key of a log", value)
 	}
 	d.upgrade.Store(&Upgrade{int(value[0]), newestFormat, value[1:]})
 	return nil
