@@ -51,13 +51,13 @@ func (c *buildCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel, store, err := c.Place.open(ctx, on, c.To)
+	ctx, cancel, location, err := c.Place.open(ctx, on, c.To)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	report := &buildReport{Location: c.To, Status: "failed"}
-	err = c.work(ctx, on, plan, store, report)
+	err = c.work(ctx, on, plan, location, report)
 	if printErr := c.print(on, report); err == nil {
 		err = printErr
 	}
@@ -79,8 +79,8 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *build.Plan, store objects.Location, report *buildReport) error {
-	if err := c.held(ctx, store); err != nil {
+func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
+	if err := c.held(ctx, location); err != nil {
 		report.failed(err)
 		return err
 	}
@@ -94,11 +94,11 @@ func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *buil
 		return err
 	}
 	show.Step("comparing with the live generation", 0)
-	base, err := publish.ReadLiveState(ctx, store)
+	base, err := publish.ReadLiveState(ctx, location)
 	if err != nil {
 		return err
 	}
-	if err := c.guard(ctx, store, &plan.Bounds, result.Proposal(base), report); err != nil {
+	if err := c.guard(ctx, location, &plan.Bounds, result.Proposal(base), report); err != nil {
 		return err
 	}
 	if c.DryRun {
@@ -106,7 +106,7 @@ func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *buil
 		return nil
 	}
 	show.Step("publishing", result.Candidate.SizeBytes())
-	publisher := publish.Publisher{Location: store, ToolVersion: toolVersion(), Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
+	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion(), Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
 		report.failed(err)
@@ -126,11 +126,11 @@ func (c *buildCommand) forcedBy() string {
 }
 
 // held looks for a hold before anything is read; a publish looks again at its end.
-func (c *buildCommand) held(ctx context.Context, store objects.Location) error {
+func (c *buildCommand) held(ctx context.Context, location objects.Location) error {
 	if c.DryRun {
 		return nil
 	}
-	controls, err := publish.ReadControls(ctx, store)
+	controls, err := publish.ReadControls(ctx, location)
 	if err == nil && controls.Hold != nil {
 		err = &publish.HoldError{Hold: *controls.Hold}
 	}
@@ -220,7 +220,7 @@ func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {
 		if !seen {
 			i = len(plan.Segments)
 			index[name] = i
-			plan.Segments = append(plan.Segments, build.Recipe{Name: name})
+			plan.Segments = append(plan.Segments, build.Definition{Name: name})
 		}
 		base.Path = path
 		plan.Segments[i].Inputs = append(plan.Segments[i].Inputs, base)

@@ -68,14 +68,14 @@ func (r *retryNotice) show(err error) {
 }
 
 // open opens a location; the context ends with the command's time-out.
-func (p *place) open(ctx context.Context, on *console.Streams, location string) (context.Context, context.CancelFunc, objects.Location, error) {
+func (p *place) open(ctx context.Context, on *console.Streams, address string) (context.Context, context.CancelFunc, objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
-	store, err := objects.Open(ctx, location, p.s3(on))
+	location, err := objects.Open(ctx, address, p.s3(on))
 	if err != nil {
 		cancel()
 		return nil, nil, nil, console.Misuse(err)
 	}
-	return ctx, cancel, store, nil
+	return ctx, cancel, location, nil
 }
 
 // timeoutError is why a command's context ended.

@@ -26,12 +26,12 @@ type difference struct {
 
 // Run compares two generations.
 func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
-	ctx, cancel, store, err := c.open(ctx, on)
+	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	report, err := diff(ctx, store, c.A, c.B)
+	report, err := diff(ctx, location, c.A, c.B)
 	if err != nil {
 		return timedOut(ctx, err)
 	}
@@ -42,12 +42,12 @@ func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
 	return printChanges(on.Out, report.Changes, &report.NoSegment)
 }
 
-func diff(ctx context.Context, store objects.Location, from, to string) (*difference, error) {
-	a, err := readGeneration(ctx, store, from)
+func diff(ctx context.Context, location objects.Location, from, to string) (*difference, error) {
+	a, err := readGeneration(ctx, location, from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := readGeneration(ctx, store, to)
+	b, err := readGeneration(ctx, location, to)
 	if err != nil {
 		return nil, err
 	}

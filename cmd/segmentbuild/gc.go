@@ -35,12 +35,12 @@ func (c *gcCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.Delete && c.DryRun {
 		return console.Misuse(fmt.Errorf("give --delete or --dry-run, not both"))
 	}
-	ctx, cancel, store, err := c.openThere(ctx, on)
+	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	collector := &publish.Collector{Location: store, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
+	collector := &publish.Collector{Location: location, Keep: c.Keep, Grace: c.Grace, Lease: c.Lease}
 	work := collector.Find
 	if c.Delete {
 		work = collector.Remove

@@ -44,7 +44,7 @@ func (f *boundFlags) over(plan *build.Plan) error {
 		b.MaxUnassigned = (*float64)(f.MaxUnassigned)
 	}
 	for _, name := range f.AllowNew {
-		if !slices.Contains(plan.Order, name) && !slices.ContainsFunc(plan.Segments, func(r build.Recipe) bool { return r.Name == name }) {
+		if !slices.Contains(plan.Order, name) && !slices.ContainsFunc(plan.Segments, func(r build.Definition) bool { return r.Name == name }) {
 			return fmt.Errorf("--allow-new %q is none of the segments", name)
 		}
 	}

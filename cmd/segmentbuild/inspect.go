@@ -73,18 +73,18 @@ func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*ins
 	if c.At == "" {
 		return nil, console.Misuse(errors.New("--at LOCATION is missing: it is needed for a generation"))
 	}
-	ctx, cancel, store, err := c.Place.open(ctx, on, c.At)
+	ctx, cancel, location, err := c.Place.open(ctx, on, c.At)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	g, err := readGeneration(ctx, store, c.What)
+	g, err := readGeneration(ctx, location, c.What)
 	if err != nil {
 		return nil, timedOut(ctx, err)
 	}
 	report := inspect(names(g), g.Bitmaps)
 	report.Generation, report.Manifest = g.Manifest.Generation, g.Manifest
-	checked, err := segments.ReadChecked(ctx, store)
+	checked, err := segments.ReadChecked(ctx, location)
 	if err == nil && checked.Generation == report.Generation {
 		report.CheckedAt = &checked.CheckedAt
 	}
@@ -97,23 +97,23 @@ func isFile(name string) bool {
 }
 
 // readGeneration reads a generation, the live one if name is empty or "live".
-func readGeneration(ctx context.Context, store objects.Location, name string) (*segments.Generation, error) {
-	m, err := readManifest(ctx, store, name)
+func readGeneration(ctx context.Context, location objects.Location, name string) (*segments.Generation, error) {
+	m, err := readManifest(ctx, location, name)
 	if err != nil {
 		return nil, err
 	}
-	return segments.ReadGeneration(ctx, store, m.Generation)
+	return segments.ReadGeneration(ctx, location, m.Generation)
 }
 
-func readManifest(ctx context.Context, store objects.Location, name string) (*segments.Manifest, error) {
+func readManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	if name == "" || name == "live" {
-		m, err := segments.ReadLiveManifest(ctx, store)
+		m, err := segments.ReadLiveManifest(ctx, location)
 		if errors.Is(err, segments.ErrNothingLive) {
-			return nil, fmt.Errorf("nothing has been published to %s: %w", store.Name(), err)
+			return nil, fmt.Errorf("nothing has been published to %s: %w", location.Name(), err)
 		}
 		return m, err
 	}
-	return segments.ReadManifest(ctx, store, name)
+	return segments.ReadManifest(ctx, location, name)
 }
 
 func names(g *segments.Generation) []string {

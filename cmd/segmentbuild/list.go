@@ -55,12 +55,12 @@ type listCommand struct {
 
 // Run lists the generations, the newest first.
 func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
-	ctx, cancel, store, err := c.openThere(ctx, on)
+	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	list, err := publish.List(ctx, store)
+	list, err := publish.List(ctx, location)
 	if err != nil {
 		return timedOut(ctx, notThere(err))
 	}

@@ -23,21 +23,21 @@ type segmentOf struct {
 
 // read reads the segment's bitmap.
 func (c *segmentOf) read(ctx context.Context, on *console.Streams) (*bitmap.Bitmap, error) {
-	ctx, cancel, store, err := c.open(ctx, on)
+	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	b, err := c.readFrom(ctx, store)
+	b, err := c.readFrom(ctx, location)
 	return b, timedOut(ctx, err)
 }
 
-func (c *segmentOf) readFrom(ctx context.Context, store objects.Location) (*bitmap.Bitmap, error) {
-	m, err := readManifest(ctx, store, c.Generation)
+func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*bitmap.Bitmap, error) {
+	m, err := readManifest(ctx, location, c.Generation)
 	if err != nil {
 		return nil, err
 	}
-	return segments.ReadSegment(ctx, store, m, c.Segment)
+	return segments.ReadSegment(ctx, location, m, c.Segment)
 }
 
 type membersCommand struct {

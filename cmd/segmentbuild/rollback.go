@@ -35,12 +35,12 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return console.Misuse(errors.New("--hold needs a reason: it is what build and list say"))
 	}
-	ctx, cancel, store, err := c.open(ctx, on)
+	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	report, err := c.rollback(ctx, store)
+	report, err := c.rollback(ctx, location)
 	if err != nil && c.Hold != "" && !c.DryRun {
 		err = console.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it")
 	}
@@ -57,18 +57,18 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	return err
 }
 
-func (c *rollbackCommand) rollback(ctx context.Context, store objects.Location) (*rollbackReport, error) {
-	publisher := publish.Publisher{Location: store}
+func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
+	publisher := publish.Publisher{Location: location}
 	if c.Hold != "" && !c.DryRun {
 		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
 			return nil, err
 		}
 	}
-	base, err := publish.ReadLiveState(ctx, store)
+	base, err := publish.ReadLiveState(ctx, location)
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := segments.ReadGeneration(ctx, store, c.Generation)
+	earlier, err := segments.ReadGeneration(ctx, location, c.Generation)
 	if err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
@@ -102,12 +102,12 @@ type releaseHoldReport struct {
 
 // Run ends a hold.
 func (c *releaseHoldCommand) Run(ctx context.Context, on *console.Streams) error {
-	ctx, cancel, store, err := c.open(ctx, on)
+	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	hold, err := (&publish.Publisher{Location: store}).ReleaseHold(ctx)
+	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
 		return console.Hinted(fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), wrongPlace)
 	}

@@ -30,12 +30,12 @@ func (c *verifyCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.All {
 		open = c.openThere
 	}
-	ctx, cancel, store, err := open(ctx, on)
+	ctx, cancel, location, err := open(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	wanted, err := c.generations(ctx, store)
+	wanted, err := c.generations(ctx, location)
 	if err != nil {
 		return timedOut(ctx, err)
 	}
@@ -45,7 +45,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *console.Streams) error {
 		v := verification{Generation: l.Generation, Fault: l.Fault}
 		if l.Fault != "" {
 			faults = append(faults, errors.New(l.Fault))
-		} else if g, err := segments.ReadGeneration(ctx, store, l.Generation); err != nil {
+		} else if g, err := segments.ReadGeneration(ctx, location, l.Generation); err != nil {
 			v.Fault = err.Error()
 			faults = append(faults, err)
 		} else {
@@ -75,14 +75,14 @@ func printVerified(on *console.Streams, report []verification) error {
 
 // generations lists what is to be verified; what is damaged in a manifest or in
 // current.json is known then.
-func (c *verifyCommand) generations(ctx context.Context, store objects.Location) ([]publish.Listing, error) {
+func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, console.Misuse(errors.New("give a generation or --all, not both"))
 	}
 	if c.All {
-		return publish.List(ctx, store)
+		return publish.List(ctx, location)
 	}
-	m, err := readManifest(ctx, store, c.Generation)
+	m, err := readManifest(ctx, location, c.Generation)
 	if err != nil {
 		return nil, err
 	}

@@ -210,7 +210,7 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{7}, rolling(1, week)))
 	require.NoError(t, s.Close())
-	for _, addr := range testcluster.Shared(t) { // as before: the format record, logs and message ids
+	for _, addr := range testcluster.Shared(t) { // as before: the format marker, logs and message ids
 		client := admin(t, addr)
 		for _, key := range client.Keys(t.Context(), s.config.Namespace+":*").Val() {
 			if strings.HasSuffix(key, "-sign") || strings.Contains(key, "{format}:") {

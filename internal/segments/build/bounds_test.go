@@ -88,7 +88,7 @@ func TestInputsThatFallShort(t *testing.T) {
 	require.NoError(t, os.Chtimes(first, now, now.Add(-37*time.Hour)))
 	run := func(expect ingest.Expect) []string {
 		in := ingest.Input{Path: filepath.Join(folder, "part-*.txt"), Expect: expect}
-		plan := &Plan{Segments: []Recipe{{Name: "a", Inputs: []ingest.Input{in}}}, MaxBadRows: ingest.Tolerance{Rows: 1},
+		plan := &Plan{Segments: []Definition{{Name: "a", Inputs: []ingest.Input{in}}}, MaxBadRows: ingest.Tolerance{Rows: 1},
 			Tables: []ingest.Input{{Path: table, Expect: ingest.Expect{MinRows: expect.MinRows - 2}}}}
 		result, err := Run(t.Context(), plan, ingest.Config{Now: now}, quiet)
 		require.NoError(t, err)

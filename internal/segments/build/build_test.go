@@ -80,7 +80,7 @@ func TestGoldenBuild(t *testing.T) {
 	for _, cores := range []int{1, 2, 4} {
 		runtime.GOMAXPROCS(cores)
 		for _, paths := range [][]string{first, second} {
-			plan := &Plan{Segments: []Recipe{
+			plan := &Plan{Segments: []Definition{
 				{Name: "all", Inputs: inputs(paths...)},
 				{Name: "rest", Inputs: inputs(first[:2]...), Minus: []string{"all"}},
 				{Name: "few", Inputs: inputs(first[4])},
@@ -136,7 +136,7 @@ func TestTablesJoinTheInputs(t *testing.T) {
 	folder := t.TempDir()
 	table := file(t, folder, "table.csv", "user_id,segment\n1,a\n2,b\n3,c\n")
 	more := file(t, folder, "more.txt", "7\n")
-	plan := &Plan{Tables: inputs(table), Segments: []Recipe{{Name: "b", Inputs: inputs(more)}, {Name: "a"}, {Name: "c"}, {Name: "d"}}}
+	plan := &Plan{Tables: inputs(table), Segments: []Definition{{Name: "b", Inputs: inputs(more)}, {Name: "a"}, {Name: "c"}, {Name: "d"}}}
 	result, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 	require.NoError(t, err)
 	require.Equal(t, []string{"b", "a", "c", "d"}, result.Candidate.Names)
@@ -146,7 +146,7 @@ func TestTablesJoinTheInputs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"c", "b", "a"}, result.Candidate.Names)
 
-	_, err = Run(t.Context(), &Plan{Tables: inputs(table), Segments: []Recipe{{Name: "a"}}}, ingest.Config{}, quiet)
+	_, err = Run(t.Context(), &Plan{Tables: inputs(table), Segments: []Definition{{Name: "a"}}}, ingest.Config{}, quiet)
 	var bad *ingest.BadRowsError
 	require.ErrorAs(t, err, &bad)
 	require.EqualValues(t, 2, bad.Count)
@@ -155,21 +155,21 @@ func TestTablesJoinTheInputs(t *testing.T) {
 func TestPlansThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	in := inputs("x.txt")
-	var many []Recipe
+	var many []Definition
 	for i := range 256 {
-		many = append(many, Recipe{Name: fmt.Sprintf("s%d", i), Inputs: in})
+		many = append(many, Definition{Name: fmt.Sprintf("s%d", i), Inputs: in})
 	}
 	for want, plan := range map[string]*Plan{
 		"nothing to build":                         {},
-		`"a" is there twice`:                       {Segments: []Recipe{{Name: "a", Inputs: in}}, Sets: []Recipe{{Name: "a", Inputs: in}}},
-		`"a": no inputs and no union`:              {Segments: []Recipe{{Name: "a"}}},
-		`"a" refers to "b"`:                        {Segments: []Recipe{{Name: "a", Inputs: in, Minus: []string{"b"}}}},
-		`"a" is made from itself`:                  {Segments: []Recipe{{Name: "a", Inputs: in, Minus: []string{"a"}}}},
+		`"a" is there twice`:                       {Segments: []Definition{{Name: "a", Inputs: in}}, Sets: []Definition{{Name: "a", Inputs: in}}},
+		`"a": no inputs and no union`:              {Segments: []Definition{{Name: "a"}}},
+		`"a" refers to "b"`:                        {Segments: []Definition{{Name: "a", Inputs: in, Minus: []string{"b"}}}},
+		`"a" is made from itself`:                  {Segments: []Definition{{Name: "a", Inputs: in, Minus: []string{"a"}}}},
 		"256 segments, at most 255":                {Segments: many},
-		`segment name "-x"`:                        {Segments: []Recipe{{Name: "-x", Inputs: in}}},
+		`segment name "-x"`:                        {Segments: []Definition{{Name: "-x", Inputs: in}}},
 		"a table needs the names":                  {Tables: in},
-		"must name every segment once":             {Segments: []Recipe{{Name: "a", Inputs: in}}, Order: []string{"a", "a"}},
-		`segment name "` + strings.Repeat("y", 65): {Segments: []Recipe{{Name: strings.Repeat("y", 65), Inputs: in}}},
+		"must name every segment once":             {Segments: []Definition{{Name: "a", Inputs: in}}, Order: []string{"a", "a"}},
+		`segment name "` + strings.Repeat("y", 65): {Segments: []Definition{{Name: strings.Repeat("y", 65), Inputs: in}}},
 	} {
 		_, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 		var fault *PlanError

@@ -67,7 +67,7 @@ func (f *buildFile) read(root yamltree.Value) {
 		"allow_first":     list(f.allowFirst),
 	})
 	for _, r := range f.named {
-		if !slices.Contains(f.into.Order, r.name) && !slices.ContainsFunc(f.into.Segments, func(s Recipe) bool { return s.Name == r.name }) {
+		if !slices.Contains(f.into.Order, r.name) && !slices.ContainsFunc(f.into.Segments, func(s Definition) bool { return s.Name == r.name }) {
 			r.at.Fault("%q is none of the segments", r.name)
 		}
 	}
@@ -76,9 +76,9 @@ func (f *buildFile) read(root yamltree.Value) {
 func list(each yamltree.Field) yamltree.Field { return func(v yamltree.Value) { v.List(each) } }
 
 func (f *buildFile) segment(v yamltree.Value) {
-	var r Recipe
+	var r Definition
 	var own guard.SegmentBounds
-	fields := f.recipeFields(&r)
+	fields := f.definitionFields(&r)
 	addBounds(fields, &own)
 	v.Fields(fields)
 	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
@@ -89,8 +89,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 }
 
 func (f *buildFile) set(v yamltree.Value) {
-	var r Recipe
-	fields := f.recipeFields(&r)
+	var r Definition
+	fields := f.definitionFields(&r)
 	bounded := false
 	for _, key := range []string{"max_change", "max_week_change", "min_users", "max_users"} {
 		fields[key] = func(yamltree.Value) { bounded = true }
@@ -102,7 +102,7 @@ func (f *buildFile) set(v yamltree.Value) {
 	f.into.Sets = append(f.into.Sets, r)
 }
 
-func (f *buildFile) recipeFields(r *Recipe) map[string]yamltree.Field {
+func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"name": text(&r.Name), "inputs": list(f.input(&r.Inputs)),
 		"union": list(names(&r.Union)), "intersect": list(names(&r.Intersect)), "minus": list(names(&r.Minus)),

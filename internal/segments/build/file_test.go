@@ -70,7 +70,7 @@ tables:
 	b, c := in, in
 	b.Path = "conf/b.csv"
 	c.Path, c.IDColumn = "s3://bucket/c.csv", "user"
-	require.Equal(t, []Recipe{{Name: "2024", Inputs: []ingest.Input{
+	require.Equal(t, []Definition{{Name: "2024", Inputs: []ingest.Input{
 		in, b, c, {Path: ingest.Stdin, Format: ingest.CSV}, {Path: "/d.txt", Format: ingest.CSV},
 	}}}, plan.Segments)
 	require.Empty(t, plan.Tables)

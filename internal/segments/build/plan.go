@@ -13,9 +13,9 @@ import (
 // Plan says what to build: what the flags or the build file ask for.
 type Plan struct {
 	// Segments in order of precedence. Empty: those that Order names, from the tables.
-	Segments []Recipe
-	// Sets are named ingredients that are not published.
-	Sets []Recipe
+	Segments []Definition
+	// Sets are named definitions that others refer to; they are not published.
+	Sets []Definition
 	// Tables hold ids with the names of their segments. The rows of a segment
 	// join the inputs of the segment with that name; every other name is a bad row.
 	Tables []ingest.Input
@@ -32,10 +32,10 @@ type Plan struct {
 	Bounds guard.Bounds
 }
 
-// Recipe makes one set: the users of the inputs and of every Union, that are
+// Definition says what one segment or set is made of: the users of the inputs and of every Union, that are
 // also in every Intersect, and in no Minus. The names are those of segments or
 // sets, in any order, as they are before overlaps are resolved.
-type Recipe struct {
+type Definition struct {
 	Name      string
 	Inputs    []ingest.Input
 	Union     []string
@@ -57,7 +57,7 @@ func (p *Plan) check() error {
 		faults = append(faults, fmt.Errorf("%d segments, at most %d are possible", len(p.Segments), segments.MaxSegments))
 	}
 	known := map[string]bool{}
-	for _, r := range p.recipes() {
+	for _, r := range p.definitions() {
 		if err := segments.CheckName(r.Name); err != nil {
 			faults = append(faults, err)
 		}
@@ -66,7 +66,7 @@ func (p *Plan) check() error {
 		}
 		known[r.Name] = true
 	}
-	for _, r := range p.recipes() {
+	for _, r := range p.definitions() {
 		if len(r.Inputs)+len(r.Union)+len(r.Intersect) == 0 && len(p.Tables) == 0 {
 			faults = append(faults, fmt.Errorf("segment or set %q: no inputs and no union", r.Name))
 		}
@@ -82,13 +82,13 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-func (p *Plan) recipes() []Recipe { return slices.Concat(p.Segments, p.Sets) }
+func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }
 
-func (r *Recipe) refs() []string { return slices.Concat(r.Union, r.Intersect, r.Minus) }
+func (r *Definition) refs() []string { return slices.Concat(r.Union, r.Intersect, r.Minus) }
 
 func (p *Plan) checkCycles() error {
-	byName := map[string]Recipe{}
-	for _, r := range p.recipes() {
+	byName := map[string]Definition{}
+	for _, r := range p.definitions() {
 		byName[r.Name] = r
 	}
 	done := map[string]bool{}
@@ -109,7 +109,7 @@ func (p *Plan) checkCycles() error {
 		done[name] = true
 		return nil
 	}
-	for _, r := range p.recipes() {
+	for _, r := range p.definitions() {
 		if err := visit(r.Name, nil); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 	return result, nil
 }
 
-// builder makes the recipes of one plan. It keeps what is made as bitmaps: one
+// builder makes the definitions of one plan. It keeps what is made as bitmaps: one
 // bitset at a time is in memory, those of tables and operands aside.
 type builder struct {
 	plan   *Plan
@@ -110,7 +110,7 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 	}
 	if len(b.plan.Segments) == 0 {
 		for _, name := range b.plan.Order {
-			b.plan.Segments = append(b.plan.Segments, Recipe{Name: name})
+			b.plan.Segments = append(b.plan.Segments, Definition{Name: name})
 		}
 		if err := b.plan.check(); err != nil {
 			return nil, &PlanError{err}
@@ -137,7 +137,7 @@ func (b *builder) known() []string {
 		return b.plan.Order
 	}
 	var names []string
-	for _, r := range b.plan.recipes() {
+	for _, r := range b.plan.definitions() {
 		names = append(names, r.Name)
 	}
 	return names
@@ -159,13 +159,13 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make makes the recipe of a name, and what it refers to, once.
+// make makes the definition of a name, and what it refers to, once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil
 	}
-	recipes := b.plan.recipes()
-	r := recipes[slices.IndexFunc(recipes, func(r Recipe) bool { return r.Name == name })]
+	definitions := b.plan.definitions()
+	r := definitions[slices.IndexFunc(definitions, func(r Definition) bool { return r.Name == name })]
 	for _, ref := range r.refs() {
 		if _, err := b.make(ctx, ref); err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 	return b.made[name], nil
 }
 
-func (b *builder) combine(set *bitmap.Set, r *Recipe) {
+func (b *builder) combine(set *bitmap.Set, r *Definition) {
 	for _, name := range r.Union {
 		set.AddBitmap(b.made[name])
 	}
