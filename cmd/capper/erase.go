@@ -93,5 +93,5 @@ func (c *eraseCommand) refused(err error) error {
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
 		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
-	return c.unreachable(err)
+	return c.hinted(err)
 }

@@ -25,7 +25,7 @@ func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	explanation, err := api.Explain(ctx, c.User)
 	if err != nil {
-		return c.unreachable(err)
+		return c.hinted(err)
 	}
 	if c.JSON {
 		return console.JSON(on.Out, explanation)

@@ -83,13 +83,13 @@ func (c *filterCommand) unwritten(err error) error {
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return console.Hinted(c.unreachable(err), "no file was written, and nothing counted; run the same command again")
+		return console.Hinted(c.hinted(err), "no file was written, and nothing counted; run the same command again")
 	case ctx.Err() != nil || client.Passing(err):
-		return console.Hinted(c.unreachable(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
+		return console.Hinted(c.hinted(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return console.Hinted(err, "--batch N asks for fewer users in a call")
 	}
-	return c.unreachable(err)
+	return c.hinted(err)
 }
 
 // blast decides the whole audience. Until the time is up it asks again for the

@@ -23,7 +23,7 @@ func (c *limitsCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	policy, err := api.Limits(ctx)
 	if err != nil {
-		return c.unreachable(err)
+		return c.hinted(err)
 	}
 	if c.JSON {
 		return console.JSON(on.Out, policy)

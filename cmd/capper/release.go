@@ -38,7 +38,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 	})
 	shown.Stop()
 	if err != nil {
-		return console.Hinted(c.unreachable(err), "run the same command again: twice is once")
+		return console.Hinted(c.hinted(err), "run the same command again: twice is once")
 	}
 	if c.JSON {
 		err = console.JSON(on.Out, sum)

@@ -28,8 +28,8 @@ func (r *remote) client() (*client.Client, error) {
 	return api, nil
 }
 
-// unreachable adds what to do about an error of a call.
-func (r *remote) unreachable(err error) error {
+// hinted adds what to do about an error of a call.
+func (r *remote) hinted(err error) error {
 	switch {
 	case err == nil:
 		return nil

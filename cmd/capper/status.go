@@ -20,7 +20,7 @@ func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	status, err := api.Status(ctx)
 	if err != nil {
-		return c.unreachable(err)
+		return c.hinted(err)
 	}
 	if c.JSON {
 		err = console.JSON(on.Out, status)

@@ -80,17 +80,17 @@ func timedOut(ctx context.Context, err error) error {
 }
 
 func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
-	if err := c.held(ctx, location); err != nil {
-		report.failed(err)
+	if err := c.checkHold(ctx, location); err != nil {
+		report.noteFailure(err)
 		return err
 	}
 	show := console.NewProgress(on, console.Bytes)
 	defer show.Stop()
 	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
 	result, err := c.read(ctx, plan, cfg, show)
-	report.built(result)
+	report.noteResult(result)
 	if err != nil {
-		report.failed(err)
+		report.noteFailure(err)
 		return err
 	}
 	show.Step("comparing with the live generation", 0)
@@ -109,10 +109,10 @@ func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *buil
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion(), Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
 	if err != nil {
-		report.failed(err)
+		report.noteFailure(err)
 		return err
 	}
-	report.published(published)
+	report.notePublished(published)
 	return nil
 }
 
@@ -125,8 +125,8 @@ func (c *buildCommand) forcedBy() string {
 	return c.Reason
 }
 
-// held looks for a hold before anything is read; a publish looks again at its end.
-func (c *buildCommand) held(ctx context.Context, location objects.Location) error {
+// checkHold looks for a hold before anything is read; a publish looks again at its end.
+func (c *buildCommand) checkHold(ctx context.Context, location objects.Location) error {
 	if c.DryRun {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 		if _, err := build.Load(c.File, base, plan); err != nil {
 			return nil, console.WithStatus(console.BadInput, err)
 		}
-		return plan, console.Misuse(c.Bounds.over(plan))
+		return plan, console.Misuse(c.Bounds.override(plan))
 	}
 	for _, path := range c.Table {
 		base.Path = path
@@ -187,7 +187,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if err := c.addSegments(plan, base); err != nil {
 		return nil, console.Misuse(err)
 	}
-	return plan, console.Misuse(c.Bounds.over(plan))
+	return plan, console.Misuse(c.Bounds.override(plan))
 }
 
 // input is what the flags say of every input. It also refuses flags that do not go together.

@@ -31,8 +31,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// over puts the flags over what the plan has from its build file.
-func (f *boundFlags) over(plan *build.Plan) error {
+// override puts the flags over what the plan has from its build file.
+func (f *boundFlags) override(plan *build.Plan) error {
 	b := &plan.Bounds
 	if f.MaxChange != nil {
 		b.MaxChange = float64(*f.MaxChange)
@@ -65,7 +65,7 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 	if err != nil {
 		return err
 	}
-	report.guarded(found)
+	report.noteFindings(found)
 	if len(found.Refusals) == 0 || c.Force {
 		report.Forced = len(found.Refusals) > 0
 		return nil

@@ -50,7 +50,7 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
-func (r *buildReport) built(result *build.Result) {
+func (r *buildReport) noteResult(result *build.Result) {
 	if result == nil {
 		return
 	}
@@ -61,15 +61,15 @@ func (r *buildReport) built(result *build.Result) {
 	}
 }
 
-// guarded notes what the guard has found.
-func (r *buildReport) guarded(found *guard.Findings) {
+// noteFindings notes what the guard has found.
+func (r *buildReport) noteFindings(found *guard.Findings) {
 	r.ComparedWith = found.ComparedWith
 	r.Changes, r.NoSegment, r.Week = found.Changes, found.NoSegment, found.Drift
 	r.Refusals = found.Refusals
 }
 
-// failed notes how the build ended.
-func (r *buildReport) failed(err error) {
+// noteFailure notes how the build ended.
+func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
 	case console.BadInput:
 		r.Status = "bad input"
@@ -84,7 +84,7 @@ func (r *buildReport) failed(err error) {
 	}
 }
 
-func (r *buildReport) published(p *publish.Published) {
+func (r *buildReport) notePublished(p *publish.Published) {
 	r.Status, r.Generation, r.UploadedBytes = "published", p.Manifest.Generation, p.UploadedBytes
 	if p.Unchanged {
 		r.Status = "unchanged"

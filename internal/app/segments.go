@@ -20,7 +20,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 		return named("open segments.source", err)
 	}
 	refresher := cfg.Refresher
-	refresher.Source, refresher.OnSwap = source, s.swapped
+	refresher.Source, refresher.OnSwap = source, s.reportSwap
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
 	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
@@ -33,8 +33,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 // refreshSegments takes over what is published, until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
-// swapped tells of a generation that goes into use.
-func (s *Service) swapped(next *segments.Snapshot) {
+// reportSwap tells of a generation that goes into use.
+func (s *Service) reportSwap(next *segments.Snapshot) {
 	before := ""
 	if current := s.segments.Current(); current != nil {
 		before = current.Generation()

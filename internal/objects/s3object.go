@@ -70,14 +70,14 @@ func (o *s3Object) Read(p []byte) (int, error) {
 		case o.at == o.size || o.ctx.Err() != nil: // all is there but not right, such as a wrong checksum
 			return n, o.bucket.failed("read", o.key, err)
 		}
-		if err := o.broke(err); err != nil || n > 0 {
+		if err := o.noteBreak(err); err != nil || n > 0 {
 			return n, err
 		}
 	}
 }
 
-// broke gives up the body that ended early, and the object after too many of them.
-func (o *s3Object) broke(err error) error {
+// noteBreak gives up the body that ended early, and the object after too many of them.
+func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0
 	}

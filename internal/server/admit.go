@@ -33,8 +33,8 @@ func (s *Server) decodeBounds(b *body.Body) decode.Bounds {
 	return decode.Bounds{IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve}
 }
 
-// answer writes an answer that was made in the place's buffer.
-func (s *Server) answer(c *call, p *admission.Place, out []byte) {
+// writeAnswer writes an answer that was made in the place's buffer.
+func (s *Server) writeAnswer(c *call, p *admission.Place, out []byte) {
 	p.FreeUsers(out)
 	writeHeader(c.w, http.StatusOK, len(out))
 	p.Write(c.w, s.bounds.MinRate)

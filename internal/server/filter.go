@@ -35,7 +35,7 @@ func (s *Server) filter(c *call) error {
 	sum := answer.Summarize(d)
 	s.reportFilter(c, r, d, sum)
 
-	s.answer(c, p, answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum))
+	s.writeAnswer(c, p, answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum))
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 
 func (s *Server) reportFilter(c *call, r *decode.FilterRequest, d *capping.Decisions, sum *answer.Summary) {
 	if r.Record {
-		s.metrics.Decisions(sum, d.Names)
+		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}
 	if sum.Unavailable > 0 {

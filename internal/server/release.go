@@ -37,7 +37,7 @@ func (s *Server) release(c *call) error {
 	}
 	s.audit(c, "release", outcome(unavailable), "message_id", r.MessageID, "channel", r.Channel,
 		"users", len(r.Users), "unavailable", unavailable)
-	s.answer(c, p, out)
+	s.writeAnswer(c, p, out)
 	return nil
 }
 

@@ -47,7 +47,7 @@ type router struct {
 
 func newRouter(s *Server) *router {
 	r := &router{s: s, echo: echo.New()}
-	r.echo.HTTPErrorHandler = r.unrouted
+	r.echo.HTTPErrorHandler = r.answerUnrouted
 	return r
 }
 
@@ -126,7 +126,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
 	}
-	r.s.metrics.Request(route, status, time.Since(start))
+	r.s.metrics.CountRequest(route, status, time.Since(start))
 }
 
 // protect turns a panic of h into an error.
@@ -155,8 +155,8 @@ func (r *router) report(route string, c *call, f *failure.Failure) {
 	}
 }
 
-// unrouted answers what no route matched.
-func (r *router) unrouted(err error, c echo.Context) {
+// answerUnrouted answers what no route matched.
+func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
@@ -174,8 +174,8 @@ func noSuchPath(c *call) error {
 	return failure.New(api.CodeNotFound, "%s: there is no such path", failure.Clip([]byte(c.r.URL.Path)))
 }
 
-// profiles routes /debug/pprof.
-func (r *router) profiles() {
+// routeProfiles routes /debug/pprof.
+func (r *router) routeProfiles() {
 	plain := func(h http.HandlerFunc) handler {
 		return func(c *call) error {
 			h(c.w, c.r)

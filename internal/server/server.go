@@ -98,7 +98,7 @@ func (s *Server) Public() http.Handler {
 	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
 	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
-	s.common(r)
+	s.routeCommon(r)
 	if !s.adminSeparate {
 		r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
 		r.handle(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
@@ -115,13 +115,13 @@ func (s *Server) Admin() http.Handler {
 	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
 	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
-	s.common(r)
+	s.routeCommon(r)
 	r.handleLocal(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
-	r.profiles()
+	r.routeProfiles()
 	return r
 }
 
-func (s *Server) common(r *router) {
+func (s *Server) routeCommon(r *router) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.handle(method, "/healthz", access.ScopeNone, s.alive)
 		r.handle(method, "/readyz", access.ScopeNone, s.readiness)

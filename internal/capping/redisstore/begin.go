@@ -40,13 +40,13 @@ func (f *fleet) start(ctx context.Context) error {
 	case found.Made == found.Any:
 		f.made = true
 	default:
-		f.beganAnew(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
+		f.warnOfLoss(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
 	}
 	return f.mend(ctx)
 }
 
-// beganAnew says what a start went on without.
-func (f *fleet) beganAnew(what string) {
+// warnOfLoss says what a start went on without.
+func (f *fleet) warnOfLoss(what string) {
 	warning := "begun anew with what is left: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
@@ -68,7 +68,7 @@ func (f *fleet) mend(ctx context.Context) error {
 		if f.config.MustExist {
 			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
 		}
-		f.beganAnew(warning)
+		f.warnOfLoss(warning)
 	}
 	f.lookAtSigns(ctx, accepted)
 	return nil
@@ -84,14 +84,14 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.S
 	}
 	seen := f.top.LookAtSigns(ctx, look)
 	if look.Make && seen.All {
-		f.allSigned(ctx)
+		f.markSigned(ctx)
 	}
 	return seen
 }
 
-// allSigned notes that every sign has been made: from now on a missing one is
+// markSigned notes that every sign has been made: from now on a missing one is
 // one that was lost.
-func (f *fleet) allSigned(ctx context.Context) {
+func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.Key+":store", "signed", "1").Err() == nil {
 		f.top.SetSigned(true)
 	}

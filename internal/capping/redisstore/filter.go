@@ -48,7 +48,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	if err := b.Check(verdicts); err != nil {
 		return err
 	}
-	return s.settle(func() *dispatch.Run {
+	return s.perform(func() *dispatch.Run {
 		op := &filterOperation{store: s, batch: b, verdicts: verdicts}
 		op.prepare(s.config.ClockSkew)
 		if b.Record {
@@ -60,8 +60,8 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			s.addMessage(r, b, &op.header)
 		}
 		r.Do(ctx)
-		r.Faults.Undecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
-		r.Faults.Undecided(fault.WrongType, op.bad.WrongType, errWrongType)
+		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
+		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r
 	})
 }

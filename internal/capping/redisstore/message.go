@@ -35,7 +35,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	if len(tokens) == 0 {
 		return found, nil
 	}
-	err := s.settle(func() *dispatch.Run {
+	err := s.perform(func() *dispatch.Run {
 		reads := make([]single, len(tokens))
 		r := s.dispatch.NewRun(nil, false)
 		for i, t := range tokens {

@@ -102,7 +102,7 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C,
 	return c, err
 }
 
-func (m *metrics) faults(f *dispatch.Faults) {
+func (m *metrics) countFaults(f *dispatch.Faults) {
 	if m == nil {
 		return
 	}

@@ -41,13 +41,13 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	if err := capping.CheckRelease(token, users, released); err != nil {
 		return err
 	}
-	return s.settle(func() *dispatch.Run {
+	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
 		r := s.dispatch.NewRun(op, true)
 		r.AddUsers(users, dispatch.MostUsers)
 		r.Do(ctx)
-		r.Faults.Undecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
-		r.Faults.Undecided(fault.WrongType, op.bad.WrongType, errWrongType)
+		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
+		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r
 	})
 }

@@ -111,14 +111,14 @@ func (s *Store) Close() error {
 	return err
 }
 
-// settle does work, unless the store is halted, and turns the faults of its run
+// perform does work, unless the store is halted, and turns the faults of its run
 // into one error.
-func (s *Store) settle(work func() *dispatch.Run) error {
+func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
 	}
 	r := work()
-	s.metrics.faults(&r.Faults)
+	s.metrics.countFaults(&r.Faults)
 	err := r.Faults.Err()
 	s.trouble.note(&r.Faults, err)
 	s.dispatch.Recycle(r)

@@ -36,14 +36,14 @@ func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
-	return s.settle(func() *dispatch.Run {
+	return s.perform(func() *dispatch.Run {
 		partition, key, field := s.key(user)
 		erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: s.config.ClockSkew}
 		r := s.dispatch.NewRun(erase, true)
 		r.Add(erase, partition)
 		r.Do(ctx)
 		if erase.reply == "T" {
-			r.Faults.Undecided(fault.WrongType, 1, errWrongType)
+			r.Faults.AddUndecided(fault.WrongType, 1, errWrongType)
 		}
 		return r
 	})
@@ -52,7 +52,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 // Log is the user's log.
 func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var log capping.Log
-	err := s.settle(func() *dispatch.Run {
+	err := s.perform(func() *dispatch.Run {
 		partition, key, field := s.key(user)
 		read := &single{args: []string{"hget", key, field}}
 		r := s.dispatch.NewRun(read, false)
@@ -60,7 +60,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 		r.Do(ctx)
 		log = capping.Log(read.reply)
 		if len(log)%capping.EntrySize != 0 {
-			r.Faults.Undecided(fault.Corrupt, 1, errCorrupt)
+			r.Faults.AddUndecided(fault.Corrupt, 1, errCorrupt)
 			log = nil
 		}
 		return r

@@ -31,10 +31,10 @@ func (r *Reader) expect(inputs []Input, files []file, reports []FileReport) {
 			r.expectYoung(in, reports[k])
 		}
 		if count < in.Expect.MinFiles {
-			r.short("%s: %d files, at least %d are expected (min_files)", in.Path, count, in.Expect.MinFiles)
+			r.noteShortfall("%s: %d files, at least %d are expected (min_files)", in.Path, count, in.Expect.MinFiles)
 		}
 		if rows < in.Expect.MinRows {
-			r.short("%s: %d rows with a user, at least %d are expected (min_rows)", in.Path, rows, in.Expect.MinRows)
+			r.noteShortfall("%s: %d rows with a user, at least %d are expected (min_rows)", in.Path, rows, in.Expect.MinRows)
 		}
 	}
 }
@@ -44,15 +44,15 @@ func (r *Reader) expectYoung(in Input, f FileReport) {
 		return
 	}
 	if f.ChangedAt == nil {
-		r.short("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File, in.Expect.NewerThan)
+		r.noteShortfall("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File, in.Expect.NewerThan)
 		return
 	}
 	if age := r.cfg.Now.Sub(*f.ChangedAt); age > in.Expect.NewerThan {
-		r.short("%s was written %s ago, on %s: it must be less than %s (newer_than)",
+		r.noteShortfall("%s was written %s ago, on %s: it must be less than %s (newer_than)",
 			f.File, age.Round(time.Second), f.ChangedAt.UTC().Format(time.RFC3339), in.Expect.NewerThan)
 	}
 }
 
-func (r *Reader) short(format string, args ...any) {
+func (r *Reader) noteShortfall(format string, args ...any) {
 	r.shortfalls = append(r.shortfalls, fmt.Sprintf(format, args...))
 }

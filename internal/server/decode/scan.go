@@ -18,7 +18,7 @@ type scanner struct {
 	pos  int
 }
 
-func (s *scanner) space() {
+func (s *scanner) skipSpace() {
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
 		case ' ', '\t', '\n', '\r':
@@ -31,7 +31,7 @@ func (s *scanner) space() {
 
 // peek is the next byte that is no space; 0 at the end.
 func (s *scanner) peek() byte {
-	s.space()
+	s.skipSpace()
 	if s.pos < len(s.data) {
 		return s.data[s.pos]
 	}
@@ -101,7 +101,7 @@ func (s *scanner) members(field func(name string) error) error {
 
 // boolean reads true or false.
 func (s *scanner) boolean(field string) (bool, error) {
-	s.space()
+	s.skipSpace()
 	rest := s.data[s.pos:]
 	switch {
 	case bytes.HasPrefix(rest, []byte("true")):
@@ -255,7 +255,7 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 		return dst, nil
 	}
 	for {
-		s.space()
+		s.skipSpace()
 		id, end := number(s.data, s.pos)
 		if end < 0 {
 			return nil, s.notID(field, len(dst))

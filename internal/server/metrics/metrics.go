@@ -88,16 +88,16 @@ func (m *Metrics) expectSegment(segment string, limits []capping.Limit) {
 	}
 }
 
-// Request counts a call that has been answered.
-func (m *Metrics) Request(route string, status int, took time.Duration) {
+// CountRequest counts a call that has been answered.
+func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	if timed(route) {
 		m.seconds.WithLabelValues(route).Observe(took.Seconds())
 	}
 }
 
-// Decisions counts the users of a call. names are those of its decisions.
-func (m *Metrics) Decisions(sum *answer.Summary, names []string) {
+// CountDecisions counts the users of a call. names are those of its decisions.
+func (m *Metrics) CountDecisions(sum *answer.Summary, names []string) {
 	sum.EachSegment(names, m.add)
 }
 

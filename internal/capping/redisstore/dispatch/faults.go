@@ -20,8 +20,8 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// Undecided counts users who are left undecided.
-func (f *Faults) Undecided(k fault.Kind, users int, err error) {
+// AddUndecided counts users who are left undecided.
+func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
 	}

@@ -154,11 +154,11 @@ func (r *Run) apply(c *Command) {
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	c.free()
 	r.open -= c.weight()
-	r.Faults.Undecided(kind, c.weight(), err)
+	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
 // abandon counts what is open when time is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
-	r.Faults.Undecided(fault.Deadline, r.open, context.Cause(ctx))
+	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }

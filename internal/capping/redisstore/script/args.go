@@ -40,7 +40,7 @@ func (a *Args) Set(args ...string) {
 	for _, arg := range args {
 		a.args = append(a.args, blob(arg))
 	}
-	a.point()
+	a.setPointers()
 }
 
 // Filter sets the call of filter.lua for the items, which are of one partition:
@@ -110,10 +110,10 @@ func (a *Args) finish(keys int, rest ...[]byte) {
 	for _, arg := range rest {
 		a.args = append(a.args, arg)
 	}
-	a.point()
+	a.setPointers()
 }
 
-func (a *Args) point() {
+func (a *Args) setPointers() {
 	for i := range a.args {
 		a.argv = append(a.argv, &a.args[i])
 	}

@@ -37,16 +37,16 @@ func (t *Topology) Run() {
 			case <-t.kick:
 			}
 			if err := t.refresh(ctx); ctx.Err() == nil {
-				t.log(err)
+				t.logRefresh(err)
 			}
 			pause(ctx, refreshPause)
 		}
 	}()
 }
 
-// log says what a refresh ended with when it is something new: one that fails
+// logRefresh says what a refresh ended with when it is something new: one that fails
 // is repeated many times a second.
-func (t *Topology) log(err error) {
+func (t *Topology) logRefresh(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -90,7 +90,7 @@ func (t *Topology) refresh(ctx context.Context) error {
 	inTime, err := t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
-	t.examine(ctx, err)
+	t.examineMasters(ctx, err)
 	if inTime && ctx.Err() == nil {
 		t.refreshes.Add(1)
 	}
@@ -132,10 +132,10 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	return ctx.Err() == nil, err
 }
 
-// examine counts the replicas of every master, loads scripts where a node
+// examineMasters counts the replicas of every master, loads scripts where a node
 // lacks them, looks which slots are being moved, and notes what would make users
 // unavailable. refreshed is how the routes were learnt.
-func (t *Topology) examine(ctx context.Context, refreshed error) {
+func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
 	t.followMoves(ctx, masters)

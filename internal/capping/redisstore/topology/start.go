@@ -41,7 +41,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout)) // how far they are is not known
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
-	t.ask(func(i int, n *Node) {
+	t.askAddresses(func(i int, n *Node) {
 		text, err := n.client.Info(ctx, "cluster").Result()
 		if err != nil {
 			faults[i] = fmt.Errorf("redis %s: %w", n.addr, err)
@@ -72,7 +72,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	faults := make([]error, len(t.config.Addrs))
-	t.ask(func(i int, n *Node) {
+	t.askAddresses(func(i int, n *Node) {
 		v, err := n.view(ctx)
 		if err == nil && len(v.members) > 0 && !v.of(t.members) {
 			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters", t.Masters()[0].addr, n.addr)
@@ -81,8 +81,8 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// ask asks all addresses of the configuration at once.
-func (t *Topology) ask(question func(i int, n *Node)) {
+// askAddresses asks all addresses of the configuration at once.
+func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
 		asked.Go(func() { question(i, t.node(addr)) })

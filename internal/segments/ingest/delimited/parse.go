@@ -151,12 +151,12 @@ func (l *layout) judge(into *rows.Block, row []byte, line int64, columns int, in
 	case columns != l.columns:
 		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, l.columns))
 	default:
-		l.row(into, line, id, segment)
+		l.takeRow(into, line, id, segment)
 	}
 }
 
-// row takes one row's fields. Escapes are not resolved: no id and no segment has any.
-func (l *layout) row(into *rows.Block, line int64, id, segment []byte) {
+// takeRow takes one row's fields. Escapes are not resolved: no id and no segment has any.
+func (l *layout) takeRow(into *rows.Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):
 		into.Reject(line, id, rows.ReasonEmpty)

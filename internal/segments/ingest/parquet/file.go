@@ -104,7 +104,7 @@ func (f *File) ReadGroup(ctx context.Context, i int, into *rows.Block, full func
 			return err
 		}
 		for i := range int(page.NumValues()) {
-			c.row(into, row+int64(at), ids, i, codes, at)
+			c.takeRow(into, row+int64(at), ids, i, codes, at)
 			at++
 			if len(into.IDs) == blockRows {
 				full()
@@ -146,8 +146,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// row takes value i of a page, the at-th of its row group.
-func (c *columns) row(into *rows.Block, row int64, ids pageIDs, i int, codes []int16, at int) {
+// takeRow takes value i of a page, the at-th of its row group.
+func (c *columns) takeRow(into *rows.Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
 		if at >= len(codes) || codes[at] == badSegment {
