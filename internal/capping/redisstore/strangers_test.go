@@ -20,6 +20,18 @@ func promote(t *testing.T, replica string) {
 	require.NoError(t, admin(t, replica).ReplicaOf(t.Context(), "no", "one").Err())
 }
 
+// replicated waits until one replica has what the server was sent before: it
+// sends a write of its own after it.
+func replicated(t *testing.T, master string) {
+	t.Helper()
+	conn := admin(t, master).Conn()
+	defer conn.Close()
+	require.NoError(t, conn.Set(t.Context(), "replicated", "", 0).Err())
+	acks, err := conn.Wait(t.Context(), 1, 15*time.Second).Result()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, acks)
+}
+
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
@@ -155,6 +167,7 @@ func TestSilentServersHoldUpNoFailover(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond}
 	s := openTest(t, config)
+	replicated(t, c.Addrs[0]) // else the signs may be missing where it is promoted
 	require.NoError(t, c.Pause(c.Addrs[0]))
 	promote(t, c.Addrs[1])
 	follows(t, s, c.Addrs[1])
