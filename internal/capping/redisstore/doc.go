@@ -49,7 +49,7 @@
 //   - It believes what the first address says: another cluster's node, or a
 //     server that came back empty, would begin anew without the recorded sends.
 //
-// # Layout
+// # Keyspace
 //
 // A bucket is 190 neighbouring user ids; it is one hash, whose fields are the
 // ids' places in the bucket, in decimal, and whose values are logs (see

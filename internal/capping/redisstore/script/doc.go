@@ -3,6 +3,8 @@
 //
 //	keyspace.go   which partition, bucket and field a user has, and which key and slot
 //	plan.go       in which order the users of a batch are asked
+//	rulebook.go   the rules of a batch's groups, encoded, and how many users a command may have under them
+//	format.go     the versions of what is stored, and the marker that tells them
 //	contract.go   the arguments and replies of the scripts: the one place that knows them
 //	args.go       a command over users, in memory that serves again
 //	constants.go  what Go and Lua have to agree on, put into the texts as ${NAME}
