@@ -64,17 +64,17 @@ func Widening(store Store) time.Duration { return 2 * store.ClockTolerance() }
 
 // Health is a store's state.
 type Health struct {
-	Kind     string   `json:"kind"`               // "embedded" or "redis"
-	Path     string   `json:"path,omitempty"`     // embedded: the directory
-	State    string   `json:"state"`              // "ok", "degraded" (some users would be unavailable) or "down"
-	Error    string   `json:"error,omitempty"`    // why it is not ok
-	Warnings []string `json:"warnings,omitempty"` // what start-up checks found and tolerated
-	Fleet    *Fleet   `json:"fleet,omitempty"`    // the instances that share the store; nil of a store of one
+	Kind     string   // "embedded" or "redis"
+	Path     string   // embedded: the directory
+	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
+	Error    string   // why it is not ok
+	Warnings []string // what start-up checks found and tolerated
+	Fleet    *Fleet   // the instances that share the store; nil of a store of one
 }
 
 // Fleet is the instances that share a store, as one of them sees it.
 type Fleet struct {
-	Instances int            `json:"instances"`           // this one and those heard of lately
-	Differing map[string]int `json:"differing,omitempty"` // by what differs: how many others differ from this one in it
-	Made      time.Time      `json:"made,omitzero"`       // when the store was begun with nothing recorded
+	Instances int            // this one and those heard of lately
+	Differing map[string]int // by what differs: how many others differ from this one in it
+	Made      time.Time      // when the store was begun with nothing recorded
 }

@@ -16,7 +16,6 @@ import (
 
 func (r *reader) server(v yamltree.Value) {
 	s := &r.Server
-	s.Bounds.InFlightBytes = 0
 	v.Object(map[string]yamltree.Field{
 		"listen":              address(&s.Listen),
 		"admin_listen":        address(&s.AdminListen),

@@ -15,9 +15,9 @@ type Snapshot struct {
 
 // SegmentSize is one segment of a snapshot.
 type SegmentSize struct {
-	Name        string `json:"name"`
-	Cardinality uint64 `json:"cardinality"` // users in the bitmap
-	SizeBytes   int64  `json:"size_bytes"`  // of the serialized bitmap
+	Name        string
+	Cardinality uint64 // users in the bitmap
+	SizeBytes   int64  // of the serialized bitmap
 }
 
 // Generation names the generation.
