@@ -29,7 +29,7 @@ type Collector struct {
 	Keep     int // at least 1
 	Grace    time.Duration
 	Clock    func() time.Time // nil is time.Now
-	// Lease is how long a Collector that was killed while it removed holds up publishers. 0: DefaultLease.
+	// Lease is how long a Collector that was killed while it removed holds up publishers: more than 0 for Remove.
 	Lease time.Duration
 }
 
@@ -104,6 +104,9 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 // for, and stops when current.json moves: objects.ErrLostRace. ErrCollecting when
 // another Collector is at work. Also with an error the result says what was removed.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
+	if c.Lease <= 0 {
+		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
+	}
 	if _, _, err := segments.ReadPointer(ctx, c.Location, ""); errors.Is(err, segments.ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
@@ -111,11 +114,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 		}
 		return found, err
 	}
-	length := c.Lease
-	if length <= 0 {
-		length = DefaultLease
-	}
-	l, err := takeLease(ctx, c.Location, length)
+	l, err := takeLease(ctx, c.Location, c.Lease)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func TestGarbageCollection(t *testing.T) {
 }
 
 func collector(store objects.Location, keep int, grace time.Duration) *Collector {
-	return &Collector{Location: store, Keep: keep, Grace: grace}
+	return &Collector{Location: store, Keep: keep, Grace: grace, Lease: 30 * time.Second}
 }
 
 // collect removes everything beyond the keep newest, however young.

@@ -15,9 +15,6 @@ import (
 // leaseKey is the document that says whether somebody removes objects.
 const leaseKey = "gc.json"
 
-// DefaultLease is how long a Collector that was killed holds up publishers.
-const DefaultLease = 30 * time.Second
-
 // ErrCollecting: another Collector is at work.
 var ErrCollecting = errors.New("another gc is at work")
 
