@@ -45,13 +45,13 @@ func (f *boundFlags) override(plan *build.Plan) error {
 	}
 	for _, name := range f.AllowNew {
 		if !slices.Contains(plan.Order, name) && !slices.ContainsFunc(plan.Segments, func(r build.Definition) bool { return r.Name == name }) {
-			return fmt.Errorf("--allow-new %q is none of the segments", name)
+			return fmt.Errorf("--allow-new %q is not one of the segments", name)
 		}
 	}
 	b.New = append(b.New, f.AllowNew...)
 	for _, flaw := range f.AllowFirst {
 		if !slices.Contains(guard.Flaws, flaw) {
-			return fmt.Errorf("--allow-first %q is none of %v", flaw, guard.Flaws)
+			return fmt.Errorf("--allow-first %q is not one of %v", flaw, guard.Flaws)
 		}
 	}
 	b.AllowFirst = append(b.AllowFirst, f.AllowFirst...)

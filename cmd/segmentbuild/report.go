@@ -35,7 +35,7 @@ type buildReport struct {
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
-	// LeftOut match a pattern but are no data by their names: _SUCCESS, .crc, hidden files.
+	// LeftOut match a pattern but are not data by their names: _SUCCESS, .crc, hidden files.
 	LeftOut       []string   `json:"left_out,omitempty"`
 	BadRows       int64      `json:"bad_rows"`
 	BadRowSamples []rows.Bad `json:"bad_row_samples,omitempty"`
@@ -104,7 +104,7 @@ func (r *buildReport) print(w io.Writer) error {
 	}
 	r.printBadRows(w)
 	if n := len(r.LeftOut); n > 0 {
-		fmt.Fprintf(w, "left out: %d files that are no data by their names, such as %s\n", n, r.LeftOut[0])
+		fmt.Fprintf(w, "left out: %d files that are not data by their names, such as %s\n", n, r.LeftOut[0])
 	}
 	r.printFiles(w)
 	for _, f := range r.Files {

@@ -62,6 +62,6 @@ func TestStepsAreBounded(t *testing.T) {
 	err = s.stop()
 	require.ErrorIs(t, err, errRunning)
 	require.ErrorContains(t, err, "stop calls: context deadline exceeded: not done within 1ms, and it still runs")
-	require.ErrorContains(t, err, "stop store: left to the end of the process, because what it is used by did not end: stop calls")
+	require.ErrorContains(t, err, "stop store: left to the end of the process, because what uses it did not end: stop calls")
 	require.Equal(t, []string{"start segments", "start store", "start calls", "stop segments"}, h.did)
 }

@@ -46,8 +46,8 @@ const (
 	maxRules  = 255
 )
 
-// Check reports what makes b, with so many verdicts to set, no batch that a
-// store can decide. Every store asks before it does anything, so that a caller's
+// Check is why no store can decide b, with so many verdicts to set; nil: every
+// store can. Every store asks before it does anything, so that a caller's
 // mistake is an error of that call and of nothing else. That users are distinct
 // is not checked: one who is given twice has one send recorded at most.
 func (b *Batch) Check(verdicts []Verdict) error {
@@ -123,9 +123,8 @@ const (
 	ReleaseAbsent                      // the send was not in the log
 )
 
-// CheckRelease reports what makes the arguments of Store.Release none that a
-// store can take: a message without a token, or results that are not one for
-// each user.
+// CheckRelease is why no store can take these arguments of Store.Release, a
+// message without a token, or not one result for each user; nil: every store can.
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):

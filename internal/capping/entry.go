@@ -74,7 +74,7 @@ func (l Log) Entries() []Entry {
 	return entries
 }
 
-// Check reports what makes l no log: a length that is no multiple of
+// Check is why l is not a log: a length that is no multiple of
 // EntrySize, or entries out of time order.
 func (l Log) Check() error {
 	if len(l)%EntrySize != 0 {

@@ -33,7 +33,7 @@ func (m Message) Text() string {
 // MaxMessageText is the most bytes of a Text.
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf is the message of a Text. What is no such text is an ID.
+// MessageOf is the message of a Text. Any other text is an ID.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {

@@ -29,7 +29,7 @@ func (r *reader) path(to *string) yamltree.Field {
 func (r *reader) locate(file string, root yamltree.Value) {
 	begin, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		root.Absent("").Fault("where it lies cannot be told: %v", err)
+		root.Absent("").Fault("its absolute path cannot be found: %v", err)
 		return
 	}
 	byDefault := func(path string, to *string) {
@@ -74,7 +74,7 @@ func (r *reader) locateOne(begin string, p place) {
 }
 
 // cached reports whether a directory holds what a cache of segments does,
-// folders named by 16 hex digits: /var/cache is no such.
+// folders named by 16 hex digits: /var/cache is not one.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {

@@ -61,7 +61,7 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 		select {
 		case <-before:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: the file system still owes the answer to an earlier call: %w", path, ctx.Err())
+			return fmt.Errorf("%s: the file system has not answered an earlier call yet: %w", path, ctx.Err())
 		}
 	}
 }

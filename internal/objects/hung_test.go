@@ -62,7 +62,7 @@ func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
 		err := operation(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded, what)
-		require.ErrorContains(t, err, "still owes the answer to an earlier call", what)
+		require.ErrorContains(t, err, "has not answered an earlier call yet", what)
 	}
 	require.Len(t, d.hung.pending(), 2, "no operation leaves more behind")
 	close(answer)

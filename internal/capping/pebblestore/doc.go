@@ -73,7 +73,7 @@
 //     in "upgrade" how far it is. The write-ahead log is in order, so that the note
 //     is never ahead of the logs: after a crash the walk goes on there;
 //   - after the last log "upgrade" is removed. What cannot be read, damaged
-//     blocks and values that are no logs, is left as it is.
+//     blocks and values that are not logs, is left as it is.
 //
 // There is no way back but a copy of the directory from before.
 //

@@ -86,8 +86,8 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	warnings := warningsOf(t, s)
 	require.Len(t, warnings, 3)
 	require.Contains(t, warnings[0], "replica_acks is 0")
-	require.Contains(t, warnings[1], "hash-max-listpack-entries is 64: with less than 191")
-	require.Contains(t, warnings[2], "hash-max-listpack-value is 64: with less than 256")
+	require.Contains(t, warnings[1], "hash-max-listpack-entries is 64: logs take several times the memory with less than 191")
+	require.Contains(t, warnings[2], "hash-max-listpack-value is 64: logs take several times the memory with less than 256")
 	for _, w := range warnings {
 		require.Contains(t, log.String(), w)
 	}

@@ -44,7 +44,7 @@ func format(to *ingest.Format) yamltree.Field {
 			return
 		}
 		if *to = ingest.Format(s); !slices.Contains(ingest.Formats, *to) {
-			v.Fault("%q is none of %v", s, ingest.Formats)
+			v.Fault("%q is not one of %v", s, ingest.Formats)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (f *buildFile) read(root yamltree.Value) {
 	})
 	for _, r := range f.named {
 		if !slices.Contains(f.into.Order, r.name) && !slices.ContainsFunc(f.into.Segments, func(s Definition) bool { return s.Name == r.name }) {
-			r.at.Fault("%q is none of the segments", r.name)
+			r.at.Fault("%q is not one of the segments", r.name)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 func (f *buildFile) allowFirst(v yamltree.Value) {
 	flaw, ok := v.Scalar()
 	if ok && !slices.Contains(guard.Flaws, guard.Flaw(flaw)) {
-		v.Fault("%q is none of %v", flaw, guard.Flaws)
+		v.Fault("%q is not one of %v", flaw, guard.Flaws)
 	}
 	f.into.Bounds.AllowFirst = append(f.into.Bounds.AllowFirst, guard.Flaw(flaw))
 }

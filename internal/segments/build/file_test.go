@@ -27,13 +27,13 @@ defaults:
 max_bad_rows: some
 sets: {name: everyone}
 `), "conf/segments.yaml", ingest.Input{}, &Plan{})
-	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other" is none of the segments
+	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other" is not one of the segments
 conf/segments.yaml:2:11: overlaps: "maybe" is neither error nor precedence
 conf/segments.yaml:4:11: segments[0].name: must be a single value, got a list
 conf/segments.yaml:5:5: segments[0].input: is not a known key; did you mean "inputs"?
 conf/segments.yaml:6:12: segments[0].union: must be a list, got "everyone"
 conf/segments.yaml:7:16: segments[0].min_users: must be a whole number from 0, got 3.7
-conf/segments.yaml:8:46: segments[1].inputs[0].format: "xml" is none of [text csv tsv ndjson parquet roaring]
+conf/segments.yaml:8:46: segments[1].inputs[0].format: "xml" is not one of [text csv tsv ndjson parquet roaring]
 conf/segments.yaml:8:61: segments[1].inputs[0].min_rows: must be a whole number from 0, got "many"
 conf/segments.yaml:8:67: segments[1].inputs[0].path: is given twice
 conf/segments.yaml:8:81: segments[1].inputs[1].path: missing

@@ -22,7 +22,7 @@ type Result struct {
 	Samples  []rows.Bad // the first bad rows
 	// Shortfalls are what the inputs lack of what was expected of them.
 	Shortfalls []string
-	// LeftOut match a pattern but are no data by their names.
+	// LeftOut match a pattern but are not data by their names.
 	LeftOut []string
 }
 

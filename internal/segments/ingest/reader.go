@@ -65,7 +65,7 @@ func NewReader(cfg Config) *Reader {
 // Reports lists the files read so far, in order.
 func (r *Reader) Reports() []FileReport { return r.reports }
 
-// LeftOut lists the files that match a pattern but are no data by their names: hidden ones, _SUCCESS, .crc.
+// LeftOut lists the files that match a pattern but are not data by their names: hidden ones, _SUCCESS, .crc.
 func (r *Reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError when more rows were bad than are tolerated, or
@@ -151,7 +151,7 @@ func (r *Reader) atOnce(files []file) int {
 }
 
 // InputError is an input that cannot be read: it is missing, damaged, or not
-// what it is said to be. That it could not be reached, or not in time, is none.
+// what it is said to be. One that could not be reached, or not in time, is another error.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }

@@ -20,7 +20,7 @@ type table struct {
 	codes map[string]uint8
 	names []string
 	sets  []*bitmap.Set
-	// refused are the first names that are none, which repeat by the million where a whole export spells them otherwise.
+	// refused are the first names that are not a segment's, which repeat by the million where a whole export spells them otherwise.
 	refused map[string]error
 }
 

@@ -46,7 +46,7 @@ func (s *scanner) accept(c byte) bool {
 	return true
 }
 
-// syntax is the failure of a document that is no JSON at the current byte.
+// syntax is the failure of a document that is not JSON at the current byte.
 func (s *scanner) syntax(expected string) *failure.Failure {
 	if s.pos >= len(s.data) {
 		return failure.New(api.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)

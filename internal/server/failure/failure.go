@@ -24,7 +24,7 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Unwrap is the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// New is a failure that is no single field's.
+// New is a failure that does not belong to a single field.
 func New(code api.Code, format string, args ...any) *Failure {
 	return &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 }

@@ -53,10 +53,10 @@ func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
 	case rest < -bound:
-		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: one of them is wrong, and sends may have been forgotten: "+
+		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: one of them is wrong, and sends may have been forgotten: "+
 			"set the clock; or, if it is right now, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	case rest > max(bound, longestRest):
-		return fmt.Errorf("by %s it was last used at %s, and the clock shows %s: sends stamped with a wrong time would mute their users: "+
+		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: sends stamped with a wrong time would mute their users: "+
 			"set the clock; or, if it is right, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 // milliseconds each time, so it is read until its users are known, and no more.
 type damage struct {
 	mu     sync.Mutex
-	users  map[capping.UserID]error // a few, whose values are no logs
+	users  map[capping.UserID]error // a few, whose values are not logs
 	mended sync.Map                 // of capping.UserID: written since, and so read from above the damage
 	blocks atomic.Pointer[[]block]  // by user, apart from each other
 

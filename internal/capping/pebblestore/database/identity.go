@@ -80,10 +80,10 @@ func (c Config) checkCreation() error {
 	case err != nil:
 		return err
 	case known != nil && c.MustExist:
-		return fmt.Errorf("no store is there, and by %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
+		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
 			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file and start once with create: true", c.identityFile(), stamp(known.At))
 	case known != nil:
-		return fmt.Errorf("no store is there, and by %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
+		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
 			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file", c.identityFile(), stamp(known.At))
 	case c.MustExist:
 		return errors.New("no store is there, and create is false: check the path, and that its volume is mounted; " +
@@ -108,14 +108,14 @@ func (d *DB) identify(config Config) error {
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
-		return fmt.Errorf("it is another store than the one that was here, by %s last used at %s: bring that back; "+
+		return fmt.Errorf("it is another store than the one that was here, according to %s last used at %s: bring that back; "+
 			"or, to go on with this one, remove that file", file, stamp(known.At))
 	case own.Mark < known.Mark:
 		ends := "at " + stamp(own.At)
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("it lacks its newest sends: by %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost or damaged: "+
+		return fmt.Errorf("it lacks its newest sends: according to %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost or damaged: "+
 			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
 	}
 	if known != nil {

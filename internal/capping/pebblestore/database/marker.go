@@ -30,7 +30,7 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// versionOf is the version that a marker names; 0: it is none of capper's.
+// versionOf is the version that a marker names; 0: it is not a marker of capper.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {

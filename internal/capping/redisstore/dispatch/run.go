@@ -80,7 +80,7 @@ func (r *Run) Add(op Operation, partition int) {
 }
 
 // AddAside puts a single command into the run that is not waited for longer than
-// for the others, and whose failure is nobody's.
+// for the others, and whose failure leaves no user undecided.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, aside: true})
 }

@@ -34,7 +34,7 @@ func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 // valid until the next command is set.
 func (a *Args) Values() []any { return a.argv }
 
-// Set sets a command that is no script over users.
+// Set sets a command that is not a script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {

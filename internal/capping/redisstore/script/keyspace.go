@@ -88,7 +88,7 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf is the partition of a text that is no user's, such as a caller.
+// PartitionOf is the partition of what is stored under a text and not under a user id, such as a caller's budget.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
 // crc16 is the CRC of the Redis Cluster specification (XMODEM).

@@ -17,7 +17,7 @@ var (
 )
 
 // NamesID reports whether a name is that of an id's column, whatever the id is of.
-// A sentence is none, such as "ERROR: there is no column user_id".
+// A sentence, such as "ERROR: there is no column user_id", is not a name.
 func NamesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }

@@ -67,9 +67,9 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	got, err := strconv.Atoi(text)
 	switch {
 	case text == "" || err != nil:
-		f.Warn("%s: hides hash-max-listpack-%s: with less than %d logs take several times the memory%s", who, which, least, inGroup)
+		f.Warn("%s: hides hash-max-listpack-%s: logs take several times the memory with less than %d%s", who, which, least, inGroup)
 	case got < least:
-		f.Warn("%s: %s is %d: with less than %d logs take several times the memory%s", who, name, got, least, inGroup)
+		f.Warn("%s: %s is %d: logs take several times the memory with less than %d%s", who, name, got, least, inGroup)
 	}
 }
 
