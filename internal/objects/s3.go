@@ -35,7 +35,7 @@ type S3Config struct {
 	Retrying func(error)
 	// MaxPause is the longest between two attempts. 0: 5 seconds.
 	MaxPause time.Duration
-	// Stall is how long a request may stand still before it is tried again. 0: DefaultStall.
+	// Stall is how long a request may stand still before it is tried again. 0: a minute.
 	Stall time.Duration
 	// PathStyle addresses buckets as path segments. Nil: true when an endpoint is set.
 	PathStyle *bool
@@ -74,7 +74,7 @@ func openS3(ctx context.Context, location, name, prefix string, cfg S3Config) (*
 }
 
 func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(stalling(cmp.Or(cfg.Stall, DefaultStall))),
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(stalling(cmp.Or(cfg.Stall, defaultStall))),
 		config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("load the S3 configuration: %w", err)

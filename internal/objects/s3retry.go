@@ -17,8 +17,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// DefaultStall is how long a request to S3 may stand still.
-const DefaultStall = time.Minute
+// defaultStall is how long a request to S3 may stand still.
+const defaultStall = time.Minute
 
 // maxPause is the longest pause between two attempts of a patient request.
 const maxPause = 5 * time.Second

@@ -63,7 +63,7 @@ func (f *fleet) signOff() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(f.config.AttemptTimeout, 500*time.Millisecond))
 	defer cancel()
-	_ = n.Client().HDel(ctx, f.marker.Key+":instances", f.id).Err()
+	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
 // beat renews and looks at everything. What cannot be reached stays as it was:

@@ -92,7 +92,7 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.S
 // markSigned notes that every sign has been made: from now on a missing one is
 // one that was lost.
 func (f *fleet) markSigned(ctx context.Context) {
-	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.Key+":store", "signed", "1").Err() == nil {
+	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed", "1").Err() == nil {
 		f.top.SetSigned(true)
 	}
 }

@@ -187,7 +187,7 @@ func (w *rewriter) progress(ctx context.Context) (p progress, err error) {
 	if n == nil {
 		return p, fault.ErrNoRoute
 	}
-	fields, err := n.Client().HMGet(ctx, w.store.marker.Record(), rewriting).Result()
+	fields, err := n.Client().HMGet(ctx, w.store.marker.StoreKey(), rewriting).Result()
 	if err != nil {
 		return p, err
 	}
@@ -209,5 +209,5 @@ func (w *rewriter) note(ctx context.Context, version int, row uint32) error {
 		return fault.ErrNoRoute
 	}
 	text := fmt.Sprint(version, " ", row, " ", w.store.fleet.id, " ", strconv.FormatInt(time.Now().UnixMilli(), 10))
-	return n.Client().HSet(ctx, w.store.marker.Record(), rewriting, text).Err()
+	return n.Client().HSet(ctx, w.store.marker.StoreKey(), rewriting, text).Err()
 }

@@ -20,10 +20,10 @@ func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 
 // eraseOperation removes the log of one user.
 type eraseOperation struct {
-	single
 	script     *script.Script
 	key, field string
 	skew       time.Duration
+	bad        script.BadLogs
 }
 
 // Encode sets the arguments.
@@ -34,6 +34,11 @@ func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampErase(at.Now, o.skew)
 }
 
+// Apply takes what the reply says of the user.
+func (o *eraseOperation) Apply(c *dispatch.Command) (int, error) {
+	return 0, script.DecodeErased(c.Reply, &o.bad)
+}
+
 // Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	return s.perform(func() *dispatch.Run {
@@ -42,9 +47,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 		r := s.dispatch.NewRun(erase, true)
 		r.Add(erase, partition)
 		r.Do(ctx)
-		if erase.reply == "T" {
-			r.Faults.AddUndecided(fault.WrongType, 1, errWrongType)
-		}
+		r.Faults.AddUndecided(fault.WrongType, erase.bad.WrongType, errWrongType)
 		return r
 	})
 }

@@ -129,7 +129,7 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	a.rules, a.groups = a.rules[:0], 0
 	clear(a.numbers[:])
 	for _, item := range items {
-		if g := groups[IndexOf(item)]; a.numbers[g] == 0 {
+		if g := groups[indexOf(item)]; a.numbers[g] == 0 {
 			a.groups++
 			a.numbers[g] = uint16(a.groups)
 			a.rules = append(a.rules, b.group(g)...)
@@ -158,7 +158,7 @@ func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64,
 		}
 		if groups != nil {
 			for _, item := range rest[:n] {
-				a.users = append(a.users, byte(a.numbers[groups[IndexOf(item)]]-1))
+				a.users = append(a.users, byte(a.numbers[groups[indexOf(item)]]-1))
 			}
 		}
 		rest = rest[n:]

@@ -131,7 +131,7 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 		if n == len(items) {
 			return n, ErrReply
 		}
-		i := IndexOf(items[n])
+		i := indexOf(items[n])
 		kind := reply[0]
 		reply = reply[1:]
 		switch kind {
@@ -171,7 +171,7 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 		return 0, ErrReply
 	}
 	for n := range len(reply) {
-		i := IndexOf(items[n])
+		i := indexOf(items[n])
 		switch {
 		case reply[n] == 'D' || reply[n] == 'N' && again:
 			released[i] = capping.ReleaseDone
@@ -244,7 +244,7 @@ type Beat struct {
 
 // Keys are the keys of a beat.
 func (m *Marker) Keys() []string {
-	return []string{m.Key, m.Key + ":store", m.Key + ":retentions", m.Key + ":channels", m.Key + ":instances"}
+	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
 
 // Args are the arguments of beat.lua after its keys.

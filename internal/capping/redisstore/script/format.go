@@ -85,8 +85,11 @@ func NewMarker(k Keyspace, namespace string, formats Formats) Marker {
 // Oldest is the oldest format that the program of the marker reads.
 func (m *Marker) Oldest() int { return m.formats.Oldest() }
 
-// Record is the key of the store's record.
-func (m *Marker) Record() string { return m.Key + ":store" }
+// StoreKey is the key of the store's record.
+func (m *Marker) StoreKey() string { return m.Key + ":store" }
+
+// InstancesKey is the key under which the instances tell of themselves.
+func (m *Marker) InstancesKey() string { return m.Key + ":instances" }
 
 // Newest is the newest format that the program of the marker knows.
 func (m *Marker) Newest() int { return m.formats.Newest() }

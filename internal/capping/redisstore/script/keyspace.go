@@ -16,8 +16,8 @@ type Keyspace struct {
 // be just above and take up to a sixth more.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
-// Slots is how many slots a cluster has.
-const Slots = 16384
+// slotCount is how many slots a cluster has.
+const slotCount = 16384
 
 // Bucket is the number of the user's bucket.
 func (k Keyspace) Bucket(user uint32) uint32 { return user / k.BucketSize }
@@ -50,7 +50,7 @@ func (k Keyspace) tags() []string {
 	}
 	for n := int64(0); len(partitions) > 0; n++ {
 		tag := strconv.FormatInt(n, 36)
-		slot := int(crc16(tag)) % Slots
+		slot := int(crc16(tag)) % slotCount
 		if p, wanted := partitions[slot]; wanted {
 			tags[p] = tag
 			delete(partitions, slot)
@@ -81,9 +81,9 @@ const FormatTag = "format"
 // neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
-		return int(crc16(FormatTag)) % Slots
+		return int(crc16(FormatTag)) % slotCount
 	}
-	share := Slots / k.Partitions
+	share := slotCount / k.Partitions
 	reversed := int(bits.Reverse16(uint16(partition))) >> (16 - bits.Len16(uint16(k.Partitions-1)))
 	return reversed*share + share/2
 }

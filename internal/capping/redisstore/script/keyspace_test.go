@@ -16,14 +16,14 @@ func TestPartitionsAreSpreadEvenlyOverSlots(t *testing.T) {
 	for _, l := range []Keyspace{Standard, {BucketSize: 64, Partitions: 1024}} {
 		tags := l.tags()
 		require.Len(t, tags, l.Partitions)
-		share, shares := Slots/l.Partitions, map[int]bool{}
+		share, shares := slotCount/l.Partitions, map[int]bool{}
 		for p, tag := range tags {
-			slot := int(crc16(tag)) % Slots
+			slot := int(crc16(tag)) % slotCount
 			require.Equal(t, l.Slot(p), slot)
 			require.Equal(t, share/2, slot%share)
 			shares[slot/share] = true
 			next := l.Slot((p + 1) % l.Partitions)
-			require.Greater(t, max(slot-next, next-slot), Slots/5, "neighbours are far apart")
+			require.Greater(t, max(slot-next, next-slot), slotCount/5, "neighbours are far apart")
 		}
 		require.Len(t, shares, l.Partitions)
 	}

@@ -24,8 +24,8 @@ func Item(user uint32, index int) uint64 { return uint64(user)<<32 | uint64(uint
 // UserOf is the user of the item.
 func UserOf(item uint64) uint32 { return uint32(item >> 32) }
 
-// IndexOf is where the item's user stands in the batch.
-func IndexOf(item uint64) int { return int(uint32(item)) }
+// indexOf is where the item's user stands in the batch.
+func indexOf(item uint64) int { return int(uint32(item)) }
 
 // Arrange orders users.
 func (plan *Plan) Arrange(k Keyspace, users []uint32) {

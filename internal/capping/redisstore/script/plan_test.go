@@ -26,7 +26,7 @@ func TestPlanIsByPartitionThenUser(t *testing.T) {
 			items := plan.Items[part.Start:part.End]
 			require.True(r, slices.IsSorted(items))
 			for _, item := range items {
-				require.Equal(r, users[IndexOf(item)], UserOf(item))
+				require.Equal(r, users[indexOf(item)], UserOf(item))
 				require.Equal(r, part.Partition, Standard.Partition(UserOf(item)))
 			}
 		}
