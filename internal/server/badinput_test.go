@@ -199,7 +199,7 @@ func TestFilterRefusesBitmaps(t *testing.T) {
 	requireRefused(t, r, http.StatusBadRequest, "invalid_request", badBody{field: "users_bitmap", message: "empty"})
 }
 
-// TestFilterRefusesAManyRunBitmapFast sends the body on which the library's
+// TestFilterTakesManyRunsInLinearTime sends the body on which the library's
 // check takes a minute.
 func TestFilterTakesManyRunsInLinearTime(t *testing.T) {
 	t.Parallel()
