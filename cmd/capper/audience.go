@@ -14,8 +14,8 @@ import (
 
 // audience is the users a command is about.
 type audience struct {
-	File   string `arg:"" name:"audience" help:"Users: text or CSV of ids, or .roaring; plain, gzip or zstd; - for standard input."`
-	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" help:"Format of the audience; by name and content if not given."`
+	File   string `arg:"" name:"audience" help:"Users: a file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input."`
+	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" placeholder:"FORMAT" help:"Format of the audience: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given."`
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 
 	Quote  delimited.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`

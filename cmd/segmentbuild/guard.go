@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/internal/console"
@@ -74,6 +75,12 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 	return refused(&guard.RefusedError{Refusals: found.Refusals})
 }
 
-func refused(err error) error {
-	return console.Hinted(console.WithStatus(console.Refused, err), "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file")
+// refused adds how to publish all the same, unless every reason names a flag of
+// its own: that one lets less through than --force.
+func refused(err *guard.RefusedError) error {
+	ended := console.WithStatus(console.Refused, err)
+	if !slices.ContainsFunc(err.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
+		return ended
+	}
+	return console.Hinted(ended, "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file")
 }

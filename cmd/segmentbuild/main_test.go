@@ -23,6 +23,7 @@ import (
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
 	"capper/internal/testkit"
 )
 
@@ -180,7 +181,7 @@ func TestStatusesOfErrors(t *testing.T) {
 		{console.BadInput, ingest.ErrNoFinalNewline},
 		{console.BadInput, notThere(objects.ErrNotFound)},
 		{console.Undecided, &build.OverlapError{}},
-		{console.Refused, refused(errors.New("x"))},
+		{console.Refused, refused(&guard.RefusedError{})},
 		{console.Refused, &publish.WithdrawnError{}},
 		{console.LostRace, objects.ErrLostRace},
 		{console.OnHold, &publish.HoldError{}},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -21,8 +22,15 @@ type rollbackCommand struct {
 	at         `embed:""`
 }
 
+// What becomes of a rollback, as its report says it.
+const (
+	rollbackDone      = "rolled back"
+	rollbackUnchanged = "unchanged"
+	rollbackDry       = "dry run"
+)
+
 type rollbackReport struct {
-	Status  string           `json:"status"` // rolled back, unchanged, dry run
+	Status  string           `json:"status"`
 	Before  string           `json:"before"`
 	Live    string           `json:"live"`
 	Changes []publish.Change `json:"changes,omitempty"`
@@ -53,7 +61,20 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err := printChanges(on.Out, report.Changes, report.NoSegment); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(on.Out, "%s: %s is live in %s, it was %s\n", report.Status, report.Live, c.At, cmp.Or(report.Before, "nothing"))
+	return c.print(on.Out, report)
+}
+
+// print says what is live, or would be, in the words of build.
+func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
+	before := cmp.Or(r.Before, "nothing")
+	switch r.Status {
+	case rollbackDry:
+		_, err = fmt.Fprintf(to, "dry run: nothing was changed, %s would be live in %s, live is %s\n", c.Generation, c.At, before)
+	case rollbackUnchanged:
+		_, err = fmt.Fprintf(to, "unchanged: %s is live in %s already\n", r.Live, c.At)
+	default:
+		_, err = fmt.Fprintf(to, "%s: %s is live in %s, it was %s\n", r.Status, r.Live, c.At, before)
+	}
 	return err
 }
 
@@ -72,7 +93,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	if err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
-	report := &rollbackReport{Status: "dry run", Before: base.Name, Live: base.Name}
+	report := &rollbackReport{Status: rollbackDry, Before: base.Name, Live: base.Name}
 	if base.Generation != nil {
 		to := &publish.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
 		none := to.NoSegment(base.Generation)
@@ -85,9 +106,9 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	if err != nil {
 		return nil, err
 	}
-	report.Status, report.Live = "rolled back", c.Generation
+	report.Status, report.Live = rollbackDone, c.Generation
 	if done.Unchanged {
-		report.Status = "unchanged"
+		report.Status = rollbackUnchanged
 	}
 	return report, nil
 }
