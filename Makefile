@@ -20,7 +20,7 @@ test: ## every test, with the race detector, on a real cluster and a real S3 ser
 demo: build ## the whole system: S3, a 3+3 cluster, segmentbuild, capper, blasts of a million users
 	scripts/demo.sh
 
-bench: ## both sides of every figure in docs/benchmarks.md; FACTOR=10 for a tenth of the sizes
+bench: ## both sides of the figures in docs/benchmarks.md; FACTOR=10 for a tenth of the sizes
 	FACTOR=$(FACTOR) scripts/bench.sh
 
 torture: ## faults at random: make torture MINUTES=2 SEED=1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every figure of docs/benchmarks.md, both sides in one run. FACTOR=10 takes a tenth of the sizes.
+# The figures of docs/benchmarks.md, both sides in one run. FACTOR=10 takes a tenth of the sizes.
 # Arguments choose parts: redis, embedded, http, segments, domain; none is all of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
