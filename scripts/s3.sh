@@ -86,6 +86,7 @@ down() {
   done
   kill -9 "$pid" 2>/dev/null || true
   rm -rf "$dir/data" "$dir/env" "$dir/pid" "$dir/log"
+  rmdir "$dir" 2>/dev/null || true # where something else lies it stays
 }
 
 [ $# -eq 2 ] || usage
