@@ -103,13 +103,21 @@ func markOf(l *publish.Listing) string {
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
-			_, err = fmt.Fprintf(w, "checked by a build: %s\n", l.CheckedAt.Format(time.RFC3339))
+			_, err = fmt.Fprintf(w, "checked by a build: %s%s\n", l.CheckedAt.Format(time.RFC3339), notLive(&l))
 		}
 		if l.Hold != nil {
 			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), console.Escape(l.Hold.Reason))
 		}
 	}
 	return err
+}
+
+// notLive says which generation the last build left live, when another is since.
+func notLive(l *publish.Listing) string {
+	if l.Live {
+		return ""
+	}
+	return ", when " + l.Generation + " was live"
 }
 
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {

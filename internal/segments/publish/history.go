@@ -19,7 +19,8 @@ type Listing struct {
 	StoredAt   time.Time `json:"stored_at"` // when the manifest was stored
 	// WithdrawnAt is when it was rolled back from, unless its content went live again since.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
-	// CheckedAt is of the live generation: when a build last published it, or found its segments live.
+	// CheckedAt is when a build last published it, or found its segments live; only of the generation
+	// that the last build did that with, which a rollback may have withdrawn since.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Hold is of the live generation: while publishing is on hold it stays live.
 	Hold *Hold `json:"hold,omitempty"`
@@ -70,7 +71,7 @@ func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 			l.Fault = err.Error()
 		}
 		controls.mark(l)
-		if l.Live && checked.Generation == l.Generation {
+		if checked.Generation == l.Generation {
 			l.CheckedAt = &checked.CheckedAt
 		}
 	})
