@@ -95,14 +95,14 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 	})
 	for _, key := range []string{"name", "max"} {
 		if !given[key] {
-			v.Fault("%s: is required", key)
+			v.FaultOf(key, "is required")
 		}
 	}
 	if given["window"] == given["calendar"] {
 		v.Fault("must have exactly one of window and calendar")
 	}
 	if given["timezone"] && !given["calendar"] {
-		zoneValue.Fault("goes with calendar only: a rolling window is the same in every time zone")
+		v.FaultOf("timezone", "goes with calendar only: a rolling window is the same in every time zone")
 	}
 	limit.Calendar = capping.Calendar(calendar)
 	if given["calendar"] {

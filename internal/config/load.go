@@ -108,10 +108,10 @@ func (r *reader) read(root yamltree.Value) {
 	})
 	root.Key("limits", r.limits)
 	if !given["segments"] {
-		root.Fault("segments: is required: segments.source says where the segments are published")
+		root.FaultOf("segments", "is required: segments.source says where the segments are published")
 	}
 	if !given["limits"] {
-		root.Fault("limits: is required: default and segments say how many sends a user may get")
+		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
 	}
 }
 

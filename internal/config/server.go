@@ -35,7 +35,7 @@ func (r *reader) server(v yamltree.Value) {
 	})
 	s.Bounds = s.Bounds.WithDefaults()
 	if s.Bounds.InFlightBytes < s.Bounds.BodyBytes {
-		v.Fault("bounds.body_bytes: must be at least max_body, %d bytes, got %d", s.Bounds.BodyBytes, s.Bounds.InFlightBytes)
+		v.FaultOf("bounds.body_bytes", "must be at least max_body, %d bytes, got %d", s.Bounds.BodyBytes, s.Bounds.InFlightBytes)
 	}
 	r.checkAccess(v)
 }
@@ -44,7 +44,7 @@ func (r *reader) server(v yamltree.Value) {
 func (r *reader) checkAccess(v yamltree.Value) {
 	s := &r.Server
 	if s.WithoutKeys && len(s.Access.Keys) > 0 {
-		v.Fault("without_keys: must not be true together with api_keys: it confirms a file without them")
+		v.FaultOf("without_keys", "must not be true together with api_keys: it confirms a file without them")
 	}
 	for _, at := range r.clients {
 		client := at.Token()
@@ -53,13 +53,13 @@ func (r *reader) checkAccess(v yamltree.Value) {
 		}
 	}
 	if _, port, _ := net.SplitHostPort(s.Listen); s.Listen == s.AdminListen && port != "0" {
-		v.Fault("admin_listen: must be another address than listen, %s", s.Listen)
+		v.FaultOf("admin_listen", "must be another address than listen, %s", s.Listen)
 	}
 	if len(s.Access.Keys) == 0 && !listen.IsLoopback(s.Listen) {
-		v.Fault("api_keys: is required when listen is not a loopback address, and %s is not", s.Listen)
+		v.FaultOf("api_keys", "is required when listen is not a loopback address, and %s is not", s.Listen)
 	}
 	if len(s.Access.Keys) == 0 && s.AdminListen != "" && !listen.IsLoopback(s.AdminListen) {
-		v.Fault("api_keys: is required when admin_listen is not a loopback address, and %s is not", s.AdminListen)
+		v.FaultOf("api_keys", "is required when admin_listen is not a loopback address, and %s is not", s.AdminListen)
 	}
 }
 
@@ -100,7 +100,11 @@ func readKeys(v yamltree.Value) (keys []access.Key) {
 		places = append(places, v)
 	})
 	for _, fault := range access.Conflicts(keys) {
-		places[fault.Key].Fault("%s", fault.Rule)
+		if at := places[fault.Key]; fault.Field != "" {
+			at.FaultOf(fault.Field, "%s", fault.Rule)
+		} else {
+			at.Fault("%s", fault.Rule)
+		}
 	}
 	return keys
 }
@@ -134,7 +138,7 @@ func readKey(v yamltree.Value) (key access.Key) {
 		at, read := fields[fault.Field]
 		switch {
 		case !given[field]:
-			v.Fault("%s: is required", field)
+			v.FaultOf(field, "is required")
 		case read && !slices.ContainsFunc(noted, func(f yamltree.Fault) bool { return f.Path == at.Path() }):
 			at.Fault("%s", fault.Rule)
 		}
@@ -161,7 +165,7 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 		"burst":            yamltree.Within(&rate.Burst, 1, 1_000_000_000),
 	})
 	if !given["users_per_second"] {
-		v.Fault("users_per_second: is required")
+		v.FaultOf("users_per_second", "is required")
 	}
 	return rate
 }

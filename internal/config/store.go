@@ -27,7 +27,7 @@ func (r *reader) segments(v yamltree.Value) {
 		},
 	})
 	if !given["source"] {
-		v.Fault("source: is required: a directory or s3://bucket/prefix")
+		v.FaultOf("source", "is required: a directory or s3://bucket/prefix")
 	}
 }
 
@@ -69,10 +69,10 @@ func (r *reader) store(v yamltree.Value) {
 		"redis": r.redis,
 	})
 	if given["redis"] && !given["kind"] {
-		v.Fault("kind: is required when redis is given: redis uses it, embedded does not")
+		v.FaultOf("kind", "is required when redis is given: redis uses it, embedded does not")
 	}
 	if s.Kind == Redis && len(s.Redis.Options.Addrs) == 0 {
-		v.Fault("redis.addrs: is required when kind is redis")
+		v.FaultOf("redis.addrs", "is required when kind is redis")
 	}
 }
 

@@ -68,13 +68,16 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a mapping with known keys and reports which were given.
+// Object reads a mapping with known keys and reports which were given. A key that
+// is misspelt counts as given: that it is missing would be a second fault of one slip.
 func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
 		read, ok := fields[key]
 		if !ok {
-			at.Fault("is not a known key%s", suggestion(key, slices.Sorted(maps.Keys(fields))))
+			known := slices.Sorted(maps.Keys(fields))
+			at.Fault("is not a known key%s", suggestion(key, known))
+			given[meant(key, known)] = true
 			return
 		}
 		given[key] = true
@@ -139,12 +142,20 @@ func unsplit(element ast.Node) ast.Node {
 }
 
 func suggestion(key string, known []string) string {
-	for _, k := range known {
-		if strings.EqualFold(k, key) || closeTo(k, key) {
-			return fmt.Sprintf("; did you mean %q?", k)
-		}
+	if k := meant(key, known); k != "" {
+		return fmt.Sprintf("; did you mean %q?", k)
 	}
 	return "; known are " + strings.Join(known, ", ")
+}
+
+// meant is the known key that a misspelt one is close to; "" if none is.
+func meant(key string, known []string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, key) || closeTo(k, key) {
+			return k
+		}
+	}
+	return ""
 }
 
 // closeTo reports whether a and b are one edit apart: a letter changed, left

@@ -54,7 +54,8 @@ func (v Value) Fault(format string, args ...any) {
 	v.doc.faults = append(v.doc.faults, f)
 }
 
-// FaultOf notes a fault of a key that the value, a mapping, has or lacks.
+// FaultOf notes a fault of a key that the value, a mapping, has or lacks, or of
+// one further down (redis.addrs), which is noted where the mapping stands.
 func (v Value) FaultOf(key, format string, args ...any) {
 	at := v.child(key, nil)
 	v.Key(key, func(own Value) { at = own })

@@ -117,26 +117,26 @@ func (k *Key) Faults() (faults []Fault) {
 func Conflicts(keys []Key) (faults []Fault) {
 	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
 	for i, key := range keys {
-		add := func(format string, args ...any) {
-			faults = append(faults, Fault{Key: i, Rule: fmt.Sprintf(format, args...)})
+		add := func(field, format string, args ...any) {
+			faults = append(faults, Fault{Key: i, Field: field, Rule: fmt.Sprintf(format, args...)})
 		}
 		if ids[key.ID] && key.ID != "" {
-			add("must have an id of its own: %q is given twice", key.ID)
+			add("", "must have an id of its own: %q is given twice", key.ID)
 		}
 		ids[key.ID] = true
 		if sum := strings.ToLower(key.SHA256); sum != "" {
 			if sums[sum] {
-				add("must have a sha256 of its own: this one is given twice")
+				add("", "must have a sha256 of its own: this one is given twice")
 			}
 			sums[sum] = true
 		}
 		if perClient[key.Client]++; perClient[key.Client] == keysPerClient+1 && key.Client != "" {
-			add("must be at most two keys of a client, for rotation; %q has more", key.Client)
+			add("", "must be at most two keys of a client, for rotation; %q has more", key.Client)
 		}
 		if other, ok := first[key.Client]; !ok {
 			first[key.Client] = key
 		} else if key.Namespace != other.Namespace && key.Client != "" {
-			add("namespace: must be that of the client's other key, %q, got %q: a new key must not make other sends of the ones under way",
+			add("namespace", "must be that of the client's other key, %q, got %q: a new key must not make other sends of the ones under way",
 				other.Namespace, key.Namespace)
 		}
 	}
