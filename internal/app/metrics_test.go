@@ -1,0 +1,75 @@
+package app
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/config"
+	"capper/internal/testcluster"
+)
+
+// elsewhere are the metrics that a service on the embedded store, or any service
+// without TLS, does not register.
+var elsewhere = map[string][]string{
+	config.Embedded: {
+		"capper_store_barred_partitions", "capper_store_records_gone", "capper_store_unheard_seconds", "capper_store_made_timestamp_seconds",
+		"capper_store_instances", "capper_store_instances_differing", "capper_rate_fallbacks_total",
+		"capper_tls_certificate_expiry_timestamp_seconds",
+	},
+	config.Redis: {"capper_tls_certificate_expiry_timestamp_seconds"},
+}
+
+// The table of docs/api.md names the metrics that a service registers, and no others.
+func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
+	t.Parallel()
+	documented := documentedMetrics(t)
+	for kind, store := range map[string]string{
+		config.Embedded: onEmbedded(t.TempDir()),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cfg, _ := configure(t, store, "")
+			require.ElementsMatch(t, documented, append(registeredMetrics(begin(t, cfg).registry), elsewhere[kind]...))
+		})
+	}
+}
+
+// documentedMetrics are the names in the first column of the table.
+func documentedMetrics(t *testing.T) (names []string) {
+	text, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	name := regexp.MustCompile("`(capper_[a-z_]+)`")
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "| `capper_") {
+			continue
+		}
+		for _, m := range name.FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// registeredMetrics are the names of all of capper's, also of those without a sample.
+func registeredMetrics(registry *prometheus.Registry) (names []string) {
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	name := regexp.MustCompile(`fqName: "(capper_[a-z_]+)"`)
+	for d := range descriptions {
+		if m := name.FindStringSubmatch(d.String()); m != nil {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
