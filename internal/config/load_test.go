@@ -174,7 +174,7 @@ func TestFaults(t *testing.T) {
 		"no segments":       {"limits: {default: {}}\n", "segments: is required"},
 		"no limits":         {"segments: {source: d}\n", "limits: is required"},
 		"no source":         {"segments: {refresh: 1s}\nlimits: {default: {}}\n", "f:1:11: segments.source: is required"},
-		"misspelt source": {"segments: {sorce: d}\nlimits: {default: {}}\n", `f:1:12: segments.sorce: is not a known key; did you mean "source"?`},
+		"misspelt source":   {"segments: {sorce: d}\nlimits: {default: {}}\n", `f:1:12: segments.sorce: is not a known key; did you mean "source"?`},
 		"bad source":        {"segments: {source: 'gs://b'}\nlimits: {default: {}}\n", "segments.source: must be a directory or s3://bucket/prefix"},
 		"not utf-8":         {"a: \xff\n", "must be UTF-8"},
 		"fraction":          {limits("      - {name: a, max: 3.7, window: 1h}\n"), "f:7:24: limits.segments.vip[0].max: must be a whole number in plain digits, got 3.7"},
