@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -216,11 +215,8 @@ func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
 	}
-	if info, err := os.Stat(filepath.Dir(f.file)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s %s: its directory: %w", f.flag, f.file, cmp.Or(err, fs.ErrNotExist))
-	}
-	if info, err := os.Stat(f.file); err == nil && info.IsDir() {
-		return fmt.Errorf("%s %s: must be a file, and is a directory", f.flag, f.file)
+	if err := console.CheckTarget(f.file); err != nil {
+		return fmt.Errorf("%s %w", f.flag, err)
 	}
 	if same(f.file, audience) {
 		return fmt.Errorf("%s %s: is the audience, which it would overwrite", f.flag, f.file)

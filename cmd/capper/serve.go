@@ -7,6 +7,7 @@ import (
 	"capper/internal/app"
 	"capper/internal/config"
 	"capper/internal/console"
+	"capper/internal/yamltree"
 )
 
 // serveCommand is `capper serve`.
@@ -18,7 +19,7 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, on *console.Streams) error {
 	watcher, err := console.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
 	if err != nil {
-		return console.WithStatus(console.BadInput, err)
+		return console.WithStatus(console.BadInput, yamltree.Counted(err))
 	}
 	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now})
 }

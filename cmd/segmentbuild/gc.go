@@ -49,6 +49,11 @@ func (c *gcCommand) Run(ctx context.Context, on *console.Streams) error {
 	if garbage == nil {
 		return timedOut(ctx, notThere(err))
 	}
+	if err == nil && len(garbage.Kept)+len(garbage.Objects) == 0 {
+		if err := mustBeThere(ctx, location); err != nil {
+			return timedOut(ctx, err)
+		}
+	}
 	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // what is gone is said in any case
 }
 

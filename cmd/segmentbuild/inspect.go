@@ -66,7 +66,7 @@ func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*ins
 		}
 		b, err := bitmap.Read(raw)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.What, err)
+			return nil, console.WithStatus(console.BadInput, fmt.Errorf("%s: %w", c.What, err))
 		}
 		return inspect([]string{filepath.Base(c.What)}, []*bitmap.Bitmap{b}), nil
 	}
@@ -109,11 +109,27 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	if name == "" || name == "live" {
 		m, err := segments.ReadLiveManifest(ctx, location)
 		if errors.Is(err, segments.ErrNothingLive) {
-			return nil, fmt.Errorf("nothing has been published to %s: %w", location.Name(), err)
+			return nil, notThere(fmt.Errorf("nothing has been published to %s: %w", location.Name(), err))
 		}
 		return m, err
 	}
-	return segments.ReadManifest(ctx, location, name)
+	return namedManifest(ctx, location, name)
+}
+
+// namedManifest reads the manifest of a generation that the command line names:
+// one that the location does not have is a misuse.
+func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
+	m, err := segments.ReadManifest(ctx, location, name)
+	if !segments.IsGeneration(name) {
+		return nil, console.Misuse(err)
+	}
+	if !errors.Is(err, objects.ErrNotFound) {
+		return m, err
+	}
+	if missing := mustBeThere(ctx, location); missing != nil {
+		return nil, missing
+	}
+	return nil, console.Misuse(err)
 }
 
 func names(g *segments.Generation) []string {

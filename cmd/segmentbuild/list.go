@@ -30,15 +30,35 @@ func (a *at) open(ctx context.Context, on *console.Streams) (context.Context, co
 }
 
 // openThere opens the location, which must be there: nothing at all is mostly
-// another name than that which builds publish to. Of S3 only buckets can be missing,
-// which shows when they are read: see notThere.
+// another name than that which builds publish to. What is missing of S3 shows when
+// it is read: see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *console.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
-	if !objects.IsURL(a.At) {
-		if _, err := os.Stat(a.At); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, nil, notThere(fmt.Errorf("%s: %w", a.At, objects.ErrNotFound))
-		}
+	ctx, cancel, location, err := a.open(ctx, on)
+	if err != nil || objects.IsURL(a.At) {
+		return ctx, cancel, location, err
 	}
-	return a.open(ctx, on)
+	if err := mustBeThere(ctx, location); err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	return ctx, cancel, location, nil
+}
+
+// mustBeThere tells a place where nothing is yet from one that is missing: a
+// directory that does not exist, or a bucket or prefix of S3 without any object.
+func mustBeThere(ctx context.Context, location objects.Location) error {
+	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
+	if !objects.IsURL(location.Name()) {
+		if _, err := os.Stat(location.Name()); errors.Is(err, fs.ErrNotExist) {
+			return notThere(missing)
+		}
+		return nil
+	}
+	list, err := location.List(ctx, "")
+	if err == nil && len(list) == 0 {
+		err = missing
+	}
+	return notThere(err)
 }
 
 // notThere adds to the error of a location that is missing what it ends with.
@@ -63,6 +83,11 @@ func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
 	list, err := publish.List(ctx, location)
 	if err != nil {
 		return timedOut(ctx, notThere(err))
+	}
+	if len(list) == 0 {
+		if err := mustBeThere(ctx, location); err != nil {
+			return timedOut(ctx, err)
+		}
 	}
 	if c.JSON {
 		return console.JSON(on.Out, list)

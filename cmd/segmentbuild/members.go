@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"capper/internal/bitmap"
@@ -37,7 +38,11 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 	if err != nil {
 		return nil, err
 	}
-	return segments.ReadSegment(ctx, location, m, c.Segment)
+	b, err := segments.ReadSegment(ctx, location, m, c.Segment)
+	if !slices.ContainsFunc(m.Segments, func(s segments.Segment) bool { return s.Name == c.Segment }) {
+		return nil, console.Misuse(err)
+	}
+	return b, err
 }
 
 type membersCommand struct {
@@ -103,11 +108,17 @@ type exportCommand struct {
 
 // Run writes the users of one segment.
 func (c *exportCommand) Run(ctx context.Context, on *console.Streams) error {
+	toFile := c.Output != "" && c.Output != "-"
+	if toFile {
+		if err := console.CheckTarget(c.Output); err != nil {
+			return console.Misuse(fmt.Errorf("--output %w", err))
+		}
+	}
 	b, err := c.read(ctx, on)
 	if err != nil {
 		return err
 	}
-	if c.Output == "" || c.Output == "-" {
+	if !toFile {
 		return c.write(on.Data(), b)
 	}
 	return console.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })

@@ -89,7 +89,11 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := segments.ReadGeneration(ctx, location, c.Generation)
+	m, err := namedManifest(ctx, location, c.Generation)
+	if err != nil {
+		return nil, fmt.Errorf("roll back: %w", err)
+	}
+	earlier, err := m.ReadBitmaps(ctx, location)
 	if err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
@@ -130,7 +134,7 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *console.Streams) error
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return console.Hinted(fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err), wrongPlace)
+		return notThere(fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err))
 	}
 	if err != nil {
 		return timedOut(ctx, err)

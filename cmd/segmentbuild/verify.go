@@ -80,7 +80,11 @@ func (c *verifyCommand) generations(ctx context.Context, location objects.Locati
 		return nil, console.Misuse(errors.New("give a generation or --all, not both"))
 	}
 	if c.All {
-		return publish.List(ctx, location)
+		list, err := publish.List(ctx, location)
+		if err == nil && len(list) == 0 {
+			err = mustBeThere(ctx, location)
+		}
+		return list, notThere(err)
 	}
 	m, err := readManifest(ctx, location, c.Generation)
 	if err != nil {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,18 @@ type File struct {
 }
 
 var _ io.Writer = (*File)(nil)
+
+// CheckTarget finds out before the work whether a file can be written there: its
+// directory must exist, and it must not be one itself.
+func CheckTarget(path string) error {
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: its directory: %w", path, cmp.Or(err, fs.ErrNotExist))
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s: must be a file, and is a directory", path)
+	}
+	return nil
+}
 
 // CreateFile begins a file; the directory must be there. Commit or Abort ends it.
 // A symbolic link stays, and what it leads to is replaced. The rights are those

@@ -76,11 +76,23 @@ func (p Program) end(on *Streams, err error) int {
 	if status == Done {
 		status = StatusOf(err)
 	}
-	on.Say("error: %s", strings.TrimSpace(err.Error()))
+	on.Say("error: %s", indent(strings.TrimSpace(err.Error())))
 	if hint = cmp.Or(Hint(err), hint); hint != "" {
 		on.Say("hint: %s", hint)
 	}
 	return int(status)
+}
+
+// indent sets the lines of a message after its first one apart from what other
+// messages say; those that are indented stay as they are.
+func indent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if i > 0 && line != "" && line[0] != ' ' {
+			lines[i] = "  " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // UntilSignal is a context that ends at the first interrupt or SIGTERM. A second

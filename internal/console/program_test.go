@@ -62,6 +62,7 @@ func TestErrorsEndWithTheirStatusAndHint(t *testing.T) {
 	}{
 		{nil, Done, ""},
 		{fault, Failure, "tool: error: x\n"},
+		{errors.New("x\ny\n  z"), Failure, "tool: error: x\n  y\n  z\n"},
 		{Hinted(Misuse(fault), "do y"), Usage, "tool: error: x\ntool: hint: do y\n"},
 		{fmt.Errorf("a: %w", WithStatus(BadInput, Hinted(fault, "do y"))), BadInput, "tool: error: a: x\ntool: hint: do y\n"},
 		{WithStatus(BadInput, fmt.Errorf("read: %w", context.Canceled)), Failure, "tool: error: read: context canceled\n"},

@@ -2,6 +2,7 @@ package yamltree
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,4 +56,14 @@ func (f *Faults) Sorted() *Faults {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return f
+}
+
+// Counted puts the number of faults above them, for an error of one headline and
+// its details; an error of other kinds, and a single fault, stays as it is.
+func Counted(err error) error {
+	var f *Faults
+	if !errors.As(err, &f) || len(f.List) < 2 {
+		return err
+	}
+	return fmt.Errorf("%s: %d faults\n%w", f.File, len(f.List), err)
 }
