@@ -13,7 +13,6 @@ import (
 	"capper/internal/segments/ingest/delimited"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/publish/guard"
-	"capper/internal/yamltree"
 )
 
 type buildCommand struct {
@@ -177,7 +176,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
 	if c.File != "" {
 		if _, err := build.Load(c.File, base, plan); err != nil {
-			return nil, console.WithStatus(console.BadInput, yamltree.Counted(err))
+			return nil, console.WithStatus(console.BadInput, err)
 		}
 		return plan, console.Misuse(c.Bounds.override(plan))
 	}

@@ -26,14 +26,15 @@ type reference struct {
 }
 
 // Load reads a build file into a plan. base holds the defaults of all inputs,
-// which the file's own go over; into brings what the flags say. The error is a
+// which the file's own go over; into brings what the flags say. The error holds a
 // *yamltree.Faults when the file could be read but has faults: all of them.
 func Load(path string, base ingest.Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return parse(raw, path, base, into)
+	plan, err := parse(raw, path, base, into)
+	return plan, yamltree.Counted(err)
 }
 
 func parse(raw []byte, path string, base ingest.Input, into *Plan) (*Plan, error) {
