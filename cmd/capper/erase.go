@@ -80,7 +80,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 		}
 	}
 	if err == nil && unavailable > 0 {
-		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), "run the same command again: twice is once")
+		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), statusSays+"; then run the same command again: twice is once")
 	}
 	return list, err
 }

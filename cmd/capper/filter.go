@@ -65,7 +65,7 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.summary.Unavailable; err == nil && n > 0 {
-		err = console.Hinted(undecided(n), "they must not be sent to yet; run the same command again later")
+		err = console.Hinted(undecided(n), "they must not be sent to yet; "+statusSays+"; then run the same command again")
 	}
 	return err
 }

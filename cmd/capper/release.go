@@ -48,7 +48,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = console.Hinted(undecided(sum.Unavailable), "run the same command again: twice is once")
+		err = console.Hinted(undecided(sum.Unavailable), statusSays+"; then run the same command again: twice is once")
 	}
 	return err
 }

@@ -14,6 +14,10 @@ type remote struct {
 	JSON bool   `help:"Answer as JSON, for machines."`
 }
 
+// statusSays is what to do about users whom the store cannot answer for: where its
+// records are gone, no repetition helps.
+const statusSays = "capper status says why"
+
 // keyVariable is the environment variable of the API key, id.secret. The key
 // is a secret, so there is no flag for it.
 const keyVariable = "CAPPER_API_KEY"
@@ -35,6 +39,8 @@ func (r *remote) hinted(err error) error {
 		return nil
 	case client.HasCode(err, client.CodeUnauthorized):
 		return console.Hinted(err, "set "+keyVariable+" to id.secret")
+	case client.HasCode(err, client.CodeUnavailable):
+		return console.Hinted(err, statusSays)
 	}
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code == "" {

@@ -69,6 +69,7 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	for _, call := range []reply{s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", "")} {
 		require.Equal(t, http.StatusServiceUnavailable, call.status)
 		require.Equal(t, "unavailable", call.failure(t).Error.Code)
+		require.Equal(t, "the store could not answer in time: try again", call.failure(t).Error.Message)
 		require.Equal(t, "1", call.header.Get("Retry-After"))
 		require.NotContains(t, string(call.body), "127.0.0.1", "the store's errors are for operators")
 	}

@@ -31,7 +31,7 @@ func (s *Server) explain(c *call) error {
 	defer cancel()
 	e, err := s.capper.Explain(ctx, user)
 	if err != nil {
-		return failure.OfStore(err)
+		return failure.OfStore(ctx, err)
 	}
 	return writeJSON(c.w, explanationOf(user, e))
 }
@@ -73,7 +73,7 @@ func (s *Server) erase(c *call) error {
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "failed", "user_id", user)
-		return failure.OfStore(err)
+		return failure.OfStore(ctx, err)
 	}
 	s.audit(c, "erase", "done", "user_id", user)
 	c.w.WriteHeader(http.StatusNoContent)

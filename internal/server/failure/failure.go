@@ -5,6 +5,7 @@ package failure
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -46,9 +47,14 @@ func Overloaded(what string) *Failure {
 	return f
 }
 
-// OfStore is what a caller is told when the store could not answer.
-func OfStore(err error) *Failure {
-	f := New(api.CodeUnavailable, "the store could not answer in time: try again")
+// OfStore is what a caller is told when the store could not answer a call with
+// that context: when its time is not up, trying again may be of no use.
+func OfStore(ctx context.Context, err error) *Failure {
+	message := "the store could not answer: /v1/status says why"
+	if ctx.Err() != nil {
+		message = "the store could not answer in time: try again"
+	}
+	f := New(api.CodeUnavailable, "%s", message)
 	f.RetryAfter, f.Cause = time.Second, err
 	return f
 }
