@@ -3,28 +3,19 @@ package redisstore
 import (
 	"context"
 	"fmt"
-
-	"capper/internal/capping/redisstore/topology"
+	"time"
 
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // start makes or finds the records and the signs, and says what is new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := script.MakeOrMend
-	if f.config.MustExist {
-		m = script.Adopt
-	}
-	for {
-		err := f.renew(ctx, m)
-		if err == nil {
-			break
-		}
-		if pause(ctx, startPause); ctx.Err() != nil {
-			return err
-		}
+	had, asked, err := f.makeRecords(ctx)
+	if err != nil {
+		return err
 	}
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -33,17 +24,43 @@ func (f *fleet) start(ctx context.Context) error {
 		return fmt.Errorf("no store is in namespace %s: either it was never used, or what was recorded is lost: "+
 			"set store.redis.create: true to begin anew", f.config.Namespace)
 	}
-	found := f.lookAtSigns(ctx, nil)
+	f.lookAtSigns(ctx, nil)
 	defer f.told()
 	switch {
 	case !f.seen.Load().made:
-	case found.Made == found.Any:
+	case had == 0:
 		f.made = true
 	default:
-		f.warnOfLoss(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", found.Made, found.Any))
+		f.warnOfLoss(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", asked-had, asked))
 	}
 	return f.mend(ctx)
 }
+
+// makeRecords finds the records or makes them. Where it had to make them it tells
+// how many of the partitions that could be asked had a sign before: nobody makes
+// signs of a store without records, so these are what is left of an older one.
+func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
+	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
+		return 0, 0, err
+	}
+	had, asked = f.top.CountSigns(ctx, f.signLife())
+	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
+}
+
+func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
+	for {
+		err := f.renew(ctx, m)
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, startPause); ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// signLife is how long a sign lasts after somebody looked at it.
+func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
 // warnOfLoss says what a start went on without.
 func (f *fleet) warnOfLoss(what string) {
@@ -80,7 +97,7 @@ func (f *fleet) mend(ctx context.Context) error {
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.Seen {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
-		Life: max(leastLife, 2*f.retention()),
+		Life: f.signLife(),
 	}
 	seen := f.top.LookAtSigns(ctx, look)
 	if look.Make && seen.All {

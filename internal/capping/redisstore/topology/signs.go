@@ -74,6 +74,18 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (seen Seen) {
 	return seen
 }
 
+// CountSigns is how many partitions have a sign, of those that could be asked. It
+// renews these for life, makes none and bars nothing.
+func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
+	signs := t.askSigns(ctx, &Look{Life: life})
+	for _, sign := range signs {
+		if sign.outcome != "gone" {
+			have++
+		}
+	}
+	return have, len(signs)
+}
+
 // SetSigned notes whether every sign has been made: from then on a missing one
 // is one that was lost.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
