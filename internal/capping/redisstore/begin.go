@@ -94,16 +94,14 @@ func (f *fleet) mend(ctx context.Context) error {
 // lookAtSigns has the topology look at all signs. Until all signs have been made
 // once, missing ones are made. accept: what a start found and its operator takes
 // as it is.
-func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) topology.Seen {
+func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
 		Life: f.signLife(),
 	}
-	seen := f.top.LookAtSigns(ctx, look)
-	if look.Make && seen.All {
+	if all := f.top.LookAtSigns(ctx, look); all && look.Make {
 		f.markSigned(ctx)
 	}
-	return seen
 }
 
 // markSigned notes that every sign has been made: from now on a missing one is

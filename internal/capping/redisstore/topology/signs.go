@@ -31,13 +31,6 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// Seen counts the signs that a look came to.
-type Seen struct {
-	All  bool // none of them could not be reached
-	Any  int
-	Made int
-}
-
 // sign is what sign.lua said of a partition.
 type sign struct {
 	partition int
@@ -57,21 +50,17 @@ func (s *sign) bar() *Bar {
 }
 
 // LookAtSigns looks at all signs and bars the partitions where one is missing
-// or its server's clock was ahead.
-func (t *Topology) LookAtSigns(ctx context.Context, look Look) (seen Seen) {
-	for _, sign := range t.askSigns(ctx, &look) {
+// or its server's clock was ahead. all is that every one could be looked at.
+func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
+	signs := t.askSigns(ctx, &look)
+	for _, sign := range signs {
 		next := sign.bar()
 		before := t.bars[sign.partition].Swap(next)
 		if next != nil && (before == nil || before.Reason != next.Reason) {
 			t.config.Logger.Error("Redis store", "partition", sign.partition, "error", next)
 		}
-		seen.Any++
-		if sign.outcome == "made" {
-			seen.Made++
-		}
 	}
-	seen.All = seen.Any == len(t.signReads)
-	return seen
+	return len(signs) == len(t.signReads)
 }
 
 // CountSigns is how many partitions have a sign, of those that could be asked. It
