@@ -1,0 +1,118 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// PermitsRequest is the body of POST /v1/permits.
+type PermitsRequest struct {
+	Pacers    []string `json:"pacers"`               // 1 to MaxPacers configured ones, each once
+	Permits   int      `json:"permits"`              // 0 to MaxPermits; 0: only look
+	MaxWait   Wait     `json:"max_wait,omitempty"`   // 0 to MaxWait; 0: only permits that may be used now
+	RequestID string   `json:"request_id,omitempty"` // 1 to MaxRequestID bytes: the same one again answers the same grant; "": none
+	MessageID string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
+}
+
+// The bounds of a PermitsRequest.
+const (
+	MaxPacers    = 8
+	MaxPermits   = 100_000
+	MaxRequestID = 128
+	MaxWait      = 24 * time.Hour
+)
+
+// Wait is a duration that is written as "2s".
+type Wait time.Duration
+
+// MarshalText writes the wait as time.Duration does.
+func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration does.
+func (w *Wait) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*w = Wait(d)
+	return err
+}
+
+// Permits is the answer to POST /v1/permits.
+type Permits struct {
+	Granted      int          `json:"granted"`
+	Slots        []Slot       `json:"slots"` // of Granted permits, earliest first
+	Replayed     bool         `json:"replayed,omitempty"`
+	Refused      int          `json:"refused"`
+	LimitedBy    *LimitedBy   `json:"limited_by,omitempty"`     // why Refused are; nil when none is
+	RetryAfterMS *Millis      `json:"retry_after_ms,omitempty"` // until the next permit's slot; nil when none is refused
+	Pacers       []PacerState `json:"pacers"`                   // after the grant, in the order of the request
+}
+
+// Slot is when permits may be used: the first after WaitMS, each other EveryMS after
+// the one before. Waits count from when the answer is read.
+type Slot struct {
+	WaitMS  Millis `json:"wait_ms"`
+	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
+	Permits int    `json:"permits"`
+}
+
+// LimitedBy names the limit that the next permit waits for.
+type LimitedBy struct {
+	Pacer string `json:"pacer"`
+	Limit string `json:"limit"` // its window, such as "1m"; "rate"; or "queue": slots that were given out for later
+}
+
+// PacerState is what a pacer has given out.
+type PacerState struct {
+	Name      string          `json:"name"`
+	Per       string          `json:"per,omitempty"`        // PerMessage, or "": one log
+	MessageID string          `json:"message_id,omitempty"` // of a pacer per message: whose log it is
+	QueueMS   Millis          `json:"queue_ms"`             // until the newest slot; 0: it is past
+	NextMS    Millis          `json:"next_ms"`              // until the slot of the next permit, by this pacer alone
+	Used      *int            `json:"used,omitempty"`       // of the fullest limit, with its Max and Window; nil without limits
+	Max       int             `json:"max,omitempty"`
+	Window    string          `json:"window,omitempty"`
+	Rate      string          `json:"rate,omitempty"`     // as configured
+	MaxWait   string          `json:"max_wait,omitempty"` // as configured
+	Limits    []PacerLimitUse `json:"limits,omitempty"`   // all of them; in answers about pacers alone
+}
+
+// PerMessage is PacerState.Per of a pacer with a log for each message.
+const PerMessage = "message"
+
+// PacerLimitUse is a limit of a pacer and what is used of it.
+type PacerLimitUse struct {
+	Used   *int   `json:"used,omitempty"` // slots less than a window old, those that are still to come included; nil of a pacer per message
+	Max    int    `json:"max"`
+	Window string `json:"window"`
+}
+
+// Pacers is the answer to GET /v1/pacers.
+type Pacers struct {
+	Pacers        []PacerState `json:"pacers"`
+	ConfigVersion string       `json:"config_version"`
+}
+
+// Millis is a duration in milliseconds, written as a number with up to three
+// decimals.
+type Millis time.Duration
+
+// MarshalJSON writes 4, 0.25 or 1004.001.
+func (m Millis) MarshalJSON() ([]byte, error) {
+	micros := time.Duration(m).Microseconds()
+	return strconv.AppendFloat(nil, float64(micros)/1000, 'f', -1, 64), nil
+}
+
+// UnmarshalJSON reads any number of milliseconds, rounded to the microsecond.
+func (m *Millis) UnmarshalJSON(text []byte) error {
+	var ms float64
+	if err := json.Unmarshal(text, &ms); err != nil {
+		return err
+	}
+	if math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)) {
+		return fmt.Errorf("%s milliseconds: out of range", text)
+	}
+	*m = Millis(time.Duration(math.Round(ms*1000)) * time.Microsecond)
+	return nil
+}

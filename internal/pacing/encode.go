@@ -1,0 +1,65 @@
+package pacing
+
+import (
+	"errors"
+	"fmt"
+)
+
+// RunSize is the length of an encoded run: At (7 bytes), Every (5), Burst (3),
+// First (6), big endian.
+const RunSize = 7 + 5 + 3 + 6
+
+// AppendRun appends the encoded run.
+func AppendRun(dst []byte, r Run) []byte {
+	dst = appendUint(dst, uint64(r.At), 7)
+	dst = appendUint(dst, uint64(r.Every), 5)
+	dst = appendUint(dst, uint64(r.Burst), 3)
+	return appendUint(dst, uint64(r.First), 6)
+}
+
+func appendUint(dst []byte, v uint64, n int) []byte {
+	for shift := 8 * (n - 1); shift >= 0; shift -= 8 {
+		dst = append(dst, byte(v>>shift))
+	}
+	return dst
+}
+
+// DecodeRuns reads encoded runs into a log that has had total permits. It refuses
+// what no log can be.
+func DecodeRuns(data []byte, total int64) (*Log, error) {
+	if len(data)%RunSize != 0 {
+		return nil, fmt.Errorf("runs of %d bytes: not a multiple of %d", len(data), RunSize)
+	}
+	l := &Log{Total: total}
+	for ; len(data) > 0; data = data[RunSize:] {
+		l.Runs = append(l.Runs, Run{
+			At: Time(readUint(data[:7])), Every: int64(readUint(data[7:12])),
+			Burst: int64(readUint(data[12:15])), First: int64(readUint(data[15:21])),
+		})
+	}
+	return l, l.check()
+}
+
+func readUint(data []byte) (v uint64) {
+	for _, b := range data {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+var errRuns = errors.New("the runs of a pacer's log are not in order")
+
+// check is why l is no log.
+func (l *Log) check() error {
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		if r.Burst < 1 || r.Every == 0 && r.Burst != 1 || l.end(i) <= r.First {
+			return errRuns
+		}
+		latest := r.slot(l.end(i) - 1 - r.First)
+		if latest < r.At || i+1 < len(l.Runs) && latest > l.Runs[i+1].At {
+			return errRuns
+		}
+	}
+	return nil
+}

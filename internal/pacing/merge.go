@@ -1,0 +1,140 @@
+package pacing
+
+import (
+	"slices"
+	"time"
+)
+
+// history is how many runs a log keeps that no limit can see any more, so that
+// limits that look farther back after a change see what they can.
+const history = 512
+
+// KeepFor is for how long a log is kept after its newest slot, at least: as long as
+// its longest window, and no less than a day, for limits that change.
+func KeepFor(limits []Limit) time.Duration {
+	longest := 24 * time.Hour
+	for _, limit := range limits {
+		longest = max(longest, limit.Window)
+	}
+	return longest
+}
+
+// Merge makes room in the log: it drops what no limit can see any more as of now, but
+// for some, and moves permits to the slots of later ones where too many runs are left.
+// See the package's documentation for the rule.
+func (l *Log) Merge(now Time, limits []Limit) {
+	l.drop(now, limits)
+	tiers := tiersOf(limits)
+	if len(l.Runs) <= mergedRuns {
+		return
+	}
+	merged := Log{Total: l.first()}
+	for permit := l.first(); permit < l.Total; {
+		permit = l.mergeGroup(&merged, permit, tiers)
+	}
+	*l = merged
+}
+
+// mergedRuns is how many runs Merge leaves, at least where the limits' groups are
+// not so many.
+const mergedRuns = MostRuns / 2
+
+// drop forgets runs that no limit can see.
+func (l *Log) drop(now Time, limits []Limit) {
+	var greatest int64
+	longest := KeepFor(limits).Microseconds()
+	for _, limit := range limits {
+		greatest = max(greatest, int64(limit.Max))
+	}
+	gone := 0
+	for i := range l.Runs {
+		if r := &l.Runs[i]; l.end(i) > l.Total-greatest && r.slot(l.end(i)-1-r.First)+Time(longest) > now {
+			break
+		}
+		gone = i + 1
+	}
+	gone = max(0, min(gone, len(l.Runs)-history))
+	l.Runs = slices.Delete(l.Runs, 0, gone)
+}
+
+// tier is the permits that a limit has yet to see and no lesser one has: those
+// from the newest but max on.
+type tier struct{ max, group int64 }
+
+// shares are how small a part of Max a group may be: the first with which the groups
+// are not too many.
+var shares = []int64{8000, 4000, 2000, 1000, 500, 250, 125}
+
+// tiersOf are the tiers of the limits, the least first.
+func tiersOf(limits []Limit) (tiers []tier) {
+	for _, limit := range limits {
+		tiers = append(tiers, tier{max: int64(limit.Max)})
+	}
+	slices.SortFunc(tiers, func(a, b tier) int { return int(a.max - b.max) })
+	tiers = slices.CompactFunc(tiers, func(a, b tier) bool { return a.max == b.max })
+	for _, share := range shares {
+		group, below, groups := int64(1), int64(0), int64(0)
+		for i := range tiers {
+			t := &tiers[i]
+			group = max(group, t.max/share/group*group)
+			t.group = group
+			groups += (t.max-below)/group + 2
+			below = t.max
+		}
+		if groups <= mostGroups {
+			break
+		}
+	}
+	return tiers
+}
+
+// mostGroups is how many groups the tiers of a log may have.
+const mostGroups = MostRuns * 3 / 4
+
+// mergeGroup moves the permits of the group that begins with permit to merged, and
+// answers where the next one begins. What is regular over several groups stays so.
+func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
+	end := l.groupEnd(permit, tiers)
+	run := l.holder(permit)
+	r := &l.Runs[run]
+	if l.end(run) < end {
+		holder := &l.Runs[l.holder(end-1)]
+		merged.Append(holder.slot(end-1-holder.First), 0, end-permit, end-permit)
+		return end
+	}
+	for next = end; next < l.end(run); next = end {
+		if end = l.groupEnd(next, tiers); end > l.end(run) {
+			break
+		}
+	}
+	merged.copy(r, permit, next)
+	return next
+}
+
+// groupEnd is the number after the last permit of the group that the permit is in.
+func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
+	age, below := l.Total-permit, int64(0)
+	for _, t := range tiers {
+		if age <= t.max {
+			return min((permit/t.group+1)*t.group, l.Total-below, l.Total)
+		}
+		below = t.max
+	}
+	return min(l.Total-below, l.Total) // nobody sees them
+}
+
+// copy appends the permits of a run from one number to before another.
+func (l *Log) copy(r *Run, from, to int64) {
+	if r.Every == 0 {
+		l.Append(r.At, 0, to-from, to-from)
+		return
+	}
+	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with what is left at a slot
+		n := min(r.Burst-ahead, to-from)
+		l.Append(r.slot(from-r.First), 0, n, n)
+		from += n
+	}
+	if from < to {
+		l.Append(r.slot(from-r.First), r.Every, r.Burst, to-from)
+	}
+}

@@ -1,0 +1,135 @@
+package pacing
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of pacers and of what is asked of them.
+const (
+	MaxMax     = 10_000_000 // of a limit
+	MinWindow  = time.Millisecond
+	MaxWindow  = 31 * 24 * time.Hour
+	MaxLimits  = 4 // of a pacer, beside its rate
+	MaxPacers  = 8 // of a call
+	MaxPermits = 100_000
+	MaxWait    = 24 * time.Hour
+)
+
+// Time is an instant: microseconds since 1970.
+type Time int64
+
+// TimeOf is the instant of t, rounded down.
+func TimeOf(t time.Time) Time { return Time(t.UnixMicro()) }
+
+// Add is the instant d later.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
+
+// Sub is for how long it has been u at t.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+
+// Limit allows at most Max slots in every window [t, t+Window).
+type Limit struct {
+	Max    int           // 1 to MaxMax
+	Window time.Duration // MinWindow to MaxWindow, whole microseconds; of a rate from a microsecond
+}
+
+// Check is why l is no limit, or nil.
+func (l Limit) Check() error {
+	switch {
+	case l.Max < 1 || l.Max > MaxMax:
+		return fmt.Errorf("max: must be 1 to %d, got %d", MaxMax, l.Max)
+	case l.Window < time.Microsecond || l.Window > MaxWindow || l.Window%time.Microsecond != 0:
+		return fmt.Errorf("window: must be whole microseconds up to %v, got %v", MaxWindow, l.Window)
+	}
+	return nil
+}
+
+// Rate is how many evenly spaced permits there are per time. The zero value is none.
+type Rate struct {
+	Permits int // 1 to MaxMax; 0: no rate
+	Per     time.Duration
+}
+
+// RateRule says what ParseRate demands, to be formatted with what was found.
+const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
+	"at most one permit a microsecond and at least one in 31 days, got %s"
+
+// units are those of rates.
+var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+
+// ParseRate reads "250/s"; false: it is none.
+func ParseRate(text string) (r Rate, ok bool) {
+	permits, per, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(permits)
+	if err != nil || n < 1 || n > MaxMax {
+		return Rate{}, false
+	}
+	if r = (Rate{n, units[per]}); r.Per == 0 {
+		if r.Per, err = time.ParseDuration(per); err != nil {
+			return Rate{}, false
+		}
+	}
+	if r.Per <= 0 || r.Per/time.Duration(n) < time.Microsecond || r.Interval() > MaxWindow {
+		return Rate{}, false
+	}
+	return r, true
+}
+
+// Interval is from one permit to the next: whole microseconds, rounded up.
+func (r Rate) Interval() time.Duration {
+	step := time.Duration(r.Permits) * time.Microsecond
+	return (r.Per + step - 1) / step * time.Microsecond
+}
+
+// String is the rate as ParseRate reads it.
+func (r Rate) String() string {
+	for unit, per := range units {
+		if r.Per == per {
+			return strconv.Itoa(r.Permits) + "/" + unit
+		}
+	}
+	return strconv.Itoa(r.Permits) + "/" + span(r.Per)
+}
+
+// Pacer is what configuration says of one: limits, a rate, or both.
+type Pacer struct {
+	Name       string
+	Limits     []Limit       // limits: up to MaxLimits, in the order of the file, each with a window of its own
+	Rate       Rate          // rate; zero: none
+	MaxWait    time.Duration // max_wait: the longest wait that it grants, up to MaxWait; 0: what a call allows
+	PerMessage bool          // per: message: a log for each message id
+}
+
+// Judged are the limits that the pacer's logs are judged by: its own, then its
+// rate's.
+func (p *Pacer) Judged() []Limit {
+	limits := append([]Limit(nil), p.Limits...)
+	if p.Rate.Permits > 0 {
+		limits = append(limits, Limit{1, p.Rate.Interval()})
+	}
+	return limits
+}
+
+// LimitName is how answers name the limit of Judged: its window as configuration
+// writes it, or "rate".
+func (p *Pacer) LimitName(judged int) string {
+	if judged >= len(p.Limits) {
+		return "rate"
+	}
+	return span(p.Limits[judged].Window)
+}
+
+// span writes a duration without trailing units of zero: 24h, not 24h0m0s.
+func span(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+package pacing
+
+import (
+	"math"
+	"time"
+)
+
+// MostSteps bounds what one ask costs: slots in so many irregular places. A grant
+// that ends for it alone says so: its Next is within the ask's wait.
+const MostSteps = 2000
+
+// Place puts the permits of the ask into the logs of its targets, as of now. The
+// logs have room for the runs of a grant, see Room.
+func Place(now Time, ask *Ask, logs []*Log) Placed {
+	p := newPlacement(now, ask, logs)
+	p.fill(int64(ask.Permits))
+	p.Next, p.Target, p.Limit = p.earliest()
+	if p.Next == now {
+		p.Target = -1
+	}
+	return p.Placed
+}
+
+// Placed is what Place did.
+type Placed struct {
+	Log // of the grant alone: its Runs and, as Total, how many permits were placed
+
+	Next          Time // the slot that a permit more would have
+	Target, Limit int  // why it is not earlier, as in Grant
+}
+
+// placement is Place under way.
+type placement struct {
+	Placed
+	now      Time
+	deadline Time // of the latest slot
+	logs     []*Log
+	sources  []source
+	steps    int
+}
+
+// source is the permit that has to be a window old before a limit allows another:
+// the Max-th newest of its log.
+type source struct {
+	log           *Log
+	target, limit int
+	max           int64
+	window        int64
+	permit        int64 // its number; below log.first() it is not kept, and nothing waits for it
+	run           int   // that holds it, when it is kept
+}
+
+func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
+	p := &placement{now: now, deadline: now.Add(ask.MaxWait), logs: logs}
+	for t := range ask.Targets {
+		log := logs[t]
+		for i, limit := range ask.Targets[t].Limits {
+			s := source{log: log, target: t, limit: i, max: int64(limit.Max), window: limit.Window.Microseconds()}
+			s.move(log.Total - s.max)
+			p.sources = append(p.sources, s)
+		}
+	}
+	return p
+}
+
+// move makes the permit the source.
+func (s *source) move(permit int64) {
+	s.permit = permit
+	if permit < s.log.first() {
+		return
+	}
+	if s.run = min(s.run, len(s.log.Runs)-1); s.log.Runs[s.run].First <= permit && permit < s.log.end(s.run) {
+		return
+	}
+	s.run = s.log.holder(permit)
+}
+
+// kept reports whether the source is recorded.
+func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
+
+// opens is the slot from which on the limit allows one permit more.
+func (s *source) opens() Time {
+	if !s.kept() {
+		return math.MinInt64
+	}
+	r := &s.log.Runs[s.run]
+	return r.slot(s.permit-r.First) + Time(s.window)
+}
+
+// room is how many permits the limit allows at t, at which it is open, as far as
+// the source's run tells.
+func (s *source) room(t Time) int64 {
+	if !s.kept() {
+		return s.log.first() - s.permit
+	}
+	r := &s.log.Runs[s.run]
+	return r.First + r.through(t-Time(s.window), s.log.end(s.run)-r.First) - s.permit
+}
+
+// roomRepeated is room for permits that come at t as those of like do, and go on as
+// those do. It may tell fewer than there is room for.
+func (s *source) roomRepeated(t Time, like *Run) int64 {
+	if s.kept() {
+		r := &s.log.Runs[s.run]
+		left := s.log.end(s.run) - s.permit
+		slower := r.Every == 0 || like.Burst%r.Burst == 0 && like.Burst/r.Burst*r.Every <= like.Every
+		if slower && left >= like.Burst && r.slot(s.permit+like.Burst-1-r.First)+Time(s.window) <= t {
+			return left
+		}
+	}
+	return s.room(t)
+}
+
+// earliest is the slot of the next permit, and why it is not earlier.
+func (p *placement) earliest() (at Time, target, limit int) {
+	at, target, limit = p.now, -1, ByQueue
+	for t, log := range p.logs {
+		if newest, ok := log.Newest(); ok && newest > at {
+			at, target = newest, t
+		}
+	}
+	for i := range p.sources {
+		s := &p.sources[i]
+		if opens := s.opens(); opens > at {
+			at, target, limit = opens, s.target, s.limit
+		}
+	}
+	return at, target, limit
+}
+
+// fill places permits until all are, or the next slot is too late.
+func (p *placement) fill(permits int64) {
+	for ; p.Total < permits && p.steps < MostSteps; p.steps++ {
+		at, _, _ := p.earliest()
+		if at > p.deadline {
+			return
+		}
+		room := permits - p.Total
+		for i := range p.sources {
+			room = min(room, p.sources[i].room(at))
+		}
+		p.put(at, 0, room, room)
+		p.repeat(permits - p.Total)
+	}
+}
+
+// put records permits.
+func (p *placement) put(at Time, every, burst, permits int64) {
+	for _, log := range p.logs {
+		log.Append(at, every, burst, permits)
+	}
+	p.Append(at, every, burst, permits)
+	for i := range p.sources {
+		p.sources[i].move(p.sources[i].permit + permits)
+	}
+}
+
+// repeat goes on as the grant's last run does, at once for all the slots at which
+// every limit allows just that: when the limit that makes it wait waits for a slot
+// of the same run. left is how many permits are wanted.
+func (p *placement) repeat(left int64) {
+	last := &p.Runs[len(p.Runs)-1]
+	count := p.Total - last.First
+	if last.Every == 0 || count%last.Burst != 0 {
+		return
+	}
+	newest := last.slot(count - 1)
+	slots := min(left/last.Burst, int64(p.deadline-newest)/last.Every)
+	tight := false
+	for i := range p.sources {
+		s := &p.sources[i]
+		if s.permit < s.log.Total-count {
+			if s.opens() > newest+Time(last.Every) {
+				return
+			}
+			slots = min(slots, s.roomRepeated(newest+Time(last.Every), last)/last.Burst)
+			continue
+		}
+		switch within := s.max / last.Burst * last.Every; {
+		case within < s.window:
+			return
+		case within == s.window && s.max%last.Burst == 0:
+			tight = true
+		}
+	}
+	if tight && slots > 0 {
+		p.put(newest+Time(last.Every), last.Every, last.Burst, slots*last.Burst)
+	}
+}
+
+// WaitRuns are the runs of a grant as waits from now.
+func (p *Placed) WaitRuns(now Time) []WaitRun { return p.Log.waitRuns(now) }
+
+func (l *Log) waitRuns(now Time) (runs []WaitRun) {
+	for i, r := range l.Runs {
+		runs = append(runs, WaitRun{r.At.Sub(now), time.Duration(r.Every) * time.Microsecond, int(r.Burst), int(l.end(i) - r.First)})
+	}
+	return runs
+}
+
+// StateOf is the target's state as of now.
+func StateOf(now Time, target *Target, log *Log) State {
+	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
+	next, _, _ := p.earliest()
+	state := State{Next: next.Sub(now)}
+	if newest, ok := log.Newest(); ok && newest > now {
+		state.Queue = newest.Sub(now)
+	}
+	for _, limit := range target.Limits {
+		state.Used = append(state.Used, int(log.used(int64(limit.Max), now-Time(limit.Window.Microseconds()))))
+	}
+	return state
+}

@@ -1,0 +1,130 @@
+package pacing
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Store keeps the logs of pacers. It is safe for concurrent use.
+//
+// Every method ends within the deadline of ctx (give or take 50 ms).
+type Store interface {
+	// Take places the permits of the ask in all of its targets, in one atomic step,
+	// and answers when that is durable. An error is that nothing is known: some or
+	// all may have been taken, and nothing may be sent. With Permits 0 it only looks.
+	// What Ask.Check refuses is an error and leaves the store as it was. A request
+	// that is remembered with another Ask.Fingerprint is a *ReuseError.
+	Take(ctx context.Context, ask *Ask) (Grant, error)
+	// Forget removes the logs of a pacer, all of them where it has one for each
+	// message: what follows is placed as if nothing had been. Absent is no error.
+	// Requests stay remembered.
+	Forget(ctx context.Context, pacer string) error
+}
+
+// Target is a log and the limits that it is judged by.
+type Target struct {
+	Pacer   string // its name, see capping.IsName
+	Message string // of a pacer per message: what stands for the message, hex digits; "": the pacer's only log
+	Limits  []Limit
+}
+
+// Ask is for permits of several targets.
+type Ask struct {
+	Targets []Target      // 1 to MaxPacers, distinct
+	Permits int           // 0 to MaxPermits; 0: look, take nothing
+	MaxWait time.Duration // the latest slot, from now; 0 to MaxWait; 0: what may start now
+	// Request stands for the client's request: the same one again, within the longest
+	// wait of the grant and RememberFor, gets the same slots. Zero: none.
+	Request Request
+}
+
+// Request stands for a client's request id: 16 bytes of a hash of both. The zero
+// value is none.
+type Request [16]byte
+
+// RememberFor is for how long a request is remembered beyond the latest slot that it
+// could have been given.
+const RememberFor = time.Minute
+
+// Check is why no store can take the ask; nil: every one can.
+func (a *Ask) Check() error {
+	switch {
+	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
+		return fmt.Errorf("%d targets: must be 1 to %d", len(a.Targets), MaxPacers)
+	case a.Permits < 0 || a.Permits > MaxPermits:
+		return fmt.Errorf("permits: must be 0 to %d, got %d", MaxPermits, a.Permits)
+	case a.MaxWait < 0 || a.MaxWait > MaxWait:
+		return fmt.Errorf("wait: must be 0 to %v, got %v", MaxWait, a.MaxWait)
+	}
+	for i := range a.Targets {
+		t := &a.Targets[i]
+		if t.Pacer == "" {
+			return errors.New("target without a pacer")
+		}
+		if slices.ContainsFunc(a.Targets[:i], func(u Target) bool { return u.Pacer == t.Pacer && u.Message == t.Message }) {
+			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
+		}
+		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {
+			return fmt.Errorf("%d limits of %s: must be 1 to %d", len(t.Limits), t.Pacer, MaxLimits+1)
+		}
+		for _, limit := range t.Limits {
+			if err := limit.Check(); err != nil {
+				return fmt.Errorf("limit of %s: %w", t.Pacer, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Grant is what an ask was given.
+type Grant struct {
+	Granted  int
+	Runs     []WaitRun // Granted permits in all, in the order of their slots
+	Replayed bool      // the request had been granted this before
+	// Next is the wait until the slot that a permit more would have, and Target and
+	// Limit, indices into the ask, are why it is not earlier. Limit is ByQueue when
+	// it is only that the target's newest slot is there; Target is -1 when Next is 0.
+	Next   time.Duration
+	Target int
+	Limit  int
+	States []State // of the targets, after the grant
+}
+
+// ByQueue stands in Grant.Limit for the newest slot of the target.
+const ByQueue = -1
+
+// WaitRun is permits whose slots come at regular waits: Burst at Wait, Burst at
+// Wait + Every and so on, the last time maybe fewer. Every 0: all at Wait.
+type WaitRun struct {
+	Wait    time.Duration // from when the grant was made; negative when that slot is past
+	Every   time.Duration
+	Burst   int
+	Permits int
+}
+
+// State is what a target has recorded.
+type State struct {
+	Queue time.Duration // wait until the newest slot; 0: it is past
+	Next  time.Duration // wait until the next slot that the target alone would give
+	Used  []int         // by limit: how many of the newest Max slots are less than a window old
+}
+
+// ReuseError is that a request is remembered for another ask.
+type ReuseError struct{}
+
+func (*ReuseError) Error() string { return "the request is remembered for another ask" }
+
+// Fingerprint tells asks apart that a request must not be remembered for: by their
+// targets and permits.
+func (a *Ask) Fingerprint() (sum [8]byte) {
+	h := sha256.New()
+	for _, t := range a.Targets {
+		fmt.Fprintf(h, "%s\n%s\n", t.Pacer, t.Message)
+	}
+	fmt.Fprintf(h, "%d", a.Permits)
+	return [8]byte(h.Sum(nil)[:8])
+}
