@@ -13,16 +13,16 @@ import (
 //
 // Every method ends within the deadline of ctx (give or take 50 ms).
 type Store interface {
-	// Take places the permits of the ask in all of its targets, in one atomic step,
+	// TakePermits places the permits of the ask in all of its targets, in one atomic step,
 	// and answers when that is durable. An error is that nothing is known: some or
 	// all may have been taken, and nothing may be sent. With Permits 0 it only looks.
 	// What Ask.Check refuses is an error and leaves the store as it was. A request
 	// that is remembered with another Ask.Fingerprint is a *ReuseError.
-	Take(ctx context.Context, ask *Ask) (Grant, error)
-	// Forget removes the logs of a pacer, all of them where it has one for each
+	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
+	// ForgetPacer removes the logs of a pacer, all of them where it has one for each
 	// message: what follows is placed as if nothing had been. Absent is no error.
 	// Requests stay remembered.
-	Forget(ctx context.Context, pacer string) error
+	ForgetPacer(ctx context.Context, pacer string) error
 }
 
 // Target is a log and the limits that it is judged by.

@@ -1,0 +1,150 @@
+package pacing
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Pacers gives permits: it joins policy and store. It is safe for concurrent use.
+type Pacers struct {
+	store  Store
+	policy atomic.Pointer[Policy]
+}
+
+// New is the pacers of the policy over the store.
+func New(store Store, policy *Policy) *Pacers {
+	p := &Pacers{store: store}
+	p.SetPolicy(policy)
+	return p
+}
+
+// Policy is the policy in force.
+func (p *Pacers) Policy() *Policy { return p.policy.Load() }
+
+// SetPolicy puts a policy in force, for what is recorded too.
+func (p *Pacers) SetPolicy(policy *Policy) {
+	if policy == nil {
+		policy = &Policy{}
+	}
+	p.policy.Store(policy)
+}
+
+// Call asks for permits.
+type Call struct {
+	Pacers  []string // names
+	Permits int
+	MaxWait time.Duration
+	// Client and RequestID name the request; without RequestID it is not remembered.
+	Client, RequestID string
+	// Message stands for the message id, hex digits; "": none was given.
+	Message string
+}
+
+// Answer is what a call was given.
+type Answer struct {
+	Grant           // Target is an index into Pacers
+	Refused int     // of the call's permits
+	Pacers  []Pacer // by target
+}
+
+// FieldError is what a caller got wrong.
+type FieldError struct {
+	Field string // pacers, pacers[1], permits, max_wait, message_id or request_id
+	Rule  string // what must hold, and what was found
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
+
+// Take takes permits. A fault of the call is a *FieldError; any other error is that
+// nothing is known, and nothing may be sent.
+func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
+	answer, ask, err := p.ask(call)
+	if err != nil {
+		return nil, err
+	}
+	for part := 0; ; part++ {
+		ask.Request = requestOf(call, part)
+		grant, err := p.store.TakePermits(ctx, ask)
+		if reused, ok := err.(*ReuseError); ok {
+			return nil, &FieldError{"request_id", fmt.Sprintf("%q: %v", call.RequestID, reused)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		answer.add(&grant)
+		ask.Permits -= grant.Granted
+		answer.Refused = ask.Permits
+		if ask.Permits == 0 || grant.Next > ask.MaxWait || part+1 == mostParts {
+			return answer, nil
+		}
+	}
+}
+
+// mostParts is in how many steps a call is done that one of the store does not
+// suffice for, see MostSteps.
+const mostParts = 32
+
+// add adds what a part was granted to what those before were.
+func (a *Answer) add(part *Grant) {
+	part.Granted += a.Granted
+	part.Runs = append(a.Runs, part.Runs...)
+	part.Replayed = part.Replayed || a.Replayed
+	a.Grant = *part
+}
+
+// ask checks the call.
+func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
+	switch {
+	case len(call.Pacers) == 0:
+		return nil, nil, &FieldError{"pacers", "must name a pacer"}
+	case len(call.Pacers) > MaxPacers:
+		return nil, nil, &FieldError{"pacers", fmt.Sprintf("must be at most %d, got %d", MaxPacers, len(call.Pacers))}
+	case call.Permits < 0 || call.Permits > MaxPermits:
+		return nil, nil, &FieldError{"permits", fmt.Sprintf("must be 0 to %d, got %d", MaxPermits, call.Permits)}
+	case call.MaxWait < 0 || call.MaxWait > MaxWait:
+		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", span(MaxWait), span(call.MaxWait))}
+	}
+	answer, ask, policy := &Answer{}, &Ask{Permits: call.Permits, MaxWait: call.MaxWait}, p.Policy()
+	for i, name := range call.Pacers {
+		field := fmt.Sprintf("pacers[%d]", i)
+		pacer, known := policy.Pacer(name)
+		switch {
+		case !known:
+			return nil, nil, &FieldError{field, fmt.Sprintf("must be a configured pacer, got %q", name)}
+		case slices.Contains(call.Pacers[:i], name):
+			return nil, nil, &FieldError{field, fmt.Sprintf("is given twice: %q", name)}
+		case pacer.PerMessage && call.Message == "":
+			return nil, nil, &FieldError{"message_id", fmt.Sprintf("is required: the pacer %q is per message", name)}
+		}
+		target := Target{Pacer: name, Limits: pacer.Judged()}
+		if pacer.PerMessage {
+			target.Message = call.Message
+		}
+		if pacer.MaxWait > 0 {
+			ask.MaxWait = min(ask.MaxWait, pacer.MaxWait)
+		}
+		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
+	}
+	return answer, ask, nil
+}
+
+// requestOf stands for the part of the call's request.
+func requestOf(call *Call, part int) (r Request) {
+	if call.RequestID == "" || call.Permits == 0 {
+		return r
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", call.Client, part, call.RequestID))
+	return Request(sum[:16])
+}
+
+// Forget forgets what a pacer has given out. An unknown one is a *FieldError.
+func (p *Pacers) Forget(ctx context.Context, name string) error {
+	if _, known := p.Policy().Pacer(name); !known {
+		return &FieldError{"pacer", fmt.Sprintf("must be a configured pacer, got %q", name)}
+	}
+	return p.store.ForgetPacer(ctx, name)
+}
