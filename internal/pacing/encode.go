@@ -63,3 +63,43 @@ func (l *Log) check() error {
 	}
 	return nil
 }
+
+// Remembered is a grant as stores remember it for its request.
+type Remembered struct {
+	Fingerprint [8]byte // of the ask
+	More        bool    // as in Grant
+	Log                 // the permits, from number 0
+}
+
+// rememberedHeader is the length of what stands before the runs: Fingerprint, More
+// (1 byte), Total (6 bytes).
+const rememberedHeader = 8 + 1 + 6
+
+// Append appends the encoded grant: header, then runs.
+func (r *Remembered) Append(dst []byte) []byte {
+	dst = append(dst, r.Fingerprint[:]...)
+	more := byte(0)
+	if r.More {
+		more = 1
+	}
+	dst = appendUint(append(dst, more), uint64(r.Total), 6)
+	for _, run := range r.Runs {
+		dst = AppendRun(dst, run)
+	}
+	return dst
+}
+
+// DecodeRemembered reads what Append wrote.
+func DecodeRemembered(data []byte) (*Remembered, error) {
+	if len(data) < rememberedHeader || data[8] > 1 {
+		return nil, errors.New("not a remembered grant")
+	}
+	log, err := DecodeRuns(data[rememberedHeader:], int64(readUint(data[9:15])))
+	if err != nil {
+		return nil, err
+	}
+	if log.first() != 0 {
+		return nil, errRuns
+	}
+	return &Remembered{Fingerprint: [8]byte(data[:8]), More: data[8] == 1, Log: *log}, nil
+}

@@ -78,7 +78,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		answer.add(&grant)
 		ask.Permits -= grant.Granted
 		answer.Refused = ask.Permits
-		if ask.Permits == 0 || grant.Next > ask.MaxWait || part+1 == mostParts {
+		if !grant.More || part+1 == mostParts {
 			return answer, nil
 		}
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // MostSteps bounds what one ask costs: slots in so many irregular places. A grant
-// that ends for it alone says so: its Next is within the ask's wait.
+// that ends for it alone says so.
 const MostSteps = 2000
 
 // Place puts the permits of the ask into the logs of its targets, as of now. The
@@ -18,6 +18,7 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 	if p.Next == now {
 		p.Target = -1
 	}
+	p.More = p.Total < int64(ask.Permits) && p.Next <= p.deadline
 	return p.Placed
 }
 
@@ -25,6 +26,7 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 type Placed struct {
 	Log // of the grant alone: its Runs and, as Total, how many permits were placed
 
+	More          bool // it ended for MostSteps alone
 	Next          Time // the slot that a permit more would have
 	Target, Limit int  // why it is not earlier, as in Grant
 }
@@ -188,12 +190,11 @@ func (p *placement) repeat(left int64) {
 	}
 }
 
-// WaitRuns are the runs of a grant as waits from now.
-func (p *Placed) WaitRuns(now Time) []WaitRun { return p.Log.waitRuns(now) }
-
-func (l *Log) waitRuns(now Time) (runs []WaitRun) {
+// WaitRuns are the log's runs as waits from now.
+func (l *Log) WaitRuns(now Time) []WaitRun {
+	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {
-		runs = append(runs, WaitRun{r.At.Sub(now), time.Duration(r.Every) * time.Microsecond, int(r.Burst), int(l.end(i) - r.First)})
+		runs[i] = WaitRun{r.At.Sub(now), time.Duration(r.Every) * time.Microsecond, int(r.Burst), int(l.end(i) - r.First)}
 	}
 	return runs
 }

@@ -85,6 +85,7 @@ type Grant struct {
 	Granted  int
 	Runs     []WaitRun // Granted permits in all, in the order of their slots
 	Replayed bool      // the request had been granted this before
+	More     bool      // it ended for MostSteps alone: there is more to be had at once
 	// Next is the wait until the slot that a permit more would have, and Target and
 	// Limit, indices into the ask, are why it is not earlier. Limit is ByQueue when
 	// it is only that the target's newest slot is there; Target is -1 when Next is 0.
