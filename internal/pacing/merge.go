@@ -92,23 +92,26 @@ func tiersOf(limits []Limit) (tiers []tier) {
 const mostGroups = MostRuns * 3 / 4
 
 // mergeGroup moves the permits of the group that begins with permit to merged, and
-// answers where the next one begins. What is regular over several groups stays so.
+// answers where the next one begins. What is regular over several groups stays so:
+// it may take two runs, and never more than there are groups.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
-	r := &l.Runs[run]
-	if l.end(run) < end {
-		holder := &l.Runs[l.holder(end-1)]
-		merged.Append(holder.slot(end-1-holder.First), 0, end-permit, end-permit)
-		return end
-	}
-	for next = end; next < l.end(run); next = end {
-		if end = l.groupEnd(next, tiers); end > l.end(run) {
+	next = end
+	for next < l.end(run) {
+		after := l.groupEnd(next, tiers)
+		if after > l.end(run) {
 			break
 		}
+		next = after
 	}
-	merged.copy(r, permit, next)
-	return next
+	if next > end {
+		merged.copy(&l.Runs[run], permit, next)
+		return next
+	}
+	holder := &l.Runs[l.holder(end-1)]
+	merged.Append(holder.slot(end-1-holder.First), 0, end-permit, end-permit)
+	return end
 }
 
 // groupEnd is the number after the last permit of the group that the permit is in.
