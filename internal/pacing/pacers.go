@@ -90,6 +90,9 @@ const mostParts = 32
 
 // add adds what a part was granted to what those before were.
 func (a *Answer) add(part *Grant) {
+	for i := range a.Runs { // of an earlier step: waits from then
+		a.Runs[i].Wait -= part.At.Sub(a.At)
+	}
 	part.Granted += a.Granted
 	part.Runs = append(a.Runs, part.Runs...)
 	part.Replayed = part.Replayed || a.Replayed

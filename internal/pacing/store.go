@@ -82,6 +82,7 @@ func (a *Ask) Check() error {
 
 // Grant is what an ask was given.
 type Grant struct {
+	At       Time // the store's time of this answer: slots are At + Wait, the same ones in every answer to a request
 	Granted  int
 	Runs     []WaitRun // Granted permits in all, in the order of their slots
 	Replayed bool      // the request had been granted this before
@@ -101,7 +102,7 @@ const ByQueue = -1
 // WaitRun is permits whose slots come at regular waits: Burst at Wait, Burst at
 // Wait + Every and so on, the last time maybe fewer. Every 0: all at Wait.
 type WaitRun struct {
-	Wait    time.Duration // from when the grant was made; negative when that slot is past
+	Wait    time.Duration // from Grant.At; negative when that slot is past
 	Every   time.Duration
 	Burst   int
 	Permits int
