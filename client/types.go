@@ -34,4 +34,10 @@ type (
 	SegmentSize = api.SegmentSize
 	// ConfigStatus is the state of the configuration.
 	ConfigStatus = api.ConfigStatus
+	// PermitsRequest asks for permits of pacers.
+	PermitsRequest = api.PermitsRequest
+	// Permits is what such a request was given.
+	Permits = api.Permits
+	// PacerState is what a pacer has given out.
+	PacerState = api.PacerState
 )
