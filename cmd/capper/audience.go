@@ -54,11 +54,11 @@ func (a *audience) fault(err error) error {
 	var input *ingest.InputError
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return console.Hinted(console.WithStatus(console.BadInput, named("read audience", err)), "if the file is whole: end its last line, or say --final-newline optional")
+		return console.Hinted(console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err)), "if the file is whole: end its last line, or say --final-newline optional")
 	case errors.As(err, &rows):
 		return console.WithStatus(console.BadInput, fmt.Errorf("audience %s: %w", a.File, err))
 	case errors.As(err, &input):
-		return console.WithStatus(console.BadInput, named("read audience", err))
+		return console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err))
 	}
-	return named("read audience", err)
+	return fmt.Errorf("read audience: %w", err)
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/cmd/capper/blast"
 	"capper/internal/console"
 )
 
@@ -17,7 +20,7 @@ import (
 type filterCommand struct {
 	remote
 	audience
-	outputs
+	blast.Outputs
 	MessageID string        `placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again. Required unless --preview."`
 	Channel   string        `help:"The configured channel it goes out by."`
 	Exempt    bool          `help:"Deny nobody, count the sends all the same (transactional mail)."`
@@ -43,7 +46,7 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 	case c.Batch < 1 || c.Parallel < 1:
 		return console.Misuse(fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel))
 	}
-	if err := c.check(c.File); err != nil {
+	if err := c.Check(c.File); err != nil {
 		return console.Misuse(err)
 	}
 	users, err := c.audience.read(ctx, on)
@@ -51,20 +54,20 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 		return err
 	}
 	start := time.Now()
-	r, err := c.blast(ctx, on, users)
+	r, err := c.decide(ctx, on, users)
 	if err != nil {
 		return c.interrupted(ctx, err)
 	}
-	if err := c.outputs.write(on, r); err != nil {
+	if err := c.Write(on, r); err != nil {
 		return c.unwritten(err)
 	}
-	to := c.reportTo(on)
+	to := c.ReportTo(on)
 	if c.JSON {
 		err = console.JSON(to, c.report(r, time.Since(start)))
 	} else {
 		err = c.printResults(to, r, time.Since(start))
 	}
-	if n := r.summary.Unavailable; err == nil && n > 0 {
+	if n := r.Summary.Unavailable; err == nil && n > 0 {
 		err = console.Hinted(undecided(n), "they must not be sent to yet; "+statusSays+"; then run the same command again")
 	}
 	return err
@@ -92,10 +95,10 @@ func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	return c.hinted(err)
 }
 
-// blast decides the whole audience. Until the time is up it asks again for the
+// decide decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) blast(ctx context.Context, on *console.Streams, users *roaring.Bitmap) (*results, error) {
+func (c *filterCommand) decide(ctx context.Context, on *console.Streams, users *roaring.Bitmap) (*blast.Results, error) {
 	api, err := client.New(client.Config{
 		URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
 	})
@@ -105,21 +108,21 @@ func (c *filterCommand) blast(ctx context.Context, on *console.Streams, users *r
 	shown := console.NewProgress(on, console.Users)
 	defer shown.Stop()
 	shown.Step("filter", int64(users.GetCardinality()))
-	r := newResults()
+	r := blast.NewResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := c.round(ctx, api, users, r, shown)
 		late := time.Now().Add(pause).After(deadline)
 		switch {
-		case err != nil && (late || ctx.Err() != nil || !r.answered() || !client.Passing(err)):
+		case err != nil && (late || ctx.Err() != nil || !r.Answered() || !client.Passing(err)):
 			return nil, err
 		case err != nil:
 			on.Say("going on in %s: %v", pause, err)
-			users = r.missing(users)
-		case late || r.unavailable.IsEmpty():
+			users = r.Missing(users)
+		case late || r.Unavailable.IsEmpty():
 			return r, nil
 		default:
-			users = r.retry()
+			users = r.Retry()
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -128,14 +131,14 @@ func (c *filterCommand) blast(ctx context.Context, on *console.Streams, users *r
 }
 
 // round asks for all users once and adds what is answered.
-func (c *filterCommand) round(ctx context.Context, api *client.Client, users *roaring.Bitmap, r *results, shown *console.Progress) error {
+func (c *filterCommand) round(ctx context.Context, api *client.Client, users *roaring.Bitmap, r *blast.Results, shown *console.Progress) error {
 	request := &client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
 		Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
 	return api.FilterAll(ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
-		r.add(batch)
-		showSums(shown, &r.summary)
+		r.Add(batch)
+		showSums(shown, &r.Summary)
 		return nil
 	})
 }
@@ -168,15 +171,15 @@ type filterReport struct {
 	Generation    string  `json:"generation"`
 	ConfigVersion string  `json:"config_version"`
 
-	Waves []waveReport `json:"waves,omitempty"` // with --waves-dir
+	Waves []blast.WaveReport `json:"waves,omitempty"` // with --waves-dir
 }
 
-func (c *filterCommand) report(r *results, took time.Duration) filterReport {
-	return filterReport{c.MessageID, r.summary, took.Seconds(), r.generation, r.configVersion, r.waveReports(c.extension())}
+func (c *filterCommand) report(r *blast.Results, took time.Duration) filterReport {
+	return filterReport{c.MessageID, r.Summary, took.Seconds(), r.Generation, r.ConfigVersion, c.Waves(r)}
 }
 
-func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duration) error {
-	s := r.summary
+func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.Duration) error {
+	s := r.Summary
 	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
 	for _, limit := range sortedCounts(s.Denied) {
 		rows = append(rows, []any{"denied", s.Denied[limit], "by " + limit})
@@ -198,7 +201,7 @@ func (c *filterCommand) printResults(to io.Writer, r *results, took time.Duratio
 	if err := console.Table(to, console.Left, rows...); err != nil {
 		return err
 	}
-	waves := r.waveReports(c.extension())
+	waves := c.Waves(r)
 	if len(waves) == 0 {
 		return nil
 	}
@@ -214,4 +217,15 @@ func replays(n int) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of them recorded by an earlier call or run", n)
+}
+
+// sortedCounts lists the counts by descending number, then by name.
+func sortedCounts(counts map[string]int) (names []string) {
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	return names
 }

@@ -13,9 +13,10 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/segments/ingest",
+		"client", "cmd/capper/blast", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
+	"cmd/capper/blast": {"client", "internal/console"},
 	"cmd/segmentbuild": {
 		"internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",

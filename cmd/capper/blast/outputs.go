@@ -1,4 +1,4 @@
-package main
+package blast
 
 import (
 	"bufio"
@@ -12,16 +12,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/internal/console"
 )
 
-// outputs are the files that a blast writes. Each is written whole or not at
+// Outputs are the files that a blast writes. Each is written whole or not at
 // all, pipes and standard output (-) aside; a name that ends in .roaring gets a
 // bitmap, any other one id a line.
-type outputs struct {
+type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"Write the users who may be sent to; a bitmap if it ends in .roaring, else ids. - is standard output, and the report goes to standard error then."`
 	Replayed    string `placeholder:"FILE" help:"Write those of the allowed whose send was recorded before: by an earlier run, or by a call of this one that had to be repeated."`
 	DeniedDir   string `placeholder:"DIR" help:"Write the denied users of each limit into DIR/LIMIT.txt (.roaring as for --allowed)."`
@@ -37,7 +38,7 @@ type output struct{ flag, file string }
 
 // files lists the files in the order in which they are written: allowed is the
 // last, it says that the others are complete.
-func (o *outputs) files() (list []output) {
+func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
 			list = append(list, f)
@@ -46,8 +47,8 @@ func (o *outputs) files() (list []output) {
 	return list
 }
 
-// reportTo is where the report goes: out of the way of users on standard output.
-func (o *outputs) reportTo(on *console.Streams) io.Writer {
+// ReportTo is where the report goes: out of the way of users on standard output.
+func (o *Outputs) ReportTo(on *console.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
 			return on.Err
@@ -57,20 +58,20 @@ func (o *outputs) reportTo(on *console.Streams) io.Writer {
 }
 
 // extension is that of the files in directories.
-func (o *outputs) extension() string {
+func (o *Outputs) extension() string {
 	if strings.HasSuffix(o.Allowed, ".roaring") {
 		return ".roaring"
 	}
 	return ".txt"
 }
 
-// write writes what was asked for. What goes wrong with one file keeps it, and
+// Write writes what was asked for. What goes wrong with one file keeps it, and
 // allowed, from being written, not the others.
-func (o *outputs) write(on *console.Streams, r *results) error {
+func (o *Outputs) Write(on *console.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
 		files := map[string]content{}
-		for limit, users := range r.denied {
+		for limit, users := range r.Denied {
 			files[limit+o.extension()] = usersOf(limit+o.extension(), users)
 		}
 		errs = append(errs, writeDir(o.DeniedDir, files))
@@ -78,7 +79,7 @@ func (o *outputs) write(on *console.Streams, r *results) error {
 	if o.WavesDir != "" {
 		errs = append(errs, o.writeWaves(r))
 	}
-	users := map[string]*roaring.Bitmap{"--unavailable": r.unavailable, "--replayed": r.replayed, "--allowed": r.allowed}
+	users := map[string]*roaring.Bitmap{"--unavailable": r.Unavailable, "--replayed": r.Replayed, "--allowed": r.Allowed}
 	for _, f := range o.files() {
 		if f.flag == "--allowed" && errors.Join(errs...) != nil {
 			break
@@ -93,12 +94,33 @@ func (o *outputs) write(on *console.Streams, r *results) error {
 	return errors.Join(errs...)
 }
 
+// WaveReport is what --json and waves.json tell of a wave.
+type WaveReport struct {
+	From    time.Time `json:"from"`
+	ReadyAt time.Time `json:"ready_at"`
+	Users   uint64    `json:"users"`
+	File    string    `json:"file"` // in the directory
+}
+
+// Waves lists the waves, earliest first, with the files that Write gives them.
+func (o *Outputs) Waves(r *Results) []WaveReport {
+	list := []WaveReport{}
+	for from, w := range r.waves {
+		list = append(list, WaveReport{from, w.readyAt, w.users.GetCardinality(), from.Format(waveName) + o.extension()})
+	}
+	slices.SortFunc(list, func(a, b WaveReport) int { return a.From.Compare(b.From) })
+	return list
+}
+
+// waveName is the name of a wave's file: its hour.
+const waveName = "2006-01-02T15Z"
+
 // wavesFile tells of each wave from when on it may be asked for again.
 const wavesFile = "waves.json"
 
-func (o *outputs) writeWaves(r *results) error {
+func (o *Outputs) writeWaves(r *Results) error {
 	files := map[string]content{}
-	reports := r.waveReports(o.extension())
+	reports := o.Waves(r)
 	for _, w := range reports {
 		files[w.File] = usersOf(w.File, r.waves[w.From].users)
 	}
@@ -182,9 +204,9 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// check finds out before the blast whether the outputs can be written, and that
+// Check finds out before the blast whether the outputs can be written, and that
 // none of them takes the place of another or of the audience.
-func (o *outputs) check(audience string) error {
+func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
 			continue

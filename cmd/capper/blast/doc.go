@@ -1,0 +1,3 @@
+// Package blast is what becomes of an audience that is asked for: the results of
+// its batches, gathered, and the files that they are written to.
+package blast
