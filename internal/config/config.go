@@ -7,6 +7,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/objects"
+	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
@@ -22,6 +23,9 @@ type Config struct {
 	Store    Store
 	Log      Log
 	Policy   *capping.Policy // channels and limits; its Version is that of the file
+	// Pacers is pacers, by name: limits, a list of max and window, or rate, such as 250/s, or
+	// both, and max_wait and per (only message). Their type says what each means. Not nil.
+	Pacers *pacing.Policy
 	// Warnings are what is allowed but hardly meant, such as no default limits.
 	Warnings []string
 }

@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
+	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/yamltree"
 )
@@ -28,6 +29,7 @@ func defaults(version string) *Config {
 		Policy: &capping.Policy{
 			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
+		Pacers: &pacing.Policy{},
 	}
 	c.Server.Access.Rates = map[string]capping.Rate{}
 	c.Store.Embedded.Path, c.Store.Embedded.CacheBytes = "var/log.db", pebblestore.DefaultCacheBytes
@@ -105,6 +107,7 @@ func (r *reader) read(root yamltree.Value) {
 		},
 		"channels": func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
 		"limits":   func(yamltree.Value) {}, // read below, when the channels are known
+		"pacers":   r.pacers,
 	})
 	root.Key("limits", r.limits)
 	if !given["segments"] {

@@ -2,6 +2,7 @@ package pacing
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,11 @@ func (l Limit) Check() error {
 	return nil
 }
 
+// Most is how many slots a window [t, t+w) can hold where l alone is kept.
+func (l Limit) Most(w time.Duration) int {
+	return int((w-1)/l.Window+1) * l.Max
+}
+
 // Rate is how many evenly spaced permits there are per time. The zero value is none.
 type Rate struct {
 	Permits int // 1 to MaxMax; 0: no rate
@@ -57,38 +63,69 @@ type Rate struct {
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
-// units are those of rates.
-var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+// unit is a time that a rate may be per.
+type unit struct {
+	words []string // the first is how it is written
+	per   time.Duration
+}
+
+// units are those of rates. Everything else is a duration.
+func units() []unit {
+	return []unit{
+		{[]string{"s", "sec", "second"}, time.Second},
+		{[]string{"m", "min", "minute"}, time.Minute},
+		{[]string{"h", "hour"}, time.Hour},
+		{[]string{"d", "day"}, 24 * time.Hour},
+	}
+}
 
 // ParseRate reads "250/s"; false: it is none.
 func ParseRate(text string) (r Rate, ok bool) {
 	permits, per, _ := strings.Cut(text, "/")
-	n, err := strconv.Atoi(permits)
+	n, err := strconv.ParseUint(permits, 10, 32)
 	if err != nil || n < 1 || n > MaxMax {
 		return Rate{}, false
 	}
-	if r = (Rate{n, units[per]}); r.Per == 0 {
-		if r.Per, err = time.ParseDuration(per); err != nil {
-			return Rate{}, false
-		}
-	}
-	if r.Per <= 0 || r.Per/time.Duration(n) < time.Microsecond || r.Interval() > MaxWindow {
+	r = Rate{int(n), perOf(per)}
+	if each := r.Per / time.Duration(r.Permits); each < time.Microsecond || each > MaxWindow || r.Interval() > MaxWindow {
 		return Rate{}, false
 	}
 	return r, true
 }
 
+// perOf reads a unit or a duration; 0: it is neither.
+func perOf(text string) time.Duration {
+	for _, u := range units() {
+		if slices.Contains(u.words, text) {
+			return u.per
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
 // Interval is from one permit to the next: whole microseconds, rounded up.
 func (r Rate) Interval() time.Duration {
 	step := time.Duration(r.Permits) * time.Microsecond
-	return (r.Per + step - 1) / step * time.Microsecond
+	return ((r.Per-1)/step + 1) * time.Microsecond
+}
+
+// Lost is the share of the rate that rounding its interval up costs, 0 to 1/2.
+func (r Rate) Lost() float64 {
+	if r.Permits == 0 {
+		return 0
+	}
+	return 1 - float64(r.Per)/float64(r.Permits)/float64(r.Interval())
 }
 
 // String is the rate as ParseRate reads it.
 func (r Rate) String() string {
-	for unit, per := range units {
-		if r.Per == per {
-			return strconv.Itoa(r.Permits) + "/" + unit
+	for _, u := range units() {
+		if r.Per == u.per {
+			return strconv.Itoa(r.Permits) + "/" + u.words[0]
 		}
 	}
 	return strconv.Itoa(r.Permits) + "/" + span(r.Per)

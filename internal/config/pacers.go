@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/pacing"
+	"capper/internal/yamltree"
+)
+
+// maxPacers keeps the list of pacers, and the metrics of each, short.
+const maxPacers = 1000
+
+// perMessage is the only word of per.
+const perMessage = "message"
+
+func (r *reader) pacers(v yamltree.Value) {
+	v.Pairs(func(key string, at, val yamltree.Value) {
+		if !capping.IsName(key) {
+			at.Fault(capping.NameRule, key)
+		}
+		r.Pacers.Pacers = append(r.Pacers.Pacers, r.pacer(key, val))
+	})
+	if n := len(r.Pacers.Pacers); n > maxPacers {
+		v.Fault("must be at most %d pacers, got %d", maxPacers, n)
+	}
+}
+
+func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
+	p := pacing.Pacer{Name: name}
+	per := ""
+	if !v.IsMapping() {
+		v.Fault("must be a mapping of limits, rate or both, got %s", v.Describe())
+		return p
+	}
+	before := len(v.Faults())
+	given := v.Object(map[string]yamltree.Field{
+		"limits":   func(v yamltree.Value) { p.Limits = pacerLimits(v) },
+		"rate":     func(v yamltree.Value) { p.Rate = pacerRate(v) },
+		"max_wait": duration(&p.MaxWait, time.Millisecond, pacing.MaxWait),
+		"per":      yamltree.OneOf(&per, perMessage),
+	})
+	p.PerMessage = per == perMessage
+	if !given["limits"] && !given["rate"] {
+		v.Fault("must have limits, a rate, or both")
+	}
+	if len(v.Faults()) == before {
+		r.Warnings = append(r.Warnings, pacerWarnings(v.Path(), &p)...)
+	}
+	return p
+}
+
+func pacerLimits(v yamltree.Value) (limits []pacing.Limit) {
+	windows := map[time.Duration]string{}
+	v.List(func(v yamltree.Value) {
+		var limit pacing.Limit
+		given := v.Object(map[string]yamltree.Field{
+			"max":    yamltree.Within(&limit.Max, 1, pacing.MaxMax),
+			"window": duration(&limit.Window, pacing.MinWindow, pacing.MaxWindow),
+		})
+		for _, key := range []string{"max", "window"} {
+			if v.IsMapping() && !given[key] {
+				v.FaultOf(key, "is required")
+			}
+		}
+		if other, taken := windows[limit.Window]; taken && limit.Window > 0 {
+			v.FaultOf("window", "must be one of its own: %s is that of %s", capping.Span(limit.Window), other)
+		}
+		windows[limit.Window] = v.Path()
+		limits = append(limits, limit)
+	})
+	if n := len(limits); v.IsList() && (n == 0 || n > pacing.MaxLimits) {
+		v.Fault("must be 1 to %d limits, got %d", pacing.MaxLimits, n)
+	}
+	return limits
+}
+
+func pacerRate(v yamltree.Value) pacing.Rate {
+	text, _ := v.Word()
+	rate, ok := pacing.ParseRate(text)
+	if !ok {
+		v.Fault(pacing.RateRule, v.Describe())
+	}
+	return rate
+}
+
+// pacerWarnings are of what is allowed and hardly meant: a rate that rounding
+// changes, and limits that change nothing because others are always reached before.
+func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
+	if lost := p.Rate.Lost(); lost > 0.001 {
+		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: it gives %s/s, %.1f %% less",
+			path, p.Rate, p.Rate.Interval(), perSecond(p.Rate.Interval()), 100*lost))
+	}
+	judged := p.Judged()
+	for i, limit := range judged {
+		for j, other := range judged {
+			most := other.Most(limit.Window)
+			if i == j || most > limit.Max || i < j && limit == other {
+				continue
+			}
+			warnings = append(warnings, fmt.Sprintf("%s.%s changes nothing: %s alone allows no more than %d in any %s",
+				path, judgedKey(p, i), judgedKey(p, j), most, capping.Span(limit.Window)))
+			break
+		}
+	}
+	return warnings
+}
+
+// judgedKey is where the limit of Judged stands in the pacer.
+func judgedKey(p *pacing.Pacer, judged int) string {
+	if judged < len(p.Limits) {
+		return fmt.Sprintf("limits[%d]", judged)
+	}
+	return "rate"
+}
+
+// perSecond is how many intervals fit into a second, in plain digits.
+func perSecond(interval time.Duration) string {
+	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
