@@ -79,17 +79,19 @@ var arrows = map[string][]string{
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
 	"internal/server": {
-		"client/api", "internal/capping", "internal/server/access", "internal/server/admission", "internal/server/answer",
+		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 		"internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/metrics",
 	},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
-	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/decode"},
+	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/server/decode"},
 	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
 	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure"},
 	"internal/server/failure":   {"client/api"},
 	"internal/server/listen":    {"client/api", "internal/server/admission", "internal/server/failure"},
-	"internal/server/metrics":   {"client/api", "internal/capping", "internal/server/access", "internal/server/admission", "internal/server/answer"},
+	"internal/server/metrics": {
+		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
+	},
 }
 
 // libraries are known to one room alone: to the packages whose path begins with

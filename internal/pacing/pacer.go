@@ -128,7 +128,7 @@ func (r Rate) String() string {
 			return strconv.Itoa(r.Permits) + "/" + u.words[0]
 		}
 	}
-	return strconv.Itoa(r.Permits) + "/" + span(r.Per)
+	return strconv.Itoa(r.Permits) + "/" + Span(r.Per)
 }
 
 // Pacer is what configuration says of one: limits, a rate, or both.
@@ -156,11 +156,23 @@ func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
 	}
-	return span(p.Limits[judged].Window)
+	return Span(p.Limits[judged].Window)
 }
 
-// span writes a duration without trailing units of zero: 24h, not 24h0m0s.
-func span(d time.Duration) string {
+// Fullest is the limit of Limits of which the most is used; -1: there is a rate
+// alone.
+func (p *Pacer) Fullest(state *State) int {
+	fullest := -1
+	for i, limit := range p.Limits {
+		if fullest < 0 || state.Used[i]*p.Limits[fullest].Max > state.Used[fullest]*limit.Max {
+			fullest = i
+		}
+	}
+	return fullest
+}
+
+// Span writes a duration without trailing units of zero: 24h, not 24h0m0s.
+func Span(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

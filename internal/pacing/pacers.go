@@ -109,7 +109,7 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	case call.Permits < 0 || call.Permits > MaxPermits:
 		return nil, nil, &FieldError{"permits", fmt.Sprintf("must be 0 to %d, got %d", MaxPermits, call.Permits)}
 	case call.MaxWait < 0 || call.MaxWait > MaxWait:
-		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", span(MaxWait), span(call.MaxWait))}
+		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", Span(MaxWait), Span(call.MaxWait))}
 	}
 	answer, ask, policy := &Answer{}, &Ask{Permits: call.Permits, MaxWait: call.MaxWait}, p.Policy()
 	for i, name := range call.Pacers {
@@ -135,6 +135,55 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	return answer, ask, nil
 }
 
+// Standing is a pacer and what it has given out.
+type Standing struct {
+	*Pacer
+	State // zero of a pacer per message
+}
+
+// Look is how the pacer of a name stands, or with "" all of them, in the order of
+// the policy. It takes nothing. An unknown one is a *FieldError.
+func (p *Pacers) Look(ctx context.Context, name string) ([]Standing, error) {
+	policy := p.Policy()
+	var standings []Standing
+	for i := range policy.Pacers {
+		if pacer := &policy.Pacers[i]; name == "" || pacer.Name == name {
+			standings = append(standings, Standing{Pacer: pacer})
+		}
+	}
+	if name != "" && len(standings) == 0 {
+		return nil, unknown(name)
+	}
+	var plain []*Standing
+	for i := range standings {
+		if !standings[i].PerMessage {
+			plain = append(plain, &standings[i])
+		}
+	}
+	for some := range slices.Chunk(plain, MaxPacers) {
+		if err := p.look(ctx, some); err != nil {
+			return nil, err
+		}
+	}
+	return standings, nil
+}
+
+// look fills in the states of pacers, at most MaxPacers.
+func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
+	ask := &Ask{}
+	for _, s := range standings {
+		ask.Targets = append(ask.Targets, Target{Pacer: s.Name, Limits: s.Judged()})
+	}
+	grant, err := p.store.TakePermits(ctx, ask)
+	if err != nil {
+		return err
+	}
+	for i, s := range standings {
+		s.State = grant.States[i]
+	}
+	return nil
+}
+
 // requestOf stands for the part of the call's request.
 func requestOf(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
@@ -147,7 +196,11 @@ func requestOf(call *Call, part int) (r Request) {
 // Forget forgets what a pacer has given out. An unknown one is a *FieldError.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if _, known := p.Policy().Pacer(name); !known {
-		return &FieldError{"pacer", fmt.Sprintf("must be a configured pacer, got %q", name)}
+		return unknown(name)
 	}
 	return p.store.ForgetPacer(ctx, name)
+}
+
+func unknown(name string) *FieldError {
+	return &FieldError{"pacer", fmt.Sprintf("must be a configured pacer, got %q", name)}
 }

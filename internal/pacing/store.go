@@ -108,6 +108,26 @@ type WaitRun struct {
 	Permits int
 }
 
+// Past is how many of the run's permits have slots that are past.
+func (r *WaitRun) Past() int {
+	switch {
+	case r.Wait >= 0:
+		return 0
+	case r.Every == 0:
+		return r.Permits
+	}
+	slots := (-r.Wait + r.Every - 1) / r.Every
+	return int(min(slots*time.Duration(r.Burst), time.Duration(r.Permits)))
+}
+
+// WaitOf is the wait until the slot of the permit k of the run, from 0.
+func (r *WaitRun) WaitOf(k int) time.Duration {
+	if r.Every == 0 {
+		return r.Wait
+	}
+	return r.Wait + time.Duration(k/r.Burst)*r.Every
+}
+
 // State is what a target has recorded.
 type State struct {
 	Queue time.Duration // wait until the newest slot; 0: it is past

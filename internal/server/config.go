@@ -9,6 +9,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/pacing"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 )
@@ -17,6 +18,8 @@ import (
 type Config struct {
 	// Capper decides. Required.
 	Capper *capping.Capper
+	// Pacers give permits. Nil: none are configured.
+	Pacers *pacing.Pacers
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
 	// by many goroutines. Nil: nothing is shown.
 	Segments     func() api.SegmentsStatus
@@ -48,6 +51,9 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
 		return c, errors.New("server: Config.Capper is missing")
+	}
+	if c.Pacers == nil {
+		c.Pacers = pacing.New(nil, nil) // which never asks its store
 	}
 	if (c.Registerer == nil) != (c.Gatherer == nil) {
 		return c, errors.New("server: Config.Registerer and Config.Gatherer go together")

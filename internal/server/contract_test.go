@@ -30,7 +30,7 @@ func described(t *testing.T) *openapi3.T {
 func routed(h http.Handler) (calls []string) {
 	for _, route := range h.(*router).echo.Routes() {
 		if !strings.HasPrefix(route.Path, "/debug/pprof/") {
-			calls = append(calls, route.Method+" "+strings.ReplaceAll(route.Path, ":id", "{id}"))
+			calls = append(calls, route.Method+" "+template(route.Path))
 		}
 	}
 	return calls

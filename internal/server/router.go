@@ -24,7 +24,7 @@ import (
 type call struct {
 	w  http.ResponseWriter
 	r  *http.Request
-	id string // path parameter
+	id string // path parameter: a user's id, a pacer's name
 	access.Caller
 	requestID string
 	holder    string // whose the budgets are: the client, or without keys the address
@@ -76,10 +76,10 @@ func arrivedLocally(req *http.Request) bool {
 }
 
 func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler) {
-	route := strings.ReplaceAll(path, ":id", "{id}")
+	route := template(path)
 	r.s.metrics.ExpectRoute(route)
 	r.echo.Add(method, path, func(c echo.Context) error {
-		r.serve(route, &call{w: c.Response(), r: c.Request(), id: c.Param("id")}, func(call *call) (err error) {
+		r.serve(route, &call{w: c.Response(), r: c.Request(), id: strings.Join(c.ParamValues(), "/")}, func(call *call) (err error) {
 			if call.Caller, err = r.s.access.Load().Caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
@@ -95,6 +95,11 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 		return nil
 	})
 }
+
+// template is a path as the API's description writes it.
+func template(path string) string { return pathParameters.Replace(path) }
+
+var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}")
 
 // holderOf is whom the budgets count a call for: its client, or the address it
 // comes from where there are no keys.

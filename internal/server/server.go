@@ -13,6 +13,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/pacing"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
@@ -23,6 +24,7 @@ import (
 // Server answers the API. It is safe for concurrent use.
 type Server struct {
 	capper       *capping.Capper
+	pacers       *pacing.Pacers
 	segments     func() api.SegmentsStatus
 	configStatus func() api.ConfigStatus
 	log          *slog.Logger
@@ -38,6 +40,7 @@ type Server struct {
 	hosts         []string
 	budgets       *admission.Budgets
 	bodies        body.Receiver
+	smallBodies   body.Receiver // of calls without users
 	refusals      map[api.Code]*logBound
 	listeners     admission.Listeners
 	adminSeparate bool
@@ -51,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),
@@ -59,7 +62,9 @@ func New(cfg Config) (*Server, error) {
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
-	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners); err != nil {
+	s.smallBodies = s.bodies
+	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
+	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.pacers.Policy, s.clock); err != nil {
 		return nil, err
 	}
 	s.metrics.ExpectUsers(s.capper.Policy())
@@ -95,12 +100,11 @@ func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
 	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
-	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
-	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
-	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
+	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
+	s.routeReads(r)
 	s.routeCommon(r)
 	if !s.adminSeparate {
-		r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
+		s.routeRemovals(r)
 		r.handle(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
 	}
 	return r
@@ -111,14 +115,25 @@ func (s *Server) Public() http.Handler {
 // a key, like all the rest.
 func (s *Server) Admin() http.Handler {
 	r := newRouter(s)
-	r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
-	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
-	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
-	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
+	s.routeRemovals(r)
+	s.routeReads(r)
 	s.routeCommon(r)
 	r.handleLocal(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
 	r.routeProfiles()
 	return r
+}
+
+func (s *Server) routeReads(r *router) {
+	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
+	r.handle(http.MethodGet, "/v1/pacers", access.ScopeRead, s.listPacers)
+	r.handle(http.MethodGet, "/v1/pacers/:name", access.ScopeRead, s.pacer)
+	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
+}
+
+func (s *Server) routeRemovals(r *router) {
+	r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
+	r.handle(http.MethodDelete, "/v1/pacers/:name", access.ScopeAdmin, s.forgetPacer)
 }
 
 func (s *Server) routeCommon(r *router) {

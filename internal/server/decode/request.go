@@ -137,7 +137,10 @@ func (d *decoder) markSeen(name string) error {
 }
 
 func (d *decoder) unknown(name string) error {
-	for _, known := range []string{"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at"} {
+	for _, known := range []string{
+		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
+		"pacers", "permits", "max_wait", "request_id",
+	} {
 		if strings.EqualFold(name, known) {
 			return failure.Invalid(name, "this call has no such field (names are lower case, and not all calls have all fields)")
 		}
@@ -145,10 +148,13 @@ func (d *decoder) unknown(name string) error {
 	return failure.Invalid(failure.Clip([]byte(name)), "this call has no such field")
 }
 
-func (d *decoder) messageID() (string, error) {
-	id, err := d.str("message_id")
-	if err == nil && (len(id) == 0 || len(id) > api.MaxMessageID) {
-		err = failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), api.MaxMessageID)
+func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
+
+// id reads a caller's own name of something, at most so many bytes.
+func (d *decoder) id(field string, most int) (string, error) {
+	id, err := d.str(field)
+	if err == nil && (len(id) == 0 || len(id) > most) {
+		err = failure.Invalid(field, "it has %d bytes, 1 to %d are allowed", len(id), most)
 	}
 	return string(id), err
 }

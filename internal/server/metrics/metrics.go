@@ -1,6 +1,6 @@
 // Package metrics counts calls and their users. All labels come from closed
-// sets: routes, statuses, outcomes, and the names of segments, limits, channels
-// and clients.
+// sets: routes, statuses, outcomes, and the names of segments, limits, channels,
+// clients and pacers.
 package metrics
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/pacing"
 	"capper/internal/server/admission"
 	"capper/internal/server/answer"
 )
@@ -26,11 +27,16 @@ type Metrics struct {
 
 	// Clients counts users by the client that asked for them.
 	Clients *Clients
+	// Pacers counts permits.
+	Pacers *Pacers
 }
 
-// New registers the metrics of calls, and those that show what is held of the
-// budgets and by the connections.
-func New(registerer prometheus.Registerer, budgets *admission.Budgets, listeners *admission.Listeners) (*Metrics, error) {
+// New registers the metrics of calls and of the pacers of the policy in force, and
+// those that show what is held of the budgets and by the connections.
+func New(
+	registerer prometheus.Registerer, budgets *admission.Budgets, listeners *admission.Listeners,
+	pacers func() *pacing.Policy, clock func() time.Time,
+) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_http_requests_total", Help: "Requests by route and status.",
@@ -44,9 +50,10 @@ func New(registerer prometheus.Registerer, budgets *admission.Budgets, listeners
 			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
 		}, []string{"outcome", "segment", "limit"}),
 		Clients: newClients(),
+		Pacers:  newPacers(pacers, clock),
 	}
 	var faults []error
-	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.users, m.Clients.counter) {
+	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.users, m.Clients.counter, m.Pacers) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)

@@ -1,0 +1,182 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/pacing"
+)
+
+// Pacers counts permits, by the pacers of the policy in force. It is safe for
+// concurrent use.
+type Pacers struct {
+	policy func() *pacing.Policy
+	clock  func() time.Time
+
+	granted, refused, failed *prometheus.CounterVec
+	waits                    *prometheus.HistogramVec
+	queue, used              *prometheus.GaugeVec
+
+	mu       sync.Mutex
+	followed *pacing.Policy
+	standing map[string]*standing
+}
+
+// standing is what the calls of a pacer have told of it.
+type standing struct {
+	empty time.Time // when the newest slot is
+	used  float64   // share of the fullest limit
+	until time.Time // when that is as good as nothing
+}
+
+// newPacers count for the pacers of the policy.
+func newPacers(policy func() *pacing.Policy, clock func() time.Time) *Pacers {
+	label := []string{"pacer"}
+	return &Pacers{
+		policy: policy, clock: clock,
+		granted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_permits_granted_total", Help: "Permits granted, by each pacer that they were asked of. Repeated calls count once.",
+		}, label),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_permits_refused_total", Help: "Permits refused, by the pacer that limited the call. Repeated calls count once.",
+		}, label),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_permits_errors_total", Help: "Calls for permits that the store did not answer, by each pacer that they named.",
+		}, label),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "capper_permits_wait_seconds", Help: "Wait until the last slot of a grant, by each pacer that it was asked of.",
+			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
+		}, label),
+		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "capper_pacer_queue_seconds", Help: "Time until the newest slot that this instance knows of; of a pacer per message, of the message where it is longest.",
+		}, label),
+		used: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "capper_pacer_used_ratio", Help: "Share of the fullest limit that was used at the latest call; of a pacer per message, the highest. With a rate alone 1 while the next permit has to wait.",
+		}, label),
+		standing: map[string]*standing{},
+	}
+}
+
+func (p *Pacers) vectors() []prometheus.Collector {
+	return []prometheus.Collector{p.granted, p.refused, p.failed, p.waits, p.queue, p.used}
+}
+
+// Describe describes the metrics.
+func (p *Pacers) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range p.vectors() {
+		v.Describe(to)
+	}
+}
+
+// Collect collects the metrics, as of now, of the pacers in force.
+func (p *Pacers) Collect(to chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	now := p.clock()
+	for name, s := range p.standing {
+		p.queue.WithLabelValues(name).Set(max(0, s.empty.Sub(now).Seconds()))
+		if !s.until.After(now) {
+			s.used = 0
+		}
+		p.used.WithLabelValues(name).Set(s.used)
+	}
+	for _, v := range p.vectors() {
+		v.Collect(to)
+	}
+}
+
+// follow makes the series of the pacers in force, from 0, and drops those of
+// pacers that are configured no longer.
+func (p *Pacers) follow() {
+	policy := p.policy()
+	if policy == p.followed {
+		return
+	}
+	p.followed = policy
+	for name := range p.standing {
+		if _, known := policy.Pacer(name); !known {
+			p.drop(name)
+		}
+	}
+	for i := range policy.Pacers {
+		name := policy.Pacers[i].Name
+		if p.standing[name] == nil {
+			p.standing[name] = &standing{}
+			p.granted.WithLabelValues(name)
+			p.refused.WithLabelValues(name)
+			p.failed.WithLabelValues(name)
+			p.waits.WithLabelValues(name)
+		}
+	}
+}
+
+func (p *Pacers) drop(name string) {
+	delete(p.standing, name)
+	p.granted.DeleteLabelValues(name)
+	p.refused.DeleteLabelValues(name)
+	p.failed.DeleteLabelValues(name)
+	p.waits.DeleteLabelValues(name)
+	p.queue.DeleteLabelValues(name)
+	p.used.DeleteLabelValues(name)
+}
+
+// CountFailure counts a call of the pacers that the store did not answer.
+func (p *Pacers) CountFailure(names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	for _, name := range names {
+		if p.standing[name] != nil {
+			p.failed.WithLabelValues(name).Inc()
+		}
+	}
+}
+
+// Count counts a call. A pacer that a change of the configuration removed
+// meanwhile is not counted any more.
+func (p *Pacers) Count(given *pacing.Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	now := p.clock()
+	for i := range given.Pacers {
+		pacer := &given.Pacers[i]
+		s := p.standing[pacer.Name]
+		if s == nil {
+			continue
+		}
+		s.see(now, pacer, &given.States[i])
+		if given.Replayed {
+			continue
+		}
+		if given.Granted > 0 {
+			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Granted))
+			last := &given.Runs[len(given.Runs)-1]
+			p.waits.WithLabelValues(pacer.Name).Observe(max(0, last.WaitOf(last.Permits-1).Seconds()))
+		}
+		if given.Refused > 0 && i == given.Target {
+			p.refused.WithLabelValues(pacer.Name).Add(float64(given.Refused))
+		}
+	}
+}
+
+// see takes what a call tells of the pacer. Of a pacer per message the most that
+// is still true is kept.
+func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
+	empty, used, until := now.Add(state.Queue), 0., now.Add(state.Next)
+	if i := p.Fullest(state); i >= 0 {
+		used = float64(state.Used[i]) / float64(p.Limits[i].Max)
+		until = now.Add(state.Queue + p.Limits[i].Window)
+	} else if state.Next > 0 {
+		used = 1
+	}
+	if !p.PerMessage || !s.empty.After(empty) {
+		s.empty = empty
+	}
+	if !p.PerMessage || used >= s.used || !s.until.After(now) {
+		s.used, s.until = used, until
+	}
+}

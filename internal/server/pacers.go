@@ -1,0 +1,151 @@
+package server
+
+import (
+	"encoding/hex"
+	"errors"
+	"net/http"
+
+	"capper/client/api"
+	"capper/internal/pacing"
+	"capper/internal/server/answer"
+	"capper/internal/server/decode"
+	"capper/internal/server/failure"
+)
+
+// smallBody is the largest body of a call that names no users, about twenty times
+// what one can need.
+const smallBody = 64 << 10
+
+// permits serves POST /v1/permits.
+func (s *Server) permits(c *call) error {
+	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := decode.Permits(body.Data)
+	if err != nil {
+		return err
+	}
+	body.Close()
+	p, err := s.budgets.Enter(c.holder, max(1, r.Permits), permitsBytes(r))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	given, err := s.take(c, r)
+	if err != nil {
+		return err
+	}
+	s.writeAnswer(c, p, answer.Permits(p.Buffer(expectedSlots(given)), r.MessageID, given))
+	return nil
+}
+
+// take takes the permits that a request is for.
+func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error) {
+	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client, RequestID: r.RequestID}
+	if r.MessageID != "" {
+		token := c.message(r.MessageID).Token()
+		ask.Message = hex.EncodeToString(token[:])
+	}
+	ctx, cancel := s.callContext(c.r, 1)
+	defer cancel()
+	given, err := s.pacers.Take(ctx, ask)
+	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
+		return nil, failure.Invalid(fault.Field, "%s", fault.Rule)
+	}
+	if err != nil {
+		s.metrics.Pacers.CountFailure(r.Pacers)
+		return nil, failure.OfStore(ctx, err)
+	}
+	s.metrics.Pacers.Count(given)
+	return given, nil
+}
+
+// permitsBytes is about the most that the answer takes, with what it is made of:
+// a slot for each permit, in the worst case.
+func permitsBytes(r *decode.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
+
+// expectedSlots is about what the answer takes.
+func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
+
+// listPacers serves GET /v1/pacers.
+func (s *Server) listPacers(c *call) error {
+	standings, err := s.look(c, "")
+	if err != nil {
+		return err
+	}
+	list := api.Pacers{Pacers: []api.PacerState{}, ConfigVersion: s.capper.Policy().Version}
+	for i := range standings {
+		list.Pacers = append(list.Pacers, standingOf(&standings[i]))
+	}
+	return writeJSON(c.w, list)
+}
+
+// pacer serves GET /v1/pacers/{name}.
+func (s *Server) pacer(c *call) error {
+	standings, err := s.look(c, c.id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, standingOf(&standings[0]))
+}
+
+// look asks how the pacer of a name stands, or with "" all of them.
+func (s *Server) look(c *call, name string) ([]pacing.Standing, error) {
+	ctx, cancel := s.callContext(c.r, 1)
+	defer cancel()
+	standings, err := s.pacers.Look(ctx, name)
+	if errors.As(err, new(*pacing.FieldError)) {
+		return nil, noSuchPacer(c)
+	}
+	if err != nil {
+		return nil, failure.OfStore(ctx, err)
+	}
+	return standings, nil
+}
+
+func noSuchPacer(c *call) error {
+	return failure.New(api.CodeNotFound, "%q: there is no such pacer", failure.Clip([]byte(c.id)))
+}
+
+// standingOf is a pacer as answers about pacers tell it.
+func standingOf(s *pacing.Standing) api.PacerState {
+	told := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next)}
+	if s.Rate.Permits > 0 {
+		told.Rate = s.Rate.String()
+	}
+	if s.MaxWait > 0 {
+		told.MaxWait = pacing.Span(s.MaxWait)
+	}
+	for i, limit := range s.Limits {
+		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}
+		if !s.PerMessage {
+			use.Used = &s.Used[i]
+		}
+		told.Limits = append(told.Limits, use)
+	}
+	if s.PerMessage {
+		told.Per = api.PerMessage
+	} else if i := s.Fullest(&s.State); i >= 0 {
+		told.Used, told.Max, told.Window = &s.Used[i], s.Limits[i].Max, s.LimitName(i)
+	}
+	return told
+}
+
+// forgetPacer serves DELETE /v1/pacers/{name}.
+func (s *Server) forgetPacer(c *call) error {
+	ctx, cancel := s.callContext(c.r, 1)
+	defer cancel()
+	err := s.pacers.Forget(ctx, c.id)
+	if errors.As(err, new(*pacing.FieldError)) {
+		return noSuchPacer(c)
+	}
+	if err != nil {
+		s.audit(c, "forget", "failed", "pacer", c.id)
+		return failure.OfStore(ctx, err)
+	}
+	s.audit(c, "forget", "done", "pacer", c.id)
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
