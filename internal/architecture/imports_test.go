@@ -32,9 +32,13 @@ var arrows = map[string][]string{
 
 	"internal/bitmap": {"internal/parallel"},
 
-	"internal/capping/pebblestore":          {"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache"},
-	"internal/capping/pebblestore/database": {"internal/capping", "internal/capping/pebblestore/directory"},
-	"internal/capping/pebblestore/logcache": {"internal/capping"},
+	"internal/capping/pebblestore": {
+		"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache", "internal/capping/pebblestore/pacerlogs",
+		"internal/pacing",
+	},
+	"internal/capping/pebblestore/database":  {"internal/capping", "internal/capping/pebblestore/directory"},
+	"internal/capping/pebblestore/logcache":  {"internal/capping"},
+	"internal/capping/pebblestore/pacerlogs": {"internal/capping/pebblestore/database", "internal/pacing"},
 	"internal/capping/redisstore": {
 		"internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script",
 		"internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",

@@ -11,6 +11,8 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
+	"capper/internal/capping/pebblestore/pacerlogs"
+	"capper/internal/pacing"
 )
 
 // Store is an embedded durable store. It is safe for concurrent use.
@@ -22,6 +24,7 @@ type Store struct {
 	memory  *capping.MessageMemory
 
 	stripes  [stripeCount]stripe
+	pacers   *pacerlogs.Logs
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
@@ -29,7 +32,10 @@ type Store struct {
 	stop     context.CancelFunc
 }
 
-var _ capping.Store = (*Store)(nil)
+var (
+	_ capping.Store = (*Store)(nil)
+	_ pacing.Store  = (*Store)(nil)
+)
 
 // Open opens the store in a directory, which is made when it is absent. It
 // fails when another process has it open, when its format is unknown and when
@@ -49,6 +55,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if s.db, err = database.Open(ctx, config.database(s.metrics)); err != nil {
 		return nil, err
 	}
+	s.pacers = pacerlogs.New(s.db)
 	err = s.db.Rescue(s.loadRetentions)
 	if err == nil {
 		err = s.metrics.register(config.Registerer)

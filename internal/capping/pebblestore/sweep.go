@@ -10,6 +10,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/pacerlogs"
 )
 
 // The sweep walks over all keys, slowly, and removes the logs and message ids
@@ -24,7 +25,10 @@ const (
 func (s *Store) keepTending(ctx context.Context, config Config) {
 	ticker := time.NewTicker(config.SweepInterval)
 	defer ticker.Stop()
-	sweep := sweep{from: []byte{database.KeyLog}}
+	sweeps := []*sweep{
+		{start: []byte{database.KeyLog}, step: s.sweepStep},
+		{start: pacerlogs.SweepFrom(), step: s.sweepPacers},
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +40,9 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		}
 		s.reportTending(ctx, "looking after the files", s.db.Rescue(func() error { return s.db.Watch(time.Now()) }))
 		s.reportTending(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
-		s.reportTending(ctx, "the sweep", s.advance(ctx, &sweep))
+		for _, sweep := range sweeps {
+			s.reportTending(ctx, "the sweep", s.advance(ctx, sweep))
+		}
 	}
 }
 
@@ -47,10 +53,12 @@ func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	}
 }
 
-// sweep is how far a pass over all keys is.
+// sweep is how far a pass over keys is.
 type sweep struct {
-	from  []byte
-	pause int // steps that are left out
+	start []byte
+	step  func(ctx context.Context, from []byte) (next []byte, err error)
+	next  []byte // where the next step begins; nil: at the start
+	pause int    // steps that are left out
 }
 
 // advance does the sweep's next step, if it does not rest.
@@ -58,8 +66,11 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
 		return nil
 	}
-	if sweep.from, err = s.sweepStep(ctx, sweep.from); sweep.from == nil {
-		sweep.from, sweep.pause = []byte{database.KeyLog}, sweepPause
+	if sweep.next == nil {
+		sweep.next = sweep.start
+	}
+	if sweep.next, err = sweep.step(ctx, sweep.next); sweep.next == nil {
+		sweep.pause = sweepPause
 	}
 	return err
 }

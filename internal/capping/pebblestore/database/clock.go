@@ -36,16 +36,28 @@ func (g *clockGuard) check(now capping.Instant) error {
 
 // Now is the clock's time, if an entry can be stamped with it.
 func (d *DB) Now() (capping.Instant, error) {
-	now := capping.InstantOf(d.config.Clock())
+	_, now, err := d.now()
+	return now, err
+}
+
+// Time is Now, as the clock shows it.
+func (d *DB) Time() (time.Time, error) {
+	at, _, err := d.now()
+	return at, err
+}
+
+func (d *DB) now() (time.Time, capping.Instant, error) {
+	at := d.config.Clock()
+	now := capping.InstantOf(at)
 	err := d.guard.check(now)
 	if now < 0 || now >= capping.Never {
 		err = fmt.Errorf("the clock shows %v, which is not between 2024 and 2058", now.Time())
 	}
 	if err != nil {
 		d.config.CountError("clock")
-		return 0, err
+		return time.Time{}, 0, err
 	}
-	return now, nil
+	return at, now, nil
 }
 
 // checkRest compares the clock with the time of the last mark, at a start.

@@ -15,6 +15,9 @@ const (
 	KeyNamed   = 3 // + token (6): one with a namespace
 	KeyEnd     = 4 // of what the sweep looks at
 	keyMended  = 4 // + user id (4): the log was written since its block was damaged
+	KeyPacer   = 5 // + log: see package pacerlogs, as for the next one
+	KeyRequest = 6 // + request (16)
+	PacerEnd   = 7
 )
 
 // LogKeySize is the length of a log's key.

@@ -1,0 +1,177 @@
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/storetest"
+	"capper/internal/pacing"
+)
+
+// hundred is an ask for permits of a pacer that gives a hundred a second.
+func hundred(permits int, wait time.Duration) *pacing.Ask {
+	return &pacing.Ask{
+		Targets: []pacing.Target{{Pacer: "sms", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}}},
+		Permits: permits, MaxWait: wait,
+	}
+}
+
+func take(t *testing.T, s *Store, ask *pacing.Ask) pacing.Grant {
+	t.Helper()
+	grant, err := s.TakePermits(context.Background(), ask)
+	require.NoError(t, err)
+	return grant
+}
+
+// TestPermits goes through the life of a pacer, with restarts between all steps.
+func TestPermits(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour}
+	s := reopen(t, config)
+	restart := func() {
+		require.NoError(t, s.Close())
+		s = reopen(t, config)
+	}
+
+	grant := take(t, s, hundred(250, 2*time.Second))
+	require.Equal(t, []pacing.WaitRun{{Every: time.Second, Burst: 100, Permits: 250}}, grant.Runs)
+	require.Equal(t, 2*time.Second, grant.Next, "the newest slot has room")
+	restart()
+	clock.Advance(500 * time.Millisecond)
+	asked := hundred(100, 3*time.Second)
+	asked.Request = pacing.Request{1}
+	grant = take(t, s, asked)
+	require.Equal(t, 100, grant.Granted)
+	require.Equal(t, 1500*time.Millisecond, grant.Runs[0].Wait)
+	restart()
+	clock.Advance(time.Second)
+	again := take(t, s, asked)
+	require.True(t, again.Replayed)
+	require.Equal(t, 100, again.Granted)
+	require.Equal(t, 500*time.Millisecond, again.Runs[0].Wait, "what remains of the wait")
+	require.Equal(t, grant.Next-time.Second, again.Next, "nothing was taken")
+	other := hundred(99, 3*time.Second)
+	other.Request = asked.Request
+	_, err := s.TakePermits(context.Background(), other)
+	require.IsType(t, &pacing.ReuseError{}, err)
+
+	require.NoError(t, s.ForgetPacer(context.Background(), "sms"))
+	restart()
+	require.Equal(t, 100, take(t, s, hundred(500, 0)).Granted, "as if nothing had been")
+	require.True(t, take(t, s, asked).Replayed, "requests stay remembered")
+	clock.Advance(3*time.Second + pacing.RememberFor)
+	require.False(t, take(t, s, asked).Replayed)
+	require.NoError(t, s.Close())
+}
+
+// TestManyRuns has a log that merges, and is the same after a restart.
+func TestManyRuns(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour}
+	s := reopen(t, config)
+	ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}}}, Permits: 1}
+	for n := range 10_000 {
+		clock.Advance(time.Duration(n%7+n%11+1) * time.Microsecond)
+		require.Equal(t, 1, take(t, s, ask).Granted)
+	}
+	look := &pacing.Ask{Targets: ask.Targets}
+	before := take(t, s, look)
+	require.Equal(t, 10_000, before.States[0].Used[0])
+	require.NoError(t, s.Close())
+	s = reopen(t, config)
+	require.Equal(t, before, take(t, s, look))
+	require.LessOrEqual(t, keys(t, s), pacing.MostRuns+1)
+	require.NoError(t, s.Close())
+}
+
+// TestSweepPacers empties a store that is idle.
+func TestSweepPacers(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour})
+	for i := range 30 {
+		ask := hundred(10, 0)
+		ask.Targets[0].Message = fmt.Sprintf("%012x", i)
+		ask.Request = pacing.Request{byte(i + 1)}
+		take(t, s, ask)
+		clock.Advance(time.Second)
+	}
+	sweep := func() (left int) {
+		for from := []byte{database.KeyPacer}; from != nil; {
+			var err error
+			from, err = s.pacers.Sweep(from, 7)
+			require.NoError(t, err)
+		}
+		return keys(t, s)
+	}
+	require.Equal(t, 90, sweep())
+	clock.Advance(pacing.RememberFor - 15*time.Second)
+	require.Equal(t, 74, sweep())
+	clock.Advance(24*time.Hour - 15*time.Second - pacing.RememberFor)
+	require.Equal(t, 58, sweep())
+	clock.Advance(15 * time.Second)
+	require.Equal(t, 28, sweep())
+	clock.Advance(15 * time.Second)
+	require.Zero(t, sweep())
+	require.NoError(t, s.Close())
+}
+
+// TestDamagedPacer damages what is stored of a log: it is an error of the calls for this
+// log, and of no other, and forgetting is the remedy.
+func TestDamagedPacer(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour}
+	for _, name := range []string{"head", "head gone", "run", "run gone", "run of another number"} {
+		t.Run(name, func(t *testing.T) {
+			config.Path = t.TempDir()
+			s := reopen(t, config)
+			clock.Advance(time.Hour)
+			for _, permits := range []int{7, 9, 7} {
+				take(t, s, hundred(permits, 0))
+				clock.Advance(time.Microsecond)
+			}
+			head := []byte("\x05\x03sms\x00")
+			second := append(append([]byte(nil), head...), 0, 0, 0, 0, 0, 7)
+			value, err := s.db.Lookup(second)
+			require.NoError(t, err)
+			batch := s.db.NewBatch()
+			switch name {
+			case "head":
+				err = batch.Set(head, []byte{1, 2, 3}, nil)
+			case "head gone":
+				err = batch.Delete(head, nil)
+			case "run":
+				err = batch.Set(second, value[1:], nil)
+			case "run gone":
+				err = batch.Delete(second, nil)
+			case "run of another number":
+				value[len(value)-1]++
+				err = batch.Set(second, value, nil)
+			}
+			require.NoError(t, err)
+			require.NoError(t, batch.Commit(pebble.NoSync))
+			require.NoError(t, s.Close())
+			s = reopen(t, config)
+			for range 2 {
+				_, err = s.TakePermits(context.Background(), hundred(1, 0))
+				require.ErrorContains(t, err, `"sms"`)
+				require.ErrorContains(t, err, "DELETE /v1/pacers/sms")
+			}
+			other := hundred(1, 0)
+			other.Targets[0].Pacer = "smsc"
+			require.Equal(t, 1, take(t, s, other).Granted)
+			require.NoError(t, s.ForgetPacer(context.Background(), "sms"))
+			require.Equal(t, 100, take(t, s, hundred(1000, 0)).Granted)
+			require.NoError(t, s.Close())
+		})
+	}
+}
