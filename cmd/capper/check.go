@@ -12,6 +12,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/console"
+	"capper/internal/pacing"
 	"capper/internal/server/access"
 	"capper/internal/yamltree"
 )
@@ -40,6 +41,9 @@ func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
 	fmt.Fprintf(on.Out, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
 		fmt.Fprintf(on.Out, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
+	}
+	for i := range loaded.Pacers.Pacers {
+		fmt.Fprintf(on.Out, "  pacer %s\n", describePacer(&loaded.Pacers.Pacers[i]))
 	}
 	for _, warning := range loaded.Warnings {
 		on.Warn(warning)
@@ -85,6 +89,28 @@ func describe(policy *capping.Policy, limits []capping.Limit) string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// describePacer is what a pacer allows: "carrier: one every 4ms (250/s), waits up to
+// 30s".
+func describePacer(p *pacing.Pacer) string {
+	var limits, parts []string
+	for _, l := range p.Limits {
+		limits = append(limits, fmt.Sprintf("%d in any %s", l.Max, capping.Span(l.Window)))
+	}
+	if len(limits) > 0 {
+		parts = append(parts, "at most "+strings.Join(limits, " and "))
+	}
+	if p.Rate.Permits > 0 {
+		parts = append(parts, fmt.Sprintf("one every %s (%s)", capping.Span(p.Rate.Interval()), p.Rate))
+	}
+	if p.PerMessage {
+		parts = append(parts, "for each message")
+	}
+	if p.MaxWait > 0 {
+		parts = append(parts, "waits up to "+capping.Span(p.MaxWait))
+	}
+	return p.Name + ": " + strings.Join(parts, ", ")
 }
 
 // describeServer is who may call, how, and how much, on lines of their own.

@@ -13,6 +13,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore"
+	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
@@ -275,12 +276,17 @@ func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(minimal)
 	f.Add(full)
+	f.Add(minimal + fourPacers)
 	f.Fuzz(func(t *testing.T, yaml string) {
 		c, err := Parse("f", []byte(yaml))
 		require.True(t, (c == nil) != (err == nil))
 		if c != nil {
 			require.NotEmpty(t, c.Segments.Source)
 			require.Positive(t, c.Policy.Retention(0))
+			for _, p := range c.Pacers.Pacers {
+				ask := pacing.Ask{Targets: []pacing.Target{{Pacer: p.Name, Limits: p.Judged()}}, MaxWait: p.MaxWait}
+				require.NoError(t, ask.Check(), "a store takes it")
+			}
 		}
 	})
 }
@@ -290,6 +296,8 @@ func TestOneWordInEveryPackage(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, api.NoSegment, segments.ReservedName)
 	require.Equal(t, api.MaxMessageID, capping.MaxMessageID)
+	require.Equal(t, api.PerMessage, perMessage)
+	require.Equal(t, []any{api.MaxPacers, api.MaxPermits, api.MaxWait}, []any{pacing.MaxPacers, pacing.MaxPermits, pacing.MaxWait})
 	longest := strings.Repeat("a", capping.MaxName)
 	require.True(t, capping.IsName(longest))
 	require.NoError(t, segments.CheckName(longest))
