@@ -108,17 +108,17 @@ func TestEveryStatusIsDescribed(t *testing.T) {
 }
 
 func statusesOf(method, path string) []string {
-	api, user := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/")
+	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"), strings.HasPrefix(path, "/v1/pacers")
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
-		"404": user || path == "/metrics",  // an id with a slash; the admin listener's
-		"405": method == http.MethodDelete, // the admin listener's
+		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
+		"405": method == http.MethodDelete,                       // the admin listener's
 		"408": method == http.MethodPost, "413": method == http.MethodPost, "415": method == http.MethodPost,
-		"429": method == http.MethodPost || user && method == http.MethodGet,
+		"429": method == http.MethodPost && path != "/v1/permits" || user && method == http.MethodGet,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || path == "/readyz",
+		"503": method == http.MethodPost || user || pacer || path == "/readyz",
 	} {
 		found[status] = answered
 	}

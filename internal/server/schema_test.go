@@ -25,6 +25,8 @@ var bodies = map[string]any{
 	"ReleaseRequest": api.ReleaseRequest{}, "ReleaseIDs": api.ReleaseIDs{}, "ReleaseBitmaps": api.ReleaseBitmaps{},
 	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{}, "Send": api.Send{},
 	"Policy": api.Policy{}, "Limit": api.Limit{}, "Status": api.Status{}, "Probe": api.Probe{}, "Error": api.Error{},
+	"PermitsRequest": api.PermitsRequest{}, "Permits": api.Permits{}, "Slot": api.Slot{}, "LimitedBy": api.LimitedBy{},
+	"PacerState": api.PacerState{}, "PacerLimitUse": api.PacerLimitUse{}, "Pacers": api.Pacers{},
 }
 
 // Each field of a wire type is described with its kind, whether it may be left
@@ -82,6 +84,12 @@ func (c *comparison) value(path string, of reflect.Type, schema *openapi3.Schema
 	switch of {
 	case reflect.TypeFor[time.Time]():
 		require.Equal(c.t, "string date-time", s.kind+" "+s.format, path)
+		return
+	case reflect.TypeFor[api.Wait]():
+		require.Equal(c.t, "string", s.kind, path)
+		return
+	case reflect.TypeFor[api.Millis]():
+		require.Equal(c.t, "number", s.kind, path)
 		return
 	case reflect.TypeFor[api.Bitmap]():
 		c.seen["Bitmap"] = true
