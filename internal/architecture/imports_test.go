@@ -62,6 +62,8 @@ var arrows = map[string][]string{
 
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
 
+	"internal/pacing/pacingtest": {"internal/pacing", "internal/testkit"},
+
 	"internal/segments": {"internal/bitmap", "internal/objects", "internal/parallel"},
 	"internal/segments/build": {
 		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest", "internal/segments/ingest/delimited",

@@ -1,0 +1,143 @@
+package pacingtest
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+)
+
+// seeded is a target whose window of a second is full of permits at irregular
+// distances: what follows is as irregular.
+func seeded(f *fixture, distances int) pacing.Target {
+	irregular := target(pacing.Limit{Max: 2 * distances, Window: time.Second})
+	for i := range distances {
+		f.take(ask(2, time.Minute, irregular, target(spaced(time.Duration(1009+37*(i*i%101))*time.Microsecond))))
+	}
+	return irregular
+}
+
+func mostSteps(f *fixture) {
+	irregular := seeded(f, 40)
+	grant := f.take(ask(5000, time.Hour, irregular))
+	require.True(f, grant.More)
+	require.GreaterOrEqual(f, grant.Granted, pacing.MostSteps)
+	require.Equal(f, 4000, f.takeAll(4000, time.Hour, irregular))
+	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
+}
+
+// fullLog: a log with more irregular permits than it has runs for moves some of them
+// to later slots, which no limit notices but by a thousandth of what it allows.
+func fullLog(f *fixture) {
+	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second}) // a little less than 100 a second
+	wider := target(pacing.Limit{Max: 9000, Window: 95 * time.Second}, pacing.Limit{Max: 5000, Window: 51 * time.Second})
+	for _, filled := range []pacing.Target{long, wider} {
+		for taken := 0; taken < 30_000; {
+			a := ask(pacing.MaxPermits, pacing.MaxWait, filled, irregular)
+			grant, err := f.store.TakePermits(context.Background(), a)
+			require.NoError(f, err)
+			require.NotZero(f, grant.Granted)
+			f.oracle.Add(a, &grant)
+			taken += grant.Granted
+		}
+		share, windows := f.oracle.Share(&filled)
+		f.Logf("%.5f of %d windows", share, windows)
+		require.GreaterOrEqual(f, windows, 3)
+		require.GreaterOrEqual(f, share, 0.999)
+	}
+}
+
+// history is random calls for a few targets.
+type history struct {
+	*fixture
+	rng     *rand.Rand
+	targets []pacing.Target
+	runs    int // that the logs may have in all
+	asked   []*pacing.Ask
+}
+
+// A log below this many runs has not been merged, and is exact.
+const exactRuns = 400
+
+func histories(f *fixture) {
+	seed := rand.Uint64()
+	f.Logf("seed %d", seed)
+	for i := range uint64(20) {
+		h := &history{fixture: f, rng: rand.New(rand.NewPCG(seed, i))}
+		for range 1 + h.rng.IntN(4) {
+			h.targets = append(h.targets, pacing.Target{Pacer: Name(), Limits: h.limits()})
+			if last := h.targets[len(h.targets)-1]; h.rng.IntN(3) == 0 { // another log of the same pacer
+				last.Message = "0123456789ab"
+				h.targets = append(h.targets, last)
+			}
+		}
+		for step := 0; step < 30 && h.runs < exactRuns; step++ {
+			h.step()
+		}
+	}
+}
+
+// limits are some that have to do with one another.
+func (h *history) limits() (limits []pacing.Limit) {
+	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
+	for range 1 + h.rng.IntN(3) {
+		limits = append(limits, pacing.Limit{Max: 1 + h.rng.IntN([]int{3, 30, 300}[h.rng.IntN(3)]), Window: unit * time.Duration(1+h.rng.IntN(50))})
+	}
+	if h.rng.IntN(3) == 0 {
+		limits = append(limits, spaced(unit))
+	}
+	return limits
+}
+
+func (h *history) step() {
+	h.Helper()
+	if h.rng.IntN(6) == 0 { // a reload
+		h.targets[h.rng.IntN(len(h.targets))].Limits = h.limits()
+	}
+	switch n := h.rng.IntN(12); {
+	case n == 0:
+		pacer := h.targets[h.rng.IntN(len(h.targets))].Pacer
+		require.NoError(h, h.store.ForgetPacer(context.Background(), pacer))
+		h.model.forget(pacer)
+		h.oracle.Forget(pacer)
+	case n < 3 && len(h.asked) > 0:
+		h.again(*h.asked[h.rng.IntN(len(h.asked))])
+	default:
+		h.anew()
+	}
+}
+
+// again repeats a request, with the limits and a wait of now.
+func (h *history) again(a pacing.Ask) {
+	h.Helper()
+	a.Targets, a.MaxWait = append([]pacing.Target(nil), a.Targets...), h.wait()
+	for i := range a.Targets {
+		for _, t := range h.targets {
+			if nameOf(&t) == nameOf(&a.Targets[i]) {
+				a.Targets[i].Limits = t.Limits
+			}
+		}
+	}
+	h.runs += len(h.take(&a).Runs)
+}
+
+func (h *history) anew() {
+	h.Helper()
+	var some []pacing.Target
+	for _, i := range h.rng.Perm(len(h.targets))[:1+h.rng.IntN(len(h.targets))] {
+		some = append(some, h.targets[i])
+	}
+	a := ask(h.rng.IntN([]int{2, 20, 400, 3000}[h.rng.IntN(4)]), h.wait(), some...)
+	if a.Permits > 0 && h.rng.IntN(2) == 0 {
+		a.Request = Request()
+		h.asked = append(h.asked, a)
+	}
+	h.runs += len(h.take(a).Runs)
+}
+
+func (h *history) wait() time.Duration {
+	return []time.Duration{0, 500 * time.Microsecond, 100 * time.Millisecond, 20 * time.Second, pacing.MaxWait}[h.rng.IntN(5)]
+}

@@ -1,0 +1,97 @@
+package pacingtest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"capper/internal/pacing"
+)
+
+// Memory is a store in a map: the least that is one. It forgets no request.
+type Memory struct {
+	mu       sync.Mutex
+	now      func() time.Time
+	logs     map[string]*pacing.Log
+	requests map[pacing.Request]*pacing.Remembered
+}
+
+var _ pacing.Store = (*Memory)(nil)
+
+// NewMemory is an empty store with the clock.
+func NewMemory(now func() time.Time) *Memory {
+	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{}}
+}
+
+// TakePermits implements pacing.Store.
+func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return pacing.Grant{}, err
+	}
+	if err := ask.Check(); err != nil {
+		return pacing.Grant{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, logs := pacing.TimeOf(m.now()), m.of(ask.Targets)
+	look := *ask
+	if held := m.requests[ask.Request]; held != nil {
+		if held.Fingerprint != ask.Fingerprint() {
+			return pacing.Grant{}, &pacing.ReuseError{}
+		}
+		look.Permits = 0
+		placed := pacing.Place(now, &look, logs)
+		placed.Log, placed.More = held.Log, held.More
+		return grantOf(now, ask, &placed, logs, true), nil
+	}
+	for i, log := range logs {
+		if len(log.Runs)+min(ask.Permits, pacing.MostSteps) > pacing.MostRuns {
+			log.Merge(now, ask.Targets[i].Limits)
+		}
+	}
+	placed := pacing.Place(now, &look, logs)
+	if ask.Request != (pacing.Request{}) && placed.Total > 0 {
+		m.requests[ask.Request] = &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
+	}
+	return grantOf(now, ask, &placed, logs, false), nil
+}
+
+// of are the targets' logs.
+func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
+	for i := range targets {
+		name := targets[i].Pacer + "/" + targets[i].Message
+		if m.logs[name] == nil {
+			m.logs[name] = &pacing.Log{}
+		}
+		logs = append(logs, m.logs[name])
+	}
+	return logs
+}
+
+func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, logs []*pacing.Log, replayed bool) pacing.Grant {
+	grant := pacing.Grant{
+		At: now, Granted: int(placed.Total), Runs: slices.Clone(placed.WaitRuns(now)), Replayed: replayed, More: placed.More,
+		Next: placed.Next.Sub(now), Target: placed.Target, Limit: placed.Limit,
+	}
+	for i := range ask.Targets {
+		grant.States = append(grant.States, pacing.StateOf(now, &ask.Targets[i], logs[i]))
+	}
+	return grant
+}
+
+// ForgetPacer implements pacing.Store.
+func (m *Memory) ForgetPacer(ctx context.Context, pacer string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.logs {
+		if strings.HasPrefix(name, pacer+"/") {
+			delete(m.logs, name)
+		}
+	}
+	return nil
+}

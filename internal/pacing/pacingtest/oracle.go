@@ -1,0 +1,205 @@
+package pacingtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"capper/internal/pacing"
+)
+
+// Oracle keeps what callers were granted and tells what must never be. It sees
+// answers alone: of those that were lost it knows nothing, which makes it no more
+// strict. It is safe for concurrent use.
+type Oracle struct {
+	mu       sync.Mutex
+	logs     map[string][]point
+	requests map[pacing.Request][]point
+	faults   []string
+}
+
+// point is permits of one slot.
+type point struct {
+	at      pacing.Time
+	permits int
+	granted pacing.Time // when
+	limits  []pacing.Limit
+}
+
+// NewOracle has seen nothing yet.
+func NewOracle() *Oracle {
+	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{}}
+}
+
+// Add adds an answer.
+func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	points := o.points(ask, grant)
+	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
+		if before, known := o.requests[ask.Request]; known {
+			if !slices.EqualFunc(before, points, func(a, b point) bool { return a.at == b.at && a.permits == b.permits }) {
+				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at, len(points), points[0].at)
+			}
+			if !grant.Replayed {
+				o.fault("a request that was granted was granted anew")
+			}
+			return // those were taken before
+		}
+		o.requests[ask.Request] = points
+	}
+	for i := range ask.Targets {
+		name := nameOf(&ask.Targets[i])
+		for _, p := range points {
+			p.limits = ask.Targets[i].Limits
+			o.logs[name] = append(o.logs[name], p)
+		}
+	}
+}
+
+// nameOf is of which log the target is.
+func nameOf(t *pacing.Target) string { return t.Pacer + "/" + t.Message }
+
+func (o *Oracle) fault(format string, args ...any) {
+	o.faults = append(o.faults, fmt.Sprintf(format, args...))
+}
+
+// points are the slots of the grant, which must be as asked for.
+func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
+	total, latest := 0, grant.At
+	for _, run := range grant.Runs {
+		for left, at := run.Permits, grant.At.Add(run.Wait); left > 0; at = at.Add(run.Every) {
+			n := left
+			if run.Every > 0 {
+				n = min(left, run.Burst)
+			}
+			if n < 1 {
+				o.fault("a run that has no end: %+v", run)
+				return nil
+			}
+			if at < latest && !grant.Replayed {
+				o.fault("a slot at %d after one at %d, granted at %d", at, latest, grant.At)
+			}
+			latest = max(latest, at)
+			points = append(points, point{at: at, permits: n, granted: grant.At})
+			total, left = total+n, left-n
+		}
+	}
+	if total != grant.Granted || total > ask.Permits {
+		o.fault("%d granted of %d, with slots for %d", grant.Granted, ask.Permits, total)
+	}
+	if latest > grant.At.Add(ask.MaxWait) && !grant.Replayed {
+		o.fault("a slot in %v, though %v was the longest wait", latest.Sub(grant.At), ask.MaxWait)
+	}
+	return points
+}
+
+// Forget makes the oracle expect no more of what the pacer's logs had so far.
+func (o *Oracle) Forget(pacer string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name := range o.logs {
+		if len(name) > len(pacer) && name[:len(pacer)+1] == pacer+"/" {
+			delete(o.logs, name)
+		}
+	}
+}
+
+// Granted is how many permits of the target were granted.
+func (o *Oracle) Granted(target *pacing.Target) (permits int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.logs[nameOf(target)] {
+		permits += p.permits
+	}
+	return permits
+}
+
+// Faults are what must never be: windows that hold more than their limit, requests
+// with two grants, slots that were not asked for.
+func (o *Oracle) Faults() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	faults := slices.Clone(o.faults)
+	for name, points := range o.logs {
+		inOrder(points)
+		for _, limit := range limitsOf(points) {
+			if fault := exceeded(points, limit); fault != "" {
+				faults = append(faults, name+": "+fault)
+			}
+		}
+	}
+	return faults
+}
+
+func inOrder(points []point) {
+	slices.SortStableFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.granted, b.granted))
+	})
+}
+
+// limitsOf are all that the points were judged by.
+func limitsOf(points []point) (limits []pacing.Limit) {
+	for i := range points {
+		if i > 0 && &points[i].limits[0] == &points[i-1].limits[0] {
+			continue
+		}
+		for _, limit := range points[i].limits {
+			if !slices.Contains(limits, limit) {
+				limits = append(limits, limit)
+			}
+		}
+	}
+	return limits
+}
+
+// exceeded tells of the fullest window of points in order that ends with one that was
+// judged by the limit, if it holds more; "": none does.
+func exceeded(points []point, limit pacing.Limit) (fault string) {
+	within, first, most := 0, 0, limit.Max
+	for i := range points {
+		within += points[i].permits
+		for points[first].at.Add(limit.Window) <= points[i].at {
+			within -= points[first].permits
+			first++
+		}
+		if within > most && slices.Contains(points[i].limits, limit) {
+			most = within
+			fault = fmt.Sprintf("%d permits within %v from %d to %d, of a limit of %d in %v",
+				within, points[i].at.Sub(points[first].at), points[first].at, points[i].at, limit.Max, limit.Window)
+		}
+	}
+	return fault
+}
+
+// Share is how much of what the target's limits allow was granted: beside Max in each
+// window, from the first slot to as many windows' permits later as there are. That is
+// of the limit that allows least; windows is how many of its windows were counted.
+func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	points, total := o.logs[nameOf(target)], 0
+	inOrder(points)
+	for _, p := range points {
+		total += p.permits
+	}
+	for _, limit := range target.Limits {
+		if n := (total - 1) / limit.Max; n > 0 {
+			took := holder(points, n*limit.Max).Sub(points[0].at)
+			if of := float64(n) * float64(limit.Window) / float64(took); of > share {
+				share, windows = of, n
+			}
+		}
+	}
+	return share, windows
+}
+
+// holder is the slot of the permit of a number, from 0.
+func holder(points []point, permit int) pacing.Time {
+	i := 0
+	for ; permit >= points[i].permits; i++ {
+		permit -= points[i].permits
+	}
+	return points[i].at
+}

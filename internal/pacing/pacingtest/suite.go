@@ -1,0 +1,56 @@
+package pacingtest
+
+import (
+	"testing"
+
+	"capper/internal/pacing"
+)
+
+// Open opens the store under test for one case, with a clock that goes, and closes
+// it through t.Cleanup.
+type Open func(t *testing.T) pacing.Store
+
+// Run runs the suite. It returns when all cases, which run in parallel, have ended.
+func Run(t *testing.T, open Open) {
+	t.Run("pacing", func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t, open(t))
+				c.run(f)
+				f.judge()
+			})
+		}
+	})
+}
+
+var cases = []struct {
+	name string
+	run  func(f *fixture)
+}{
+	{"a limit", limit},
+	{"a rate", rate},
+	{"a rate that is not whole microseconds", oddRate},
+	{"limits and a rate together", limitsAndRate},
+	{"slots are free again when they are a window old", windowsPass},
+	{"waits end where they were to", waits},
+	{"several targets grant what all of them do", severalTargets},
+	{"a log for each message", perMessage},
+	{"0 permits take nothing", look},
+	{"what is refused is not recorded", refused},
+	{"a request again has the same slots", sameRequest},
+	{"a request with another ask is refused", reusedRequest},
+	{"a request that got nothing asks anew", emptyRequest},
+	{"forget", forget},
+	{"a malformed ask is refused and harms nothing", malformed},
+	{"changed limits judge what is recorded", changedLimits},
+	{"100,000 permits", many},
+	{"a grant ends after so many steps, and says so", mostSteps},
+	{"a log at its bound", fullLog},
+	{"the greatest and the least limits", extremes},
+	{"concurrent calls never exceed a limit", concurrent},
+	{"concurrent calls for targets in any order", concurrentOrders},
+	{"concurrent calls of one request take once", concurrentRequest},
+	{"a passed deadline takes nothing", deadlinePassed},
+	{"random histories agree with the model", histories},
+}

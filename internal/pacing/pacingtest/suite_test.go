@@ -1,0 +1,13 @@
+package pacingtest
+
+import (
+	"testing"
+	"time"
+
+	"capper/internal/pacing"
+)
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	Run(t, func(*testing.T) pacing.Store { return NewMemory(time.Now) })
+}
