@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/server"
 )
@@ -43,6 +44,7 @@ type Service struct {
 	segments  *segments.Refresher
 	store     capping.Store
 	capper    *capping.Capper
+	pacers    *pacing.Pacers
 	api       *server.Server
 	endpoints []*endpoint
 	calls     calls

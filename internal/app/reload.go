@@ -38,6 +38,9 @@ func (s *Service) watchConfig(ctx context.Context) {
 // reload puts a configuration in force whole, or refuses it and leaves the one
 // before.
 func (s *Service) reload(cfg *config.Config) error {
+	if err := s.keepsPacers(cfg.Pacers); err != nil {
+		return err
+	}
 	if err := s.announce(context.Background(), cfg.Policy); err != nil {
 		return err
 	}
@@ -46,6 +49,7 @@ func (s *Service) reload(cfg *config.Config) error {
 		return err
 	}
 	s.shortened.note(s.capper.Policy(), cfg.Policy, s.clock())
+	s.pacers.SetPolicy(cfg.Pacers)
 	s.capper.SetPolicy(cfg.Policy)
 	return nil
 }

@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 
 	"internal/app": {
 		"client/api", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
-		"internal/objects", "internal/segments", "internal/server", "internal/server/listen",
+		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
 	"internal/bitmap": {"internal/parallel"},
