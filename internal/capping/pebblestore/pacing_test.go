@@ -1,0 +1,23 @@
+package pebblestore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+)
+
+func openPacing(t *testing.T) pacing.Store {
+	s, err := Open(t.Context(), Config{Path: t.TempDir(), Clock: time.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestPacing(t *testing.T) {
+	t.Parallel()
+	pacingtest.Run(t, openPacing)
+}
