@@ -21,3 +21,8 @@ func TestPacing(t *testing.T) {
 	t.Parallel()
 	pacingtest.Run(t, openPacing)
 }
+
+func TestPacingIsGreedilyTaken(t *testing.T) {
+	t.Parallel()
+	pacingtest.RunGreedy(t, openPacing(t))
+}

@@ -11,3 +11,8 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	Run(t, func(*testing.T) pacing.Store { return NewMemory(time.Now) })
 }
+
+func TestMemoryIsGreedilyTaken(t *testing.T) {
+	t.Parallel()
+	RunGreedy(t, NewMemory(time.Now))
+}

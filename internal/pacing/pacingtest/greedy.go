@@ -1,0 +1,255 @@
+package pacingtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+	"capper/internal/testkit"
+)
+
+// Greedy is clients that take all they can get, each of any of the stores. What they
+// were granted, Oracle sees. Set what is exported before Begin.
+type Greedy struct {
+	Stores  []pacing.Store
+	Targets []pacing.Target // of every ask
+	Waits   []time.Duration // one of them is an ask's longest
+	Oracle  *Oracle
+	// Requests is how many asks of a hundred have a request, and are repeated until
+	// they are answered. Others are given up when their answer is lost.
+	Requests int
+	Patience time.Duration // deadline of each call
+	Rest     time.Duration // between the calls of a client
+
+	running sync.WaitGroup
+	stop    chan struct{}
+	ended   sync.Once
+	calls   atomic.Int64
+	granted atomic.Int64
+	lost    atomic.Int64
+
+	mu        sync.Mutex
+	requested []*pacing.Ask
+	slowest   time.Duration
+	lastError error
+}
+
+// NewGreedy is 10 seconds patient clients with an oracle of their own.
+func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
+	return &Greedy{
+		Stores: stores, Targets: targets, Waits: []time.Duration{0, 10 * time.Second, pacing.MaxWait}, Oracle: NewOracle(),
+		Patience: 10 * time.Second, stop: make(chan struct{}),
+	}
+}
+
+// Begin starts so many clients. End stops them; load must not outlive a test that
+// fails, so defer that.
+func (g *Greedy) Begin(clients int, seed uint64) {
+	for i := range clients {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		g.running.Go(func() {
+			for !g.stopped() {
+				g.pause(max(g.Rest, g.once(rng)))
+			}
+		})
+	}
+}
+
+// End lets the clients end, those with a request when it is answered.
+func (g *Greedy) End() {
+	g.ended.Do(func() { close(g.stop) })
+	g.running.Wait()
+}
+
+func (g *Greedy) stopped() bool {
+	select {
+	case <-g.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits, but not beyond the end.
+func (g *Greedy) pause(d time.Duration) {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-g.stop:
+		case <-timer.C:
+		}
+	}
+}
+
+// longestPause keeps clients asking while a store says that it has nothing for long.
+const longestPause = 5 * time.Millisecond
+
+// once asks for permits, again and again where that is wanted, and answers how long
+// to wait.
+func (g *Greedy) once(rng *rand.Rand) time.Duration {
+	a := ask([]int{1, 10, 100, 1000, 1000, 1000}[rng.IntN(6)], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
+	if rng.IntN(100) < g.Requests {
+		a.Request = Request()
+	}
+	for attempt := 0; ; attempt++ {
+		grant, err := g.take(g.Stores[rng.IntN(len(g.Stores))], a)
+		switch {
+		case err == nil:
+			g.keep(a, &grant)
+			return min(grant.Next, longestPause)
+		case a.Request == (pacing.Request{}) || attempt == 100:
+			return longestPause
+		}
+		g.pause(longestPause)
+	}
+}
+
+func (g *Greedy) take(store pacing.Store, a *pacing.Ask) (pacing.Grant, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), g.Patience)
+	defer cancel()
+	began := time.Now()
+	grant, err := store.TakePermits(ctx, a)
+	g.calls.Add(1)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.slowest = max(g.slowest, time.Since(began))
+	if err != nil {
+		g.lost.Add(1)
+		g.lastError = err
+	}
+	return grant, err
+}
+
+func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
+	g.Oracle.Add(a, grant)
+	g.granted.Add(int64(grant.Granted))
+	if a.Request != (pacing.Request{}) && grant.Granted > 0 {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.requested = append(g.requested, a)
+	}
+}
+
+// Takes waits until so many permits more were granted.
+func (g *Greedy) Takes(t testing.TB, permits int) {
+	t.Helper()
+	want := g.granted.Load() + int64(permits)
+	testkit.Eventually(t, func() bool { return g.granted.Load() >= want }, "permits: %v", g)
+}
+
+// Settle asks for some that were requested once more, each of another store maybe, and
+// demands an answer. It is to be called after End, when the stores are well.
+func (g *Greedy) Settle(t testing.TB) {
+	t.Helper()
+	some := g.requested[max(0, len(g.requested)-100):] // the latest: those are still remembered
+	for i, a := range some {
+		store := g.Stores[i%len(g.Stores)]
+		testkit.Eventually(t, func() bool {
+			grant, err := g.take(store, a)
+			if err == nil {
+				g.Oracle.Add(a, &grant)
+			}
+			return err == nil
+		}, "a request is answered again: %v", g)
+	}
+}
+
+// Faults are those that the oracle finds, and permits that were granted and are not
+// recorded in the target, which has a limit that holds all of them.
+func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
+	t.Helper()
+	faults := g.Oracle.Faults()
+	var state pacing.State
+	testkit.Eventually(t, func() bool {
+		grant, err := g.take(g.Stores[0], ask(0, 0, ledger))
+		if err == nil {
+			state = grant.States[0]
+		}
+		return err == nil
+	}, "the store tells what is used: %v", g)
+	switch used, granted := state.Used[0], g.Oracle.Granted(&ledger); {
+	case used < granted:
+		faults = append(faults, fmt.Sprintf("%d permits were granted, %d are recorded", granted, used))
+	case used > granted && g.Requests == 100:
+		faults = append(faults, fmt.Sprintf("%d permits were granted, each by a request, and %d are recorded", granted, used))
+	}
+	return faults
+}
+
+// Ledger is a target that counts what it gives, and holds nothing up.
+func Ledger() pacing.Target {
+	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
+}
+
+// String is what happened.
+func (g *Greedy) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Sprintf("%d calls, %d permits granted, %d answers lost, slowest %v, last error %v",
+		g.calls.Load(), g.granted.Load(), g.lost.Load(), g.slowest.Round(time.Millisecond), g.lastError)
+}
+
+// greedyCases are pacers that providers ask for.
+var greedyCases = []struct {
+	name    string
+	limits  [][]pacing.Limit // of each target of a call
+	permits int              // to be taken, most of them in the future
+	atOnce  int              // to be taken without waits; 0: that would take minutes
+}{
+	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250},
+	{"250 a second, spaced", [][]pacing.Limit{{spaced(4 * time.Millisecond)}}, 100_000, 500},
+	{"600,000 a minute", [][]pacing.Limit{{{Max: 600_000, Window: time.Minute}}}, 1_250_000, 0},
+	{"10,000 a second", [][]pacing.Limit{{{Max: 10_000, Window: time.Second}}}, 500_000, 25_000},
+	{"all together", [][]pacing.Limit{
+		{{Max: 100, Window: time.Second}, {Max: 50_000, Window: day}}, {spaced(4 * time.Millisecond)}, {{Max: 600_000, Window: time.Minute}},
+	}, 49_000, 250},
+}
+
+// RunGreedy lets 16 clients take from the stores, which are instances of one store:
+// no window is exceeded, and at least 99 in 100 of what is allowed is handed out.
+func RunGreedy(t *testing.T, stores ...pacing.Store) {
+	for _, c := range greedyCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			greedy(t, stores, c.limits, c.permits, func(g *Greedy) {})
+			if c.atOnce > 0 {
+				greedy(t, stores, c.limits, c.atOnce, func(g *Greedy) { g.Waits = []time.Duration{0} })
+			}
+		})
+	}
+}
+
+func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permits int, change func(*Greedy)) {
+	t.Helper()
+	g := NewGreedy(stores)
+	for _, l := range limits {
+		g.Targets = append(g.Targets, target(l...))
+	}
+	change(g)
+	defer g.End()
+	g.Begin(16, rand.Uint64())
+	g.Takes(t, permits)
+	g.End()
+	require.Empty(t, g.Oracle.Faults())
+	require.Zero(t, g.lost.Load(), "%v", g)
+	share, windows := 0.0, 0
+	for i := range g.Targets { // the one that allows least
+		if of, n := g.Oracle.Share(&g.Targets[i]); of > share {
+			share, windows = of, n
+		}
+	}
+	t.Logf("waits up to %v: %.5f of what %d windows allow; %v", slices.Max(g.Waits), share, windows, g)
+	if slices.Max(g.Waits) > 0 { // what is only granted at once depends on when clients come to ask
+		require.NotZero(t, windows)
+		require.GreaterOrEqual(t, share, 0.99)
+	}
+}
