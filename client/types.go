@@ -38,6 +38,8 @@ type (
 	PermitsRequest = api.PermitsRequest
 	// Permits is what such a request was given.
 	Permits = api.Permits
+	// Millis is a duration, on the wire in milliseconds.
+	Millis = api.Millis
 	// PacerState is what a pacer has given out.
 	PacerState = api.PacerState
 )

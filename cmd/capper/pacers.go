@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/client"
+	"capper/internal/console"
+)
+
+// pacersCommand is `capper pacers [NAME]`.
+type pacersCommand struct {
+	remote
+	Name      string `arg:"" optional:"" help:"One pacer. Default: all of them."`
+	MessageID string `placeholder:"ID" help:"Of a pacer per message: this message's, of the key's own namespace."`
+	Forget    bool   `help:"Forget what the pacer has given out, for all messages: the next permits come as if nothing had been. The key needs the scope admin."`
+}
+
+// forgotten is what --forget did, as --json prints it.
+type forgotten struct {
+	Pacer  string `json:"pacer"`
+	Result string `json:"result"`
+}
+
+// Help is printed below the flags.
+func (c *pacersCommand) Help() string {
+	return "USED counts what is less than the window old, with the slots that were given out for later. " +
+		"QUEUE is until the newest of these, NEXT until a permit asked for now could be used."
+}
+
+// Validate refuses flags that make no sense together.
+func (c *pacersCommand) Validate() error {
+	switch {
+	case c.Name == "" && (c.Forget || c.MessageID != ""):
+		return errors.New("--forget and --message-id are of one pacer: give its name")
+	case c.Forget && c.MessageID != "":
+		return errors.New("--forget forgets what was given out for all messages: it does not go with --message-id")
+	}
+	return nil
+}
+
+// Run prints what pacers have given out, or forgets it.
+func (c *pacersCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Forget:
+		return c.forget(ctx, api, on)
+	case c.MessageID != "":
+		return c.ofMessage(ctx, api, on)
+	case c.Name != "":
+		state, err := api.Pacer(ctx, c.Name)
+		if err != nil {
+			return c.refused(err)
+		}
+		return c.print(on, state)
+	}
+	list, err := api.Pacers(ctx)
+	if err != nil {
+		return c.refused(err)
+	}
+	if c.JSON {
+		return console.JSON(on.Out, list)
+	}
+	fmt.Fprintf(on.Out, "pacers of configuration %s\n", list.ConfigVersion)
+	return printPacers(on, list.Pacers)
+}
+
+func (c *pacersCommand) forget(ctx context.Context, api *client.Client, on *console.Streams) error {
+	if err := api.ForgetPacer(ctx, c.Name); err != nil {
+		return c.refused(err)
+	}
+	if c.JSON {
+		return console.JSON(on.Out, forgotten{c.Name, "forgotten"})
+	}
+	return console.Table(on.Out, console.Left, []any{"pacer", c.Name, "forgotten"})
+}
+
+// ofMessage prints the log that the message has, as a call for no permits tells it.
+func (c *pacersCommand) ofMessage(ctx context.Context, api *client.Client, on *console.Streams) error {
+	answer, err := api.Permits(ctx, client.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
+	if err != nil {
+		return c.refused(err)
+	}
+	state := &answer.Pacers[0]
+	if state.Per == "" {
+		return console.Misuse(fmt.Errorf("--message-id: %s is not per message: it has one log for all", c.Name))
+	}
+	return c.print(on, state)
+}
+
+func (c *pacersCommand) print(on *console.Streams, state *client.PacerState) error {
+	if c.JSON {
+		return console.JSON(on.Out, state)
+	}
+	return printPacers(on, []client.PacerState{*state})
+}
+
+// refused adds what to do about a call that was refused.
+func (c *pacersCommand) refused(err error) error {
+	scope := "read"
+	switch {
+	case c.Forget:
+		scope = "admin"
+	case c.MessageID != "":
+		scope = "filter"
+	}
+	switch {
+	case client.HasCode(err, client.CodeForbidden):
+		return console.Hinted(err, "the key in "+keyVariable+" needs the scope "+scope)
+	case client.HasCode(err, client.CodeNotFound):
+		return console.Hinted(err, "capper pacers lists those that are configured")
+	case client.HasCode(err, client.CodeMethodNotAllowed):
+		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+	}
+	return c.hinted(err)
+}
+
+func printPacers(on *console.Streams, pacers []client.PacerState) error {
+	rows := [][]any{{"PACER", "LIMIT", "USED", "MAX", "QUEUE", "NEXT"}}
+	for i := range pacers {
+		rows = append(rows, pacerRows(&pacers[i])...)
+	}
+	return console.Table(on.Out, console.Left, rows...)
+}
+
+// pacerRows are the limits of one pacer, which stands in each of them, and its
+// rate. Of one per message each message has its own use.
+func pacerRows(p *client.PacerState) (rows [][]any) {
+	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
+	if p.Per != "" && p.MessageID == "" {
+		queue, next = "by message", "by message"
+	}
+	add := func(limit string, used *int, most any) {
+		text := any("by message")
+		if used != nil {
+			text = *used
+		}
+		rows = append(rows, []any{p.Name, limit, text, most, queue, next})
+	}
+	for _, l := range p.Limits {
+		add(l.Window, l.Used, l.Max)
+	}
+	if len(p.Limits) == 0 && p.Used != nil { // of a message: the fullest
+		add(p.Window, p.Used, p.Max)
+	}
+	if p.Rate != "" || len(rows) == 0 {
+		rows = append(rows, []any{p.Name, "rate", "", p.Rate, queue, next})
+	}
+	return rows
+}
+
+// waitText is a wait, to the millisecond, or the word for none.
+func waitText(wait client.Millis, none string) string {
+	if wait <= 0 {
+		return none
+	}
+	return max(time.Duration(wait).Round(time.Millisecond), time.Millisecond).String()
+}
