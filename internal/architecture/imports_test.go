@@ -40,15 +40,19 @@ var arrows = map[string][]string{
 	"internal/capping/pebblestore/logcache":  {"internal/capping"},
 	"internal/capping/pebblestore/pacerlogs": {"internal/capping/pebblestore/database", "internal/pacing"},
 	"internal/capping/redisstore": {
-		"internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script",
-		"internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
+		"internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/pace",
+		"internal/capping/redisstore/script", "internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
+		"internal/pacing",
 	},
 	"internal/capping/redisstore/baseline": {"internal/capping"},
 	"internal/capping/redisstore/dispatch": {
 		"internal/capping", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/capping/redisstore/topology",
 		"internal/capping/redisstore/topology/connect",
 	},
-	"internal/capping/redisstore/script": {"internal/capping"},
+	"internal/capping/redisstore/pace": {
+		"internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/pacing",
+	},
+	"internal/capping/redisstore/script": {"internal/capping", "internal/pacing"},
 	"internal/capping/redisstore/topology": {
 		"internal/capping/redisstore/fault", "internal/capping/redisstore/topology/connect", "internal/capping/redisstore/topology/examine",
 	},

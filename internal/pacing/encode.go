@@ -71,9 +71,9 @@ type Remembered struct {
 	Log                 // the permits, from number 0
 }
 
-// rememberedHeader is the length of what stands before the runs: Fingerprint, More
+// RememberedHeader is the length of what stands before the runs: Fingerprint, More
 // (1 byte), Total (6 bytes).
-const rememberedHeader = 8 + 1 + 6
+const RememberedHeader = 8 + 1 + 6
 
 // Append appends the encoded grant: header, then runs.
 func (r *Remembered) Append(dst []byte) []byte {
@@ -91,10 +91,10 @@ func (r *Remembered) Append(dst []byte) []byte {
 
 // DecodeRemembered reads what Append wrote.
 func DecodeRemembered(data []byte) (*Remembered, error) {
-	if len(data) < rememberedHeader || data[8] > 1 {
+	if len(data) < RememberedHeader || data[8] > 1 {
 		return nil, errors.New("not a remembered grant")
 	}
-	log, err := DecodeRuns(data[rememberedHeader:], int64(readUint(data[9:15])))
+	log, err := DecodeRuns(data[RememberedHeader:], int64(readUint(data[9:15])))
 	if err != nil {
 		return nil, err
 	}

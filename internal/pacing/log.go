@@ -32,8 +32,8 @@ func (r *Run) through(t Time, count int64) int64 {
 
 // The most that a run holds; see AppendRun.
 const (
-	mostEvery = 1<<40 - 1
-	mostBurst = 1<<24 - 1
+	MostEvery = 1<<40 - 1
+	MostBurst = 1<<24 - 1
 )
 
 // Log is the slots of a target, oldest first: those that were not dropped. The zero
@@ -83,7 +83,7 @@ func (l *Log) used(maximum int64, t Time) int64 {
 	return min(maximum, l.Total-r.First-r.through(t, l.end(i)-r.First))
 }
 
-// Append adds so many permits, at most mostBurst: burst at the slot at, burst at
+// Append adds so many permits, at most MostBurst: burst at the slot at, burst at
 // at + every and so on. at is not before the newest slot. burst is permits where
 // every is 0.
 func (l *Log) Append(at Time, every, burst, permits int64) {
@@ -106,7 +106,7 @@ func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 		switch {
 		case gap == 0:
 			return single
-		case gap > mostEvery || count > mostBurst || !single && (every != gap || burst != count) || single && permits > count:
+		case gap > MostEvery || count > MostBurst || !single && (every != gap || burst != count) || single && permits > count:
 			return false
 		}
 		r.Every, r.Burst = gap, count

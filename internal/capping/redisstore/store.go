@@ -8,8 +8,10 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/pace"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/pacing"
 )
 
 // Store keeps logs in Redis. It is safe for concurrent use.
@@ -24,12 +26,16 @@ type Store struct {
 	memory   *capping.MessageMemory
 	warnings []string
 	marker   script.Marker
+	pacers   *pace.Pacers
 	fleet    *fleet
 	rewriter *rewriter
 	trouble  trouble
 }
 
-var _ capping.Store = (*Store)(nil)
+var (
+	_ capping.Store = (*Store)(nil)
+	_ pacing.Store  = (*Store)(nil)
+)
 
 // Open connects, checks what the promises rest on and returns a store. It
 // refuses servers that would break a promise; what only costs memory or could
@@ -74,6 +80,10 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,
+	})
+	p := l.PartitionOf("pacers")
+	s.pacers = pace.New(pace.Config{
+		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew, Perform: s.perform,
 	})
 }
 
@@ -123,6 +133,16 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	s.trouble.note(&r.Faults, err)
 	s.dispatch.Recycle(r)
 	return err
+}
+
+// TakePermits takes permits of pacers, by the time of the server that holds them.
+func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	return s.pacers.Take(ctx, ask)
+}
+
+// ForgetPacer forgets what the pacer has given out.
+func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
+	return s.pacers.Forget(ctx, pacer)
 }
 
 // halted is why the store decides nothing, or nil.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 // Faults counts what went wrong in a run, by kind, each with one example.
 type Faults struct {
+	// What names what is left undecided, where it is not users: "the call for permits".
+	What     string
 	Users    map[fault.Kind]int // left undecided
 	Attempts map[fault.Kind]int // that failed
 	example  map[fault.Kind]error
@@ -52,7 +55,7 @@ func (f *Faults) Err() error {
 	slices.Sort(kinds)
 	var parts []error
 	for _, k := range kinds {
-		err := fmt.Errorf("%d users undecided (%s)", f.Users[k], k)
+		err := fmt.Errorf("%s undecided (%s)", cmp.Or(f.What, fmt.Sprint(f.Users[k], " users")), k)
 		if cause := f.cause(k); cause != nil {
 			err = fmt.Errorf("%w: %w", err, cause)
 		}

@@ -18,7 +18,7 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource
+	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceSource + mergeSource + forgetSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])

@@ -1,10 +1,11 @@
 -- Stands before every script that is stamped.
 
 -- The error for a call that comes more than skew before or after its stamp,
--- both milliseconds; nil when it does not, or when skew is 0: no guard.
-local function clockskew(now, skew)
+-- both milliseconds; nil when it does not, or when skew is 0: no guard. time is
+-- what TIME said, where the script asked already.
+local function clockskew(now, skew, time)
   if skew == 0 then return nil end
-  local time = redis.call('TIME')
+  time = time or redis.call('TIME')
   local off = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000 - ${EPOCH} - now
   if off <= skew and off >= -skew then return nil end
   return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))

@@ -30,6 +30,15 @@ var rewriteSource string
 //go:embed rate.lua
 var rateSource string
 
+//go:embed pace.lua
+var paceSource string
+
+//go:embed merge.lua
+var mergeSource string
+
+//go:embed forget.lua
+var forgetSource string
+
 // Script is the text of a script and the name that servers know it by.
 type Script struct{ Source, SHA string }
 
@@ -39,19 +48,22 @@ func New(source string) *Script {
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts are those that read and write logs, records and budgets.
-type Scripts struct{ Filter, Release, Erase, Beat, Rate *Script }
+// Scripts are those that read and write logs, records, budgets and pacers.
+type Scripts struct{ Filter, Release, Erase, Beat, Rate, Pace, Merge, Forget *Script }
 
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
 	return Scripts{
 		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
 		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
+		Pace: New(complete(preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
 	}
 }
 
 // All are all of them.
-func (s *Scripts) All() []*Script { return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate} }
+func (s *Scripts) All() []*Script {
+	return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget}
+}
 
 // Sources are what servers load.
 func (s *Scripts) Sources() (sources []string) {

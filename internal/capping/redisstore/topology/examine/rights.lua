@@ -28,6 +28,8 @@ try('HMGET', key, '0')
 try('HLEN', key)
 try('HEXISTS', key, '0')
 try('HSCAN', key, '0')
+try('GETRANGE', key, '0', '0')
+try('SETRANGE', key, '0', '')
 local drops, expires, deletes = try('HDEL', key, '0'), try('PEXPIRE', key, '1'), try('DEL', key)
 if drops or expires or deletes then
   try('HSET', key, '0', '')

@@ -1,0 +1,96 @@
+// Package pace takes permits of pacers in Redis: one script call, all of whose logs lie in one partition.
+package pace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/pacing"
+)
+
+// Config of Pacers. Everything is required.
+type Config struct {
+	Dispatcher *dispatch.Dispatcher
+	Scripts    script.Scripts
+	Partition  int
+	Prefix     string        // of the partition's keys
+	ClockSkew  time.Duration // see dispatch.Config
+	// Perform does the work, and turns the faults of its run into an error.
+	Perform func(work func() *dispatch.Run) error
+}
+
+// Pacers keeps the logs of pacers. It is safe for concurrent use.
+type Pacers struct {
+	config  Config
+	keys    script.PacerKeys
+	merging chan struct{} // has one place: who comes second finds the log merged
+}
+
+// New is the pacers of the partition.
+func New(config Config) *Pacers {
+	return &Pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
+}
+
+// ofPermits is what faults leave undecided.
+const ofPermits = "the call for permits is"
+
+// mostMerges bounds how often logs are merged for one call.
+const mostMerges = 2 * pacing.MaxPacers
+
+// errFull is that a log was full again and again.
+var errFull = errors.New("a pacer's log was full however often it was merged")
+
+// Take is pacing.Store's TakePermits.
+func (p *Pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if err := ask.Check(); err != nil {
+		return pacing.Grant{}, err
+	}
+	for range mostMerges {
+		take := &takeOperation{pacers: p, ask: ask}
+		if err := p.do(ctx, ofPermits, take, ask.Permits > 0, take.addFaults); err != nil {
+			return pacing.Grant{}, err
+		}
+		switch paced := &take.paced; {
+		case paced.Reused:
+			return pacing.Grant{}, &pacing.ReuseError{}
+		case paced.Full >= 0:
+			if err := p.merge(ctx, paced.Now, &ask.Targets[paced.Full]); err != nil {
+				return pacing.Grant{}, err
+			}
+		default:
+			return paced.Grant, nil
+		}
+	}
+	return pacing.Grant{}, errFull
+}
+
+// Forget is pacing.Store's ForgetPacer.
+func (p *Pacers) Forget(ctx context.Context, pacer string) error {
+	forget := &forgetOperation{pacers: p, pacer: pacer}
+	return p.do(ctx, "forgetting the pacer is", forget, true, func(f *dispatch.Faults) {
+		f.AddUndecided(fault.WrongType, forget.bad.WrongType, errWrongType)
+	})
+}
+
+// do runs one command. then adds what its reply says of faults.
+func (p *Pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool, then func(*dispatch.Faults)) error {
+	return p.config.Perform(func() *dispatch.Run {
+		r := p.config.Dispatcher.NewRun(op, durable)
+		r.Faults.What = what
+		r.Add(op, p.config.Partition)
+		r.Do(ctx)
+		if then != nil {
+			then(&r.Faults)
+		}
+		return r
+	})
+}
+
+var (
+	errWrongType = errors.New("the key of a pacer holds another type than a string: something else writes to the keys of capper; find out what and move its key away")
+	errCorrupt   = errors.New("what is stored of a pacer is not what capper writes: forget the pacer")
+)

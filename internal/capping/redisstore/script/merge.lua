@@ -1,0 +1,15 @@
+-- Puts a merged log in the place of one that was full, unless that has changed.
+--
+-- KEYS[1]  the log, see pace.lua
+-- ARGV[1]  its trailer as it was read, ${TRAILER} bytes
+-- ARGV[2]  the merged log: runs and trailer
+--
+-- Reply    D it stands there, N the log has changed: nothing was written
+-- Errors   BADARG …: nothing was written.
+-- Cost     linear in the log's bytes.
+if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] ~= ${TRAILER} or #ARGV[2] < ${TRAILER} or (#ARGV[2] - ${TRAILER}) % ${RUN} ~= 0 then
+  return redis.error_reply('BADARG a key, a trailer and a log')
+end
+if redis.call('GETRANGE', KEYS[1], '-${TRAILER}', '-1') ~= ARGV[1] then return 'N' end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 'D'

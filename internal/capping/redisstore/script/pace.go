@@ -1,0 +1,316 @@
+package script
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/pacing"
+)
+
+// This file is to the scripts of pacers what contract.go is to those of users.
+
+// Bytes of what pace.lua is sent.
+const (
+	permitsSize     = 3
+	waitSize        = 5
+	fingerprintSize = 8
+	paceHeaderSize  = stampSize + permitsSize + waitSize + 2 + fingerprintSize
+
+	countSize  = 3 // Max of a limit, and what is used of it
+	windowSize = 6
+)
+
+// Bytes of a stored log's trailer, and where in it are what scripts write by itself.
+const (
+	timeSize    = 7
+	totalSize   = 6
+	lengthSize  = 2
+	hintCount   = pacing.MaxLimits + 1
+	hintsSize   = hintCount * 2 * lengthSize
+	untilAt     = 2*totalSize + timeSize + 2*lengthSize + timeSize
+	rewriteSize = 4
+	hintsAt     = untilAt + timeSize + rewriteSize
+	trailerSize = hintsAt + hintsSize + 1
+	logFormat   = 1
+)
+
+// The same for struct.unpack in Lua.
+var (
+	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBBc%d", permitsSize, waitSize, fingerprintSize)
+	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
+	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%d", totalSize, totalSize, timeSize, lengthSize, lengthSize, timeSize, timeSize, rewriteSize)
+)
+
+const (
+	chunkRuns = 24   // of a log that are read at once
+	tailRuns  = 48   // that are read with the trailer
+	lookRuns  = 1024 // with which a log is looked at for those that nobody sees any more
+	keptRuns  = 512  // that are kept though nobody sees them
+	fullRuns  = pacing.MostRuns - 2
+	paceWork  = 8000 // looks at limits and logs after which a call ends early
+)
+
+// PacerKeys are where a namespace has its pacers: all of them under one prefix.
+type PacerKeys struct{ Prefix string }
+
+// Log is the key of the target's log. Names of pacers have no colon.
+func (k PacerKeys) Log(pacer, message string) string {
+	if message == "" {
+		return k.Prefix + "p:" + pacer
+	}
+	return k.Prefix + "p:" + pacer + ":" + message
+}
+
+// Forgotten is the key of the note until when the pacer's logs were forgotten.
+func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
+
+// Request is the key of what is remembered of a request.
+func (k PacerKeys) Request(r pacing.Request) string {
+	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
+}
+
+// PaceKeys are the keys of a call of pace.lua, in its order.
+func (k PacerKeys) PaceKeys(ask *pacing.Ask) (keys []string) {
+	for _, t := range ask.Targets {
+		keys = append(keys, k.Log(t.Pacer, t.Message))
+	}
+	if requested(ask) {
+		keys = append(keys, k.Request(ask.Request))
+	}
+	for _, t := range ask.Targets {
+		if t.Message != "" {
+			keys = append(keys, k.Forgotten(t.Pacer))
+		}
+	}
+	return keys
+}
+
+// requested reports whether the ask is one to be remembered.
+func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
+
+// Pace sets the call of pace.lua for the ask. StampPace completes it.
+func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask) {
+	a.begin(s)
+	names := keys.PaceKeys(ask)
+	for _, name := range names {
+		a.buf = append(a.buf, name...)
+		a.endKey()
+	}
+	appendPace(a.head[:stampSize], ask)
+	a.finish(len(names), a.head[:paceHeaderSize], appendTargets(nil, ask.Targets))
+}
+
+// StampPace sets the beginning of the header of a call for permits, or of forgetting.
+func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
+	appendStamp(a.head[:0], now, skew)
+}
+
+// appendPace appends what stands in the header after the stamp.
+func appendPace(dst []byte, ask *pacing.Ask) []byte {
+	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
+	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
+	request := byte(0)
+	if requested(ask) {
+		request = 1
+	}
+	fingerprint := ask.Fingerprint()
+	return append(append(dst, byte(len(ask.Targets)), request), fingerprint[:]...)
+}
+
+func appendTargets(dst []byte, targets []pacing.Target) []byte {
+	for i := range targets {
+		t, perMessage := &targets[i], byte(0)
+		if t.Message != "" {
+			perMessage = 1
+		}
+		dst = append(dst, perMessage)
+		dst = appendUint(dst, uint64(pacing.KeepFor(t.Limits).Microseconds()), windowSize)
+		dst = append(dst, byte(len(t.Limits)))
+		for _, limit := range t.Limits {
+			dst = appendUint(dst, uint64(limit.Max), countSize)
+			dst = appendUint(dst, uint64(limit.Window.Microseconds()), windowSize)
+		}
+	}
+	return dst
+}
+
+// Paced is the reply of pace.lua.
+type Paced struct {
+	Grant pacing.Grant
+	// What kept it from one:
+	Full   int // target whose log is full, as of Now; -1: none
+	Now    pacing.Time
+	Reused bool    // the request is remembered for another ask
+	Bad    BadLogs // one of its keys
+}
+
+// DecodePaced reads the reply to the ask.
+func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
+	p := Paced{Full: -1}
+	switch {
+	case reply == "U" && requested(ask):
+		p.Reused = true
+	case len(reply) == 2+timeSize && reply[0] == 'F' && int(reply[1]) < len(ask.Targets):
+		r := reader{rest: reply[2:]}
+		p.Full, p.Now = int(reply[1]), r.time()
+	case len(reply) == 2 && p.Bad.add(reply[0]):
+	case reply != "" && reply[0] == 'G':
+		r := reader{rest: reply[1:]}
+		p.Grant = r.grant(ask)
+		if r.bad {
+			return Paced{}, ErrReply
+		}
+	default:
+		return Paced{}, ErrReply
+	}
+	return p, nil
+}
+
+// reader reads a reply from its beginning. bad: there was less, or something else.
+type reader struct {
+	rest string
+	bad  bool
+}
+
+func (r *reader) uint(n int) (v uint64) {
+	if len(r.rest) < n {
+		r.rest, r.bad = "", true
+		return 0
+	}
+	for i := range n {
+		v = v<<8 | uint64(r.rest[i])
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
+
+// index reads one of so many; 255 is -1.
+func (r *reader) index(n int) int {
+	i := int(r.uint(1))
+	if i == 255 {
+		return -1
+	}
+	r.bad = r.bad || i >= n
+	return i
+}
+
+func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
+	flags, now, next := r.uint(1), r.time(), r.time()
+	r.bad = r.bad || flags > 3 || next < now
+	g.At, g.Replayed, g.More, g.Next = now, flags&1 != 0, flags&2 != 0, next.Sub(now)
+	g.Target = r.index(len(ask.Targets))
+	if g.Target >= 0 && !r.bad {
+		g.Limit = r.index(len(ask.Targets[g.Target].Limits))
+	} else {
+		g.Limit = r.index(0)
+	}
+	for i := range ask.Targets {
+		g.States = append(g.States, r.state(now, len(ask.Targets[i].Limits)))
+	}
+	if r.rest != "" {
+		r.runs(&g)
+	}
+	return g
+}
+
+func (r *reader) state(now pacing.Time, limits int) (s pacing.State) {
+	newest, next := r.time(), r.time()
+	r.bad = r.bad || next < now
+	s.Queue, s.Next = max(0, newest.Sub(now)), next.Sub(now)
+	for range limits {
+		s.Used = append(s.Used, int(r.uint(countSize)))
+	}
+	return s
+}
+
+func (r *reader) runs(g *pacing.Grant) {
+	total := int64(r.uint(totalSize))
+	log, err := pacing.DecodeRuns([]byte(r.rest), total)
+	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
+		r.bad = true
+		return
+	}
+	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
+}
+
+// PacerLog is a stored log of a pacer.
+type PacerLog struct {
+	Log     *pacing.Log
+	Trailer string
+}
+
+var errPacerLog = errors.New("not the log of a pacer")
+
+// DecodePacerLog reads a stored log.
+func DecodePacerLog(stored string) (PacerLog, error) {
+	end := len(stored) - trailerSize
+	if end < 0 || stored[len(stored)-1] != logFormat {
+		return PacerLog{}, errPacerLog
+	}
+	l := PacerLog{Trailer: stored[end:]}
+	r := reader{rest: l.Trailer}
+	total := int64(r.uint(totalSize))
+	r.uint(totalSize + timeSize)
+	log, err := pacing.DecodeRuns([]byte(stored[:end]), total)
+	if err != nil || len(log.Runs) == 0 || int(r.uint(lengthSize)) != len(log.Runs) {
+		return PacerLog{}, errPacerLog
+	}
+	l.Log = log
+	return l, nil
+}
+
+// Full reports whether pace.lua adds nothing to the log before it is merged.
+func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
+
+// Merged is the log to store when Log has been merged.
+func (l *PacerLog) Merged() (stored []byte) {
+	for _, run := range l.Log.Runs {
+		stored = pacing.AppendRun(stored, run)
+	}
+	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
+	stored = appendUint(stored, uint64(l.Log.Runs[0].First), totalSize)
+	stored = appendUint(stored, uint64(l.Log.Runs[0].At), timeSize)
+	stored = appendUint(stored, uint64(len(l.Log.Runs)), lengthSize)
+	stored = appendUint(stored, uint64(fullRuns), lengthSize)
+	const bornAt = untilAt - timeSize
+	stored = append(stored, l.Trailer[bornAt:untilAt+timeSize]...)
+	r := reader{rest: l.Trailer[untilAt+timeSize:]}
+	stored = appendUint(stored, r.uint(rewriteSize)+1, rewriteSize)
+	stored = append(stored, make([]byte, hintsSize)...)
+	return append(stored, logFormat)
+}
+
+// Merge sets the call of merge.lua.
+func (a *Args) Merge(s *Script, key string, l *PacerLog) {
+	a.begin(s)
+	a.buf = append(a.buf, key...)
+	a.endKey()
+	a.finish(1, blob(l.Trailer), l.Merged())
+}
+
+// DecodeMerged reads the reply of merge.lua.
+func DecodeMerged(reply string) error {
+	if reply != "D" && reply != "N" {
+		return ErrReply
+	}
+	return nil
+}
+
+// forgottenFor is for how long logs that were made before can last: their newest slot
+// may be as far ahead as a call may wait, and they outlive it by their keep and some more.
+const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
+
+// Forget sets the call of forget.lua. StampPace completes it.
+func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
+	a.begin(s)
+	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {
+		a.buf = append(a.buf, key...)
+		a.endKey()
+	}
+	a.finish(2, a.head[:stampSize], fmt.Append(nil, forgottenFor.Milliseconds()))
+}

@@ -1,0 +1,455 @@
+-- Takes permits of pacers, all of them in one atomic step: places them into their logs where their limits
+-- allow it. The rules are those of pacing.Place.
+--
+-- KEYS     the logs, one for each target; then, of an ask with a request, what is remembered of it; then, for
+--          each target per message, until when the pacer's logs were forgotten
+-- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
+--          targets (1), has a request (1), fingerprint (8)
+-- ARGV[2]  target by target: is per message (1), keep (6), limits (1), then for each of them max (3), window (6)
+--
+-- now is the caller's, in milliseconds since 2024-01-01 UTC, and skew are milliseconds. All other instants are
+-- microseconds since 1970 by the node's clock, all other durations microseconds.
+-- keep: a log outlives its newest slot by so much, at least.
+--
+-- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then a trailer of ${TRAILER} bytes: permits ever (6),
+-- number of the first one that is kept (6), its slot (7), runs (2), runs at which to look for those that nobody
+-- sees any more (2), instants when it was made (7) and until which the TTL is set (7), how often it was rewritten (4),
+-- for each of ${HINTS} limits the run that has its Max-th newest permit and that with which its window begins (2 each;
+-- they may be wrong), format (1). What is appended is written together with the trailer, and read so.
+-- A log that was made before its pacer was forgotten counts as empty.
+-- A remembered request is as pacing.Remembered has it.
+--
+-- Reply    a string, its first byte:
+--            G granted: flags (1: 1 replayed, 2 more to be had), instants now (7) and of the next slot (7), target and
+--              limit that it waits for (1 each; 255: none), for each target its newest slot (7), its next slot (7) and
+--              for each limit how much is used of it (3), then runs
+--            F target (1), instant now (7): its log is full, nothing was taken
+--            U the request is remembered with another fingerprint
+--            T key (1): it is of another type; C key (1): it is not what it should be
+-- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command, such as a missing right.
+-- Cost     a GETRANGE and a SETRANGE per log, some more where limits look far back; linear in the slots that are not regular, of
+--          which there are as many as ${PACE_WORK} looks at limits allow.
+local byte, char, sub, concat = string.byte, string.char, string.sub, table.concat
+local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcall
+local header, wanted = ARGV[1], ARGV[2]
+if #ARGV ~= 2 or #header ~= ${PACE_HEADER} then return redis.error_reply('BADARG header or arguments') end
+local stamp, skew, permits, wait, count, requested, fingerprint = scan('${PACE_FORMAT}', header)
+if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 1 then
+  return redis.error_reply('BADARG header out of range')
+end
+
+-- fetch is the run i of the log: slot, every, burst, first permit.
+local function fetch(log, i)
+  if i == log.last then return log.at, log.every, log.burst, log.first end
+  if i >= log.base then
+    local done, k = log.done, 4 * (i - log.base)
+    return done[k + 1], done[k + 2], done[k + 3], done[k + 4]
+  end
+  local text, from = log.tail, log.from
+  if i < from then
+    text, from = log.chunk, log.chunk_from
+    if not text or i < from or i >= from + ${CHUNK} then
+      from = i > 0 and i - 1 or 0
+      text = redis.call('GETRANGE', log.key, ${RUN} * from, ${RUN} * (from + ${CHUNK}) - 1)
+      log.chunk, log.chunk_from = text, from
+    end
+  end
+  return struct.unpack('${RUN_FORMAT}', text, ${RUN} * (i - from) + 1)
+end
+
+-- move makes the permit the source of s: the one that has to be a window old before the limit allows another.
+local function move(s, permit, fetch)
+  s.permit = permit
+  local log = s.log
+  if permit < log.start then return end -- it is not kept: nothing waits for it
+  if permit >= s.stop then
+    if permit >= log.first then -- the last run may change: it is looked at anew each time
+      s.run, s.at, s.every, s.burst, s.first = log.last, log.at, log.every, log.burst, log.first
+    else
+      -- first(low) <= permit < first(above)
+      local low, above, step, guess = 0, log.last, 1, s.run
+      local stop = log.first
+      if guess >= above then guess = above - 1 end
+      local at, every, burst, first = fetch(log, guess)
+      if first <= permit then
+        low = guess
+        while low + step < above do
+          local a, e, b, f = fetch(log, low + step)
+          if f > permit then above, stop = low + step, f break end
+          low, at, every, burst, first = low + step, a, e, b, f
+          step = 4 * step
+        end
+      else
+        above, stop = guess, first
+        at, every, burst, first = fetch(log, 0)
+      end
+      while above - low > 1 do
+        local middle = low + (above - low - (above - low) % 2) / 2
+        local a, e, b, f = fetch(log, middle)
+        if f <= permit then
+          low, at, every, burst, first = middle, a, e, b, f
+        else
+          above, stop = middle, f
+        end
+      end
+      s.run, s.at, s.every, s.burst, s.first, s.stop = low, at, every, burst, first, stop
+    end
+  end
+  local at, every = s.at, s.every
+  if every > 0 then
+    local k, burst = permit - s.first, s.burst
+    at = at + (k - k % burst) / burst * every
+  end
+  s.opens = at + s.window
+end
+
+-- append adds permits to a log: burst at the slot at, burst at at + every and so on.
+local function append(log, at, every, burst, permits)
+  local total, last = log.total, log.last
+  log.total = total + permits
+  log.newest = at
+  if every > 0 then log.newest = at + (permits - 1 - (permits - 1) % burst) / burst * every end
+  if last >= 0 then
+    local size, e, b, single = total - log.first, log.every, log.burst, permits <= burst
+    if e == 0 then
+      local gap = at - log.at
+      if gap == 0 then
+        if single then return end
+      elseif gap <= ${MOST_EVERY} and size <= ${MOST_BURST} and (single and permits <= size or not single and every == gap and burst == size) then
+        log.every, log.burst = gap, size
+        return
+      end
+    else
+      local placed = (size - 1) % b
+      local latest = log.at + (size - 1 - placed) / b * e
+      if single and at == latest then
+        if permits <= b - 1 - placed then return end
+      elseif placed == b - 1 and at == latest + e and (single and permits <= b or every == e and burst == b) then
+        return
+      end
+    end
+    local done = log.done
+    if not done then
+      done = {}
+      log.done = done
+    end
+    local d = #done
+    done[d + 1], done[d + 2], done[d + 3], done[d + 4] = log.at, e, b, log.first
+  end
+  if every == 0 or permits <= burst then every, burst = 0, 1 end
+  log.last, log.at, log.every, log.burst, log.first = last + 1, at, every, burst, total
+end
+
+-- through is how many permits of the source's run have a slot up to t.
+local function through(t, at, every, burst, size)
+  if t < at then return 0 end
+  if every == 0 then return size end
+  local n = ((t - at - (t - at) % every) / every + 1) * burst
+  if n > size then return size end
+  return n
+end
+
+-- room is how many permits the limit allows at t, at which it is open, as far as the source's run tells.
+local function room(s, t, through)
+  local log, permit = s.log, s.permit
+  if permit < log.start then return log.start - permit end
+  local stop = s.run == log.last and log.total or s.stop
+  return s.first + through(t - s.window, s.at, s.every, s.burst, stop - s.first) - permit
+end
+
+-- repeated is room for permits that come at t in bursts, every so often from then on. It may tell fewer than there is room for.
+local function repeated(s, t, every, burst, room, through)
+  local log, permit = s.log, s.permit
+  if permit >= log.start then
+    local left = (s.run == log.last and log.total or s.stop) - permit
+    if left >= burst and (s.every == 0 or burst % s.burst == 0 and burst / s.burst * s.every <= every) then
+      local at, k = s.at, permit + burst - 1 - s.first
+      if s.every > 0 then at = at + (k - k % s.burst) / s.burst * s.every end
+      if at + s.window <= t then return left end
+    end
+  end
+  return room(s, t, through)
+end
+
+-- unseen is how many runs of the log, from its first, no limit can see as of now.
+local function unseen(log, now, greatest, keep, fetch)
+  local low, above = 0, log.last -- those before low are unseen, that of above is not
+  while low < above do
+    local middle = low + (above - low - (above - low) % 2) / 2
+    local at, every, burst, first = fetch(log, middle)
+    local _, _, _, stop = fetch(log, middle + 1)
+    local k = stop - 1 - first
+    if every > 0 then at = at + (k - k % burst) / burst * every end
+    if stop > log.total - greatest and at + keep > now then above = middle else low = middle + 1 end
+  end
+  return low
+end
+
+-- used is how many of the limit's newest permits are later than t; and the run with which its window begins.
+local function used(s, t, guess, fetch, through)
+  local log = s.log
+  if log.newest <= t then return 0, log.last end
+  local total, kept = log.total, s.permit >= log.start
+  if kept and s.opens - s.window > t then return s.max, s.run end
+  local low, above, step, near = kept and s.run or 0, log.last, 0, true -- the run is one of these
+  if log.oldest > t then above = low end
+  while low < above do
+    if guess < low or guess >= above then guess = low + (above - low - (above - low) % 2) / 2 end
+    local at, every, burst, first = fetch(log, guess)
+    local _, _, _, stop = fetch(log, guess + 1)
+    local latest, k = at, stop - 1 - first
+    if every > 0 then latest = at + (k - k % burst) / burst * every end
+    if latest <= t then
+      low = guess + 1
+      guess, step = low + step, 2 * step + 1
+    else
+      above = guess
+      if at <= t then low = guess end
+      if near then guess, near = guess - 1, false else guess = -1 end
+    end
+  end
+  local at, every, burst, first = fetch(log, low)
+  local stop = total
+  if low < log.last then
+    local _
+    _, _, _, stop = fetch(log, low + 1)
+  end
+  local n = total - first - through(t, at, every, burst, stop - first)
+  if n > s.max then n = s.max end
+  return n, low
+end
+
+-- What was asked.
+local logs, sources, at, key = {}, {}, 1, count + requested
+for t = 1, count do
+  local per_message, keep, limits
+  if #wanted >= at + 7 then per_message, keep, limits, at = scan('>BI6B', wanted, at) end
+  if not limits or per_message > 1 or limits < 1 or limits > ${HINTS} or #wanted < at + 9 * limits - 1 then
+    return redis.error_reply('BADARG targets of ' .. #wanted .. ' bytes')
+  end
+  key = key + per_message
+  local log = {key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits}
+  logs[t] = log
+  for l = 1, limits do
+    local max, window
+    max, window, at = scan('>I3I6', wanted, at)
+    if max < 1 or window < 1 then return redis.error_reply('BADARG limit of target ' .. t) end
+    sources[#sources + 1] = {log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0}
+  end
+end
+if at ~= #wanted + 1 or key ~= #KEYS then return redis.error_reply('BADARG ' .. #KEYS .. ' keys') end
+
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local refusal = clockskew(stamp, skew, time)
+if refusal then return refusal end
+
+local remembered, flags = nil, 0
+if requested == 1 and permits > 0 then
+  remembered = try('GET', KEYS[count + 1])
+  if remembered then
+    if remembered.err then
+      if wrongtype(remembered.err) then return 'T' .. char(count) end
+      return redis.error_reply(remembered.err)
+    end
+    if #remembered < ${REMEMBERED} then return 'C' .. char(count) end
+    if sub(remembered, 1, 8) ~= fingerprint then return 'U' end
+    permits, flags = 0, 1 + 2 * byte(remembered, 9)
+  end
+end
+
+-- What is recorded.
+local s = 0
+for t = 1, count do
+  local log = logs[t]
+  local tail, mark = try('GETRANGE', log.key, '-${TAIL}', '-1'), false
+  if tail.err then
+    if wrongtype(tail.err) then return 'T' .. char(t - 1) end
+    return redis.error_reply(tail.err)
+  end
+  if log.forgotten then
+    mark = try('GET', log.forgotten)
+    if mark and mark.err then
+      if wrongtype(mark.err) then return 'T' .. char(key) end
+      return redis.error_reply(mark.err)
+    end
+    mark = tonumber(mark or nil)
+  end
+  local total, start, oldest, runs, look, born, untl, rewritten, size = 0, 0, now, 0, ${LOOK}, now, 0, 0, #tail
+  local fresh = size == 0
+  if not fresh then
+    if size < ${RUN} + ${TRAILER} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
+    total, start, oldest, runs, look, born, untl, rewritten = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+    if mark and born <= mark then
+      fresh, total, start, oldest, runs, look, born, untl, rewritten = true, 0, 0, now, 0, ${LOOK}, now, 0, 0
+    end
+  end
+  if mark and born <= mark then born = mark + 1 end -- the clock was set back
+  log.total, log.start, log.oldest, log.look, log.born, log.untl, log.rewritten = total, start, oldest, look, born, untl, rewritten
+  log.fresh, log.cut, log.last, log.base, log.newest, log.first = fresh, 0, runs - 1, 0, 0, 0
+  if runs > 0 then
+    local here = (size - ${TRAILER}) / ${RUN}
+    if here % 1 ~= 0 or here > runs then return 'C' .. char(t - 1) end
+    log.tail, log.from, log.base = tail, runs - here, runs - 1
+    local slot, every, burst, first = scan('${RUN_FORMAT}', tail, size - ${TRAILER} - ${RUN} + 1)
+    log.at, log.every, log.burst, log.first, log.newest = slot, every, burst, first, slot
+    local k = total - 1 - first
+    if every > 0 then log.newest = slot + (k - k % burst) / burst * every end
+    if permits > 0 and runs >= look then
+      local greatest = 0
+      for i = s + 1, s + log.limits do
+        if sources[i].max > greatest then greatest = sources[i].max end
+      end
+      local cut = unseen(log, now, greatest, log.keep, fetch)
+      if cut > runs - ${HISTORY} then cut = runs - ${HISTORY} end
+      if cut >= runs / 4 or runs >= ${FULL} and cut >= ${HISTORY} / 8 then log.cut = cut end
+      log.look = math.min(math.max(2 * (runs - cut), ${LOOK}), ${FULL})
+    end
+    if runs - log.cut >= ${FULL} and permits > 0 then return 'F' .. char(t - 1) .. pack('>I7', now) end
+  end
+  local hints = size - ${TRAILER} + ${HINTS_AT}
+  for i = s + 1, s + log.limits do
+    local source = sources[i]
+    source.begins = 0
+    if runs > 0 then
+      source.run, source.begins = scan('>I2I2', tail, hints)
+      hints = hints + 4
+      move(source, total - source.max, fetch)
+    else
+      source.permit = total - source.max
+    end
+  end
+  s = s + log.limits
+end
+
+-- Place.
+local grant = {total = 0, last = -1, first = 0, start = 0}
+local deadline, steps, most = now + wait, 0, ${PACE_WORK} / (#sources + count)
+local next, target, limit
+while true do
+  next, target, limit = now, 255, 255
+  local roomy = true
+  for t = 1, count do
+    local log = logs[t]
+    if log.newest > next then next, target = log.newest, t - 1 end
+    if log.last - log.cut >= ${FULL} then roomy = false end
+  end
+  for i = 1, #sources do
+    local source = sources[i]
+    if source.opens > next then next, target, limit = source.opens, source.target, source.limit end
+  end
+  local left = permits - grant.total
+  if left <= 0 or next > deadline then break end
+  if steps >= most or not roomy then
+    flags = flags + 2
+    break
+  end
+  steps = steps + 1
+  for i = 1, #sources do
+    local n = room(sources[i], next, through)
+    if n < left then left = n end
+  end
+  for t = 1, count do append(logs[t], next, 0, left, left) end
+  append(grant, next, 0, left, left)
+  for i = 1, #sources do move(sources[i], sources[i].permit + left, fetch) end
+
+  -- Go on as the grant's last run does, at once for all the slots at which every limit allows just that: when
+  -- the limit that makes it wait waits for a slot of the same run.
+  left = permits - grant.total
+  local every, burst, size = grant.every, grant.burst, grant.total - grant.first
+  if left > 0 and every > 0 and size % burst == 0 then
+    local newest, tight = grant.newest, false
+    local slots = math.min(math.floor(left / burst), math.floor((deadline - newest) / every))
+    local i = 1
+    while i <= #sources and slots > 0 do
+      local source = sources[i]
+      if source.permit < source.log.total - size then
+        if source.opens > newest + every then slots = 0 end
+        slots = math.min(slots, math.floor(repeated(source, newest + every, every, burst, room, through) / burst))
+      else
+        local within = math.floor(source.max / burst) * every
+        if within < source.window then slots = 0 end
+        tight = tight or within == source.window and source.max % burst == 0
+      end
+      i = i + 1
+    end
+    if tight and slots > 0 then
+      local n = slots * burst
+      for t = 1, count do append(logs[t], newest + every, every, burst, n) end
+      append(grant, newest + every, every, burst, n)
+      for j = 1, #sources do move(sources[j], sources[j].permit + n, fetch) end
+    end
+  end
+end
+
+-- The reply, and what is written.
+local out = {false}
+s = 0
+for t = 1, count do
+  local log, alone = logs[t], now
+  if log.newest > alone then alone = log.newest end
+  for i = s + 1, s + log.limits do
+    if sources[i].opens > alone then alone = sources[i].opens end
+  end
+  out[#out + 1] = pack('>I7I7', log.newest, alone)
+  local hints = {}
+  for i = s + 1, s + log.limits do
+    local source, n, begins = sources[i], 0, 0
+    if log.last >= 0 then n, begins = used(source, now - source.window, source.begins, fetch, through) end
+    out[#out + 1] = pack('>I3', n)
+    hints[#hints + 1] = pack('>I2I2', math.max(source.run - log.cut, 0), math.max(begins - log.cut, 0))
+  end
+  log.hints = concat(hints) .. string.rep('\0\0\0\0', ${HINTS} - log.limits)
+  s = s + log.limits
+end
+
+local function runs_of(log)
+  local done, packed = log.done or {}, {}
+  for k = 1, #done, 4 do packed[#packed + 1] = struct.pack('${RUN_FORMAT}', done[k], done[k + 1], done[k + 2], done[k + 3]) end
+  packed[#packed + 1] = struct.pack('${RUN_FORMAT}', log.at, log.every, log.burst, log.first)
+  return table.concat(packed)
+end
+
+if grant.total > 0 then
+  for t = 1, count do
+    local log = logs[t]
+    local cut, untl, ttl = log.cut, log.untl, nil
+    if untl < log.newest + log.keep then
+      untl = log.newest + log.keep + math.floor(log.keep / 64)
+      ttl = string.format('%d', math.ceil((untl - now) / 1000) + 1)
+    end
+    if log.fresh then log.oldest = (log.done or {log.at})[1] end
+    if cut > 0 then
+      log.rewritten = log.rewritten + 1
+      local _
+      log.oldest, _, _, log.start = fetch(log, cut)
+    end
+    local data = runs_of(log) .. pack('${TRAILER_FORMAT}', log.total, log.start, log.oldest, log.last + 1 - cut, log.look, log.born, untl, log.rewritten) ..
+      log.hints .. '\${LOG_FORMAT}'
+    if log.fresh then
+      call('SET', log.key, data, 'PX', ttl)
+    else
+      if cut > 0 then
+        call('SET', log.key, call('GETRANGE', log.key, ${RUN} * cut, ${RUN} * log.base - 1) .. data, 'KEEPTTL')
+      else
+        call('SETRANGE', log.key, ${RUN} * log.base, data)
+      end
+      local expires = ttl and try('PEXPIRE', log.key, ttl)
+      if type(expires) == 'table' and expires.err then -- the next write shall try again
+        call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
+        return redis.error_reply(expires.err)
+      end
+    end
+  end
+  if requested == 1 then
+    remembered = fingerprint .. char(flags >= 2 and 1 or 0) .. pack('>I6', grant.total) .. runs_of(grant)
+    call('SET', KEYS[count + 1], remembered, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+  end
+end
+out[1] = pack('>c1BI7I7BB', 'G', flags, now, next, target, limit)
+if flags % 2 == 1 then
+  out[#out + 1] = sub(remembered, ${REMEMBERED} - 5)
+elseif grant.total > 0 then
+  out[#out + 1] = pack('>I6', grant.total) .. runs_of(grant)
+end
+return concat(out)
