@@ -3,6 +3,7 @@ package pacingtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -30,6 +31,17 @@ type point struct {
 // NewOracle has seen nothing yet.
 func NewOracle() *Oracle {
 	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{}}
+}
+
+// Clone is an oracle that has seen the same.
+func (o *Oracle) Clone() *Oracle {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults)}
+	for name, points := range o.logs {
+		c.logs[name] = slices.Clone(points)
+	}
+	return c
 }
 
 // Add adds an answer.
