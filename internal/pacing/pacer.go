@@ -159,12 +159,18 @@ func (p *Pacer) LimitName(judged int) string {
 	return Span(p.Limits[judged].Window)
 }
 
-// Fullest is the limit of Limits of which the most is used; -1: there is a rate
-// alone.
+// Fullest is the limit of Limits of which the greatest share is used, of equal ones
+// that of the longest window; -1: there is a rate alone.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {
-		if fullest < 0 || state.Used[i]*p.Limits[fullest].Max > state.Used[fullest]*limit.Max {
+		if fullest < 0 {
+			fullest = i
+			continue
+		}
+		than := p.Limits[fullest]
+		ours, theirs := state.Used[i]*than.Max, state.Used[fullest]*limit.Max
+		if ours > theirs || ours == theirs && limit.Window > than.Window {
 			fullest = i
 		}
 	}

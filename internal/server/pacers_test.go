@@ -1,0 +1,485 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/pacing"
+	"capper/internal/server"
+	"capper/internal/server/access"
+	"capper/internal/server/admission"
+	"capper/internal/testkit"
+)
+
+func testPacers() *pacing.Policy {
+	return &pacing.Policy{Pacers: []pacing.Pacer{
+		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 250, Window: 24 * time.Hour}}},
+		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
+		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true},
+		{Name: "thirds", Rate: pacing.Rate{Permits: 3, Per: time.Second}, Limits: []pacing.Limit{{Max: 2, Window: time.Minute}}},
+	}}
+}
+
+// newPaced is a service with pacers on a store of its own.
+func newPaced(t testing.TB, change ...func(*server.Config)) *service {
+	t.Helper()
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	return newServiceOver(t, store, clock, append([]func(*server.Config){withPacers(t, store)}, change...)...)
+}
+
+func withPacers(t testing.TB, store capping.Store) func(*server.Config) {
+	permits, ok := capping.As[pacing.Store](store)
+	require.True(t, ok)
+	return func(cfg *server.Config) { cfg.Pacers = pacing.New(permits, testPacers()) }
+}
+
+// permits calls POST /v1/permits, which must succeed.
+func (s *service) permits(body any) *api.Permits {
+	s.t.Helper()
+	r := s.post("/v1/permits", body)
+	require.Equal(s.t, http.StatusOK, r.status, string(r.body))
+	return decodeAs[api.Permits](s.t, r.body)
+}
+
+// answers requires the very text of an answer to POST /v1/permits.
+func (s *service) answers(body, want string) {
+	s.t.Helper()
+	r := s.post("/v1/permits", body)
+	require.Equal(s.t, http.StatusOK, r.status, string(r.body))
+	require.Equal(s.t, strings.Join(strings.Fields(want), ""), strings.TrimSpace(string(r.body)))
+}
+
+func TestPermitsOfALimit(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	s.answers(`{"pacers":["twilio"],"permits":60}`, `
+		{"granted":60,"slots":[{"wait_ms":0,"permits":60}],"refused":0,
+		 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":0,"used":60,"max":100,"window":"1s"}]}`)
+	s.clock.Advance(250_250 * time.Microsecond)
+	s.answers(`{"pacers":["twilio"],"permits":60}`, `
+		{"granted":40,"slots":[{"wait_ms":0,"permits":40}],"refused":20,
+		 "limited_by":{"pacer":"twilio","limit":"1s"},"retry_after_ms":749.75,
+		 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":749.75,"used":100,"max":100,"window":"1s"}]}`)
+	s.answers(`{"pacers":["twilio"],"permits":7}`, `
+		{"granted":0,"slots":[],"refused":7,
+		 "limited_by":{"pacer":"twilio","limit":"1s"},"retry_after_ms":749.75,
+		 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":749.75,"used":100,"max":100,"window":"1s"}]}`)
+	s.answers(`{"pacers":["twilio"],"permits":200,"max_wait":"2s"}`, `
+		{"granted":150,"slots":[{"wait_ms":749.75,"permits":60},{"wait_ms":1000,"permits":40},{"wait_ms":1749.75,"permits":50}],"refused":50,
+		 "limited_by":{"pacer":"twilio","limit":"24h"},"retry_after_ms":86399749.75,
+		 "pacers":[{"name":"twilio","queue_ms":1749.75,"next_ms":86399749.75,"used":250,"max":250,"window":"24h"}]}`)
+}
+
+func TestPermitsOfARate(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	s.answers(`{"pacers":["carrier"],"permits":500,"max_wait":"1s"}`, `
+		{"granted":251,"slots":[{"wait_ms":0,"every_ms":4,"permits":251}],"refused":249,
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1004,"pacers":[{"name":"carrier","queue_ms":1000,"next_ms":1004}]}`)
+	s.clock.Advance(1001 * time.Millisecond)
+	s.answers(`{"pacers":["carrier"],"permits":2}`, `
+		{"granted":0,"slots":[],"refused":2,
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":3,"pacers":[{"name":"carrier","queue_ms":0,"next_ms":3}]}`)
+	s.answers(`{"pacers":["carrier"],"permits":1,"max_wait":"3ms"}`, `
+		{"granted":1,"slots":[{"wait_ms":3,"permits":1}],"refused":0,"pacers":[{"name":"carrier","queue_ms":3,"next_ms":7}]}`)
+	got := s.permits(`{"pacers":["carrier"],"permits":100000,"max_wait":"24h"}`)
+	require.Equal(t, 7499, got.Granted, "30 s of the rate: the pacer's own max_wait bounds the call's")
+	s.answers(`{"pacers":["thirds"],"permits":2,"max_wait":"1s"}`, `
+		{"granted":2,"slots":[{"wait_ms":0,"every_ms":333.334,"permits":2}],"refused":0,
+		 "pacers":[{"name":"thirds","queue_ms":333.334,"next_ms":60000,"used":2,"max":2,"window":"1m"}]}`)
+}
+
+func TestPermitsOfSeveralPacersAreWhatAllOfThemGrant(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	s.answers(`{"message_id":"promo-7","max_wait":"2s","permits":500,"pacers":["carrier","campaign"]}`, `
+		{"granted":300,"slots":[{"wait_ms":0,"every_ms":4,"permits":300}],"refused":200,
+		 "limited_by":{"pacer":"campaign","limit":"1m"},"retry_after_ms":60000,
+		 "pacers":[{"name":"carrier","queue_ms":1196,"next_ms":1200},
+		           {"name":"campaign","per":"message","message_id":"promo-7","queue_ms":1196,"next_ms":60000,"used":300,"max":300,"window":"1m"}]}`)
+	s.answers(`{"message_id":"promo-8","permits":1,"pacers":["carrier","campaign"]}`, `
+		{"granted":0,"slots":[],"refused":1,"limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1200,
+		 "pacers":[{"name":"carrier","queue_ms":1196,"next_ms":1200},
+		           {"name":"campaign","per":"message","message_id":"promo-8","queue_ms":0,"next_ms":0,"used":0,"max":300,"window":"1m"}]}`)
+	require.Equal(t, 100, s.permits(`{"message_id":"promo-8","permits":100,"pacers":["campaign"]}`).Granted, "what was refused is not recorded")
+	s.answers(`{"pacers":["twilio","carrier"],"permits":1,"max_wait":"10s"}`, `
+		{"granted":1,"slots":[{"wait_ms":1200,"permits":1}],"refused":0,
+		 "pacers":[{"name":"twilio","queue_ms":1200,"next_ms":1200,"used":1,"max":100,"window":"1s"},{"name":"carrier","queue_ms":1200,"next_ms":1204}]}`)
+	s.answers(`{"pacers":["twilio"],"permits":1}`, `
+		{"granted":0,"slots":[],"refused":1,"limited_by":{"pacer":"twilio","limit":"queue"},"retry_after_ms":1200,
+		 "pacers":[{"name":"twilio","queue_ms":1200,"next_ms":1200,"used":1,"max":100,"window":"1s"}]}`)
+}
+
+func TestLookingTakesNothing(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	for range 3 {
+		s.answers(`{"pacers":["twilio","campaign"],"permits":0,"message_id":"m","request_id":"r"}`, `
+			{"granted":0,"slots":[],"refused":0,
+			 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":0,"used":0,"max":250,"window":"24h"},
+			           {"name":"campaign","per":"message","message_id":"m","queue_ms":0,"next_ms":0,"used":0,"max":300,"window":"1m"}]}`)
+	}
+	s.permits(`{"pacers":["twilio"],"permits":100}`)
+	s.answers(`{"pacers":["twilio"],"permits":0}`, `
+		{"granted":0,"slots":[],"refused":0,"pacers":[{"name":"twilio","queue_ms":0,"next_ms":1000,"used":100,"max":100,"window":"1s"}]}`)
+}
+
+func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	const body = `{"pacers":["carrier"],"permits":100,"max_wait":"200ms","request_id":"w3-1182"}`
+	s.answers(body, `
+		{"granted":51,"slots":[{"wait_ms":0,"every_ms":4,"permits":51}],"refused":49,
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":204,"pacers":[{"name":"carrier","queue_ms":200,"next_ms":204}]}`)
+	s.clock.Advance(9 * time.Millisecond)
+	s.answers(body, `
+		{"granted":51,"slots":[{"wait_ms":0,"permits":3},{"wait_ms":3,"every_ms":4,"permits":48}],"replayed":true,"refused":49,
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
+	s.clock.Advance(30 * time.Second)
+	s.answers(body, `
+		{"granted":51,"slots":[{"wait_ms":0,"permits":51}],"replayed":true,"refused":49,"retry_after_ms":0,
+		 "pacers":[{"name":"carrier","queue_ms":0,"next_ms":0}]}`)
+	for _, other := range []string{
+		`{"pacers":["carrier"],"permits":99,"max_wait":"200ms","request_id":"w3-1182"}`,
+		`{"pacers":["twilio"],"permits":100,"request_id":"w3-1182"}`,
+		`{"pacers":["carrier","campaign"],"permits":100,"message_id":"m","request_id":"w3-1182"}`,
+	} {
+		requireRefused(t, s.post("/v1/permits", other), http.StatusBadRequest, "invalid_request", badBody{field: "request_id", message: `"w3-1182"`})
+	}
+	s.clock.Advance(2 * time.Hour)
+	require.False(t, s.permits(body).Replayed, "it is not remembered for ever")
+}
+
+// Two teams use the same ids: their logs, and what they repeat, are their own.
+func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t, teams)
+	const body = `{"pacers":["campaign"],"permits":200,"message_id":"newsletter","request_id":"r1"}`
+	growth, crm := s.as("g1.growth"), s.as("c1.crm")
+	for _, team := range []*service{growth, crm} {
+		got := team.permits(body)
+		require.Equal(t, 200, got.Granted)
+		require.False(t, got.Replayed)
+		require.True(t, team.permits(body).Replayed)
+		require.Equal(t, 100, team.permits(`{"pacers":["campaign"],"permits":200,"message_id":"newsletter"}`).Granted)
+	}
+	require.Equal(t, 100, growth.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
+	require.Equal(t, 0, crm.permits(`{"pacers":["twilio"],"permits":100}`).Granted, "a pacer that is not per message is everybody's")
+}
+
+func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	s.permits(`{"pacers":["twilio"],"permits":120,"max_wait":"1s"}`)
+	s.permits(`{"pacers":["carrier"],"permits":2,"max_wait":"1s"}`)
+	s.permits(`{"pacers":["campaign"],"permits":2,"message_id":"m"}`)
+	const twilio = `{"name":"twilio","queue_ms":1000,"next_ms":1000,"used":100,"max":100,"window":"1s",
+		"limits":[{"used":100,"max":100,"window":"1s"},{"used":120,"max":250,"window":"24h"}]}`
+	const carrier = `{"name":"carrier","queue_ms":4,"next_ms":8,"rate":"250/s","max_wait":"30s"}`
+	const campaign = `{"name":"campaign","per":"message","queue_ms":0,"next_ms":0,"limits":[{"max":300,"window":"1m"}]}`
+	const thirds = `{"name":"thirds","queue_ms":0,"next_ms":0,"used":0,"max":2,"window":"1m","rate":"3/s","limits":[{"used":0,"max":2,"window":"1m"}]}`
+	for range 2 {
+		all := s.get("/v1/pacers")
+		require.Equal(t, http.StatusOK, all.status)
+		require.JSONEq(t, `{"pacers":[`+strings.Join([]string{twilio, carrier, campaign, thirds}, ",")+`],"config_version":"policy-1"}`, string(all.body))
+		require.JSONEq(t, twilio, string(s.get("/v1/pacers/twilio").body))
+		require.JSONEq(t, campaign, string(s.get("/v1/pacers/campaign").body))
+	}
+}
+
+// More pacers than an ask of the store takes are asked for in several.
+func TestManyPacersAreListed(t *testing.T) {
+	t.Parallel()
+	many := &pacing.Policy{}
+	for i := range 2*pacing.MaxPacers + 3 {
+		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i), PerMessage: i%5 == 4, Limits: []pacing.Limit{{Max: 10 + i, Window: time.Minute}}})
+	}
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	var pacers *pacing.Pacers
+	s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) {
+		pacers = cfg.Pacers
+		pacers.SetPolicy(many)
+	})
+	s.permits(`{"pacers":["p15"],"permits":7}`)
+	list := decodeAs[api.Pacers](t, s.get("/v1/pacers").body)
+	require.Len(t, list.Pacers, len(many.Pacers))
+	for i, p := range list.Pacers {
+		require.Equal(t, many.Pacers[i].Name, p.Name)
+		if many.Pacers[i].PerMessage {
+			require.Nil(t, p.Used)
+			continue
+		}
+		want := 0
+		if i == 15 {
+			want = 7
+		}
+		require.Equal(t, want, *p.Used, p.Name)
+		require.Equal(t, 10+i, p.Max)
+	}
+	pacers.SetPolicy(nil)
+	require.JSONEq(t, `{"pacers":[],"config_version":"policy-1"}`, string(s.get("/v1/pacers").body))
+}
+
+func TestAPacerIsForgotten(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	s := newPaced(t, withKeys, func(cfg *server.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	s.key = "x1.all"
+	s.permits(`{"pacers":["twilio"],"permits":100,"request_id":"r"}`)
+	s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`)
+	require.Empty(t, log.lines(t, "audit"), "permits are what the service is for: metrics count them")
+	for range 2 {
+		for _, name := range []string{"twilio", "campaign"} {
+			r := s.call(http.MethodDelete, "/v1/pacers/"+name, "")
+			require.Equal(t, http.StatusNoContent, r.status)
+			require.Empty(t, r.body)
+		}
+	}
+	lines := log.lines(t, "audit")
+	require.Len(t, lines, 4)
+	delete(lines[0], "request_id")
+	require.Equal(t, map[string]any{
+		"level": "INFO", "msg": "audit", "action": "forget", "result": "done", "client": "root", "key": "x1", "address": "127.0.0.1", "pacer": "twilio",
+	}, lines[0])
+	require.True(t, s.permits(`{"pacers":["twilio"],"permits":100,"request_id":"r"}`).Replayed, "requests stay remembered")
+	require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
+	require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`).Granted)
+}
+
+func TestUnknownPacersAreNotFound(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*service{newPaced(t), newService(t)} {
+		for _, path := range []string{"/v1/pacers/fcm", "/v1/pacers/Twilio", "/v1/pacers/twi%20lio", "/v1/pacers/%ff"} {
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				r := s.call(method, path, "")
+				require.Equal(t, http.StatusNotFound, r.status, path)
+				require.Contains(t, r.failure(t).Error.Message, "there is no such pacer")
+			}
+		}
+		for _, path := range []string{"/v1/pacers/", "/v1/pacers/a/b", "/v1/pacers/a%2Fb", "/v1/permits/x"} {
+			require.Equal(t, "not_found", s.get(path).failure(t).Error.Code, path)
+		}
+		require.Contains(t, s.get("/v1/pacers/fcm").failure(t).Error.Message, `"fcm"`)
+		requireRefused(t, s.post("/v1/permits", `{"pacers":["fcm"],"permits":1}`), http.StatusBadRequest, "invalid_request",
+			badBody{field: "pacers[0]", message: `"fcm"`})
+		require.Equal(t, http.StatusMethodNotAllowed, s.get("/v1/permits").status)
+	}
+	require.JSONEq(t, `{"pacers":[],"config_version":"policy-1"}`, string(newService(t).get("/v1/pacers").body))
+}
+
+func TestPermitsRefusesBodies(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	long := strings.Repeat("x", 129)
+	for _, c := range []badBody{
+		{"empty", ``, "", "empty"},
+		{"array", `[]`, "", "not a JSON object"},
+		{"trailing object", `{"pacers":["twilio"],"permits":1}{}`, "", "nothing may follow"},
+		{"unknown field", `{"pacers":["twilio"],"permits":1,"wait":"2s"}`, "wait", "no such field"},
+		{"a field of filter", `{"pacers":["twilio"],"permits":1,"channel":"sms"}`, "channel", "no such field"},
+		{"other case", `{"Pacers":["twilio"],"permits":1}`, "Pacers", "lower case"},
+		{"repeated", `{"pacers":["twilio"],"permits":1,"permits":2}`, "permits", "twice"},
+
+		{"no pacers", `{"permits":1}`, "pacers", "missing"},
+		{"pacers empty", `{"pacers":[],"permits":1}`, "pacers", "empty"},
+		{"pacers null", `{"pacers":null,"permits":1}`, "pacers", "null is not an array"},
+		{"pacers string", `{"pacers":"twilio","permits":1}`, "pacers", "not an array"},
+		{"pacer null", `{"pacers":["twilio",null],"permits":1}`, "pacers[1]", "null is not a string"},
+		{"pacer number", `{"pacers":[1],"permits":1}`, "pacers[0]", "1 is not a string"},
+		{"pacer empty", `{"pacers":[""],"permits":1}`, "pacers[0]", "is not the name of a pacer"},
+		{"pacer not UTF-8", "{\"pacers\":[\"a\xff\"],\"permits\":1}", "pacers[0]", "UTF-8"},
+		{"pacer long", `{"pacers":["` + long + `"],"permits":1}`, "pacers[0]", "is not the name of a pacer"},
+		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]", `must be a configured pacer, got "fcm"`},
+		{"pacer twice", `{"pacers":["twilio","carrier","twilio"],"permits":1}`, "pacers[2]", `given twice: "twilio"`},
+		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers", "more than 8"},
+		{"pacers with a trailing comma", `{"pacers":["a",],"permits":1}`, "pacers[1]", "not a string"},
+		{"pacers without a comma", `{"pacers":["a" "b"],"permits":1}`, "", "',' or ']'"},
+		{"pacers cut off", `{"pacers":["a"`, "", "ends at byte 14"},
+
+		{"no permits", `{"pacers":["twilio"]}`, "permits", "missing"},
+		{"permits null", `{"pacers":["twilio"],"permits":null}`, "permits", "null is not a number of permits (0 to 100000)"},
+		{"permits string", `{"pacers":["twilio"],"permits":"5"}`, "permits", `"5" is not`},
+		{"permits negative", `{"pacers":["twilio"],"permits":-1}`, "permits", "-1 is not"},
+		{"permits fraction", `{"pacers":["twilio"],"permits":1.5}`, "permits", "1.5 is not"},
+		{"permits whole fraction", `{"pacers":["twilio"],"permits":1.0}`, "permits", "1.0 is not"},
+		{"permits exponent", `{"pacers":["twilio"],"permits":1e3}`, "permits", "1e3 is not"},
+		{"permits leading zero", `{"pacers":["twilio"],"permits":01}`, "permits", "01 is not"},
+		{"permits too many", `{"pacers":["twilio"],"permits":100001}`, "permits", "100001 is not"},
+		{"permits huge", `{"pacers":["twilio"],"permits":18446744073709551617}`, "permits", "18446744073709551617 is not"},
+		{"permits missing value", `{"pacers":["twilio"],"permits":}`, "permits", "is not a number"},
+
+		{"wait null", `{"pacers":["twilio"],"permits":1,"max_wait":null}`, "max_wait", "null is not a string"},
+		{"wait number", `{"pacers":["twilio"],"permits":1,"max_wait":2}`, "max_wait", "2 is not a string"},
+		{"wait empty", `{"pacers":["twilio"],"permits":1,"max_wait":""}`, "max_wait", "0s to 24h"},
+		{"wait without unit", `{"pacers":["twilio"],"permits":1,"max_wait":"2"}`, "max_wait", `"2" is not a duration such as 2s or 250ms`},
+		{"wait negative", `{"pacers":["twilio"],"permits":1,"max_wait":"-1ms"}`, "max_wait", `"-1ms" is not`},
+		{"wait beyond a day", `{"pacers":["twilio"],"permits":1,"max_wait":"24h0m0.000001s"}`, "max_wait", "0s to 24h"},
+		{"wait huge", `{"pacers":["twilio"],"permits":1,"max_wait":"99999999999999999999h"}`, "max_wait", "0s to 24h"},
+		{"wait in words", `{"pacers":["twilio"],"permits":1,"max_wait":"two seconds"}`, "max_wait", "0s to 24h"},
+
+		{"request id empty", `{"pacers":["twilio"],"permits":1,"request_id":""}`, "request_id", "0 bytes, 1 to 128"},
+		{"request id long", `{"pacers":["twilio"],"permits":1,"request_id":"` + long + `"}`, "request_id", "129 bytes"},
+		{"request id null", `{"pacers":["twilio"],"permits":1,"request_id":null}`, "request_id", "null is not a string"},
+		{"message id empty", `{"pacers":["twilio"],"permits":1,"message_id":""}`, "message_id", "0 bytes"},
+		{"message id long", `{"pacers":["twilio"],"permits":1,"message_id":"` + long + `"}`, "message_id", "129 bytes"},
+		{"message id missing", `{"pacers":["twilio","campaign"],"permits":1}`, "message_id", `the pacer "campaign" is per message`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			requireRefused(t, s.with(t).post("/v1/permits", c.body), http.StatusBadRequest, "invalid_request", c)
+		})
+	}
+}
+
+func TestPermitsBodiesAreSmall(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	const start, end = `{"pacers":["twilio"],"permits":1`, `}`
+	fitting := start + strings.Repeat(" ", 64<<10-len(start)-len(end)) + end
+	require.Equal(t, http.StatusOK, s.post("/v1/permits", fitting).status)
+	requireRefused(t, s.post("/v1/permits", fitting+" "), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
+	bomb := s.request(http.MethodPost, "/v1/permits", gzipped(t, fitting+" "))
+	bomb.Header.Set("Content-Encoding", "gzip")
+	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
+}
+
+// failing is a store of pacers that can be away, or hold calls until it is told.
+type failing struct {
+	pacing.Store
+	err     error
+	entered chan struct{}
+	held    chan struct{}
+}
+
+func (f *failing) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if f.err != nil {
+		return pacing.Grant{}, f.err
+	}
+	if f.held != nil {
+		f.entered <- struct{}{}
+		select {
+		case <-f.held:
+		case <-ctx.Done():
+			return pacing.Grant{}, ctx.Err()
+		}
+	}
+	return f.Store.TakePermits(ctx, ask)
+}
+
+func (f *failing) ForgetPacer(ctx context.Context, pacer string) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Store.ForgetPacer(ctx, pacer)
+}
+
+// newFailing is a service whose pacers have the store.
+func newFailing(t *testing.T, f *failing, change ...func(*server.Config)) *service {
+	t.Helper()
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	f.Store, _ = capping.As[pacing.Store](store)
+	return newServiceOver(t, store, clock, append([]func(*server.Config){func(cfg *server.Config) { cfg.Pacers = pacing.New(f, testPacers()) }}, change...)...)
+}
+
+func TestWhatCouldNotBeDecidedIsNoGrant(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	f := &failing{err: errors.New("10.0.0.7: connection refused")}
+	s := newFailing(t, f, func(cfg *server.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	calls := []reply{
+		s.post("/v1/permits", `{"pacers":["twilio","carrier"],"permits":1,"request_id":"r"}`), s.post("/v1/permits", `{"pacers":["twilio"],"permits":0}`),
+		s.get("/v1/pacers"), s.get("/v1/pacers/twilio"), s.call(http.MethodDelete, "/v1/pacers/twilio", ""),
+	}
+	for _, r := range calls {
+		require.Equal(t, http.StatusServiceUnavailable, r.status)
+		require.Equal(t, "1", r.header.Get("Retry-After"))
+		require.Equal(t, "unavailable", r.failure(t).Error.Code)
+		require.NotContains(t, string(r.body), "10.0.0.7", "the store's errors are for operators")
+	}
+	lines := log.lines(t, "call not answered")
+	require.Len(t, lines, len(calls))
+	require.Equal(t, calls[0].header.Get("X-Request-Id"), lines[0]["request_id"])
+	require.Equal(t, "/v1/permits", lines[0]["route"])
+	require.Equal(t, "/v1/pacers/{name}", lines[3]["route"])
+	require.Equal(t, "failed", log.lines(t, "audit")[0]["result"])
+	f.err = nil
+	require.False(t, s.permits(`{"pacers":["twilio","carrier"],"permits":1,"request_id":"r"}`).Replayed)
+	metrics := string(s.get("/metrics").body)
+	require.Contains(t, metrics, `capper_permits_errors_total{pacer="twilio"} 2`)
+	require.Contains(t, metrics, `capper_permits_errors_total{pacer="carrier"} 1`)
+}
+
+func TestPermitsWaitNoLongerThanTheCallTimeout(t *testing.T) {
+	t.Parallel()
+	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
+	s := newFailing(t, f, func(cfg *server.Config) { cfg.Bounds.CallTimeout = 50 * time.Millisecond })
+	r := s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`)
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.Equal(t, "the store could not answer in time: try again", r.failure(t).Error.Message)
+}
+
+// A caller that goes has taken its permits all the same, and learns of them by
+// asking again.
+func TestACallForPermitsGoesOnWhenItsCallerGoes(t *testing.T) {
+	t.Parallel()
+	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
+	s := newFailing(t, f)
+	ctx, gone := context.WithCancel(t.Context())
+	r := s.request(http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":5,"request_id":"r"}`).WithContext(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		response, err := s.http.Client().Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+	})
+	<-f.entered
+	gone()
+	ended.Wait()
+	close(f.held)
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(s.get("/metrics").body), `capper_permits_granted_total{pacer="twilio"} 5`)
+	}, 10*time.Second, 10*time.Millisecond)
+	go func() { <-f.entered }()
+	require.True(t, s.permits(`{"pacers":["twilio"],"permits":5,"request_id":"r"}`).Replayed)
+}
+
+// Calls for permits hold their part of what all calls share, and cost nothing of
+// the client's users per second.
+func TestPermitsAreBoundedAndCostNoUsers(t *testing.T) {
+	t.Parallel()
+	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
+	s := newFailing(t, f, withKeys, func(cfg *server.Config) {
+		cfg.Bounds = admission.Bounds{InFlightUsers: 100, CallTimeout: 10 * time.Second}
+		cfg.Access = access.Rules{Keys: testKeys(), Rates: map[string]capping.Rate{"engine": {UsersPerSecond: 1, Burst: 1}}}
+	})
+	engine := s.as("f1.secret-of-the-engine")
+	first := make(chan *api.Permits)
+	go func() { first <- engine.permits(`{"pacers":["twilio"],"permits":90}`) }()
+	<-f.entered
+	require.Contains(t, string(s.as("r1.secret-of-support").get("/v1/status").body), `"in_flight_users":90`)
+	refused := engine.post("/v1/permits", `{"pacers":["twilio"],"permits":20}`)
+	require.Equal(t, http.StatusServiceUnavailable, refused.status)
+	require.Equal(t, "overloaded", refused.failure(t).Error.Code)
+	close(f.held)
+	require.Equal(t, 90, (<-first).Granted)
+	for range 3 {
+		go func() { <-f.entered }()
+		require.Equal(t, http.StatusOK, engine.post("/v1/permits", `{"pacers":["campaign"],"permits":20,"message_id":"m"}`).status)
+	}
+	require.Contains(t, string(s.as("r1.secret-of-support").get("/v1/status").body), `"in_flight_users":0`)
+}
