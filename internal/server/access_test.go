@@ -43,11 +43,15 @@ func withKeys(cfg *server.Config) { cfg.Access = access.Rules{Keys: testKeys()} 
 
 func TestEveryCallNeedsItsScope(t *testing.T) {
 	t.Parallel()
-	s := newService(t, withKeys)
+	s := newPaced(t, withKeys)
 	calls := []struct {
 		method, path, body string
 		scope              access.Scope
 	}{
+		{http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":1}`, access.ScopeFilter},
+		{http.MethodGet, "/v1/pacers", "", access.ScopeRead},
+		{http.MethodGet, "/v1/pacers/twilio", "", access.ScopeRead},
+		{http.MethodDelete, "/v1/pacers/twilio", "", access.ScopeAdmin},
 		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
 		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
 		{http.MethodGet, "/v1/users/1", "", access.ScopeRead},

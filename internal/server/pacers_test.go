@@ -483,3 +483,50 @@ func TestPermitsAreBoundedAndCostNoUsers(t *testing.T) {
 	}
 	require.Contains(t, string(s.as("r1.secret-of-support").get("/v1/status").body), `"in_flight_users":0`)
 }
+
+func TestPermitsAreCountedByPacer(t *testing.T) {
+	t.Parallel()
+	var pacers *pacing.Pacers
+	s := newPaced(t, func(cfg *server.Config) { pacers = cfg.Pacers })
+	requireMetrics := func(lines ...string) {
+		t.Helper()
+		metrics := string(s.get("/metrics").body)
+		for _, line := range lines {
+			require.Contains(t, metrics, "\n"+line+"\n")
+		}
+	}
+	for _, pacer := range []string{"twilio", "carrier", "campaign", "thirds"} { // from the start, so that the first increase is one
+		requireMetrics(
+			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_refused_total{pacer="`+pacer+`"} 0`, `capper_permits_errors_total{pacer="`+pacer+`"} 0`,
+			`capper_permits_wait_seconds_count{pacer="`+pacer+`"} 0`, `capper_pacer_queue_seconds{pacer="`+pacer+`"} 0`, `capper_pacer_used_ratio{pacer="`+pacer+`"} 0`,
+		)
+	}
+	for range 2 {
+		s.permits(`{"pacers":["carrier","twilio"],"permits":40,"max_wait":"100ms","request_id":"of-the-caller"}`)
+	}
+	s.permits(`{"pacers":["campaign"],"permits":150,"message_id":"promo-of-the-caller"}`)
+	s.permits(`{"pacers":["campaign"],"permits":15,"message_id":"another-of-the-caller"}`)
+	s.post("/v1/permits", `{"pacers":["pacer-of-the-caller"],"permits":1}`)
+	s.permits(`{"pacers":["twilio"],"permits":0}`)
+	requireMetrics(
+		`capper_permits_granted_total{pacer="carrier"} 26`, `capper_permits_granted_total{pacer="twilio"} 26`, `capper_permits_granted_total{pacer="campaign"} 165`,
+		`capper_permits_refused_total{pacer="carrier"} 14`, `capper_permits_refused_total{pacer="twilio"} 0`,
+		`capper_permits_wait_seconds_count{pacer="carrier"} 1`, `capper_permits_wait_seconds_sum{pacer="carrier"} 0.1`, `capper_permits_wait_seconds_sum{pacer="campaign"} 0`,
+		`capper_pacer_queue_seconds{pacer="carrier"} 0.1`, `capper_pacer_queue_seconds{pacer="twilio"} 0.1`, `capper_pacer_queue_seconds{pacer="campaign"} 0`,
+		`capper_pacer_used_ratio{pacer="carrier"} 1`, `capper_pacer_used_ratio{pacer="twilio"} 0.26`, `capper_pacer_used_ratio{pacer="campaign"} 0.5`,
+	)
+	require.NotContains(t, string(s.get("/metrics").body), "of-the-caller")
+	s.clock.Advance(60 * time.Millisecond)
+	requireMetrics(`capper_pacer_queue_seconds{pacer="carrier"} 0.04`, `capper_pacer_used_ratio{pacer="carrier"} 1`)
+	s.clock.Advance(time.Minute)
+	requireMetrics(`capper_pacer_queue_seconds{pacer="carrier"} 0`, `capper_pacer_used_ratio{pacer="carrier"} 0`,
+		`capper_pacer_used_ratio{pacer="campaign"} 0`, `capper_pacer_used_ratio{pacer="twilio"} 0.104`)
+
+	changed := testPacers()
+	changed.Pacers[0].Name = "fcm"
+	pacers.SetPolicy(changed)
+	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 0`, `capper_permits_granted_total{pacer="carrier"} 26`)
+	require.NotContains(t, string(s.get("/metrics").body), "twilio")
+	s.permits(`{"pacers":["fcm"],"permits":1}`)
+	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 1`)
+}

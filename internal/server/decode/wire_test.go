@@ -27,13 +27,14 @@ func fieldsOf(body any) (names []string) {
 // The decoders know the fields of the wire types, and no others.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Parallel()
-	all := append(fieldsOf(api.FilterRequest{}), "summary", "MESSAGE_ID")
+	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "summary", "MESSAGE_ID", "Permits")
 	for _, call := range []struct {
 		body any
 		read func([]byte) error
 	}{
 		{api.FilterRequest{}, func(body []byte) error { _, err := Filter(body, testBounds); return err }},
 		{api.ReleaseRequest{}, func(body []byte) error { _, err := Release(body, testBounds); return err }},
+		{api.PermitsRequest{}, func(body []byte) error { _, err := Permits(body); return err }},
 	} {
 		for _, name := range all {
 			err := call.read([]byte(`{"` + name + `":null}`))
@@ -77,5 +78,23 @@ func TestRequestsAreTheWireTypes(t *testing.T) {
 		got, err := Filter(body, testBounds)
 		require.NoError(t, err, "%s", body)
 		require.Equal(t, want, got)
+	})
+}
+
+// The same of calls for permits.
+func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
+	t.Parallel()
+	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_.-]{0,63}`)
+	rapid.Check(t, func(t *rapid.T) {
+		sent := api.PermitsRequest{
+			Pacers: rapid.SliceOfN(name, 1, api.MaxPacers).Draw(t, "pacers"), Permits: rapid.IntRange(0, api.MaxPermits).Draw(t, "permits"),
+			MaxWait:   api.Wait(rapid.Int64Range(0, int64(api.MaxWait)).Draw(t, "wait")),
+			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"), MessageID: rapid.StringN(0, 20, api.MaxMessageID).Draw(t, "message"),
+		}
+		body, err := json.Marshal(sent)
+		require.NoError(t, err)
+		got, err := Permits(body)
+		require.NoError(t, err, "%s", body)
+		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID, sent.MessageID}, got)
 	})
 }

@@ -26,9 +26,14 @@ type Pacers struct {
 
 // standing is what the calls of a pacer have told of it.
 type standing struct {
-	empty time.Time // when the newest slot is
-	used  float64   // share of the fullest limit
-	until time.Time // when that is as good as nothing
+	empty  time.Time // when the newest slot is
+	shares []share   // by limit; of a rate alone one
+}
+
+// share is how much of a limit is used.
+type share struct {
+	used  float64
+	until time.Time // when nothing of that can be used any more
 }
 
 // newPacers count for the pacers of the policy.
@@ -78,10 +83,7 @@ func (p *Pacers) Collect(to chan<- prometheus.Metric) {
 	now := p.clock()
 	for name, s := range p.standing {
 		p.queue.WithLabelValues(name).Set(max(0, s.empty.Sub(now).Seconds()))
-		if !s.until.After(now) {
-			s.used = 0
-		}
-		p.used.WithLabelValues(name).Set(s.used)
+		p.used.WithLabelValues(name).Set(s.used(now))
 	}
 	for _, v := range p.vectors() {
 		v.Collect(to)
@@ -166,17 +168,37 @@ func (p *Pacers) Count(given *pacing.Answer) {
 // see takes what a call tells of the pacer. Of a pacer per message the most that
 // is still true is kept.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
-	empty, used, until := now.Add(state.Queue), 0., now.Add(state.Next)
-	if i := p.Fullest(state); i >= 0 {
-		used = float64(state.Used[i]) / float64(p.Limits[i].Max)
-		until = now.Add(state.Queue + p.Limits[i].Window)
-	} else if state.Next > 0 {
-		used = 1
-	}
-	if !p.PerMessage || !s.empty.After(empty) {
+	if empty := now.Add(state.Queue); !p.PerMessage || s.empty.Before(empty) {
 		s.empty = empty
 	}
-	if !p.PerMessage || used >= s.used || !s.until.After(now) {
-		s.used, s.until = used, until
+	shares := sharesOf(now, p, state)
+	if p.PerMessage && len(s.shares) == len(shares) {
+		for i, before := range s.shares {
+			if before.until.After(now) && before.used > shares[i].used {
+				shares[i] = before
+			}
+		}
 	}
+	s.shares = shares
+}
+
+func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
+	if len(p.Limits) == 0 {
+		return []share{{1, now.Add(state.Next)}}
+	}
+	shares := make([]share, len(p.Limits))
+	for i, limit := range p.Limits {
+		shares[i] = share{float64(state.Used[i]) / float64(limit.Max), now.Add(state.Queue + limit.Window)}
+	}
+	return shares
+}
+
+// used is the share of the fullest limit.
+func (s *standing) used(now time.Time) (most float64) {
+	for _, share := range s.shares {
+		if share.until.After(now) {
+			most = max(most, share.used)
+		}
+	}
+	return most
 }
