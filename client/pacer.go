@@ -1,0 +1,230 @@
+package client
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"capper/client/api"
+)
+
+// PacerConfig is what a Pacer is made of. Zero fields have the defaults written
+// there.
+type PacerConfig struct {
+	Pacers    []string // all of which have to grant a send, 1 to api.MaxPacers. Required
+	MessageID string   // required by pacers per message
+
+	// MaxWait is the longest queue that is waited in: a longer one is a
+	// QueueTooLongError, at once. 0: whatever the pacers themselves allow.
+	MaxWait time.Duration
+	// Ahead is how much of what is being used is asked for ahead: 100 ms of it. With
+	// round trips that are long against that it is more, by two of them.
+	Ahead time.Duration
+	// OnRetry is told of calls that failed and are repeated. It must not wait for
+	// the Pacer. nil: nobody is told.
+	OnRetry func(error)
+}
+
+// check is why there is no such pacer.
+func (cfg *PacerConfig) check() error {
+	switch {
+	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
+		return fmt.Errorf("client.PacerConfig.Pacers: must be 1 to %d, got %d", api.MaxPacers, len(cfg.Pacers))
+	case slices.Contains(cfg.Pacers, ""):
+		return errors.New("client.PacerConfig.Pacers: one has no name")
+	case cfg.MaxWait < 0 || cfg.MaxWait > api.MaxWait:
+		return fmt.Errorf("client.PacerConfig.MaxWait: must be 0 to %v, got %v", api.MaxWait, cfg.MaxWait)
+	case cfg.Ahead < 0 || cfg.Ahead > maxAhead:
+		return fmt.Errorf("client.PacerConfig.Ahead: must be 0 to %v, got %v", maxAhead, cfg.Ahead)
+	}
+	return nil
+}
+
+const (
+	defaultAhead = 100 * time.Millisecond
+	maxAhead     = 10 * time.Second
+)
+
+// Pacer lets sends start at the pace of the service's pacers, which the whole fleet
+// shares. It asks for permits ahead, in batches, and hands them out in the order
+// in which callers came. It is safe for concurrent use, holds nothing that has to be
+// closed, and calls nothing while nobody waits.
+type Pacer struct {
+	client *Client
+	cfg    PacerConfig
+
+	mu      sync.Mutex
+	waiting list.List // of *waiter, in order of arrival
+	wanted  int       // permits that those who wait lack
+	stock   stock
+	demand  demand
+	timer   *time.Timer // for what is next to be done while somebody waits
+
+	fetching context.CancelFunc  // of the call under way; nil: there is none
+	open     *api.PermitsRequest // whose answer never came; it is asked for again
+	refused  refusal
+}
+
+// waiter is a caller of WaitN.
+type waiter struct {
+	n, got int
+	latest time.Time     // slot of what it got
+	done   chan struct{} // closed when it may start, or err is why not
+	err    error
+}
+
+// NewPacer is a pacer of the service that c calls. It calls nothing yet.
+func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Ahead == 0 {
+		cfg.Ahead = defaultAhead
+	}
+	cfg.Pacers = slices.Clone(cfg.Pacers)
+	p := &Pacer{client: c, cfg: cfg, demand: demand{ahead: cfg.Ahead}}
+	p.timer = time.AfterFunc(time.Hour, p.tick)
+	p.timer.Stop()
+	return p, nil
+}
+
+// Wait returns when a send may start. See WaitN.
+func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
+
+// WaitN returns when n sends may start together: at the slot of the last of their
+// permits, never earlier. n is 1 to api.MaxPermits.
+//
+// Its error is that of ctx; a refusal of the service (*Error); or a
+// *QueueTooLongError. With an error nothing may be sent. Calls that failed on the
+// way, or because the service is overloaded or away, are repeated until ctx ends,
+// and nothing is taken twice.
+func (p *Pacer) WaitN(ctx context.Context, n int) error {
+	if n < 1 || n > api.MaxPermits {
+		return fmt.Errorf("wait for %d sends: must be 1 to %d", n, api.MaxPermits)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w, err := p.enqueue(n)
+	if w == nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return p.leave(w, ctx.Err())
+	}
+}
+
+// enqueue makes a waiter of a caller; nil: it need not wait.
+func (p *Pacer) enqueue(n int) (*waiter, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.stock.drop(now)
+	if err := p.refused.again(now); err != nil && p.wanted+n > p.stock.permits {
+		return nil, err
+	}
+	w := &waiter{n: n}
+	if p.waiting.Len() == 0 {
+		if p.give(w, now); w.got == n {
+			p.ask(now)
+			return nil, nil
+		}
+	}
+	w.done = make(chan struct{})
+	p.waiting.PushBack(w)
+	p.wanted += w.n - w.got
+	p.act(now)
+	return w, nil
+}
+
+// leave is what a caller does whose ctx has ended.
+func (p *Pacer) leave(w *waiter, cause error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-w.done: // meanwhile
+		return w.err
+	default:
+	}
+	for e := p.waiting.Front(); e != nil; e = e.Next() {
+		if e.Value == w {
+			p.waiting.Remove(e)
+			break
+		}
+	}
+	p.wanted -= w.n - w.got
+	p.stock.putBack(w.got, w.latest)
+	if p.waiting.Len() == 0 && p.fetching != nil {
+		p.fetching()
+	}
+	p.act(time.Now())
+	return cause
+}
+
+// tick is the timer's.
+func (p *Pacer) tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.act(time.Now())
+}
+
+// act does what is to be done now and sets the timer for what is next. The caller
+// holds the lock, here and below.
+func (p *Pacer) act(now time.Time) {
+	p.stock.drop(now)
+	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
+		w := e.Value.(*waiter)
+		p.wanted -= p.give(w, now)
+		if w.got < w.n {
+			break
+		}
+		p.waiting.Remove(e)
+		close(w.done)
+	}
+	next, ok := p.ask(now)
+	switch {
+	case p.waiting.Len() == 0:
+		p.timer.Stop()
+		return
+	case len(p.stock.runs) > 0 && (!ok || p.stock.next().Before(next)):
+		next, ok = p.stock.next(), true
+	}
+	if ok {
+		p.timer.Reset(next.Sub(now))
+	}
+}
+
+// give gives a waiter what has become due of what it lacks.
+func (p *Pacer) give(w *waiter, now time.Time) (given int) {
+	given, latest := p.stock.take(now, w.n-w.got)
+	if given > 0 {
+		w.got, w.latest = w.got+given, latest
+		p.demand.used += given
+	}
+	return given
+}
+
+// refuse ends with err those who wait and have no permits in the stock.
+func (p *Pacer) refuse(err error) {
+	left := p.stock.permits
+	for e := p.waiting.Front(); e != nil; {
+		w, this := e.Value.(*waiter), e
+		e = e.Next()
+		if lacks := w.n - w.got; lacks <= left {
+			left -= lacks
+			continue
+		}
+		p.waiting.Remove(this)
+		p.wanted -= w.n - w.got
+		p.stock.putBack(w.got, w.latest)
+		w.err = err
+		close(w.done)
+	}
+}

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"time"
+
+	"capper/client/api"
+)
+
+// staleAfter is how old a slot gets before its permit is thrown away, where no
+// limit has a shorter window: who slept must not send in one burst what he had
+// permits for, beside what others have been granted since.
+const staleAfter = time.Second
+
+// stock is permits that were granted and not used yet, in the order in which they
+// were granted.
+type stock struct {
+	runs    []stockRun
+	permits int           // of all runs
+	keep    time.Duration // a slot that is older is of no use
+}
+
+// stockRun is permits with regular slots.
+type stockRun struct {
+	at      time.Time // slot of the first, on the monotonic clock
+	every   time.Duration
+	permits int
+}
+
+// due is how many permits of the run have a slot up to now.
+func (r *stockRun) due(now time.Time) int {
+	switch passed := now.Sub(r.at); {
+	case passed < 0:
+		return 0
+	case r.every <= 0:
+		return r.permits
+	default:
+		return int(min(int64(r.permits), int64(passed/r.every)+1))
+	}
+}
+
+// cut takes the first n permits off the run and returns the last one's slot.
+func (r *stockRun) cut(n int) (slot time.Time) {
+	slot = r.at.Add(time.Duration(n-1) * r.every)
+	r.at, r.permits = slot.Add(r.every), r.permits-n
+	return slot
+}
+
+// add puts the permits of an answer into the stock: waits count from its arrival.
+func (s *stock) add(answer *api.Permits, arrived time.Time) {
+	s.keep = staleAfter
+	for _, pacer := range answer.Pacers {
+		if window, err := time.ParseDuration(pacer.Window); err == nil && window > 0 {
+			s.keep = min(s.keep, window)
+		}
+	}
+	for _, slot := range answer.Slots {
+		if slot.Permits > 0 {
+			s.permits += slot.Permits
+			s.runs = append(s.runs, stockRun{arrived.Add(time.Duration(slot.WaitMS)), time.Duration(slot.EveryMS), slot.Permits})
+		}
+	}
+}
+
+// putBack returns permits whose slot was the latest at: they are the next to be used.
+func (s *stock) putBack(n int, at time.Time) {
+	if n > 0 {
+		s.permits += n
+		s.runs = append([]stockRun{{at: at, permits: n}}, s.runs...)
+	}
+}
+
+// take takes up to n permits whose slot has come, and returns how many and the
+// latest slot.
+func (s *stock) take(now time.Time, n int) (taken int, latest time.Time) {
+	for taken < n && len(s.runs) > 0 {
+		k := min(s.runs[0].due(now), n-taken)
+		if k == 0 {
+			break
+		}
+		latest = s.cut(k)
+		taken += k
+	}
+	return taken, latest
+}
+
+// drop throws away what is too old.
+func (s *stock) drop(now time.Time) {
+	for len(s.runs) > 0 {
+		old := s.runs[0].due(now.Add(-s.keep - 1))
+		if old == 0 {
+			return
+		}
+		s.cut(old)
+	}
+}
+
+// cut takes n permits of the first run.
+func (s *stock) cut(n int) (slot time.Time) {
+	slot = s.runs[0].cut(n)
+	s.permits -= n
+	if s.runs[0].permits == 0 {
+		s.runs = s.runs[1:]
+	}
+	return slot
+}
+
+// next is the slot of the permit that is used next; the stock is not empty.
+func (s *stock) next() time.Time { return s.runs[0].at }
+
+// last is the slot of the permit that is used last; zero for an empty stock.
+func (s *stock) last() time.Time {
+	if len(s.runs) == 0 {
+		return time.Time{}
+	}
+	r := s.runs[len(s.runs)-1]
+	return r.at.Add(time.Duration(r.permits-1) * r.every)
+}
