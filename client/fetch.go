@@ -130,7 +130,7 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 		if p.stock.last().Before(now.Add(p.demand.lead())) {
 			permits = max(lacking, batch+min(lacking, 0), 1)
 		}
-		request = p.request(min(permits, api.MaxPermits), lacking > 0)
+		request = p.request(now, min(permits, api.MaxPermits), lacking > 0)
 	}
 	p.demand.asked, p.demand.last, p.demand.used = now, request.Permits, 0
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,15 +139,21 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	return later, false
 }
 
+// asking is a request with when it was first made.
+type asking struct {
+	api.PermitsRequest
+	since time.Time
+}
+
 // request is for permits that somebody waits for, or just for those of the next time.
-func (p *Pacer) request(permits int, awaited bool) *api.PermitsRequest {
+func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
 		wait = min(wait, p.demand.lead()+p.demand.horizon())
 	}
-	return &api.PermitsRequest{
+	return &asking{api.PermitsRequest{
 		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Permits: permits, MaxWait: api.Wait(wait), RequestID: rand.Text(),
-	}
+	}, now}
 }
 
 // longest is the longest wait that is asked for.
@@ -159,7 +165,7 @@ func (p *Pacer) longest() time.Duration {
 }
 
 // fetch makes the call and takes up its answer.
-func (p *Pacer) fetch(ctx context.Context, request *api.PermitsRequest) {
+func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	answer, trip, err := p.call(ctx, request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,8 +186,8 @@ func (p *Pacer) fetch(ctx context.Context, request *api.PermitsRequest) {
 }
 
 // arrive takes up an answer.
-func (p *Pacer) arrive(request *api.PermitsRequest, answer *api.Permits, now time.Time) {
-	p.stock.add(answer, now)
+func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
+	p.stock.add(answer, request.since, now)
 	if answer.Granted >= request.Permits {
 		return
 	}
@@ -205,7 +211,7 @@ func (p *Pacer) arrive(request *api.PermitsRequest, answer *api.Permits, now tim
 const tripTimeout = 10 * time.Second
 
 // call repeats the request while that may help and somebody waits.
-func (p *Pacer) call(ctx context.Context, request *api.PermitsRequest) (*api.Permits, time.Duration, error) {
+func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.Duration, error) {
 	for attempt := 1; ; attempt++ {
 		start, answer := time.Now(), new(api.Permits)
 		err := p.attempt(ctx, request, answer)
@@ -222,8 +228,8 @@ func (p *Pacer) call(ctx context.Context, request *api.PermitsRequest) (*api.Per
 }
 
 // attempt makes the call once.
-func (p *Pacer) attempt(ctx context.Context, request *api.PermitsRequest, answer *api.Permits) error {
-	body, err := json.Marshal(request)
+func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
+	body, err := json.Marshal(&request.PermitsRequest)
 	if err != nil {
 		return err
 	}

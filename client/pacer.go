@@ -64,8 +64,8 @@ type Pacer struct {
 	demand  demand
 	timer   *time.Timer // for what is next to be done while somebody waits
 
-	fetching context.CancelFunc  // of the call under way; nil: there is none
-	open     *api.PermitsRequest // whose answer never came; it is asked for again
+	fetching context.CancelFunc // of the call under way; nil: there is none
+	open     *asking            // whose answer never came; it is asked for again
 	refused  refusal
 }
 

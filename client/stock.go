@@ -45,8 +45,10 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of an answer into the stock: waits count from its arrival.
-func (s *stock) add(answer *api.Permits, arrived time.Time) {
+// add puts the permits of an answer into the stock: waits count from its arrival. In
+// the answer to a repeated call, slots that are past are waits of 0: they may be as old
+// as the request.
+func (s *stock) add(answer *api.Permits, since, arrived time.Time) {
 	s.keep = staleAfter
 	for _, pacer := range answer.Pacers {
 		if window, err := time.ParseDuration(pacer.Window); err == nil && window > 0 {
@@ -54,10 +56,15 @@ func (s *stock) add(answer *api.Permits, arrived time.Time) {
 		}
 	}
 	for _, slot := range answer.Slots {
-		if slot.Permits > 0 {
-			s.permits += slot.Permits
-			s.runs = append(s.runs, stockRun{arrived.Add(time.Duration(slot.WaitMS)), time.Duration(slot.EveryMS), slot.Permits})
+		if slot.Permits < 1 {
+			continue
 		}
+		at := arrived.Add(time.Duration(slot.WaitMS))
+		if answer.Replayed && slot.WaitMS <= 0 {
+			at = since
+		}
+		s.permits += slot.Permits
+		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits})
 	}
 }
 

@@ -1,0 +1,119 @@
+package clienttest
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+	"capper/internal/server"
+)
+
+// pacers is the policy of the tests.
+var pacers = pacing.Policy{Pacers: []pacing.Pacer{
+	{Name: "spaced", Rate: pacing.Rate{Permits: 250, Per: time.Second}},
+	{Name: "burst", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}},
+	{Name: "minute", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
+	{Name: "short", Limits: []pacing.Limit{{Max: 50, Window: 100 * time.Millisecond}}},
+	{Name: "slow", Rate: pacing.Rate{Permits: 1, Per: time.Hour}},
+	{Name: "bounded", Rate: pacing.Rate{Permits: 10, Per: time.Second}, MaxWait: 300 * time.Millisecond},
+	{Name: "message", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}, PerMessage: true},
+}}
+
+// grants is a store that remembers the slots that it granted.
+type grants struct {
+	pacing.Store
+	oracle *pacingtest.Oracle
+
+	mu    sync.Mutex
+	slots []time.Time
+	asks  int
+}
+
+func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	grant, err := g.Store.TakePermits(ctx, ask)
+	if err != nil {
+		return grant, err
+	}
+	g.oracle.Add(ask, &grant)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asks++
+	for _, run := range grant.Runs {
+		for i := 0; i < run.Permits && !grant.Replayed; i++ {
+			at := grant.At.Add(run.Wait + time.Duration(i/max(run.Burst, 1))*run.Every)
+			g.slots = append(g.slots, time.UnixMicro(int64(at)))
+		}
+	}
+	return grant, nil
+}
+
+// granted lists the slots, earliest first.
+func (g *grants) granted() []time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.SortedFunc(slices.Values(g.slots), time.Time.Compare)
+}
+
+// paced serves the pacers over an embedded store; wrap may stand between.
+func paced(t *testing.T, wrap func(http.Handler) http.Handler) (url string, g *grants) {
+	t.Helper()
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), CacheBytes: 32 << 20})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	g = &grants{Store: store, oracle: pacingtest.NewOracle()}
+	t.Cleanup(func() { require.Empty(t, g.oracle.Faults()) })
+	return newCapper(t, wrap, func(cfg *server.Config) { cfg.Pacers = pacing.New(g, &pacers) }), g
+}
+
+func newPacer(t *testing.T, url string, cfg client.PacerConfig) *client.Pacer {
+	t.Helper()
+	p, err := client.NewPacer(newClient(t, client.Config{URL: url}), cfg)
+	require.NoError(t, err)
+	return p
+}
+
+// starts is what workers that have always something to send do until ctx ends:
+// when each send started, earliest first.
+func starts(ctx context.Context, t *testing.T, workers int, wait func(context.Context) error) []time.Time {
+	t.Helper()
+	var mu sync.Mutex
+	var all []time.Time
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			var own []time.Time
+			for {
+				err := wait(ctx)
+				if err != nil {
+					require.ErrorIs(t, err, ctx.Err())
+					break
+				}
+				own = append(own, time.Now())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, own...)
+		})
+	}
+	running.Wait()
+	return slices.SortedFunc(slices.Values(all), time.Time.Compare)
+}
+
+// neverEarly demands that no send started before its slot: the n-th of all never
+// before the n-th slot.
+func neverEarly(t *testing.T, started, slots []time.Time) {
+	t.Helper()
+	require.LessOrEqual(t, len(started), len(slots))
+	for i, at := range started {
+		require.False(t, at.Round(0).Before(slots[i]), "send %d started at %v, its slot was %v", i, at, slots[i])
+	}
+}

@@ -1,0 +1,39 @@
+package clienttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+)
+
+// Thirty-two workers get what a pacer gives, in time, and never early.
+func TestWorkersKeepThePace(t *testing.T) {
+	for _, c := range []struct {
+		pacer string
+		lasts time.Duration
+		fair  int // of these permits 95 % must be used
+		calls int // at most
+	}{
+		{"spaced", 2 * time.Second, 500, 60},
+		{"burst", 2500 * time.Millisecond, 300, 80},
+		{"short", 2 * time.Second, 1000, 80},
+		{"minute", 2 * time.Second, 600_000, 500},
+	} {
+		t.Run(c.pacer, func(t *testing.T) {
+			url, g := paced(t, nil)
+			p := newPacer(t, url, client.PacerConfig{Pacers: []string{c.pacer}})
+			ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
+			defer cancel()
+			started := starts(ctx, t, 32, p.Wait)
+			slots := g.granted()
+			neverEarly(t, started, slots)
+			t.Logf("%d started, %d granted in %d calls", len(started), len(slots), g.asks)
+			require.Greater(t, len(started), c.fair*95/100)
+			require.LessOrEqual(t, g.asks, c.calls)
+		})
+	}
+}
