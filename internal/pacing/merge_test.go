@@ -1,0 +1,157 @@
+package pacing
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slotOf is the slot of a permit that is kept.
+func (l *Log) slotOf(permit int64) Time {
+	r := &l.Runs[l.holder(permit)]
+	return r.slot(permit - r.First)
+}
+
+func (l *Log) clone() *Log {
+	c := *l
+	c.Runs = append([]Run(nil), l.Runs...)
+	return &c
+}
+
+// probes are permits of the log whose slots tell what it looks like: those about the ends of its
+// runs, and some others.
+func (l *Log) probes(r *rand.Rand) (permits []int64) {
+	for i := range l.Runs {
+		first, end := l.Runs[i].First, l.end(i)
+		for _, p := range []int64{first, first + 1, end - 2, end - 1, first + r.Int64N(end-first), first + r.Int64N(end-first)} {
+			if p >= first && p < end {
+				permits = append(permits, p)
+			}
+		}
+	}
+	return permits
+}
+
+// irregular appends runs of all kinds, so many, and answers the newest slot.
+func (l *Log) irregular(r *rand.Rand, runs int, now Time) Time {
+	for n := len(l.Runs) + runs; len(l.Runs) < n; {
+		now += Time(r.Int64N([]int64{1, 2, 50, 10_000, 5_000_000}[r.IntN(5)] + 1))
+		permits := 1 + r.Int64N([]int64{1, 3, 100, 20_000}[r.IntN(4)])
+		if r.IntN(4) > 0 {
+			l.Append(now, 0, permits, permits)
+			continue
+		}
+		every, burst := 1+r.Int64N(10_000), 1+r.Int64N(permits)
+		l.Append(now, every, burst, permits)
+		now, _ = l.Newest()
+	}
+	return now
+}
+
+// manyLimits are 1 to 4 limits whose maxima are of any magnitude.
+func manyLimits(r *rand.Rand) (limits []Limit) {
+	for range 1 + r.IntN(MaxLimits) {
+		top := []int64{3, 100, 3000, 50_000, 600_000, MaxMax}[r.IntN(6)]
+		limits = append(limits, Limit{1 + int(r.Int64N(top)), time.Duration(1+r.Int64N(1e9)) * time.Microsecond})
+	}
+	if r.IntN(3) == 0 {
+		limits = append(limits, Limit{1, time.Duration(1+r.Int64N(1e6)) * time.Microsecond}) // a rate
+	}
+	return limits
+}
+
+// groupOf is how many permits are in the group that a permit of that age is in.
+func groupOf(tiers []tier, age int64) int64 {
+	for _, t := range tiers {
+		if age <= t.max {
+			return t.group
+		}
+	}
+	return age // nobody sees it
+}
+
+// TestMergeMovesLater merges logs of every kind: no slot is earlier than it was, or later than
+// that of the last permit of its group; what a limit can see is kept, in order, in so many runs;
+// merging again changes nothing.
+func TestMergeMovesLater(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		limits := manyLimits(r)
+		log := &Log{Total: r.Int64N(1000)}
+		newest := log.irregular(r, 10+r.IntN(MostRuns), Time(1_800_000_000_000_000))
+		now := newest + Time(r.Int64N(40*24*3600*1e6)) - Time(20*24*3600*1e6)
+		before := log.clone()
+		log.Merge(now, limits)
+		requireMerged(t, r, seed, before, log, now, limits)
+		again := log.clone()
+		again.Merge(now, limits)
+		require.Equal(t, log, again, "seed %d", seed)
+	}
+}
+
+func requireMerged(t *testing.T, r *rand.Rand, seed uint64, before, log *Log, now Time, limits []Limit) {
+	t.Helper()
+	require.NoError(t, log.check(), "seed %d", seed)
+	require.Equal(t, before.Total, log.Total)
+	require.LessOrEqual(t, len(log.Runs), max(mergedRuns, mostGroups+len(limits)), "seed %d", seed)
+	tiers := tiersOf(limits)
+	greatest := tiers[len(tiers)-1].max
+	for _, p := range before.probes(r) {
+		was := before.slotOf(p)
+		if p < log.first() {
+			seen := p >= log.Total-greatest && was.Add(KeepFor(limits)) > now
+			require.False(t, seen, "seed %d: permit %d is dropped, and seen", seed, p)
+			continue
+		}
+		is, last := log.slotOf(p), min(p+groupOf(tiers, log.Total-p), log.Total)-1
+		require.GreaterOrEqual(t, is, was, "seed %d: permit %d is moved to an earlier slot", seed, p)
+		require.LessOrEqual(t, is, before.slotOf(last), "seed %d: permit %d is moved behind permit %d", seed, p, last)
+	}
+}
+
+// TestLossesDoNotAddUp takes permits of a log that is merged again and again: no limit is ever
+// exceeded, and each allows what one smaller by lost parts does, judged by the permits' own slots.
+func TestLossesDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		limits := manyLimits(r)
+		tiers := tiersOf(limits)
+		log, whole := &Log{}, &Log{}
+		now, merges := Time(1_800_000_000_000_000), 0
+		for range 12_000 {
+			now += Time(r.Int64N(100_000))
+			permits := 1 + r.Int64N([]int64{1, 10, 1000}[r.IntN(3)])
+			at := now
+			for _, limit := range limits {
+				at = opensAt(log, at, limit, 0)
+			}
+			log.Append(at, 0, permits, permits)
+			whole.Append(at, 0, permits, permits)
+			now = at
+			if len(log.Runs) > MostRuns {
+				log.Merge(now, limits)
+				require.LessOrEqual(t, len(log.Runs), MostRuns)
+				merges++
+			}
+			for _, limit := range limits {
+				is := opensAt(log, now, limit, 0)
+				require.GreaterOrEqual(t, is, opensAt(whole, now, limit, 0), "seed %d", seed)
+				require.LessOrEqual(t, is, opensAt(whole, now, limit, groupOf(tiers, int64(limit.Max))-1), "seed %d, %+v", seed, limit)
+			}
+		}
+		require.Positive(t, merges)
+	}
+}
+
+// opensAt is when the limit, if it were smaller by so many, allows one permit more, from now on.
+func opensAt(l *Log, now Time, limit Limit, smaller int64) Time {
+	permit := l.Total - int64(limit.Max) + smaller
+	if permit < l.first() {
+		return now
+	}
+	return max(now, l.slotOf(permit).Add(limit.Window))
+}
