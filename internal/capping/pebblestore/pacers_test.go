@@ -12,7 +12,6 @@ import (
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
 	"capper/internal/pacing"
-	"capper/internal/pacing/pacingtest"
 )
 
 // hundred is an ask for permits of a pacer that gives a hundred a second.
@@ -175,13 +174,4 @@ func TestDamagedPacer(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-}
-
-// TestPacing is the suite that all stores go through.
-func TestPacing(t *testing.T) {
-	pacingtest.Run(t, func(t *testing.T) pacing.Store {
-		s := reopen(t, Config{Path: t.TempDir()})
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		return s
-	})
 }
