@@ -37,11 +37,20 @@
 // permits one by one at any instant, there is a run for each: of these a log holds
 // MostRuns. When it is full, Merge keeps what limits can see and moves permits
 // to the slot of a later one, so that a limit is never exceeded: the permits of a
-// log, in order, are cut into groups of at most a thousandth of Max of the least
-// limit that has yet to see them, and each group is moved to its latest slot. A
-// limit then sees its Max-th newest permit later than it was by less than a group,
-// as if Max were smaller by less than a thousandth. Groups are cut at multiples of
-// their size, counted from the log's first permit, and those of a greater limit at
-// multiples of those of a lesser one: so merging again moves nothing again, and
-// losses do not add up.
+// log, in order, are cut into groups, of a small part of Max of the least limit that
+// has yet to see them, and each group is moved to its latest slot. A limit then
+// sees its Max-th newest permit later than it was by less than a group, as if Max
+// were smaller by that. Groups are cut at multiples of their size, counted from the
+// log's first permit, and those of a greater limit at multiples of those of a lesser
+// one: so merging again moves nothing again, and losses do not add up. Only a change of
+// limits cuts other groups, out of what was moved before.
+//
+// The parts are as small as there is room for groups: at most 1/2,200 of Max for one
+// limit, 1/1,100 for each of two, and, where each is a thousand times the one before
+// or more, 1/740 for each of three and 1/560 for each of four, a rate not counted. A limit
+// of up to a few hundred loses nothing. Measured, where 100,000 irregular calls in
+// the longest window take all that there is (TestMeasuredLoss): of 10,000,000 in 31 days
+// 0.024 % is lost, of 600,000 a minute 0.0075 %, of 100 a second with 50,000 a day
+// 0.012 %, of 100,000 an hour with 10,000,000 in 31 days 0.062 %, of 100 a second, 3,000
+// a minute, 100,000 an hour and 1,000,000 a day at once 0.022 %.
 package pacing

@@ -61,35 +61,41 @@ func (l *Log) drop(now Time, limits []Limit) {
 // from the newest but max on.
 type tier struct{ max, group int64 }
 
-// shares are how small a part of Max a group may be: the first with which the groups
-// are not too many.
-var shares = []int64{8000, 4000, 2000, 1000, 500, 250, 125}
-
-// tiersOf are the tiers of the limits, the least first.
+// tiersOf are the tiers of the limits, the least first. The loss of a limit, a permit less
+// than its group, is the same part of each Max: the least with which the groups are not
+// too many.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
 	}
 	slices.SortFunc(tiers, func(a, b tier) int { return int(a.max - b.max) })
 	tiers = slices.CompactFunc(tiers, func(a, b tier) bool { return a.max == b.max })
-	for _, share := range shares {
-		group, below, groups := int64(1), int64(0), int64(0)
-		for i := range tiers {
-			t := &tiers[i]
-			group = max(group, t.max/share/group*group)
-			t.group = group
-			groups += (t.max-below)/group + 2
-			below = t.max
-		}
-		if groups <= mostGroups {
-			break
-		}
+	for part := int64(leastPart); group(tiers, part) > mostGroups; {
+		part -= part / 64
 	}
 	return tiers
 }
 
+// leastPart is the part of Max that is lost at most, as in 1/leastPart, when there is
+// room for its groups.
+const leastPart = 8000
+
 // mostGroups is how many groups the tiers of a log may have.
 const mostGroups = MostRuns * 3 / 4
+
+// group sets the groups with which each limit loses at most 1/part, each a multiple of
+// that of the tier below, and tells how many there are.
+func group(tiers []tier, part int64) (groups int64) {
+	size, below := int64(1), int64(0)
+	for i := range tiers {
+		t := &tiers[i]
+		size = max(size, (t.max/part+1)/size*size)
+		t.group = size
+		groups += (t.max-below)/size + 2
+		below = t.max
+	}
+	return groups
+}
 
 // mergeGroup moves the permits of the group that begins with permit to merged, and
 // answers where the next one begins. What is regular over several groups stays so:

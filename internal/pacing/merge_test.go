@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestLossesDoNotAddUp(t *testing.T) {
 			now = at
 			if len(log.Runs) > MostRuns {
 				log.Merge(now, limits)
-				require.LessOrEqual(t, len(log.Runs), MostRuns)
+				requireMerged(t, r, seed, whole, log, now, limits)
 				merges++
 			}
 			for _, limit := range limits {
@@ -154,4 +155,71 @@ func opensAt(l *Log, now Time, limit Limit, smaller int64) Time {
 		return now
 	}
 	return max(now, l.slotOf(permit).Add(limit.Window))
+}
+
+// TestLeastParts is how much of a limit may be lost, by how many limits a pacer has beside its rate.
+func TestLeastParts(t *testing.T) {
+	t.Parallel()
+	for limits, least := range map[int]int64{1: 2000, 2: 1000, 3: 720, 4: 540} {
+		found := int64(math.MaxInt64)
+		r := rand.New(rand.NewPCG(uint64(limits), 5))
+		for range 100_000 {
+			some := []Limit{{1, time.Second}}
+			for range limits {
+				some = append(some, Limit{1 + int(math.Exp(r.Float64()*math.Log(MaxMax))), time.Second})
+			}
+			for _, tier := range tiersOf(some) {
+				if tier.group > 1 {
+					found = min(found, tier.max/(tier.group-1))
+				}
+			}
+		}
+		t.Logf("%d limits: 1/%d", limits, found)
+		require.GreaterOrEqual(t, found, least)
+	}
+}
+
+// measured are limits as providers have them, and how much of each may be lost.
+var measured = []struct {
+	name   string
+	limits []Limit
+	part   int64 // of each limit that is lost, at most
+}{
+	{"10,000,000 in 31 days", []Limit{{MaxMax, MaxWindow}}, 2000},
+	{"600,000 a minute", []Limit{{600_000, time.Minute}}, 2000},
+	{"100 a second, 50,000 a day", []Limit{{100, time.Second}, {50_000, 24 * time.Hour}}, 2000},
+	{"100,000 an hour, 10,000,000 in 31 days", []Limit{{100_000, time.Hour}, {MaxMax, MaxWindow}}, 1000},
+	{"four", []Limit{{100, time.Second}, {3000, time.Minute}, {100_000, time.Hour}, {1_000_000, 24 * time.Hour}}, 750},
+	{"four far apart, the worst", []Limit{{600, time.Second}, {18_000, time.Minute}, {500_000, time.Hour}, {MaxMax, 24 * time.Hour}}, 560},
+}
+
+// TestMeasuredLoss takes all that it can, at irregular instants, of a log that merges and of one
+// that does not.
+func TestMeasuredLoss(t *testing.T) {
+	t.Parallel()
+	for _, m := range measured {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for _, tier := range tiersOf(m.limits) {
+				require.LessOrEqual(t, (tier.group-1)*m.part, tier.max)
+			}
+			log, whole, r := &Log{}, &Log{}, rand.New(rand.NewPCG(1, 4))
+			longest := m.limits[len(m.limits)-1]
+			const steps, windows = 100_000, 4
+			merges := 0
+			for now := Time(0); now < Time(0).Add(windows*longest.Window); now += Time(r.Int64N(2 * longest.Window.Microseconds() / steps)) {
+				ask := &Ask{Targets: []Target{{Limits: m.limits}}, Permits: r.IntN(4*longest.Max/steps + 2)}
+				Place(now, ask, []*Log{log})
+				Place(now, ask, []*Log{whole})
+				if len(log.Runs) > MostRuns {
+					log.Merge(now, m.limits)
+					merges++
+				}
+			}
+			loss := 1 - float64(log.Total)/float64(whole.Total)
+			t.Logf("%d of %d permits, %.6f lost in %d merges, groups %v", log.Total, whole.Total, loss, merges, tiersOf(m.limits))
+			require.Greater(t, merges, 10)
+			require.LessOrEqual(t, loss, 1/float64(m.part))
+		})
+	}
 }
