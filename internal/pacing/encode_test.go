@@ -39,7 +39,7 @@ func TestEncodings(t *testing.T) {
 // TestGreatestRun is as far as a run goes.
 func TestGreatestRun(t *testing.T) {
 	t.Parallel()
-	log := &Log{Total: 1<<48 - 1, Runs: []Run{{At: 1<<55 - 1, Every: mostEvery, Burst: mostBurst, First: 1<<48 - 2}}}
+	log := &Log{Total: 1<<48 - 1, Runs: []Run{{At: 1<<55 - 1, Every: MostEvery, Burst: MostBurst, First: 1<<48 - 2}}}
 	again, err := DecodeRuns(log.encoded(), log.Total)
 	require.NoError(t, err)
 	require.Equal(t, log, again)
@@ -56,7 +56,7 @@ func TestWhatIsNoLog(t *testing.T) {
 		"a burst without slots":              {Total: 9, Runs: []Run{{10, 0, 3, 0}}},
 		"runs that overlap":                  {Total: 9, Runs: []Run{{10, 5, 1, 0}, {19, 0, 1, 3}}},
 		"runs out of order":                  {Total: 9, Runs: []Run{{10, 0, 1, 0}, {9, 0, 1, 3}}},
-		"slots beyond all times":             {Total: 1 << 47, Runs: []Run{{10, mostEvery, 1, 0}}},
+		"slots beyond all times":             {Total: 1 << 47, Runs: []Run{{10, MostEvery, 1, 0}}},
 	} {
 		_, err := DecodeRuns(log.encoded(), log.Total)
 		require.ErrorIs(t, err, errRuns, name)
@@ -67,7 +67,7 @@ func TestWhatIsNoLog(t *testing.T) {
 	grant := &Remembered{Log: Log{Total: 9, Runs: []Run{{10, 0, 1, 3}}}}
 	_, err = DecodeRemembered(grant.Append(nil))
 	require.ErrorIs(t, err, errRuns, "permits of a grant begin with number 0")
-	for _, data := range []string{"", strings.Repeat("\x00", rememberedHeader-1), strings.Repeat("\x02", rememberedHeader)} {
+	for _, data := range []string{"", strings.Repeat("\x00", RememberedHeader-1), strings.Repeat("\x02", RememberedHeader)} {
 		_, err = DecodeRemembered([]byte(data))
 		require.Error(t, err, "%q", data)
 	}
@@ -96,7 +96,7 @@ func FuzzDecodeRuns(f *testing.F) {
 	log.irregular(rand.New(rand.NewPCG(1, 7)), 20, Time(1_800_000_000_000_000))
 	f.Add(log.encoded(), log.Total)
 	f.Add([]byte{}, int64(7))
-	f.Add(AppendRun(nil, Run{1<<55 - 1, mostEvery, mostBurst, 1<<48 - 2}), int64(1<<48-1))
+	f.Add(AppendRun(nil, Run{1<<55 - 1, MostEvery, MostBurst, 1<<48 - 2}), int64(1<<48-1))
 	f.Fuzz(func(t *testing.T, data []byte, total int64) {
 		log, err := DecodeRuns(data, total)
 		if err != nil {
