@@ -12,30 +12,46 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/testcluster"
 )
 
 // A reload changes what a pacer gives of what it has given already, while callers go on
 // asking: more where a limit grew, nothing where it shrank below that.
 func TestAReloadOfPacersAppliesToWhatIsRecorded(t *testing.T) {
 	t.Parallel()
-	p := servePaced(t, func(dir, pacers string) string { return embedded(dir, "{default: {daily: 1}}\npacers: "+pacers) })
-	ask := p.callers(4)
-	for _, step := range []struct {
-		pacers string
-		total  int64
-	}{
-		{"{x: {limits: [{max: 10, window: 1h}]}}", 10},
-		{"{x: {limits: [{max: 20, window: 1h}]}}", 20},
-		{"{x: {limits: [{max: 5, window: 1h}]}}", 20},
-		{"{x: {limits: [{max: 21, window: 1h}], rate: 1/h}}", 20}, // the newest slot is less than an hour old
-		{"{x: {limits: [{max: 21, window: 2h}]}}", 21},
-		{"{x: {limits: [{max: 3, window: 1h}], per: message}}", 24},                  // the message has a log of its own
-		{"{y: {limits: [{max: 1, window: 1h}]}}", 24},                                // refused as unknown
-		{"{y: {rate: 1/s}, x: {limits: [{max: 22, window: 1h}], rate: 1000/s}}", 25}, // what is recorded stays, also of a pacer that was gone
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	const limits = "{default: {daily: 1}}\npacers: "
+	for kind, content := range map[string]func(dir, pacers string) string{
+		"embedded": func(dir, pacers string) string { return embedded(dir, limits+pacers) },
+		"redis":    func(dir, pacers string) string { return redisConfig(dir, redis, "{push: 1}", limits+pacers, true) },
 	} {
-		p.reload(step.pacers)
-		ask(step.total)
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p := servePaced(t, content)
+			require.Empty(t, p.get("/v1/pacers")["pacers"])
+			ask := p.callers(4)
+			for _, step := range reloads {
+				p.reload(step.pacers)
+				ask(step.total)
+			}
+		})
 	}
+}
+
+// reloads are pacers that follow each other, and how many permits callers who ask all
+// the time have been granted then.
+var reloads = []struct {
+	pacers string
+	total  int64
+}{
+	{"{x: {limits: [{max: 10, window: 1h}]}}", 10},
+	{"{x: {limits: [{max: 20, window: 1h}]}}", 20},
+	{"{x: {limits: [{max: 5, window: 1h}]}}", 20},
+	{"{x: {limits: [{max: 21, window: 1h}], rate: 1/h}}", 20}, // the newest slot is less than an hour old
+	{"{x: {limits: [{max: 21, window: 2h}]}}", 21},
+	{"{x: {limits: [{max: 3, window: 1h}], per: message}}", 24},                  // the message has a log of its own
+	{"{y: {limits: [{max: 1, window: 1h}]}}", 24},                                // x is unknown
+	{"{y: {rate: 1/s}, x: {limits: [{max: 22, window: 1h}], rate: 1000/s}}", 25}, // x goes on with what is recorded
 }
 
 // paced is a service whose pacers are changed.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"capper/client/api"
@@ -16,11 +15,7 @@ func (s *Service) newServer(context.Context) (err error) {
 	cfg := s.config.Server
 	s.capper = capping.New(s.store, func() capping.Segments { return s.segments.Current() }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
-	if err := s.keepsPacers(s.config.Pacers); err != nil {
-		return err
-	}
-	logs, _ := capping.As[pacing.Store](s.store)
-	s.pacers = pacing.New(logs, s.config.Pacers)
+	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Pacers: s.pacers, Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
@@ -29,14 +24,6 @@ func (s *Service) newServer(context.Context) (err error) {
 		HostNames: cfg.HostNames, Clock: s.clock,
 	})
 	return err
-}
-
-// keepsPacers is why the store cannot serve the pacers.
-func (s *Service) keepsPacers(policy *pacing.Policy) error {
-	if _, ok := capping.As[pacing.Store](s.store); !ok && len(policy.Pacers) > 0 {
-		return errors.New("pacers: the " + s.config.Store.Kind + " store keeps none")
-	}
-	return nil
 }
 
 func (s *Service) segmentsStatus() api.SegmentsStatus {

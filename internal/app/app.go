@@ -43,6 +43,7 @@ type Service struct {
 
 	segments  *segments.Refresher
 	store     capping.Store
+	permits   pacing.Store // the same
 	capper    *capping.Capper
 	pacers    *pacing.Pacers
 	api       *server.Server

@@ -38,9 +38,6 @@ func (s *Service) watchConfig(ctx context.Context) {
 // reload puts a configuration in force whole, or refuses it and leaves the one
 // before.
 func (s *Service) reload(cfg *config.Config) error {
-	if err := s.keepsPacers(cfg.Pacers); err != nil {
-		return err
-	}
 	if err := s.announce(context.Background(), cfg.Policy); err != nil {
 		return err
 	}

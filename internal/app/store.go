@@ -17,22 +17,30 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
 	"capper/internal/console"
+	"capper/internal/pacing"
 )
 
 // redisPassword is the environment variable of the Redis password.
 const redisPassword = "CAPPER_REDIS_PASSWORD"
 
+// store is what every kind of store is.
+type store interface {
+	capping.Store
+	pacing.Store
+}
+
 // openStore opens the configured store.
 func (s *Service) openStore(ctx context.Context) (err error) {
-	store, err := open(ctx, s.config.Store, s.clock, s.logger, s.registry)
+	opened, err := open(ctx, s.config.Store, s.clock, s.logger, s.registry)
 	if err != nil {
 		return explainStore(err)
 	}
+	s.store, s.permits = opened, opened
 	if s.wrapStore != nil {
-		store = s.wrapStore(store)
+		s.store = s.wrapStore(s.store)
 	}
-	if s.store, err = capping.Measure(store, s.config.Store.Kind, s.registry); err != nil {
-		return errors.Join(err, store.Close())
+	if s.store, err = capping.Measure(s.store, s.config.Store.Kind, s.registry); err != nil {
+		return errors.Join(err, opened.Close())
 	}
 	return nil
 }
@@ -40,7 +48,7 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 // closeStore is called when nothing uses the store any more.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
-func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger, registry prometheus.Registerer) (capping.Store, error) {
+func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger, registry prometheus.Registerer) (store, error) {
 	if cfg.Kind == config.Embedded {
 		options := cfg.Embedded
 		options.Clock, options.Logger, options.Registerer = clock, logger, registry
