@@ -24,6 +24,7 @@ type field struct {
 	stores   []*Store
 	ahead    *atomic.Int64 // nanoseconds that the first store's clock is ahead
 	storming *storm        // the load on the stores
+	pacing   *pacingStorm  // beside it, the load on pacers
 }
 
 func newField(t testing.TB, change func(*Config)) *field {
@@ -287,18 +288,21 @@ var breakages = []breakage{
 func (f *field) storm(i int, b breakage) *storm {
 	f.Helper()
 	f.heal()
-	victim := f.shards()[i%3]
+	victim := f.victim(i)
 	s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
 	s.spared = b.spares(f, victim)
 	f.storming = s
 	s.begin(uint64(i))
 	defer s.end()
+	f.pace(uint64(i))
+	defer f.pacing.End()
 	s.answered(f, 40)
 	b.inflict(f, victim)
 	f.heal()
 	s.answered(f, 40)
 	s.end()
 	s.settle(f)
+	f.pacing.settle(f)
 	return s
 }
 
@@ -322,7 +326,9 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 			f.TB = t
 			s := f.storm(i, b)
 			t.Log(s.tally)
+			t.Log(f.pacing)
 			require.Zero(t, s.judge(s.logsOf(t, f.stores[0])))
+			require.Empty(t, f.pacing.faults(t))
 			require.Zero(t, s.tally.spoilt, "users of healthy nodes became unavailable: %v", s.tally.lastError)
 			require.Less(t, s.tally.overdue, late.bound())
 			require.NotZero(t, s.tally.grants)

@@ -22,6 +22,9 @@ func (f *field) movesTo(to, from shard) (moves []slotMove) {
 	f.Helper()
 	held := f.partitions(from.master)
 	require.NotEmpty(f, held, "the master holds no partition: there is nothing to move")
+	if i := slices.Index(held, f.pacersPartition()); i > 0 {
+		held[0], held[i] = held[i], held[0]
+	}
 	for _, p := range held[:min(len(held), 4)] {
 		moves = append(moves, slotMove{f, f.stores[0].keyspace.Slot(p), f.admins[from.master], f.admins[to.master]})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/pacing/pacingtest"
 )
 
 // TestTorture breaks a cluster at random under load, round by round, and has
@@ -56,6 +57,7 @@ type torture struct {
 	faults  map[string]int
 	tally   tally
 	found   violations
+	paced   pacingtest.Tally
 }
 
 // wireBreakages are done to connections.
@@ -84,15 +86,18 @@ func wireBreakages(between *proxies) []breakage {
 // round is one storm with the faults that were drawn.
 func (r *torture) round(n int) {
 	r.heal()
-	drawn, victim := r.draw(), r.shards()[r.rng.IntN(3)]
+	drawn, victim := r.draw(), r.victim(r.rng.IntN(6))
 	r.note(n, drawn)
 	s := newStorm(capping.UserID(n%40+1)*100_000_000, r.deciders()...)
 	s.spared = r.spared(drawn, victim)
 	r.storming = s
 	s.begin(r.rng.Uint64())
+	r.pace(r.rng.Uint64())
 	defer func() {
 		s.end()
+		r.pacing.End()
 		r.tally.add(s.tally)
+		r.paced.Add(r.pacing.Tally())
 	}()
 	s.answered(r, 20)
 	r.inflict(drawn, victim)
@@ -102,6 +107,8 @@ func (r *torture) round(n int) {
 	found := s.judge(s.logsOf(r, r.stores[0]))
 	r.found.add(found)
 	require.Zero(r, found, r.latest)
+	r.pacing.settle(r)
+	require.Empty(r, r.pacing.faults(r), r.latest)
 	require.Zero(r, s.tally.spoilt, "%s: users that no fault touched became unavailable: %v", r.latest, s.tally.lastError)
 	for _, shard := range r.shards() {
 		require.NoError(r, r.admins[shard.master].FlushAll(r.Context()).Err())
@@ -181,7 +188,7 @@ func (r *torture) report() string {
 	}
 	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d)\n",
 		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded)
-	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v", r.tally.spoilt, r.tally)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v\n        %v", r.tally.spoilt, r.tally, &r.paced)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
 	}

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 type Greedy struct {
 	Stores  []pacing.Store
 	Targets []pacing.Target // of every ask
+	Sizes   []int           // one of them is how many permits an ask is for
 	Waits   []time.Duration // one of them is an ask's longest
 	Oracle  *Oracle
 	// Requests is how many asks of a hundred have a request, and are repeated until
@@ -32,21 +32,54 @@ type Greedy struct {
 	running sync.WaitGroup
 	stop    chan struct{}
 	ended   sync.Once
-	calls   atomic.Int64
-	granted atomic.Int64
-	lost    atomic.Int64
 
 	mu        sync.Mutex
 	requested []*pacing.Ask
-	slowest   time.Duration
-	lastError error
+	tally     Tally
+}
+
+// Tally is what happened to clients.
+type Tally struct {
+	Calls, Granted, Lost int // calls, permits, answers
+	Slowest              time.Duration
+	LastError            error
+}
+
+// Add adds what happened to others.
+func (y *Tally) Add(z Tally) {
+	y.Calls += z.Calls
+	y.Granted += z.Granted
+	y.Lost += z.Lost
+	y.Slowest = max(y.Slowest, z.Slowest)
+	if z.LastError != nil {
+		y.LastError = z.LastError
+	}
+}
+
+// String is a line for reports.
+func (y *Tally) String() string {
+	return fmt.Sprintf("%d calls for permits, %d granted, %d answers lost, slowest answer %v, last error: %v",
+		y.Calls, y.Granted, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
+}
+
+// Tally is what happened so far.
+func (g *Greedy) Tally() Tally {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tally
+}
+
+// String is a line for reports.
+func (g *Greedy) String() string {
+	y := g.Tally()
+	return y.String()
 }
 
 // NewGreedy is 10 seconds patient clients with an oracle of their own.
 func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	return &Greedy{
-		Stores: stores, Targets: targets, Waits: []time.Duration{0, 10 * time.Second, pacing.MaxWait}, Oracle: NewOracle(),
-		Patience: 10 * time.Second, stop: make(chan struct{}),
+		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000}, Waits: []time.Duration{0, 10 * time.Second, pacing.MaxWait},
+		Oracle: NewOracle(), Patience: 10 * time.Second, stop: make(chan struct{}),
 	}
 }
 
@@ -96,7 +129,7 @@ const longestPause = 5 * time.Millisecond
 // once asks for permits, again and again where that is wanted, and answers how long
 // to wait.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
-	a := ask([]int{1, 10, 100, 1000, 1000, 1000}[rng.IntN(6)], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
+	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
 		a.Request = Request()
 	}
@@ -118,23 +151,22 @@ func (g *Greedy) take(store pacing.Store, a *pacing.Ask) (pacing.Grant, error) {
 	defer cancel()
 	began := time.Now()
 	grant, err := store.TakePermits(ctx, a)
-	g.calls.Add(1)
+	one := Tally{Calls: 1, Slowest: time.Since(began), LastError: err}
+	if err != nil {
+		one.Lost = 1
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.slowest = max(g.slowest, time.Since(began))
-	if err != nil {
-		g.lost.Add(1)
-		g.lastError = err
-	}
+	g.tally.Add(one)
 	return grant, err
 }
 
 func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	g.Oracle.Add(a, grant)
-	g.granted.Add(int64(grant.Granted))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tally.Granted += grant.Granted
 	if a.Request != (pacing.Request{}) && grant.Granted > 0 {
-		g.mu.Lock()
-		defer g.mu.Unlock()
 		g.requested = append(g.requested, a)
 	}
 }
@@ -142,8 +174,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 // Takes waits until so many permits more were granted.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
-	want := g.granted.Load() + int64(permits)
-	testkit.Eventually(t, func() bool { return g.granted.Load() >= want }, "permits: %v", g)
+	want := g.Tally().Granted + permits
+	testkit.Eventually(t, func() bool { return g.Tally().Granted >= want }, "permits: %v", g)
 }
 
 // Settle asks for some that were requested once more, each of another store maybe, and
@@ -190,14 +222,6 @@ func Ledger() pacing.Target {
 	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
 }
 
-// String is what happened.
-func (g *Greedy) String() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return fmt.Sprintf("%d calls, %d permits granted, %d answers lost, slowest %v, last error %v",
-		g.calls.Load(), g.granted.Load(), g.lost.Load(), g.slowest.Round(time.Millisecond), g.lastError)
-}
-
 // greedyCases are pacers that providers ask for.
 var greedyCases = []struct {
 	name    string
@@ -240,7 +264,7 @@ func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permit
 	g.Takes(t, permits)
 	g.End()
 	require.Empty(t, g.Oracle.Faults())
-	require.Zero(t, g.lost.Load(), "%v", g)
+	require.Zero(t, g.Tally().Lost, "%v", g)
 	share, windows := 0.0, 0
 	for i := range g.Targets { // the one that allows least
 		if of, n := g.Oracle.Share(&g.Targets[i]); of > share {

@@ -1,0 +1,117 @@
+package pacingtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+)
+
+// faulty is a store with a fault: what it does with an ask.
+type faulty struct {
+	*Memory
+	take func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error)
+	asks *atomic.Int64
+}
+
+func (f faulty) TakePermits(_ context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	a := *ask
+	a.Targets = append([]pacing.Target(nil), a.Targets...)
+	return f.take(f.Memory, f.asks.Add(1), a)
+}
+
+var errLost = errors.New("the answer is lost")
+
+func granted(m *Memory, a pacing.Ask) pacing.Grant {
+	grant, err := m.TakePermits(context.Background(), &a)
+	if err != nil {
+		panic(err)
+	}
+	return grant
+}
+
+// What is wrong with a store, greedy clients find: beside one that only loses answers,
+// with which nothing is wrong.
+func TestOracleBites(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		take func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error)
+		want []string
+	}{
+		"answers are lost": {func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error) {
+			if grant := granted(m, ask); n%3 > 0 || ask.Permits == 0 {
+				return grant, nil
+			}
+			return pacing.Grant{}, errLost
+		}, nil},
+		"answers are lost and requests forgotten": {func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error) {
+			ask.Request = pacing.Request{}
+			if grant := granted(m, ask); n%3 > 0 || ask.Permits == 0 {
+				return grant, nil
+			}
+			return pacing.Grant{}, errLost
+		}, []string{"each by a request", "a request was granted"}},
+		"lost answers are made up": {func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error) {
+			grant := granted(m, ask)
+			if n%50 == 0 && ask.Permits > 0 {
+				grant.Granted, grant.Runs = ask.Permits, []pacing.WaitRun{{Burst: 1, Permits: ask.Permits}}
+			}
+			return grant, nil
+		}, []string{"permits within", "are recorded"}},
+		"what was recorded is lost": {func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error) {
+			if n == 50 {
+				m.mu.Lock()
+				clear(m.logs)
+				m.mu.Unlock()
+			}
+			return granted(m, ask), nil
+		}, []string{"permits within", "are recorded"}},
+		"a window is a microsecond short": {func(m *Memory, _ int64, ask pacing.Ask) (pacing.Grant, error) {
+			ask.Targets[0].Limits = []pacing.Limit{{Max: 100, Window: time.Second - time.Microsecond}}
+			return granted(m, ask), nil
+		}, []string{"200 permits within 999.999ms"}},
+		"one permit too many": {func(m *Memory, _ int64, ask pacing.Ask) (pacing.Grant, error) {
+			ask.Targets[0].Limits = []pacing.Limit{{Max: 101, Window: time.Second}}
+			return granted(m, ask), nil
+		}, []string{"of a limit of 100 in 1s"}},
+		"a rate is a microsecond fast": {func(m *Memory, _ int64, ask pacing.Ask) (pacing.Grant, error) {
+			ask.Targets[1].Limits = []pacing.Limit{spaced(4*time.Millisecond - time.Microsecond)}
+			return granted(m, ask), nil
+		}, []string{"2 permits within 3.999ms"}},
+		"targets one after the other": {func(m *Memory, _ int64, ask pacing.Ask) (pacing.Grant, error) {
+			if len(ask.Targets) > 1 { // the last one's slots for all of them
+				first := ask
+				first.Targets, first.Request = ask.Targets[:1], pacing.Request{}
+				granted(m, first)
+				ask.Targets = ask.Targets[1:]
+			}
+			return granted(m, ask), nil
+		}, []string{"of a limit of 100 in 1s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ledger := Ledger()
+			store := faulty{NewMemory(time.Now), c.take, new(atomic.Int64)}
+			g := NewGreedy([]pacing.Store{store}, target(pacing.Limit{Max: 100, Window: time.Second}), target(spaced(4*time.Millisecond)), ledger)
+			g.Requests, g.Sizes = 100, []int{1, 10, 40}
+			defer g.End()
+			g.Begin(4, 1)
+			g.Takes(t, 3000)
+			g.End()
+			g.Settle(t)
+			found := strings.Join(g.Faults(t, ledger), "\n")
+			if len(c.want) == 0 {
+				require.Empty(t, found)
+			}
+			for _, want := range c.want {
+				require.Contains(t, found, want)
+			}
+		})
+	}
+}
