@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/pacerlogs"
 	"capper/internal/capping/storetest"
 	"capper/internal/pacing"
 )
@@ -92,6 +92,15 @@ func TestManyRuns(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// sweepPacers does a whole pass, in steps of so many keys.
+func sweepPacers(t *testing.T, s *Store, most int) {
+	for from := pacerlogs.SweepFrom(); from != nil; {
+		var err error
+		from, err = s.pacers.Sweep(from, most)
+		require.NoError(t, err)
+	}
+}
+
 // TestSweepPacers empties a store that is idle.
 func TestSweepPacers(t *testing.T) {
 	t.Parallel()
@@ -105,11 +114,7 @@ func TestSweepPacers(t *testing.T) {
 		clock.Advance(time.Second)
 	}
 	sweep := func() (left int) {
-		for from := []byte{database.KeyPacer}; from != nil; {
-			var err error
-			from, err = s.pacers.Sweep(from, 7)
-			require.NoError(t, err)
-		}
+		sweepPacers(t, s, 7)
 		return keys(t, s)
 	}
 	require.Equal(t, 90, sweep())
@@ -139,7 +144,7 @@ func TestDamagedPacer(t *testing.T) {
 				take(t, s, hundred(permits, 0))
 				clock.Advance(time.Microsecond)
 			}
-			head := []byte("\x05\x03sms\x00")
+			head := []byte("\x06\x00\x00\x00\x00\x03sms\x00")
 			second := append(append([]byte(nil), head...), 0, 0, 0, 0, 0, 7)
 			value, err := s.db.Lookup(second)
 			require.NoError(t, err)

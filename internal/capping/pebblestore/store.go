@@ -55,8 +55,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if s.db, err = database.Open(ctx, config.database(s.metrics)); err != nil {
 		return nil, err
 	}
-	s.pacers = pacerlogs.New(s.db)
-	err = s.db.Rescue(s.loadRetentions)
+	err = s.db.Rescue(s.load)
 	if err == nil {
 		err = s.metrics.register(config.Registerer)
 	}
@@ -76,6 +75,14 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s.stop = stop
 	s.db.Go(func() { s.keepTending(tending, config) })
 	return s, nil
+}
+
+// load reads what is remembered across restarts.
+func (s *Store) load() (err error) {
+	if s.pacers, err = pacerlogs.New(s.db); err != nil {
+		return err
+	}
+	return s.loadRetentions()
 }
 
 func newStore(config Config) *Store {

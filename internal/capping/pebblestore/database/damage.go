@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +21,7 @@ import (
 type damage struct {
 	mu     sync.Mutex
 	users  map[capping.UserID]error // a few, whose values are not logs
+	pacers map[string]error         // a few logs of pacers, by key
 	mended sync.Map                 // of capping.UserID: written since, and so read from above the damage
 	blocks atomic.Pointer[[]block]  // by user, apart from each other
 
@@ -92,7 +95,7 @@ func (d *damage) put(b block) {
 // Damage is how much is known to be damaged.
 type Damage struct {
 	Blocks     int  // of logs
-	Logs       int  // that cannot be read, outside of those blocks
+	Logs       int  // that cannot be read, outside of those blocks; those of pacers, too
 	Unfiltered bool // a filter of a table is damaged: logs are read without filters
 }
 
@@ -104,7 +107,7 @@ func (d *DB) Damage() Damage {
 	}
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
-	damage.Logs = len(d.damaged.users)
+	damage.Logs = len(d.damaged.users) + len(d.damaged.pacers)
 	return damage
 }
 
@@ -118,6 +121,9 @@ func (d *damage) err() error {
 	defer d.mu.Unlock()
 	for user, err := range d.users {
 		return fmt.Errorf("logs that cannot be read: %d, among them that of user %d: %w", len(d.users), user, err)
+	}
+	for _, err := range d.pacers {
+		return fmt.Errorf("logs of pacers that cannot be read: %d, among them the %w", len(d.pacers), err)
 	}
 	if d.unfiltered.Load() {
 		return errors.New("a filter of a table is damaged: logs are read without filters, more slowly")
@@ -177,3 +183,26 @@ func (d *DB) NoteUnreadable(user capping.UserID, err error) {
 
 // NoteErased forgets that the user's log could not be read.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
+
+// NotePacerUnreadable counts that the log of a pacer at a key could not be read, and tells
+// it once.
+func (d *DB) NotePacerUnreadable(key string, err error) {
+	d.config.CountError("log")
+	d.damaged.mu.Lock()
+	defer d.damaged.mu.Unlock()
+	if d.damaged.pacers == nil {
+		d.damaged.pacers = make(map[string]error)
+	}
+	if _, known := d.damaged.pacers[key]; known || len(d.damaged.pacers) >= maxDamaged {
+		return
+	}
+	d.damaged.pacers[key] = err
+	d.config.Logger.Error("a log of a pacer cannot be read", "error", err.Error())
+}
+
+// NoteForgotten forgets that logs of a pacer could not be read: those at keys with the prefix.
+func (d *DB) NoteForgotten(prefix string) {
+	d.damaged.mu.Lock()
+	defer d.damaged.mu.Unlock()
+	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
+}

@@ -15,8 +15,8 @@ const (
 	KeyNamed   = 3 // + token (6): one with a namespace
 	KeyEnd     = 4 // of what the sweep looks at
 	keyMended  = 4 // + user id (4): the log was written since its block was damaged
-	KeyPacer   = 5 // + log: see package pacerlogs, as for the next one
-	KeyRequest = 6 // + request (16)
+	KeyRequest = 5 // + request (16), see package pacerlogs
+	KeyPacer   = 6 // + log of a pacer, see there. Nothing lies behind
 	PacerEnd   = 7
 )
 

@@ -13,15 +13,18 @@ import (
 // end of an encoded run.
 const firstSize = 6
 
-// pacerKey is what all keys of a pacer's logs begin with.
-func pacerKey(pacer string) ([]byte, error) {
-	return appendText([]byte{database.KeyPacer}, pacer)
+// pacerKey is what all keys of a pacer's logs begin with, in one of its lives.
+func pacerKey(life uint32, pacer string) ([]byte, error) {
+	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
+
+// lifeSize is the length of a life in a key.
+const lifeSize = 4
 
 // logKey is where a log's head is, and what the keys of its runs begin with. No key of
 // another log begins with it.
-func logKey(pacer, message string) ([]byte, error) {
-	key, err := pacerKey(pacer)
+func logKey(life uint32, pacer, message string) ([]byte, error) {
+	key, err := pacerKey(life, pacer)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func after(prefix []byte) []byte {
 
 // logOf is the key of the log that a key belongs to; nil: none.
 func logOf(key []byte) []byte {
-	at := 1
+	at := 1 + lifeSize
 	for range 2 {
 		if at >= len(key) {
 			return nil

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/pacing"
 )
@@ -19,12 +17,16 @@ type Logs struct {
 
 	mu    sync.Mutex // over what follows, and over all keys of pacers
 	cache cache
+	lives lives
 }
 
 var _ pacing.Store = (*Logs)(nil)
 
 // New is the logs of an open database.
-func New(db *database.DB) *Logs { return &Logs{db: db, cache: newCache(cacheBytes)} }
+func New(db *database.DB) (*Logs, error) {
+	lives, err := loadLives(db)
+	return &Logs{db: db, cache: newCache(cacheBytes), lives: lives}, err
+}
 
 // TakePermits places the permits of the ask; see pacing.Store.
 func (l *Logs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -118,7 +120,7 @@ func (l *Logs) entries(ask *pacing.Ask) ([]*entry, error) {
 	for i, target := range ask.Targets {
 		e, err := l.entry(target.Pacer, target.Message)
 		if err != nil {
-			return nil, fmt.Errorf("the log of pacer %q cannot be read, and begins anew with DELETE /v1/pacers/%s: %w", target.Pacer, target.Pacer, err)
+			return nil, err
 		}
 		entries[i] = e
 	}
@@ -127,7 +129,7 @@ func (l *Logs) entries(ask *pacing.Ask) ([]*entry, error) {
 
 // entry is a log, from the cache or else from the database.
 func (l *Logs) entry(pacer, message string) (*entry, error) {
-	key, err := logKey(pacer, message)
+	key, err := logKey(l.lives[pacer], pacer, message)
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +138,12 @@ func (l *Logs) entry(pacer, message string) (*entry, error) {
 	}
 	e := &entry{key: string(key)}
 	if err := e.load(l.db); err != nil {
+		err = fmt.Errorf("log of pacer %q cannot be read, and begins anew with DELETE /v1/pacers/%s: %w", pacer, pacer, err)
 		if !isDamage(err) {
 			return nil, err // it may be read another time
 		}
 		e.damage = err
+		l.db.NotePacerUnreadable(e.key, err)
 	}
 	l.cache.put(e)
 	return e, e.damage
@@ -172,59 +176,4 @@ func (l *Logs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, e
 	}
 	l.db.Commit(batch)
 	l.cache.shrink()
-}
-
-// ForgetPacer removes the logs of a pacer, also those that cannot be read; see
-// pacing.Store.
-func (l *Logs) ForgetPacer(ctx context.Context, pacer string) error {
-	prefix, err := pacerKey(pacer)
-	if err == nil {
-		err = l.db.Write(ctx, func() error {
-			if err := l.forget(prefix); err != nil {
-				return err
-			}
-			return l.db.Sync()
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("forget pacer %q: %w", pacer, err)
-	}
-	return nil
-}
-
-func (l *Logs) forget(prefix []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	batch := l.db.NewBatch()
-	defer batch.Close()
-	_ = batch.DeleteRange(prefix, after(prefix), nil) // fails only for indexed batches
-	l.db.Commit(batch)
-	l.cache.drop(prefix)
-	return l.db.Broken()
-}
-
-// remembered is what the request was granted; nil: it is not remembered.
-func (l *Logs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered, error) {
-	if ask.Request == (pacing.Request{}) {
-		return nil, nil
-	}
-	value, err := l.db.Lookup(requestKey(ask.Request))
-	if err != nil || value == nil {
-		return nil, err
-	}
-	expires, grant, err := decodeRequest(value)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("request %x: %w", ask.Request, err)
-	case expires <= now:
-		return nil, nil
-	case grant.Fingerprint != ask.Fingerprint():
-		return nil, &pacing.ReuseError{}
-	}
-	return grant, nil
-}
-
-func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
-	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
-	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil) // fails only for indexed batches
 }

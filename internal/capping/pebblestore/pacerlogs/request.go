@@ -2,6 +2,9 @@ package pacerlogs
 
 import (
 	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/pacing"
 )
@@ -18,12 +21,44 @@ func encodeRequest(expires pacing.Time, grant *pacing.Remembered) []byte {
 }
 
 func decodeRequest(value []byte) (expires pacing.Time, grant *pacing.Remembered, err error) {
-	if len(value) < requestHeader || value[0] != requestVersion {
-		return 0, nil, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader, requestVersion)
+	if expires, err = decodeExpiry(value); err != nil {
+		return 0, nil, err
 	}
-	expires = pacing.Time(binary.BigEndian.Uint64(value[1:]))
 	if grant, err = pacing.DecodeRemembered(value[requestHeader:]); err != nil {
 		return 0, nil, damaged("%w", err)
 	}
 	return expires, grant, nil
+}
+
+func decodeExpiry(value []byte) (pacing.Time, error) {
+	if len(value) < requestHeader || value[0] != requestVersion {
+		return 0, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader, requestVersion)
+	}
+	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
+}
+
+// remembered is what the request was granted; nil: it is not remembered.
+func (l *Logs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered, error) {
+	if ask.Request == (pacing.Request{}) {
+		return nil, nil
+	}
+	value, err := l.db.Lookup(requestKey(ask.Request))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	expires, grant, err := decodeRequest(value)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("request %x: %w", ask.Request, err)
+	case expires <= now:
+		return nil, nil
+	case grant.Fingerprint != ask.Fingerprint():
+		return nil, &pacing.ReuseError{}
+	}
+	return grant, nil
+}
+
+func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
+	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
+	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil) // fails only for indexed batches
 }

@@ -2,6 +2,9 @@ package pacerlogs
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -11,7 +14,7 @@ import (
 )
 
 // SweepFrom is where a pass of Sweep begins.
-func SweepFrom() []byte { return []byte{database.KeyPacer} }
+func SweepFrom() []byte { return []byte{database.KeyRequest} }
 
 // Sweep looks at so many logs and requests from a key on and removes those that are
 // past. It returns where the next step begins; nil after the last one. What it
@@ -57,30 +60,55 @@ func (l *Logs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, 
 		return nil, nil, err
 	}
 	defer it.Close()
+	last := from
 	for ok := it.First(); ok; most-- {
 		key := slices.Clone(it.Key())
 		if most == 0 {
 			return past, key, nil
 		}
-		if isPast(key, it.Value(), now) {
+		if last = key; isPast(key, it.Value(), now) {
 			past = append(past, key)
 		}
-		if log := logOf(key); key[0] == database.KeyPacer && bytes.Equal(log, key) {
-			ok = it.SeekGE(after(key))
+		if isHead(key) {
+			ok = it.SeekGE(after(key)) // past its runs
 		} else {
 			ok = it.Next()
 		}
 	}
-	return past, nil, it.Error()
+	if err = it.Error(); isDamage(err) {
+		l.db.NotePacerUnreadable("block", fmt.Errorf("block of logs of pacers, or of requests, cannot be read: %w", err))
+		return past, l.behindDamage(last), nil
+	}
+	return past, nil, err
 }
+
+// behindDamage is where the sweep goes on when what is behind a key cannot be read: at the
+// first logs, or at those of the next life.
+func (l *Logs) behindDamage(key []byte) []byte {
+	if key[0] == database.KeyRequest {
+		return []byte{database.KeyPacer}
+	}
+	here := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, life := range slices.Sorted(maps.Values(l.lives)) {
+		if life > here {
+			return binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life)
+		}
+	}
+	return nil
+}
+
+// isHead reports whether the key is that of a log's head.
+func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(logOf(key), key) }
 
 // isPast reports whether the value is that of a log's head or a request, and neither
 // is asked for any more.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
-		expires, _, err := decodeRequest(value)
+		expires, err := decodeExpiry(value)
 		return err == nil && expires <= now
 	}
 	head, err := decodeHead(value)
-	return err == nil && bytes.Equal(logOf(key), key) && head.keep <= now
+	return err == nil && isHead(key) && head.keep <= now
 }
