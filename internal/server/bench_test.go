@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/pacing"
 	"capper/internal/server"
 	"capper/internal/server/listen"
 	"capper/internal/testkit"
@@ -181,6 +182,45 @@ func BenchmarkLatency(b *testing.B) {
 				b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/call")
 			})
 		}
+	}
+}
+
+// given is a store of pacers that grants what it is asked for at no cost.
+type given struct{ pacing.Store }
+
+func (given) TakePermits(_ context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	g := pacing.Grant{Granted: ask.Permits, Runs: []pacing.WaitRun{{Burst: 1, Permits: ask.Permits}}, Target: -1}
+	for _, t := range ask.Targets {
+		g.States = append(g.States, pacing.State{Used: make([]int, len(t.Limits))})
+	}
+	return g, nil
+}
+
+// BenchmarkPermits is what calls for a hundred permits cost and how many there are,
+// with eight clients, beside a bare echo handler.
+func BenchmarkPermits(b *testing.B) {
+	fast := &pacing.Policy{Pacers: []pacing.Pacer{{Name: "fast", Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: time.Second}}}}}
+	for _, kind := range []string{"echo", "above-store", "embedded"} {
+		b.Run(kind, func(b *testing.B) {
+			store := openStore(b, time.Now)
+			permits, _ := capping.As[pacing.Store](store)
+			if kind == "above-store" {
+				permits = given{}
+			}
+			s := newServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Pacers = pacing.New(permits, fast) })
+			held := make([]byte, heldBySegments)
+			defer runtime.KeepAlive(held)
+			l := load{Path: "/v1/permits", Body: `{"pacers":["fast"],"permits":100,"max_wait":"1s"}`, Requests: b.N, Conns: 8}
+			handler := s.server.Public()
+			if kind == "echo" {
+				handler, l.Path = bareEcho(), "/v1/filter"
+			}
+			l.Addr = s.serveFor(b, handler)
+			result, used := send(b, l)
+			b.ReportMetric(float64(used.Nanoseconds())/1000/float64(b.N), "cpu-µs/call")
+			b.ReportMetric(100*float64(b.N)/result.Seconds, "permits/s")
+			b.ReportMetric(float64(result.P99.Microseconds()), "p99-µs")
+		})
 	}
 }
 

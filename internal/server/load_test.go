@@ -27,8 +27,9 @@ const loadVariable = "CAPPER_TEST_LOAD"
 type load struct {
 	Addr     string
 	Path     string
-	Users    int  // of a request
-	Bitmap   bool // one id in 27, as a bitmap; else random ids in JSON
+	Users    int    // of a request
+	Bitmap   bool   // one id in 27, as a bitmap; else random ids in JSON
+	Body     string // instead of users: the same in every request
 	Requests int
 	Conns    int
 }
@@ -46,10 +47,18 @@ func runLoad(text string) error {
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		return err
 	}
+	if l.Body != "" {
+		return l.report([][]byte{[]byte(l.Body)})
+	}
 	bodies := make([][]byte, l.different(l.Requests))
 	for i := range bodies {
 		bodies[i] = l.body(i)
 	}
+	return l.report(bodies)
+}
+
+// report sends the bodies and says what came of it.
+func (l *load) report(bodies [][]byte) error {
 	fmt.Println("ready")
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		return err
