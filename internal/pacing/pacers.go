@@ -69,8 +69,8 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	for part := 0; ; part++ {
 		ask.Request = requestOf(call, part)
 		grant, err := p.store.TakePermits(ctx, ask)
-		if reused, ok := err.(*ReuseError); ok {
-			return nil, &FieldError{"request_id", fmt.Sprintf("%q: %v", call.RequestID, reused)}
+		if _, reused := err.(*ReuseError); reused {
+			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, permits or another message", call.RequestID)}
 		}
 		if err != nil {
 			return nil, err

@@ -11,13 +11,17 @@
 //	        → Filter       append the answer, free the users' part        answer
 //	        → Write        at the client's pace                           admission
 //
+// Permits go the same way: Read, Permits (decode), Enter, Pacers (package pacing)
+// in the place of Capper, Permits (answer), Write. They cost nothing of a client's
+// rate.
+//
 // # Rooms
 //
 // Each arrow of the flow has a package; they import downwards only:
 //
 //	server     routes, and the handler of each call; the only user of echo
-//	metrics    counts calls and users
-//	answer     writes the answers of filter and release
+//	metrics    counts calls, users and permits
+//	answer     writes the answers of filter, release and permits
 //	decode     reads their requests
 //	body       receives what they are read from
 //	listen     opens listeners, TLS
@@ -44,7 +48,8 @@
 //     a part of allowed.
 //   - A call that reached the store goes on when its caller goes: each user is
 //     judged and recorded atomically, and the caller learns the result by
-//     asking again with the same message id.
+//     asking again with the same message id; of permits with the same request id.
+//   - Permits that the store did not answer for are an error, never a grant.
 //   - What a call may cost is bounded before it costs it: bytes of one body and
 //     of all, users of one batch and of all, bytes of all answers, connections,
 //     users per second of a client, time to send a header, to wait for the

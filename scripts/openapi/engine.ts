@@ -4,6 +4,8 @@ import type { components, paths } from "./capper";
 type Filter = paths["/v1/filter"]["post"];
 type FilterRequest = Filter["requestBody"]["content"]["application/json"];
 type FilterAnswer = Filter["responses"][200]["content"]["application/json"];
+type PermitsRequest = components["schemas"]["PermitsRequest"];
+type Permits = paths["/v1/permits"]["post"]["responses"][200]["content"]["application/json"];
 type ReleaseRequest = components["schemas"]["ReleaseRequest"];
 
 // Only what the documents call required has to be there.
@@ -12,6 +14,13 @@ export const preview: FilterRequest = { record: false, users_bitmap: "OjAAAAAAAA
 export const release: ReleaseRequest = { message_id: "promo-2026-11-20", user_ids: [99] };
 export const releaseOfAChannel: ReleaseRequest = { ...release, channel: "push" };
 
+export const permits: PermitsRequest = { pacers: ["carrier"], permits: 100 };
+export const ahead: PermitsRequest = { ...permits, max_wait: "2s", request_id: "w3-1182", message_id: "promo-7" };
+export const slotTimes = (answer: Permits, arrived: number): number[] =>
+  answer.slots.flatMap((slot) => Array.from({ length: slot.permits }, (_, k) => arrived + slot.wait_ms + k * (slot.every_ms ?? 0)));
+
+// @ts-expect-error: a wait has a unit
+export const unitless: PermitsRequest = { pacers: ["carrier"], permits: 100, max_wait: 2 };
 // @ts-expect-error: there is no such field
 export const misspelt: FilterRequest = { messageId: "promo", user_ids: [7] };
 // @ts-expect-error: ids are numbers
