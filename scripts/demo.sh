@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The whole system on real parts: an S3 server, segments of 8 million generated users published to it, a 3+3 Redis
-# Cluster with append-only files, capper over both, and three blasts of a million users. Stops all it started.
+# Cluster with append-only files, capper over both, and three blasts of a million users, some of whom are then sent to
+# at the pace of a pacer. Stops all it started.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -45,6 +46,8 @@ limits:
     active: {daily: 2, weekly: 7}
     lapsed: {daily: 0}
     vip: {daily: 3, weekly: 10}
+pacers:
+  carrier: {rate: 50000/s, limits: [{max: 5000000, window: 24h}]}
 YAML
 build/bin/capper serve --config "$dir/capper.yaml" 2>"$dir/capper.log" &
 pid=$!
@@ -55,5 +58,5 @@ for _ in $(seq 200); do
   sleep 0.05
 done
 
-say "three blasts of a million users, each a message of its own"
-go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3
+say "three blasts of a million users, each a message of its own; then some of the allowed are sent to, at the pace of a provider"
+go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3 --pacer carrier --paced 200000

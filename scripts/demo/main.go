@@ -23,37 +23,50 @@ func main() {
 	audience := flag.String("audience", "", "a roaring bitmap of the users to send to")
 	count := flag.Uint64("users", 1_000_000, "send to the first so many of them")
 	blasts := flag.Int("blasts", 3, "how many messages go to the audience")
+	pacer := flag.String("pacer", "", "send to some of the first blast's allowed users at the pace of this pacer; none: send nothing")
+	paced := flag.Int("paced", 200_000, "so many of them")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *url, *audience, *count, *blasts); err != nil {
+	ctx := context.Background()
+	allowed, err := run(ctx, os.Stdout, *url, *audience, *count, *blasts)
+	if err == nil && *pacer != "" {
+		err = pace(ctx, os.Stdout, *url, *pacer, firstOf(allowed, *paced))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo: error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) error {
+// run sends the blasts, and answers whom the first of them allowed.
+func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap, err error) {
 	api, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	users, err := readBitmap(audience, count)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limits, err := api.Limits(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	allowed = roaring.New()
 	for blast := 1; blast <= blasts; blast++ {
-		summary, took, err := send(ctx, out, api, users, blast)
+		summary, took, err := send(ctx, out, api, users, blast, func(some *roaring.Bitmap) {
+			if blast == 1 {
+				allowed.Or(some)
+			}
+		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := report(out, summary, limits, blast, took); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	fmt.Fprintf(out, "\nevery total is what the limits imply\n")
-	return nil
+	return allowed, nil
 }
 
 // readBitmap reads the first count users of a file.
@@ -76,8 +89,8 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send filters the audience for one message, telling how it goes.
-func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring.Bitmap, blast int) (*client.Summary, time.Duration, error) {
+// send filters the audience for one message, telling how it goes, and whom it allows.
+func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring.Bitmap, blast int, allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
 	fmt.Fprintf(out, "\nblast %d: %d users\n", blast, users.GetCardinality())
 	start := time.Now()
 	var total client.Summary
@@ -85,6 +98,7 @@ func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring
 	request := &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast), Channel: "push", Bitmap: users}
 	err := api.FilterAll(ctx, request, func(_ *client.FilterRequest, result *client.FilterResult) error {
 		total.Add(&result.Summary)
+		allow(result.AllowedBitmap)
 		if total.Requested-told >= 250_000 {
 			told = total.Requested
 			fmt.Fprintf(out, "  %7d decided, %7d allowed, %.0f users/s\n", total.Requested, total.Allowed,

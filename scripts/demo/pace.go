@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+)
+
+// senders is how many send at the same time. Each has a pacer of its own, as on
+// machines of their own; the service is what they share.
+const senders = 8
+
+// together is how many users a sender sends to at once.
+const together = 50
+
+// sent is a sender's sends of one instant.
+type sent struct {
+	at    time.Time
+	users int
+}
+
+// pace sends to the users at the pace of the service's pacer, tells how long that took
+// and compares it with the rate.
+func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
+	api, err := client.New(client.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	before, err := api.Pacer(ctx, name)
+	if err != nil {
+		return err
+	}
+	var rate int
+	if _, err := fmt.Sscanf(before.Rate, "%d/s", &rate); err != nil || before.Used == nil {
+		return fmt.Errorf("pacer %s: want a rate a second, and a limit that tells what was used", name)
+	}
+	began := time.Now()
+	sends, err := sendPaced(ctx, url, name, users)
+	if err != nil {
+		return err
+	}
+	after, err := api.Pacer(ctx, name)
+	if err != nil {
+		return err
+	}
+	total, busiest := count(sends)
+	took := sends[len(sends)-1].at.Sub(began)
+	fmt.Fprintf(out, "\npaced: %d allowed users, %d senders that share the pacer %s, %s\n", total, senders, name, before.Rate)
+	fmt.Fprintf(out, "  %.2f s, %.0f sends/s, %d in the busiest second; %d permits taken\n",
+		took.Seconds(), float64(total)/took.Seconds(), busiest, *after.Used-*before.Used)
+	least := time.Duration(total-1) * time.Second / time.Duration(rate)
+	switch {
+	case total != len(users):
+		return fmt.Errorf("paced: %d sent, want %d", total, len(users))
+	case took < least:
+		return fmt.Errorf("paced: took %v, which is faster than %s: at least %v", took, before.Rate, least)
+	case *after.Used-*before.Used < total:
+		return fmt.Errorf("paced: %d sent with %d permits", total, *after.Used-*before.Used)
+	}
+	return nil
+}
+
+// sendPaced sends to each of the users once. The sends are in the order of time.
+func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	work := make(chan []uint32, len(users)/together+1)
+	for batch := range slices.Chunk(users, together) {
+		work <- batch
+	}
+	close(work)
+	var mu sync.Mutex
+	var all []sent
+	var sending sync.WaitGroup
+	for range senders {
+		sending.Go(func() {
+			own, err := sender(ctx, url, name, work)
+			if err != nil {
+				stop(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, own...)
+		})
+	}
+	sending.Wait()
+	slices.SortFunc(all, func(a, b sent) int { return a.at.Compare(b.at) })
+	if len(all) == 0 && ctx.Err() == nil {
+		return nil, errors.New("paced: nobody to send to")
+	}
+	return all, context.Cause(ctx)
+}
+
+// sender sends to batches until there are none.
+func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
+	api, err := client.New(client.Config{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	pacer, err := client.NewPacer(api, client.PacerConfig{Pacers: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	for batch := range work {
+		if err := pacer.WaitN(ctx, len(batch)); err != nil {
+			return sends, err
+		}
+		sends = append(sends, sent{time.Now(), len(batch)}) // here a provider would be called
+	}
+	return sends, nil
+}
+
+// count is how many there are, and how many in the busiest second.
+func count(sends []sent) (total, busiest int) {
+	first, within := 0, 0
+	for _, s := range sends {
+		total += s.users
+		for within += s.users; s.at.Sub(sends[first].at) >= time.Second; first++ {
+			within -= sends[first].users
+		}
+		busiest = max(busiest, within)
+	}
+	return total, busiest
+}
+
+// firstOf are the first so many of the users.
+func firstOf(users *roaring.Bitmap, most int) []uint32 {
+	list := make([]uint32, min(most, int(users.GetCardinality())))
+	return list[:users.ManyIterator().NextMany(list)]
+}
