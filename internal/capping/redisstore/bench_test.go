@@ -24,20 +24,14 @@ import (
 // table. CAPPER_BENCH_FACTOR scales the populations: 1 is what the documents
 // show, the default only sees to it that the benchmark works.
 func TestComparedWithTheUsualDesign(t *testing.T) {
-	factor := 0.005
-	if text := os.Getenv("CAPPER_BENCH_FACTOR"); text != "" {
-		var err error
-		factor, err = strconv.ParseFloat(text, 64)
-		require.NoError(t, err)
-	}
-	b := &bench{T: t, factor: factor, rounds: 5, only: os.Getenv("CAPPER_BENCH_ONLY")}
+	b := newBench(t)
 	if b.wanted("single") {
 		b.onSingleServer()
 	}
 	if b.wanted("cluster") {
 		b.onCluster()
 	}
-	t.Logf("factor %g, medians of %d rounds\n%s", factor, b.rounds, b.table())
+	t.Logf("factor %g, medians of %d rounds\n%s", b.factor, b.rounds, b.table())
 }
 
 type bench struct {
@@ -48,6 +42,16 @@ type bench struct {
 	rows   []row
 	clock  *clock
 	seq    int
+}
+
+func newBench(t *testing.T) *bench {
+	factor := 0.005
+	if text := os.Getenv("CAPPER_BENCH_FACTOR"); text != "" {
+		var err error
+		factor, err = strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+	}
+	return &bench{T: t, factor: factor, rounds: 5, only: os.Getenv("CAPPER_BENCH_ONLY")}
 }
 
 // row is one line of the table: what, of both sides, and how the sides compare.

@@ -1,0 +1,83 @@
+package baseline
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// As the store's own: see Lanes and pipelineCommands of dispatch.
+const (
+	lanes            = 2
+	pipelineCommands = 64
+)
+
+// Shared is a client whose concurrent script calls share pipelines, as those of the
+// store do. It is safe for concurrent use.
+type Shared struct {
+	redis.UniversalClient
+	mu      sync.Mutex
+	queue   []*call
+	running int
+}
+
+// call is a script call that waits for its reply.
+type call struct {
+	*redis.Cmd
+	done chan struct{}
+}
+
+// Share returns a client over r, which the caller closes.
+func Share(r redis.UniversalClient) *Shared { return &Shared{UniversalClient: r} }
+
+// EvalSha is the client's, in a pipeline with what others call meanwhile.
+func (s *Shared) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	line := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", sha, len(keys))
+	for _, key := range keys {
+		line = append(line, key)
+	}
+	c := &call{redis.NewCmd(ctx, append(line, args...)...), make(chan struct{})}
+	s.submit(c)
+	<-c.done
+	return c.Cmd
+}
+
+func (s *Shared) submit(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, c)
+	if s.running < lanes {
+		s.running++
+		go s.work()
+	}
+}
+
+// work sends pipelines until the queue is empty.
+func (s *Shared) work() {
+	runtime.Gosched() // callers that are about to call share the pipeline
+	for calls := s.take(); calls != nil; calls = s.take() {
+		pipe := s.Pipeline()
+		for _, c := range calls {
+			_ = pipe.Process(context.Background(), c.Cmd)
+		}
+		_, _ = pipe.Exec(context.Background()) // each has its own error
+		for _, c := range calls {
+			close(c.done)
+		}
+	}
+}
+
+// take is the calls of the next pipeline; nil: the lane has ended.
+func (s *Shared) take() (calls []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.running--
+		return nil
+	}
+	calls = s.queue[:min(len(s.queue), pipelineCommands)]
+	s.queue = s.queue[len(calls):]
+	return calls
+}

@@ -1,0 +1,189 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping/redisstore/baseline"
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/pacing"
+	"capper/internal/testcluster"
+)
+
+// TestPacingComparedWithOthers measures designs of pacing in one run on one server,
+// in turns, and prints a table. CAPPER_BENCH_FACTOR is that of the other benchmark.
+func TestPacingComparedWithOthers(t *testing.T) {
+	b := &pacingBench{bench: newBench(t)}
+	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
+	b.server = admin(t, c.Addrs[0])
+	b.store = openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	shared := baseline.Share(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
+	t.Cleanup(func() { require.NoError(t, shared.Close()) })
+	var err error
+	b.usual, err = baseline.NewPacer(t.Context(), shared)
+	require.NoError(t, err)
+	b.rate = redis_rate.NewLimiter(shared)
+	b.prefer([]*redis.Client{b.server})
+	for _, w := range paced {
+		for _, callers := range []int{8, 64} {
+			b.measure(w, callers)
+		}
+	}
+	t.Logf("factor %g, medians of %d rounds\n%s", b.factor, b.rounds, b.pacingTable())
+}
+
+type pacingBench struct {
+	*bench
+	server *redis.Client
+	store  *Store
+	usual  *baseline.Pacer
+	rate   *redis_rate.Limiter
+	turn   atomic.Int64 // of pacers, one after the other
+	lines  []string
+}
+
+// pacedWork is how permits are asked for. There are so many pacers of the kind that
+// every side grants (nearly) all that a benchmark asks for: the more there are, the
+// rarer is each one's turn.
+type pacedWork struct {
+	name   string
+	limit  pacing.Limit
+	rate   redis_rate.Limit
+	pacers int
+	wait   time.Duration // that ours may give slots in; the others only know now
+}
+
+var paced = []pacedWork{
+	{"600,000 a minute", pacing.Limit{Max: 600_000, Window: time.Minute}, redis_rate.PerMinute(600_000), 1, 0},
+	{"100 a second", pacing.Limit{Max: 100, Window: time.Second}, redis_rate.PerSecond(100), 4_000, 0},
+	{"250/s, evenly spaced", pacing.Limit{Max: 1, Window: 4 * time.Millisecond},
+		redis_rate.Limit{Rate: 250, Burst: 1, Period: time.Second}, 4_000, time.Minute},
+}
+
+// pacer is the one whose turn it is.
+func (b *pacingBench) pacer(w pacedWork) string {
+	return fmt.Sprint("p", b.turn.Add(1)%int64(w.pacers))
+}
+
+// pacingSide takes permits of a pacer and answers how many it was given.
+type pacingSide struct {
+	name    string
+	permits int // of a call
+	take    func(w pacedWork, permits int) int
+}
+
+func (b *pacingBench) sides() []pacingSide {
+	return []pacingSide{
+		{"sorted set", 1, b.takeUsual},
+		{"redis_rate", 1, b.takeRate},
+		{"capper", 1, b.takeOurs},
+		{"capper, request ids", 1, b.takeOursWithID},
+		{"redis_rate", 100, b.takeRate},
+		{"capper", 100, b.takeOurs},
+		{"capper, request ids", 100, b.takeOursWithID},
+	}
+}
+
+func (b *pacingBench) takeUsual(w pacedWork, _ int) int {
+	ok, err := b.usual.Request(context.Background(), w.name+b.pacer(w), w.limit.Max, w.limit.Window)
+	require.NoError(b, err)
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+func (b *pacingBench) takeRate(w pacedWork, permits int) int {
+	result, err := b.rate.AllowAtMost(context.Background(), w.name+b.pacer(w), w.rate, permits)
+	require.NoError(b, err)
+	return result.Allowed
+}
+
+func (b *pacingBench) takeOurs(w pacedWork, permits int) int {
+	return b.takeAs(w, permits, pacing.Request{})
+}
+
+func (b *pacingBench) takeOursWithID(w pacedWork, permits int) int {
+	var request pacing.Request
+	_, _ = rand.Read(request[:])
+	return b.takeAs(w, permits, request)
+}
+
+func (b *pacingBench) takeAs(w pacedWork, permits int, request pacing.Request) int {
+	name := strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(w.name) + b.pacer(w)
+	grant, err := b.store.TakePermits(context.Background(), &pacing.Ask{
+		Targets: []pacing.Target{{Pacer: name, Limits: []pacing.Limit{w.limit}}}, Permits: permits, MaxWait: w.wait, Request: request,
+	})
+	require.NoError(b, err)
+	return grant.Granted
+}
+
+// pacingCost is what a permit took of Redis, and a script call within it, in µs.
+type pacingCost struct{ permit, call float64 }
+
+// measure takes turns between the sides and adds the lines of the table.
+func (b *pacingBench) measure(w pacedWork, callers int) {
+	sides := b.sides()
+	rounds := make([][]pacingCost, len(sides))
+	for range b.rounds {
+		for i, side := range sides {
+			rounds[i] = append(rounds[i], b.pacingRound(w, side, callers))
+		}
+	}
+	usual := medianOf(rounds[0], func(c pacingCost) float64 { return c.permit })
+	for i, side := range sides {
+		permit := medianOf(rounds[i], func(c pacingCost) float64 { return c.permit })
+		call := medianOf(rounds[i], func(c pacingCost) float64 { return c.call })
+		b.lines = append(b.lines, fmt.Sprintf("| %-20s | %7d | %7d | %-19s | %10.3f | %8.4f | %8.1f |",
+			w.name, callers, side.permits, side.name, permit, permit/usual, call))
+	}
+}
+
+func medianOf(rounds []pacingCost, of func(pacingCost) float64) float64 {
+	values := make([]float64, len(rounds))
+	for i, c := range rounds {
+		values[i] = of(c)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, callers int) pacingCost {
+	calls := b.scaled(20_000, 400)
+	require.NoError(b, b.server.ConfigResetStat(b.Context()).Err())
+	before := b.redisCPU(b.server)
+	var granted atomic.Int64
+	b.concurrently(callers, calls/callers, 1, func(*mathrand.Rand) { granted.Add(int64(side.take(w, side.permits))) })
+	used := b.redisCPU(b.server) - before
+	return pacingCost{used / float64(granted.Load()) * 1e6, b.scriptTime()}
+}
+
+// scriptTime is the mean of the script calls since the statistics began anew, in µs
+// within the server.
+func (b *pacingBench) scriptTime() float64 {
+	text, err := b.server.Info(b.Context(), "commandstats").Result()
+	require.NoError(b, err)
+	line := connect.ParseInfo(text)["cmdstat_evalsha"]
+	_, mean, _ := strings.Cut(line, "usec_per_call=")
+	if mean == "" { return 0 } // XXX
+	var µs float64
+	_, err = fmt.Sscanf(mean, "%g", &µs)
+	require.NoError(b, err, line)
+	return µs
+}
+
+func (b *pacingBench) pacingTable() string {
+	return fmt.Sprintf("| %-20s | %7s | %7s | %-19s | %10s | %8s | %8s |\n|---|---|---|---|---|---|---|\n",
+		"limit", "callers", "permits", "side", "µs/permit", "ratio", "µs/call") + strings.Join(b.lines, "\n")
+}
