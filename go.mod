@@ -14,6 +14,7 @@ require (
 	github.com/aws/smithy-go v1.28.7
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/klauspost/compress v1.20.3
 	github.com/labstack/echo/v4 v4.16.0
@@ -29,8 +30,6 @@ require (
 	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
 )
-
-require github.com/go-redis/redis_rate/v10 v10.0.1
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect

@@ -42,7 +42,7 @@ func TestPermitsPerSecond(t *testing.T) {
 		publish(t, filepath.Join(dir, "segments"), "new=1-10")
 		config := embedded(dir, "{default: {daily: 1}}")
 		if store == "redis" {
-			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir), fmt.Sprintf("kind: redis, redis: {addrs: [%s]}", redis), 1)
+			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir), fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", redis), 1)
 		}
 		file := filepath.Join(dir, "capper.yaml")
 		write(t, file, config+"pacers: {provider: {limits: [{max: 10000000, window: 10s}]}}\n")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,11 @@ func TestPacingComparedWithOthers(t *testing.T) {
 			b.measure(w, callers)
 		}
 	}
-	t.Logf("factor %g, medians of %d rounds\n%s", b.factor, b.rounds, b.pacingTable())
+	usual, ours := b.minute()
+	t.Logf("factor %g, medians of %d rounds\n%s\n"+
+		"| a minute's permits in memory: sorted set %d bytes, capper %d, %.5f of it |\n"+
+		"| longest script call at the bound: %.2f ms |",
+		b.factor, b.rounds, b.pacingTable(), usual, ours, float64(ours)/float64(usual), b.bound())
 }
 
 type pacingBench struct {
@@ -58,6 +63,7 @@ type pacingBench struct {
 // rarer is each one's turn.
 type pacedWork struct {
 	name   string
+	short  string // in the names of pacers
 	limit  pacing.Limit
 	rate   redis_rate.Limit
 	pacers int
@@ -65,22 +71,17 @@ type pacedWork struct {
 }
 
 var paced = []pacedWork{
-	{"600,000 a minute", pacing.Limit{Max: 600_000, Window: time.Minute}, redis_rate.PerMinute(600_000), 1, 0},
-	{"100 a second", pacing.Limit{Max: 100, Window: time.Second}, redis_rate.PerSecond(100), 4_000, 0},
-	{"250/s, evenly spaced", pacing.Limit{Max: 1, Window: 4 * time.Millisecond},
+	{"600,000 a minute", "m", pacing.Limit{Max: 600_000, Window: time.Minute}, redis_rate.PerMinute(600_000), 1, 0},
+	{"100 a second", "s", pacing.Limit{Max: 100, Window: time.Second}, redis_rate.PerSecond(100), 4_000, 0},
+	{"250/s, evenly spaced", "r", pacing.Limit{Max: 1, Window: 4 * time.Millisecond},
 		redis_rate.Limit{Rate: 250, Burst: 1, Period: time.Second}, 4_000, time.Minute},
-}
-
-// pacer is the one whose turn it is.
-func (b *pacingBench) pacer(w pacedWork) string {
-	return fmt.Sprint("p", b.turn.Add(1)%int64(w.pacers))
 }
 
 // pacingSide takes permits of a pacer and answers how many it was given.
 type pacingSide struct {
 	name    string
 	permits int // of a call
-	take    func(w pacedWork, permits int) int
+	take    func(w pacedWork, pacer string, permits int) int
 }
 
 func (b *pacingBench) sides() []pacingSide {
@@ -95,8 +96,8 @@ func (b *pacingBench) sides() []pacingSide {
 	}
 }
 
-func (b *pacingBench) takeUsual(w pacedWork, _ int) int {
-	ok, err := b.usual.Request(context.Background(), w.name+b.pacer(w), w.limit.Max, w.limit.Window)
+func (b *pacingBench) takeUsual(w pacedWork, pacer string, _ int) int {
+	ok, err := b.usual.Request(context.Background(), pacer, w.limit.Max, w.limit.Window)
 	require.NoError(b, err)
 	if ok {
 		return 1
@@ -104,26 +105,25 @@ func (b *pacingBench) takeUsual(w pacedWork, _ int) int {
 	return 0
 }
 
-func (b *pacingBench) takeRate(w pacedWork, permits int) int {
-	result, err := b.rate.AllowAtMost(context.Background(), w.name+b.pacer(w), w.rate, permits)
+func (b *pacingBench) takeRate(w pacedWork, pacer string, permits int) int {
+	result, err := b.rate.AllowAtMost(context.Background(), pacer, w.rate, permits)
 	require.NoError(b, err)
 	return result.Allowed
 }
 
-func (b *pacingBench) takeOurs(w pacedWork, permits int) int {
-	return b.takeAs(w, permits, pacing.Request{})
+func (b *pacingBench) takeOurs(w pacedWork, pacer string, permits int) int {
+	return b.takeAs(w, pacer, permits, pacing.Request{})
 }
 
-func (b *pacingBench) takeOursWithID(w pacedWork, permits int) int {
+func (b *pacingBench) takeOursWithID(w pacedWork, pacer string, permits int) int {
 	var request pacing.Request
 	_, _ = rand.Read(request[:])
-	return b.takeAs(w, permits, request)
+	return b.takeAs(w, pacer, permits, request)
 }
 
-func (b *pacingBench) takeAs(w pacedWork, permits int, request pacing.Request) int {
-	name := strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(w.name) + b.pacer(w)
+func (b *pacingBench) takeAs(w pacedWork, pacer string, permits int, request pacing.Request) int {
 	grant, err := b.store.TakePermits(context.Background(), &pacing.Ask{
-		Targets: []pacing.Target{{Pacer: name, Limits: []pacing.Limit{w.limit}}}, Permits: permits, MaxWait: w.wait, Request: request,
+		Targets: []pacing.Target{{Pacer: pacer, Limits: []pacing.Limit{w.limit}}}, Permits: permits, MaxWait: w.wait, Request: request,
 	})
 	require.NoError(b, err)
 	return grant.Granted
@@ -138,7 +138,7 @@ func (b *pacingBench) measure(w pacedWork, callers int) {
 	rounds := make([][]pacingCost, len(sides))
 	for range b.rounds {
 		for i, side := range sides {
-			rounds[i] = append(rounds[i], b.pacingRound(w, side, callers))
+			rounds[i] = append(rounds[i], b.pacingRound(w, side, fmt.Sprintf("p%d-%d-", callers, i), callers))
 		}
 	}
 	usual := medianOf(rounds[0], func(c pacingCost) float64 { return c.permit })
@@ -159,12 +159,20 @@ func medianOf(rounds []pacingCost, of func(pacingCost) float64) float64 {
 	return values[len(values)/2]
 }
 
-func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, callers int) pacingCost {
-	calls := b.scaled(20_000, 400)
+// pacingRound has callers take permits of the pacers whose names begin so, one after
+// the other.
+func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, prefix string, callers int) pacingCost {
+	calls := b.scaled(20_000, 640)
+	if side.permits > 1 {
+		calls = b.scaled(1_000, 64) // in five rounds no more than 600,000 permits in a minute
+	}
 	require.NoError(b, b.server.ConfigResetStat(b.Context()).Err())
-	before := b.redisCPU(b.server)
 	var granted atomic.Int64
-	b.concurrently(callers, calls/callers, 1, func(*mathrand.Rand) { granted.Add(int64(side.take(w, side.permits))) })
+	before := b.redisCPU(b.server)
+	b.concurrently(callers, calls/callers, 1, func(*mathrand.Rand) {
+		pacer := prefix + w.short + strconv.FormatInt(b.turn.Add(1)%int64(w.pacers), 10)
+		granted.Add(int64(side.take(w, pacer, side.permits)))
+	})
 	used := b.redisCPU(b.server) - before
 	return pacingCost{used / float64(granted.Load()) * 1e6, b.scriptTime()}
 }
@@ -176,11 +184,57 @@ func (b *pacingBench) scriptTime() float64 {
 	require.NoError(b, err)
 	line := connect.ParseInfo(text)["cmdstat_evalsha"]
 	_, mean, _ := strings.Cut(line, "usec_per_call=")
-	if mean == "" { return 0 } // XXX
 	var µs float64
 	_, err = fmt.Sscanf(mean, "%g", &µs)
 	require.NoError(b, err, line)
 	return µs
+}
+
+// minute is the memory of a minute's worth of permits that were taken one by one, in
+// bytes.
+func (b *pacingBench) minute() (usual, ours int64) {
+	permits := b.scaled(600_000, 2000)
+	for _, side := range b.sides()[:3] {
+		b.concurrently(64, permits/64, 1, func(*mathrand.Rand) { side.take(paced[0], "minute", 1) })
+	}
+	keys, err := b.server.Keys(b.Context(), "fc:*minute").Result()
+	require.NoError(b, err)
+	require.Len(b, keys, 1)
+	return b.memoryOf(baseline.ProviderKey("minute")), b.memoryOf(keys[0])
+}
+
+func (b *pacingBench) memoryOf(key string) int64 {
+	size, err := b.server.MemoryUsage(b.Context(), key, 0).Result()
+	require.NoError(b, err)
+	return size
+}
+
+// bound is how long a script call takes at the bound: eight pacers with five limits
+// each, their logs full of runs that are not regular, and a hundred thousand permits
+// of which each has a slot of its own.
+func (b *pacingBench) bound() (longest float64) {
+	ask := func(permits, most int) *pacing.Ask {
+		ask := &pacing.Ask{Permits: permits, MaxWait: pacing.MaxWait}
+		for t := range pacing.MaxPacers {
+			target := pacing.Target{Pacer: fmt.Sprint("bound", t)}
+			for l := range pacing.MaxLimits + 1 {
+				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(t+l), Window: time.Duration(60+t+l) * time.Second})
+			}
+			ask.Targets = append(ask.Targets, target)
+		}
+		return ask
+	}
+	for range 2 * pacing.MostRuns {
+		_, err := b.store.TakePermits(b.Context(), ask(1, 1_000_000))
+		require.NoError(b, err)
+	}
+	require.NoError(b, b.server.ConfigSet(b.Context(), "slowlog-log-slower-than", "0").Err())
+	for range 50 {
+		_, err := b.store.TakePermits(b.Context(), ask(pacing.MaxPermits, 3000))
+		require.NoError(b, err)
+	}
+	_, longest = b.slowest(b.server)
+	return longest
 }
 
 func (b *pacingBench) pacingTable() string {

@@ -163,6 +163,11 @@ func (b *bench) scriptCalls(s side) (typical, longest float64) {
 		b.clock.advance(apart)
 		b.pass(s.decider, b.message(), users, len(users), capping.Allowed)
 	}
+	return b.slowest(server)
+}
+
+// slowest is of the script calls in SLOWLOG.
+func (b *bench) slowest(server *redis.Client) (typical, longest float64) {
 	logs, err := server.SlowLogGet(b.Context(), -1).Result()
 	require.NoError(b, err)
 	var took []time.Duration
