@@ -69,13 +69,17 @@ type Pacer struct {
 	refused  refusal
 }
 
-// waiter is a caller of WaitN.
+// waiter is a caller.
 type waiter struct {
-	n, got int
-	latest time.Time     // slot of what it got
-	done   chan struct{} // closed when it may start, or err is why not
-	err    error
+	least, most int // that it waits for, and takes if they are due
+	got         int
+	latest      time.Time     // slot of what it got
+	done        chan struct{} // closed when it may start, or err is why not
+	err         error
 }
+
+// lacks is how many permits it still waits for.
+func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
 // NewPacer is a pacer of the service that c calls. It calls nothing yet.
 func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
@@ -103,69 +107,78 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 // way, or because the service is overloaded or away, are repeated until ctx ends,
 // and nothing is taken twice.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
-	if n < 1 || n > api.MaxPermits {
-		return fmt.Errorf("wait for %d sends: must be 1 to %d", n, api.MaxPermits)
+	_, err := p.wait(ctx, n, n)
+	return err
+}
+
+// WaitUpTo returns when a send may start, and how many of at most n may, for those
+// who send in batches. Otherwise it is WaitN.
+func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) { return p.wait(ctx, 1, n) }
+
+func (p *Pacer) wait(ctx context.Context, least, most int) (int, error) {
+	if most < 1 || most > api.MaxPermits {
+		return 0, fmt.Errorf("wait for %d sends: must be 1 to %d", most, api.MaxPermits)
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
-	w, err := p.enqueue(n)
-	if w == nil {
-		return err
+	w := waiter{least: least, most: most}
+	if waits, err := p.enqueue(&w); err != nil || !waits {
+		return w.got, err
 	}
 	select {
 	case <-w.done:
-		return w.err
 	case <-ctx.Done():
-		return p.leave(w, ctx.Err())
+		p.leave(&w, ctx.Err())
 	}
+	return w.got, w.err
 }
 
-// enqueue makes a waiter of a caller; nil: it need not wait.
-func (p *Pacer) enqueue(n int) (*waiter, error) {
+// enqueue lets a caller wait; false: it need not.
+func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.stock.drop(now)
-	if err := p.refused.again(now); err != nil && p.wanted+n > p.stock.permits {
-		return nil, err
+	if err := p.refused.again(now); err != nil && p.wanted+w.least > p.stock.permits {
+		return false, err
 	}
-	w := &waiter{n: n}
 	if p.waiting.Len() == 0 {
-		if p.give(w, now); w.got == n {
+		if p.give(w, now); w.lacks() == 0 {
 			p.ask(now)
-			return nil, nil
+			return false, nil
 		}
 	}
 	w.done = make(chan struct{})
 	p.waiting.PushBack(w)
-	p.wanted += w.n - w.got
+	p.wanted += w.lacks()
 	p.act(now)
-	return w, nil
+	return true, nil
 }
 
 // leave is what a caller does whose ctx has ended.
-func (p *Pacer) leave(w *waiter, cause error) error {
+func (p *Pacer) leave(w *waiter, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-w.done: // meanwhile
-		return w.err
-	default:
-	}
 	for e := p.waiting.Front(); e != nil; e = e.Next() {
 		if e.Value == w {
-			p.waiting.Remove(e)
+			p.end(e, cause)
 			break
 		}
 	}
-	p.wanted -= w.n - w.got
-	p.stock.putBack(w.got, w.latest)
 	if p.waiting.Len() == 0 && p.fetching != nil {
 		p.fetching()
 	}
 	p.act(time.Now())
-	return cause
+}
+
+// end ends a waiting without having what was waited for.
+func (p *Pacer) end(e *list.Element, err error) {
+	w := p.waiting.Remove(e).(*waiter)
+	p.wanted -= w.lacks()
+	p.stock.putBack(w.got, w.latest)
+	w.got, w.err = 0, err
+	close(w.done)
 }
 
 // tick is the timer's.
@@ -181,8 +194,10 @@ func (p *Pacer) act(now time.Time) {
 	p.stock.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
 		w := e.Value.(*waiter)
-		p.wanted -= p.give(w, now)
-		if w.got < w.n {
+		before := w.lacks()
+		p.give(w, now)
+		p.wanted -= before - w.lacks()
+		if w.lacks() > 0 {
 			break
 		}
 		p.waiting.Remove(e)
@@ -201,30 +216,23 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give gives a waiter what has become due of what it lacks.
-func (p *Pacer) give(w *waiter, now time.Time) (given int) {
-	given, latest := p.stock.take(now, w.n-w.got)
-	if given > 0 {
-		w.got, w.latest = w.got+given, latest
-		p.demand.used += given
+// give gives a waiter what has become due.
+func (p *Pacer) give(w *waiter, now time.Time) {
+	if n, latest := p.stock.take(now, w.most-w.got); n > 0 {
+		w.got, w.latest = w.got+n, latest
+		p.demand.used += n
 	}
-	return given
 }
 
 // refuse ends with err those who wait and have no permits in the stock.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {
-		w, this := e.Value.(*waiter), e
-		e = e.Next()
-		if lacks := w.n - w.got; lacks <= left {
+		this, lacks := e, e.Value.(*waiter).lacks()
+		if e = e.Next(); lacks <= left {
 			left -= lacks
 			continue
 		}
-		p.waiting.Remove(this)
-		p.wanted -= w.n - w.got
-		p.stock.putBack(w.got, w.latest)
-		w.err = err
-		close(w.done)
+		p.end(this, err)
 	}
 }

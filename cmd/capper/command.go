@@ -22,6 +22,7 @@ type commands struct {
 	Release     releaseCommand `cmd:"" help:"Give back sends that did not go out."`
 	Explain     explainCommand `cmd:"" help:"Tell why a user is allowed or capped."`
 	Limits      limitsCommand  `cmd:"" help:"Show the limits in force."`
+	Pace        paceCommand    `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
 	Pacers      pacersCommand  `cmd:"" help:"Show what pacers have given out, or forget it."`
 	Erase       eraseCommand   `cmd:"" help:"Erase the recorded sends of users."`
 	Status      statusCommand  `cmd:"" help:"Tell the state of a running service."`

@@ -36,6 +36,9 @@ const scriptPacers = `pacers:
   carrier: {rate: 1/m, max_wait: 10h}
   campaign: {limits: [{max: 50000, window: 1h}], per: message}
   both: {limits: [{max: 5, window: 1h}], rate: 1000/s}
+  quick: {rate: 1000000/s}
+  slow: {rate: 1/m}
+  promo: {limits: [{max: 50000, window: 1h}], per: message}
 `
 
 // take is `take PACER PERMITS [MESSAGE]` of scripts: permits, as far as there are some

@@ -12,10 +12,11 @@ import (
 // Unit is what a Progress counts.
 type Unit string
 
-// What is counted: bytes of files, or users of an audience.
+// What is counted: bytes of files, users of an audience, or lines of a text.
 const (
 	Bytes Unit = "bytes"
 	Users Unit = "users"
+	Lines Unit = "lines"
 )
 
 // Progress shows how long work goes: a bar with rate and time left for the step
@@ -39,9 +40,10 @@ type Progress struct {
 const lineEvery = 5 * time.Second
 
 // NewProgress shows on standard error what Step, Add and Reach tell. Stop ends it.
+// Lines that go to the terminal themselves would run through a bar.
 func NewProgress(on *Streams, unit Unit) *Progress {
 	p := &Progress{on: on, unit: unit}
-	if to := on.Err.Unwrap(); isTerminal(to) {
+	if to := on.Err.Unwrap(); isTerminal(to) && (unit != Lines || !isTerminal(on.Out.Unwrap())) {
 		p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40))
 	}
 	return p
@@ -61,9 +63,12 @@ func (p *Progress) Step(what string, total int64) {
 }
 
 func (p *Progress) newBar() *mpb.Bar {
-	counters := decor.CountersNoUnit("%d / %d users", decor.WCSyncSpace)
+	counters := decor.CountersNoUnit("%d / %d "+string(p.unit), decor.WCSyncSpace)
 	speed := decor.AverageSpeed(0, "%.0f/s", decor.WCSyncSpace)
-	if p.unit == Bytes {
+	switch {
+	case p.unit == Lines && p.total.Load() == 0:
+		counters = decor.CurrentNoUnit("%d "+string(p.unit), decor.WCSyncSpace)
+	case p.unit == Bytes:
 		counters = decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)
 		speed = decor.AverageSpeed(decor.SizeB1024(0), "% .1f", decor.WCSyncSpace)
 	}
@@ -108,12 +113,24 @@ func (p *Progress) Reach(done int64, state string) {
 	}
 	p.told = time.Now()
 	total, rate := p.total.Load(), float64(done)/time.Since(p.since).Seconds()
+	if total == 0 {
+		p.on.Say("%d %s, %.0f/s%s", done, p.unit, rate, colon(state))
+		return
+	}
 	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
-	p.on.Say("%d of %d %s, %.0f/s, %s left: %s", done, total, p.unit, rate, left, state)
+	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// endStep ends the step under way; the caller holds the lock. Users are summed up
-// by the report that follows, so only bytes get a line of their own.
+// colon puts what follows a colon behind it.
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// endStep ends the step under way; the caller holds the lock. Users and
+// lines are summed up by the report that follows, so only bytes get a line of their own.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return
@@ -124,7 +141,7 @@ func (p *Progress) endStep() {
 		p.bar.Abort(false) // it shows how far the step came
 	case p.bar != nil:
 		p.bar.SetTotal(-1, true)
-	case p.unit == Users:
+	case p.unit != Bytes:
 	case done > 0:
 		p.on.Say("%s: %.1f MB in %.1f s, %.0f MB/s", p.step, mega(done), took, mega(done)/max(took, 1e-3))
 	default:
