@@ -13,7 +13,7 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/cmd/capper/paced"
+	"capper/cmd/capper/lines"
 	"capper/internal/console"
 )
 
@@ -78,7 +78,7 @@ const stopPatience = 200 * time.Millisecond
 func (c *paceCommand) copy(ctx context.Context, on *console.Streams, pacer *client.Pacer, from io.Reader, total int64) error {
 	reached, done := c.show(on, total)
 	start := time.Now()
-	copied := &paced.Copy{From: from, To: on.Data(), Skip: c.Skip, Reached: reached, Take: c.patient(pacer)}
+	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Reached: reached, Take: c.patient(pacer)}
 	_, err := console.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	done()
 	return c.report(on, copied.Lines(), time.Since(start), err)
@@ -132,8 +132,8 @@ func (c *paceCommand) report(on *console.Streams, lines int64, took time.Duratio
 
 // fault tells what is wrong with the input from what is wrong on the way.
 func (c *paceCommand) fault(err error) error {
-	var read *paced.ReadError
-	var write *paced.WriteError
+	var read *lines.ReadError
+	var write *lines.WriteError
 	var long *client.QueueTooLongError
 	switch {
 	case errors.As(err, &read):
@@ -175,7 +175,7 @@ func (c *paceCommand) open(on *console.Streams) (from io.ReadCloser, total int64
 	}
 	info, err := file.Stat()
 	if err == nil && info.Mode().IsRegular() {
-		if total, err = paced.Count(file); err == nil {
+		if total, err = lines.Count(file); err == nil {
 			_, err = file.Seek(0, io.SeekStart)
 		}
 	}

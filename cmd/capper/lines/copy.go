@@ -1,4 +1,4 @@
-package paced
+package lines
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 // Run copies until the input ends, and returns nil then; else the error of Take, a
 // *ReadError or a *WriteError.
 func (c *Copy) Run(ctx context.Context) error {
-	in := lines{from: c.From}
+	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
 	for err == nil {
 		for len(b.ends) > 0 {

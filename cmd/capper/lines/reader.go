@@ -1,4 +1,4 @@
-package paced
+package lines
 
 import (
 	"bytes"
@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// MaxLine is the longest line, its break included.
-const MaxLine = 1 << 20
+// MaxLength is the longest line, its break included.
+const MaxLength = 1 << 20
 
-// lines reads whole lines, as many at a time as are there.
-type lines struct {
+// reader reads whole lines, as many at a time as are there.
+type reader struct {
 	from io.Reader
 	read int64  // lines that were handed out
 	rest []byte // of a line that has not been read whole
@@ -25,45 +25,54 @@ type block struct {
 	ends  []int // of each line
 }
 
+// A buffer is read into until there is little room left.
+const (
+	bufferSize = 64 << 10
+	smallRead  = 4 << 10
+)
+
 // next is the lines that come next, at least one. The error at the end is io.EOF.
-func (l *lines) next() (block, error) {
-	for l.err == nil {
-		buffer := append(make([]byte, 0, len(l.rest)+1<<16), l.rest...)
-		n, err := l.from.Read(buffer[len(buffer):cap(buffer)])
-		buffer, l.err = buffer[:len(buffer)+n], err
+func (r *reader) next() (block, error) {
+	for r.err == nil {
+		if cap(r.rest)-len(r.rest) < smallRead { // what was handed out before it stays as it is
+			r.rest = append(make([]byte, 0, 2*len(r.rest)+bufferSize), r.rest...)
+		}
+		n, err := r.from.Read(r.rest[len(r.rest):cap(r.rest)])
+		buffer := r.rest[:len(r.rest)+n]
+		r.err = err
 		if err == io.EOF {
-			l.rest = nil
-			return l.cut(buffer)
+			r.rest = nil
+			return r.cut(buffer)
 		}
 		whole := bytes.LastIndexByte(buffer, '\n') + 1
-		if l.rest = buffer[whole:]; whole > 0 {
-			return l.cut(buffer[:whole])
+		if r.rest = buffer[whole:]; whole > 0 {
+			return r.cut(buffer[:whole])
 		}
-		if len(l.rest) > MaxLine {
-			return l.cut(l.rest)
+		if len(r.rest) > MaxLength {
+			return r.cut(r.rest)
 		}
 	}
-	return block{}, l.err
+	return block{}, r.err
 }
 
 // cut tells the lines of a text apart, up to one that is too long.
-func (l *lines) cut(text []byte) (block, error) {
+func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
 		length := bytes.IndexByte(text[start:], '\n') + 1
 		if length == 0 {
 			length = len(text) - start
 		}
-		if length > MaxLine {
-			l.err = fmt.Errorf("line %d: must be at most %d bytes long", l.read+1, MaxLine)
+		if length > MaxLength {
+			r.err = fmt.Errorf("line %d: must be at most %d bytes long", r.read+1, MaxLength)
 			break
 		}
 		start += length
-		l.read++
+		r.read++
 		b.ends = append(b.ends, start)
 	}
 	if len(b.ends) == 0 {
-		return b, l.err
+		return b, r.err
 	}
 	return b, nil
 }
@@ -76,11 +85,11 @@ func (b *block) drop(n int) {
 }
 
 // skip reads the first n lines, and hands out what was read with the last of them.
-func (l *lines) skip(n int64) (b block, err error) {
+func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
-		b, err = l.next()
+		b, err = r.next()
 		if err == io.EOF {
-			return b, fmt.Errorf("%d lines to be skipped: there are %d", l.read+n, l.read)
+			return b, fmt.Errorf("%d lines to be skipped: there are %d", r.read+n, r.read)
 		}
 		k := min(n, int64(len(b.ends)))
 		b.drop(int(k))
