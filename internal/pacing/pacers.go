@@ -75,8 +75,8 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		answer.add(&grant)
 		ask.Permits -= grant.Granted
+		answer.add(grant)
 		answer.Refused = ask.Permits
 		if !grant.More || part+1 == mostParts {
 			return answer, nil
@@ -89,14 +89,14 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 const mostParts = 32
 
 // add adds what a part was granted to what those before were.
-func (a *Answer) add(part *Grant) {
+func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // of an earlier step: waits from then
 		a.Runs[i].Wait -= part.At.Sub(a.At)
 	}
 	part.Granted += a.Granted
 	part.Runs = append(a.Runs, part.Runs...)
 	part.Replayed = part.Replayed || a.Replayed
-	a.Grant = *part
+	a.Grant = part
 }
 
 // ask checks the call.

@@ -61,12 +61,16 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	s := newServiceOver(t, store, clock, func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
+	s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
 	require.Equal(t, http.StatusOK, s.get("/readyz").status)
+	require.Equal(t, 1, s.permits(`{"pacers":["twilio"],"permits":1}`).Granted)
 	require.NoError(t, single.Kill(single.Addrs[0]))
 
 	require.Equal(t, span(0, 10), s.filter(fields{"message_id": "m", "user_ids": span(0, 10)}).Unavailable)
-	for _, call := range []reply{s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", "")} {
+	for _, call := range []reply{
+		s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", ""), s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`),
+		s.get("/v1/pacers"), s.get("/v1/pacers/twilio"), s.call(http.MethodDelete, "/v1/pacers/twilio", ""),
+	} {
 		require.Equal(t, http.StatusServiceUnavailable, call.status)
 		require.Equal(t, "unavailable", call.failure(t).Error.Code)
 		require.Equal(t, "the store could not answer in time: try again", call.failure(t).Error.Message)

@@ -179,6 +179,45 @@ func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
 	require.Equal(t, 0, crm.permits(`{"pacers":["twilio"],"permits":100}`).Granted, "a pacer that is not per message is everybody's")
 }
 
+// What does not depend on the instant is the same over both stores.
+func TestPacersOnBothStores(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	for kind, open := range map[string]func(*testing.T) capping.Store{
+		"embedded": func(t *testing.T) capping.Store { return openStore(t, time.Now) },
+		"redis":    func(t *testing.T) capping.Store { return openRedis(t, time.Now, testkit.Namespace()) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			store := open(t)
+			s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) { cfg.Clock = time.Now })
+			const body = `{"pacers":["campaign","carrier"],"permits":400,"max_wait":"30s","message_id":"m","request_id":"r"}`
+			first := s.permits(body)
+			require.Equal(t, 300, first.Granted)
+			require.Equal(t, 100, first.Refused)
+			require.Equal(t, []api.Slot{{EveryMS: api.Millis(4 * time.Millisecond), Permits: 300}}, first.Slots)
+			require.Equal(t, &api.LimitedBy{Pacer: "campaign", Limit: "1m"}, first.LimitedBy)
+			require.Equal(t, api.Millis(time.Minute), *first.RetryAfterMS)
+			again := s.permits(body)
+			require.True(t, again.Replayed)
+			require.Equal(t, 300, again.Granted)
+			require.Less(t, *again.RetryAfterMS, *first.RetryAfterMS)
+			last := again.Slots[len(again.Slots)-1]
+			require.Equal(t, again.Pacers[1].QueueMS, last.WaitMS+last.EveryMS*api.Millis(last.Permits-1), "the same slots, nearer by now")
+			requireRefused(t, s.post("/v1/permits", strings.Replace(body, "400", "401", 1)), http.StatusBadRequest, "invalid_request", badBody{field: "request_id", message: `"r"`})
+
+			require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":120}`).Granted)
+			list := decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers
+			require.Len(t, list, 4)
+			require.Equal(t, 100, *list[0].Limits[1].Used)
+			require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/twilio", "").status)
+			require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/campaign", "").status)
+			require.Equal(t, 0, *decodeAs[api.PacerState](t, s.get("/v1/pacers/twilio").body).Limits[1].Used)
+			require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":400,"message_id":"m"}`).Granted)
+		})
+	}
+}
+
 func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t)
@@ -529,4 +568,24 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	require.NotContains(t, string(s.get("/metrics").body), "twilio")
 	s.permits(`{"pacers":["fcm"],"permits":1}`)
 	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 1`)
+}
+
+// What is regular in neither of its pacers is many slots. They come whole, within
+// what was reserved for them.
+func TestManySlotsComeWhole(t *testing.T) {
+	t.Parallel()
+	odd := &pacing.Policy{Pacers: []pacing.Pacer{
+		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}},
+		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
+	}}
+	s := newPaced(t, func(cfg *server.Config) { cfg.Pacers.SetPolicy(odd) })
+	got := s.permits(`{"pacers":["a","b"],"permits":100000,"max_wait":"24h"}`)
+	require.Greater(t, len(got.Slots), 10_000)
+	permits, before := 0, api.Millis(-1)
+	for _, slot := range got.Slots {
+		require.Greater(t, slot.WaitMS, before)
+		permits, before = permits+slot.Permits, slot.WaitMS+slot.EveryMS*api.Millis(slot.Permits-1)
+	}
+	require.Equal(t, got.Granted, permits)
+	require.Equal(t, 100_000, got.Granted+got.Refused)
 }

@@ -38,30 +38,31 @@ type share struct {
 
 // newPacers count for the pacers of the policy.
 func newPacers(policy func() *pacing.Policy, clock func() time.Time) *Pacers {
-	label := []string{"pacer"}
 	return &Pacers{
 		policy: policy, clock: clock,
-		granted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_permits_granted_total", Help: "Permits granted, by each pacer that they were asked of. Repeated calls count once.",
-		}, label),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_permits_refused_total", Help: "Permits refused, by the pacer that limited the call. Repeated calls count once.",
-		}, label),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_permits_errors_total", Help: "Calls for permits that the store did not answer, by each pacer that they named.",
-		}, label),
+		granted: byPacer("capper_permits_granted_total", "Permits granted, by each pacer that they were asked of. Repeated calls count once."),
+		refused: byPacer("capper_permits_refused_total", "Permits refused, by the pacer that limited the call. Repeated calls count once."),
+		failed:  byPacer("capper_permits_errors_total", "Calls for permits that the store did not answer, by each pacer that they named."),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "capper_permits_wait_seconds", Help: "Wait until the last slot of a grant, by each pacer that it was asked of.",
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
-		}, label),
-		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "capper_pacer_queue_seconds", Help: "Time until the newest slot that this instance knows of; of a pacer per message, of the message where it is longest.",
-		}, label),
-		used: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "capper_pacer_used_ratio", Help: "Share of the fullest limit that was used at the latest call; of a pacer per message, the highest. With a rate alone 1 while the next permit has to wait.",
-		}, label),
+		}, pacerLabel),
+		queue: asOfNow("capper_pacer_queue_seconds",
+			"Time until the newest slot that this instance knows of; of a pacer per message, of the message where it is longest."),
+		used: asOfNow("capper_pacer_used_ratio",
+			"Share of the fullest limit that was used at the latest call; of a pacer per message, the highest. With a rate alone 1 while the next permit has to wait."),
 		standing: map[string]*standing{},
 	}
+}
+
+var pacerLabel = []string{"pacer"}
+
+func byPacer(name, help string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, pacerLabel)
+}
+
+func asOfNow(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, pacerLabel)
 }
 
 func (p *Pacers) vectors() []prometheus.Collector {

@@ -1,0 +1,55 @@
+package pacing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
+)
+
+// A call that needs several steps of the store gets what one would, and no more
+// than it asked for; a repeated one gets the same.
+func TestACallOfSeveralSteps(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	policy := &pacing.Policy{Pacers: []pacing.Pacer{
+		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}},
+		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
+	}}
+	pacers := pacing.New(pacingtest.NewMemory(clock.Now), policy)
+	call := &pacing.Call{Pacers: []string{"a", "b"}, Permits: 10_000, MaxWait: pacing.MaxWait, Client: "c", RequestID: "r"}
+	given, err := pacers.Take(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, 10_000, given.Granted)
+	require.Greater(t, len(given.Runs), pacing.MostSteps)
+	require.Zero(t, given.Refused)
+	require.Equal(t, 10_000, permitsOf(given))
+
+	clock.Advance(time.Second)
+	again, err := pacers.Take(t.Context(), call)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, 10_000, again.Granted)
+	for i, run := range given.Runs {
+		run.Wait -= time.Second
+		require.Equal(t, run, again.Runs[i])
+	}
+
+	call.RequestID, call.Permits = "", pacing.MaxPermits
+	given, err = pacers.Take(t.Context(), call)
+	require.NoError(t, err)
+	require.True(t, given.More, "a call takes so many steps at most")
+	require.Equal(t, pacing.MaxPermits, given.Granted+given.Refused)
+	require.Equal(t, given.Granted, permitsOf(given))
+}
+
+func permitsOf(given *pacing.Answer) (permits int) {
+	for _, r := range given.Runs {
+		permits += r.Permits
+	}
+	return permits
+}
