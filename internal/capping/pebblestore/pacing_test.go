@@ -22,6 +22,11 @@ func TestPacing(t *testing.T) {
 	pacingtest.Run(t, openPacing)
 }
 
+func TestPacingOnAClock(t *testing.T) {
+	t.Parallel()
+	pacingtest.RunOnClock(t, func(t *testing.T, clock func() time.Time) pacing.Store { return openDefault(t, clock).(*Store) })
+}
+
 func TestPacingIsGreedilyTaken(t *testing.T) {
 	t.Parallel()
 	pacingtest.RunGreedy(t, openPacing(t))

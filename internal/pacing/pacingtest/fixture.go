@@ -21,12 +21,13 @@ const day = 24 * time.Hour
 type fixture struct {
 	*testing.T
 	store  pacing.Store
+	now    func() time.Time
 	oracle *Oracle
 	model  *model
 }
 
-func newFixture(t *testing.T, store pacing.Store) *fixture {
-	return &fixture{t, store, NewOracle(), newModel()}
+func newFixture(t *testing.T, store pacing.Store, now func() time.Time) *fixture {
+	return &fixture{t, store, now, NewOracle(), newModel()}
 }
 
 func (f *fixture) judge() {
@@ -72,10 +73,10 @@ func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 // the store's time is what it was.
 func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	f.Helper()
-	before := time.Now()
+	before := f.now()
 	grant, err := f.store.TakePermits(context.Background(), ask)
 	require.NoError(f, err)
-	after := time.Now()
+	after := f.now()
 	require.GreaterOrEqual(f, grant.At, pacing.TimeOf(before)-slack, "its time is that of the call")
 	require.LessOrEqual(f, grant.At, pacing.TimeOf(after)+slack, "its time is that of the call")
 	require.Empty(f, f.model.compare(ask, &grant), "%d permits, up to %v, granted %+v", ask.Permits, ask.MaxWait, grant)

@@ -62,7 +62,11 @@ type history struct {
 // A log below this many runs has not been merged, and is exact.
 const exactRuns = 400
 
-func histories(f *fixture) {
+func histories(f *fixture) { runHistories(f, func(*rand.Rand) {}) }
+
+// runHistories does something between all steps.
+func runHistories(f *fixture, between func(*rand.Rand)) {
+	f.Helper()
 	seed := rand.Uint64()
 	f.Logf("seed %d", seed)
 	for i := range uint64(20) {
@@ -75,6 +79,7 @@ func histories(f *fixture) {
 			}
 		}
 		for step := 0; step < 30 && h.runs < exactRuns; step++ {
+			between(h.rng)
 			h.step()
 		}
 	}

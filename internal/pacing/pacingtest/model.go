@@ -13,10 +13,22 @@ import (
 type model struct {
 	logs     map[string][]pacing.Time
 	requests map[pacing.Request][]pacing.Time
+	latest   pacing.Time // that a store has told
 }
 
 func newModel() *model {
 	return &model{logs: map[string][]pacing.Time{}, requests: map[pacing.Request][]pacing.Time{}}
+}
+
+// remembered is what the request was granted, which a store may forget some time
+// after its latest slot.
+func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
+	m.latest = max(m.latest, grant.At)
+	slots, known := m.requests[ask.Request]
+	if known && !grant.Replayed && slots[len(slots)-1].Add(pacing.RememberFor) <= m.latest {
+		return nil, false
+	}
+	return slots, known
 }
 
 // opens is the slot from which on the limit allows one permit more.
@@ -61,7 +73,7 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 // compare is how the answer differs from what the model says; "": it does not.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	now, got := grant.At, slotsOf(grant)
-	want, replayed := m.requests[ask.Request]
+	want, replayed := m.remembered(ask, grant)
 	switch {
 	case replayed != grant.Replayed:
 		return fmt.Sprintf("replayed %t", grant.Replayed)

@@ -18,13 +18,13 @@ type Oracle struct {
 	logs     map[string][]point
 	requests map[pacing.Request][]point
 	faults   []string
+	latest   pacing.Time // that a store has told
 }
 
 // point is permits of one slot.
 type point struct {
 	at      pacing.Time
 	permits int
-	granted pacing.Time // when
 	limits  []pacing.Limit
 }
 
@@ -37,7 +37,7 @@ func NewOracle() *Oracle {
 func (o *Oracle) Clone() *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults)}
+	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults), latest: o.latest}
 	for name, points := range o.logs {
 		c.logs[name] = slices.Clone(points)
 	}
@@ -49,8 +49,9 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	points := o.points(ask, grant)
+	o.latest = max(o.latest, grant.At)
 	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
-		if before, known := o.requests[ask.Request]; known {
+		if before, known := o.requests[ask.Request]; known && (grant.Replayed || !o.over(before)) {
 			if !slices.EqualFunc(before, points, func(a, b point) bool { return a.at == b.at && a.permits == b.permits }) {
 				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at, len(points), points[0].at)
 			}
@@ -65,6 +66,11 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 			o.logs[name] = append(o.logs[name], p)
 		}
 	}
+}
+
+// over reports whether a request with the slots may have been forgotten.
+func (o *Oracle) over(slots []point) bool {
+	return slots[len(slots)-1].at.Add(pacing.RememberFor) <= o.latest
 }
 
 // nameOf is of which log the target is.
@@ -91,7 +97,7 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 				o.fault("a slot at %d after one at %d, granted at %d", at, latest, grant.At)
 			}
 			latest = max(latest, at)
-			points = append(points, point{at: at, permits: n, granted: grant.At})
+			points = append(points, point{at: at, permits: n})
 			total, left = total+n, left-n
 		}
 	}
@@ -142,10 +148,9 @@ func (o *Oracle) Faults() []string {
 	return faults
 }
 
+// inOrder sorts by slots; those of one slot stay as they were seen.
 func inOrder(points []point) {
-	slices.SortStableFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.granted, b.granted))
-	})
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
 
 // limitsOf are all that the points were judged by.

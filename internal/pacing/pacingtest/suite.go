@@ -1,9 +1,12 @@
 package pacingtest
 
 import (
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"capper/internal/pacing"
+	"capper/internal/testkit"
 )
 
 // Open opens the store under test for one case, with a clock that goes, and closes
@@ -16,12 +19,24 @@ func Run(t *testing.T, open Open) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				f := newFixture(t, open(t))
+				f := newFixture(t, open(t), time.Now)
 				c.run(f)
 				f.judge()
 			})
 		}
 	})
+}
+
+// RunOnClock runs random histories on a store with a clock that is set, ahead and back.
+func RunOnClock(t *testing.T, open func(t *testing.T, clock func() time.Time) pacing.Store) {
+	clock := testkit.NewClock()
+	f := newFixture(t, open(t, clock.Now), clock.Now)
+	runHistories(f, func(rng *rand.Rand) { clock.Advance(jumps[rng.IntN(len(jumps))]) })
+	f.judge()
+}
+
+var jumps = []time.Duration{
+	0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour, -time.Microsecond, -3 * time.Second,
 }
 
 var cases = []struct {

@@ -16,3 +16,8 @@ func TestMemoryIsGreedilyTaken(t *testing.T) {
 	t.Parallel()
 	RunGreedy(t, NewMemory(time.Now))
 }
+
+func TestMemoryOnAClock(t *testing.T) {
+	t.Parallel()
+	RunOnClock(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) })
+}
