@@ -192,8 +192,8 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 		return
 	}
 	p.demand.pause = now.Add(p.cfg.Ahead)
-	if answer.Granted > 0 || answer.RetryAfterMS == nil || answer.LimitedBy == nil || time.Duration(request.MaxWait) < p.longest() {
-		return // those who lack permits ask again
+	if answer.RetryAfterMS == nil || answer.LimitedBy == nil || time.Duration(request.MaxWait) < p.longest() {
+		return // there is more to be had: those who lack permits ask again
 	}
 	wait := time.Duration(*answer.RetryAfterMS)
 	holds := wait

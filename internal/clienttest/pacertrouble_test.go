@@ -1,0 +1,272 @@
+package clienttest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+)
+
+// noneLeft demands that what pacers do on their own has ended.
+func noneLeft(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "client.(*Pacer)")
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
+// pass waits until so much time has passed.
+func pass(d time.Duration) { <-time.After(d) }
+
+// Half of the answers are lost, and workers keep the pace: nothing is taken twice.
+func TestLostAnswersTakeNothingTwice(t *testing.T) {
+	url, g := paced(t, flaky(func() bool { return rand.N(2) == 0 }))
+	var retried atomic.Int64
+	p, err := client.NewPacer(newClient(t, client.Config{URL: url, MaxBackoff: 5 * time.Millisecond}),
+		client.PacerConfig{Pacers: []string{"spaced"}, OnRetry: func(error) { retried.Add(1) }})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	started := starts(ctx, t, 32, p.Wait)
+	slots := g.granted()
+	neverEarly(t, started, slots)
+	require.Greater(t, len(started), 425)
+	require.Less(t, len(slots), len(started)+100, "those who waited at the end, and what was asked for ahead")
+	require.Positive(t, retried.Load())
+	noneLeft(t)
+}
+
+// A service that is overloaded is waited for, as long as it says, and one that is
+// away, until it is back.
+func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
+	var calls atomic.Int64
+	var away atomic.Bool
+	url, g := paced(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case calls.Add(1) == 1:
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			case away.Load():
+				panic(http.ErrAbortHandler)
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	})
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
+	start := time.Now()
+	require.NoError(t, p.Wait(t.Context()))
+	require.Greater(t, time.Since(start), time.Second)
+
+	away.Store(true)
+	time.AfterFunc(700*time.Millisecond, func() { away.Store(false) })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	started := starts(ctx, t, 32, p.Wait)
+	neverEarly(t, started, g.granted()[1:])
+	require.Greater(t, len(started), 200, "of 325")
+}
+
+// What is refused is told to all who wait, and a later call asks again.
+func TestRefusalsAreToldToAll(t *testing.T) {
+	var known atomic.Bool
+	url, _ := paced(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !known.Load() {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write([]byte(`{"error":{"code":"invalid_request","message":"pacers[0]: must be a configured pacer","field":"pacers[0]"}}`))
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"minute"}})
+	var running sync.WaitGroup
+	for range 32 {
+		running.Go(func() {
+			err := p.Wait(t.Context())
+			require.True(t, client.HasCode(err, client.CodeInvalidRequest), "%v", err)
+		})
+	}
+	running.Wait()
+	known.Store(true)
+	require.Eventually(t, func() bool { return p.Wait(t.Context()) == nil }, time.Second, time.Millisecond)
+}
+
+// A queue that is longer than it may be is told at once, and how long it is; who
+// has a place in it keeps it.
+func TestAQueueThatIsTooLong(t *testing.T) {
+	for pacer, cfg := range map[string]client.PacerConfig{
+		"spaced":  {Pacers: []string{"spaced"}, MaxWait: 100 * time.Millisecond},
+		"bounded": {Pacers: []string{"bounded"}},
+	} {
+		t.Run(pacer, func(t *testing.T) {
+			url, g := paced(t, nil)
+			p := newPacer(t, url, cfg)
+			start := time.Now()
+			var running sync.WaitGroup
+			var served, refused atomic.Int64
+			for range 200 {
+				running.Go(func() {
+					err := p.Wait(t.Context())
+					if err == nil {
+						served.Add(1)
+						return
+					}
+					var long *client.QueueTooLongError
+					require.ErrorAs(t, err, &long)
+					require.ErrorIs(t, err, client.ErrQueueTooLong)
+					require.Equal(t, [2]string{pacer, "rate"}, [2]string{long.Pacer, long.Limit})
+					require.Positive(t, long.Wait)
+					require.Less(t, long.Wait, 500*time.Millisecond)
+					refused.Add(1)
+				})
+			}
+			running.Wait()
+			require.Less(t, time.Since(start), 2*time.Second)
+			require.Positive(t, served.Load())
+			require.Greater(t, refused.Load(), int64(100))
+			require.Less(t, g.asks, 30)
+		})
+	}
+}
+
+// Callers that give up make room for those behind them: their permits are not lost.
+func TestCallersThatGiveUp(t *testing.T) {
+	url, g := paced(t, nil)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var running sync.WaitGroup
+	for range 200 {
+		running.Go(func() {
+			if err := p.Wait(ctx); err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+		})
+	}
+	require.ErrorIs(t, p.WaitN(ctx, 100), context.DeadlineExceeded)
+	running.Wait()
+	before := len(g.granted())
+	for range before - 20 { // of the slots that were left
+		require.NoError(t, p.Wait(t.Context()))
+	}
+	require.Less(t, len(g.granted()), before+60)
+	require.ErrorIs(t, p.Wait(ctx), context.DeadlineExceeded, "whose time is up gets nothing")
+	noneLeft(t)
+}
+
+// Nobody who came later goes first, however many somebody waits for.
+func TestCallersAreServedInOrder(t *testing.T) {
+	url, _ := paced(t, nil)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
+	var order []int
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	start := time.Now()
+	for i, n := range []int{1, 50, 1, 20, 1} {
+		running.Go(func() {
+			require.NoError(t, p.WaitN(t.Context(), n))
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, i)
+		})
+		pass(5 * time.Millisecond)
+	}
+	running.Wait()
+	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
+	require.GreaterOrEqual(t, time.Since(start), 72*4*time.Millisecond)
+	for _, n := range []int{0, -1, 100_001} {
+		require.ErrorContains(t, p.WaitN(t.Context(), n), "must be 1 to 100000")
+	}
+}
+
+// Who was away for longer than a window does not use what he had asked for ahead.
+func TestPermitsThatAreTooOldAreThrownAway(t *testing.T) {
+	url, g := paced(t, nil)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"short"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
+	starts(ctx, t, 4, p.Wait)
+	noneLeft(t)
+	before := len(g.granted())
+	pass(400 * time.Millisecond)
+	require.NoError(t, p.Wait(t.Context()))
+	noneLeft(t)
+	require.Greater(t, len(g.granted()), before)
+}
+
+// A lost answer that comes the second time, long after the first: its slots are too old.
+func TestAnswersThatAreTooOldAreThrownAway(t *testing.T) {
+	var calls atomic.Int64
+	url, g := paced(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				next.ServeHTTP(httptest.NewRecorder(), r)
+				pass(300 * time.Millisecond)
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"short"}})
+	require.NoError(t, p.Wait(t.Context()))
+	require.GreaterOrEqual(t, calls.Load(), int64(3), "the one that was lost, its repetition, and one for a slot that is new")
+	require.GreaterOrEqual(t, len(g.granted()), 2)
+}
+
+// A round trip of 60 ms costs no rate, and nobody who waits causes a call of his own.
+func TestLongRoundTripsCostNoRate(t *testing.T) {
+	for pacer, fair := range map[string]int{"spaced": 500, "burst": 200, "short": 1000} {
+		t.Run(pacer, func(t *testing.T) {
+			url, g := paced(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					pass(30 * time.Millisecond)
+					next.ServeHTTP(w, r)
+					pass(30 * time.Millisecond)
+				})
+			})
+			p := newPacer(t, url, client.PacerConfig{Pacers: []string{pacer}})
+			warm, done := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer done()
+			before := starts(warm, t, 32, p.Wait)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			after := starts(ctx, t, 32, p.Wait)
+			neverEarly(t, append(before, after...), g.granted())
+			t.Logf("%d before, %d started, %d granted in %d calls", len(before), len(after), len(g.granted()), g.asks)
+			require.GreaterOrEqual(t, len(after), fair*93/100)
+			require.Less(t, g.asks, 60)
+		})
+	}
+}
+
+func TestPacersAreChecked(t *testing.T) {
+	c := newClient(t, client.Config{URL: "http://127.0.0.1:1"})
+	for _, cfg := range []client.PacerConfig{
+		{}, {Pacers: []string{""}}, {Pacers: make([]string, 9)}, {Pacers: []string{"p"}, MaxWait: -1}, {Pacers: []string{"p"}, MaxWait: 25 * time.Hour},
+		{Pacers: []string{"p"}, Ahead: -1}, {Pacers: []string{"p"}, Ahead: time.Hour},
+	} {
+		_, err := client.NewPacer(c, cfg)
+		require.ErrorContains(t, err, "client.PacerConfig.")
+	}
+	p, err := client.NewPacer(c, client.PacerConfig{Pacers: []string{"p"}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	require.ErrorIs(t, p.Wait(ctx), context.DeadlineExceeded)
+	noneLeft(t)
+}
