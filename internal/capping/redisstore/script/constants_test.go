@@ -18,7 +18,7 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceSource + mergeSource + forgetSource
+	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])

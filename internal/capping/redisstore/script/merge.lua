@@ -2,12 +2,12 @@
 --
 -- KEYS[1]  the log, see pace.lua
 -- ARGV[1]  its trailer as it was read, ${TRAILER} bytes
--- ARGV[2]  the merged log: runs and trailer
+-- ARGV[2]  the merged log: runs, cursors and trailer
 --
 -- Reply    D it stands there, N the log has changed: nothing was written
 -- Errors   BADARG …: nothing was written.
 -- Cost     linear in the log's bytes.
-if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] ~= ${TRAILER} or #ARGV[2] < ${TRAILER} or (#ARGV[2] - ${TRAILER}) % ${RUN} ~= 0 then
+if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] ~= ${TRAILER} or #ARGV[2] < ${TRAILER} + ${RUN} or string.byte(ARGV[2], -1) ~= ${LOG_FORMAT} then
   return redis.error_reply('BADARG a key, a trailer and a log')
 end
 if redis.call('GETRANGE', KEYS[1], '-${TRAILER}', '-1') ~= ARGV[1] then return 'N' end

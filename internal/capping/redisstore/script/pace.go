@@ -14,43 +14,50 @@ import (
 
 // Bytes of what pace.lua is sent.
 const (
-	permitsSize     = 3
-	waitSize        = 5
-	fingerprintSize = 8
-	paceHeaderSize  = stampSize + permitsSize + waitSize + 2 + fingerprintSize
+	permitsSize    = 3
+	waitSize       = 5
+	paceHeaderSize = stampSize + permitsSize + waitSize + 2
 
 	countSize  = 3 // Max of a limit, and what is used of it
 	windowSize = 6
 )
 
-// Bytes of a stored log's trailer, and where in it are what scripts write by itself.
+// Bytes of a stored log's trailer, which stands behind a cursor for each limit.
 const (
 	timeSize    = 7
 	totalSize   = 6
 	lengthSize  = 2
-	hintCount   = pacing.MaxLimits + 1
-	hintsSize   = hintCount * 2 * lengthSize
-	untilAt     = 2*totalSize + timeSize + 2*lengthSize + timeSize
 	rewriteSize = 4
-	hintsAt     = untilAt + timeSize + rewriteSize
-	trailerSize = hintsAt + hintsSize + 1
+	untilAt     = totalSize + timeSize + lengthSize
+	rewrittenAt = untilAt + 2*timeSize
+	totalAt     = rewrittenAt + rewriteSize
+	cursorsAt   = totalAt + totalSize + lengthSize
+	trailerSize = cursorsAt + 2
 	logFormat   = 1
+
+	copiedRuns = 4 // of a cursor
+	noCopies   = 1<<16 - 1
+	cursorSize = 2*lengthSize + copiedRuns*pacing.RunSize
+	limitCount = pacing.MaxLimits + 1
 )
 
 // The same for struct.unpack in Lua.
 var (
-	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBBc%d", permitsSize, waitSize, fingerprintSize)
+	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBB", permitsSize, waitSize)
+	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
-	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%d", totalSize, totalSize, timeSize, lengthSize, lengthSize, timeSize, timeSize, rewriteSize)
+	cursorFormat  = fmt.Sprintf(">I%dI%dc%d", lengthSize, lengthSize, copiedRuns*pacing.RunSize)
+	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, timeSize, lengthSize, timeSize, timeSize, rewriteSize, totalSize, lengthSize)
 )
 
 const (
-	chunkRuns = 24   // of a log that are read at once
-	tailRuns  = 48   // that are read with the trailer
-	lookRuns  = 1024 // with which a log is looked at for those that nobody sees any more
-	keptRuns  = 512  // that are kept though nobody sees them
-	fullRuns  = pacing.MostRuns - 2
-	paceWork  = 8000 // looks at limits and logs after which a call ends early
+	chunkRuns  = 24                             // of a log that are read at once
+	shortBytes = trailerSize + 4*pacing.RunSize // of a log with few limits that are read at first, beside its cursors
+	tailBytes  = 1400                           // of a log that are read at first
+	lookRuns   = 1024                           // with which a log is looked at for those that nobody sees any more
+	keptRuns   = 512                            // that are kept though nobody sees them
+	fullRuns   = pacing.MostRuns - 2
+	paceWork   = 8000 // looks at limits and logs after which a call ends early
 )
 
 // PacerKeys are where a namespace has its pacers: all of them under one prefix.
@@ -99,25 +106,24 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask) {
 		a.buf = append(a.buf, name...)
 		a.endKey()
 	}
-	appendPace(a.head[:stampSize], ask)
-	a.finish(len(names), a.head[:paceHeaderSize], appendTargets(nil, ask.Targets))
+	a.users = appendAsk(append(a.users[:0], a.head[:stampSize]...), ask)
+	a.finish(len(names), a.users)
 }
 
-// StampPace sets the beginning of the header of a call for permits, or of forgetting.
+// StampPace sets the beginning of the argument of a call for permits, or of forgetting.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
-	appendStamp(a.head[:0], now, skew)
+	appendStamp(a.users[:0], now, skew)
 }
 
-// appendPace appends what stands in the header after the stamp.
-func appendPace(dst []byte, ask *pacing.Ask) []byte {
+// appendAsk appends what stands in the argument after the stamp.
+func appendAsk(dst []byte, ask *pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
-	request := byte(0)
-	if requested(ask) {
-		request = 1
+	if !requested(ask) {
+		return appendTargets(append(dst, 0, byte(len(ask.Targets))), ask.Targets)
 	}
 	fingerprint := ask.Fingerprint()
-	return append(append(dst, byte(len(ask.Targets)), request), fingerprint[:]...)
+	return append(appendTargets(append(dst, 1, byte(len(ask.Targets))), ask.Targets), fingerprint[:]...)
 }
 
 func appendTargets(dst []byte, targets []pacing.Target) []byte {
@@ -157,9 +163,13 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 		r := reader{rest: reply[2:]}
 		p.Full, p.Now = int(reply[1]), r.time()
 	case len(reply) == 2 && p.Bad.add(reply[0]):
-	case reply != "" && reply[0] == 'G':
+	case reply != "" && (reply[0] == 'G' || reply[0] == 'S'):
 		r := reader{rest: reply[1:]}
-		p.Grant = r.grant(ask)
+		if reply[0] == 'S' {
+			p.Grant = r.single(ask)
+		} else {
+			p.Grant = r.grant(ask)
+		}
 		if r.bad {
 			return Paced{}, ErrReply
 		}
@@ -218,6 +228,36 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
+// single reads a grant of one target that is all at one slot.
+func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
+	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
+	limits := ask.Targets[0].Limits
+	r.bad = r.bad || next < now || why >= len(limits) && why < byQueue || len(ask.Targets) > 1
+	g.At, g.Next, g.Limit, g.Granted = now, next.Sub(now), why, int(r.uint(permitsSize))
+	if why >= byQueue {
+		g.Limit = pacing.ByQueue
+	}
+	if why == byNothing {
+		g.Target = -1
+	}
+	if g.Granted > 0 {
+		g.Runs = []pacing.WaitRun{{Wait: newest.Sub(now), Burst: 1, Permits: g.Granted}}
+	}
+	state := pacing.State{Queue: max(0, newest.Sub(now)), Next: g.Next}
+	for _, limit := range limits {
+		state.Used = append(state.Used, min(int(r.uint(countSize))+g.Granted, limit.Max))
+	}
+	g.States = []pacing.State{state}
+	r.bad = r.bad || r.rest != ""
+	return g
+}
+
+// What stands for a limit that the next permit waits for where there is none.
+const (
+	byQueue   = 254
+	byNothing = 255
+)
+
 func (r *reader) state(now pacing.Time, limits int) (s pacing.State) {
 	newest, next := r.time(), r.time()
 	r.bad = r.bad || next < now
@@ -240,25 +280,28 @@ func (r *reader) runs(g *pacing.Grant) {
 
 // PacerLog is a stored log of a pacer.
 type PacerLog struct {
-	Log     *pacing.Log
-	Trailer string
+	Log     *pacing.Log // nil: there is none
+	trailer string
 }
 
 var errPacerLog = errors.New("not the log of a pacer")
 
 // DecodePacerLog reads a stored log.
 func DecodePacerLog(stored string) (PacerLog, error) {
-	end := len(stored) - trailerSize
-	if end < 0 || stored[len(stored)-1] != logFormat {
+	start := len(stored) - trailerSize
+	if start < 0 || stored[len(stored)-1] != logFormat {
 		return PacerLog{}, errPacerLog
 	}
-	l := PacerLog{Trailer: stored[end:]}
-	r := reader{rest: l.Trailer}
-	total := int64(r.uint(totalSize))
-	r.uint(totalSize + timeSize)
-	log, err := pacing.DecodeRuns([]byte(stored[:end]), total)
-	if err != nil || len(log.Runs) == 0 || int(r.uint(lengthSize)) != len(log.Runs) {
+	l := PacerLog{trailer: stored[start:]}
+	start -= int(l.trailer[cursorsAt]) * cursorSize
+	r := reader{rest: l.trailer[totalAt:]}
+	total, runs := int64(r.uint(totalSize)), int(r.uint(lengthSize))
+	if runs == 0 || start != runs*pacing.RunSize {
 		return PacerLog{}, errPacerLog
+	}
+	log, err := pacing.DecodeRuns([]byte(stored[:start]), total)
+	if err != nil {
+		return PacerLog{}, err
 	}
 	l.Log = log
 	return l, nil
@@ -267,22 +310,25 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 // Full reports whether pace.lua adds nothing to the log before it is merged.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// Merged is the log to store when Log has been merged.
-func (l *PacerLog) Merged() (stored []byte) {
-	for _, run := range l.Log.Runs {
+// merged is the log to store when Log has been merged.
+func (l *PacerLog) merged() (stored []byte) {
+	runs := l.Log.Runs
+	for _, run := range runs {
 		stored = pacing.AppendRun(stored, run)
 	}
-	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
-	stored = appendUint(stored, uint64(l.Log.Runs[0].First), totalSize)
-	stored = appendUint(stored, uint64(l.Log.Runs[0].At), timeSize)
-	stored = appendUint(stored, uint64(len(l.Log.Runs)), lengthSize)
-	stored = appendUint(stored, uint64(fullRuns), lengthSize)
-	const bornAt = untilAt - timeSize
-	stored = append(stored, l.Trailer[bornAt:untilAt+timeSize]...)
-	r := reader{rest: l.Trailer[untilAt+timeSize:]}
+	for range l.trailer[cursorsAt] {
+		stored = appendUint(stored, noCopies, 2*lengthSize)
+		stored = append(stored, make([]byte, copiedRuns*pacing.RunSize)...)
+	}
+	stored = appendUint(stored, uint64(runs[0].First), totalSize)
+	stored = appendUint(stored, uint64(runs[0].At), timeSize)
+	stored = appendUint(stored, fullRuns, lengthSize)
+	stored = append(stored, l.trailer[untilAt:rewrittenAt]...)
+	r := reader{rest: l.trailer[rewrittenAt:]}
 	stored = appendUint(stored, r.uint(rewriteSize)+1, rewriteSize)
-	stored = append(stored, make([]byte, hintsSize)...)
-	return append(stored, logFormat)
+	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
+	stored = appendUint(stored, uint64(len(runs)), lengthSize)
+	return append(stored, l.trailer[cursorsAt], logFormat)
 }
 
 // Merge sets the call of merge.lua.
@@ -290,7 +336,7 @@ func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
 	a.endKey()
-	a.finish(1, blob(l.Trailer), l.Merged())
+	a.finish(1, blob(l.trailer), l.merged())
 }
 
 // DecodeMerged reads the reply of merge.lua.
@@ -312,5 +358,6 @@ func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 		a.buf = append(a.buf, key...)
 		a.endKey()
 	}
-	a.finish(2, a.head[:stampSize], fmt.Append(nil, forgottenFor.Milliseconds()))
+	a.users = append(a.users[:0], a.head[:stampSize]...)
+	a.finish(2, a.users, fmt.Append(nil, forgottenFor.Milliseconds()))
 }

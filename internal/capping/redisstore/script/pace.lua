@@ -3,19 +3,21 @@
 --
 -- KEYS     the logs, one for each target; then, of an ask with a request, what is remembered of it; then, for
 --          each target per message, until when the pacer's logs were forgotten
--- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
---          targets (1), has a request (1), fingerprint (8)
--- ARGV[2]  target by target: is per message (1), keep (6), limits (1), then for each of them max (3), window (6)
+-- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5), has a request (1),
+--          targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
+--          window (6); then, with a request, its fingerprint (8)
 --
 -- now is the caller's, in milliseconds since 2024-01-01 UTC, and skew are milliseconds. All other instants are
 -- microseconds since 1970 by the node's clock, all other durations microseconds.
 -- keep: a log outlives its newest slot by so much, at least.
 --
--- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then a trailer of ${TRAILER} bytes: permits ever (6),
--- number of the first one that is kept (6), its slot (7), runs (2), runs at which to look for those that nobody
--- sees any more (2), instants when it was made (7) and until which the TTL is set (7), how often it was rewritten (4),
--- for each of ${HINTS} limits the run that has its Max-th newest permit and that with which its window begins (2 each;
--- they may be wrong), format (1). What is appended is written together with the trailer, and read so.
+-- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then for each limit or for none a cursor, then a trailer, so that
+-- one read gets it with the latest run, and one write appends.
+--   cursor   a run (2), runs copied from (2; ${NO_COPIES}: none) on, and so many of them. The run is the last one that begins before
+--            the limit's window, or not after its Max-th newest permit; a wrong one costs a search.
+--   trailer  number of the first permit that is kept (6), its slot (7), runs at which to look for those that nobody
+--            sees any more (2), instants until which the TTL is set (7) and when the log was made (7), how often it was
+--            rewritten (4), permits ever (6), runs (2), cursors (1), format (1)
 -- A log that was made before its pacer was forgotten counts as empty.
 -- A remembered request is as pacing.Remembered has it.
 --
@@ -23,6 +25,8 @@
 --            G granted: flags (1: 1 replayed, 2 more to be had), instants now (7) and of the next slot (7), target and
 --              limit that it waits for (1 each; 255: none), for each target its newest slot (7), its next slot (7) and
 --              for each limit how much is used of it (3), then runs
+--            S of one target, all at one slot or nothing: instants now (7), of the newest slot (7) and of the next one (7), limit
+--              that it waits for (1; 254: the newest slot, 255: none), granted (3), then for each limit what was used before (3)
 --            F target (1), instant now (7): its log is full, nothing was taken
 --            U the request is remembered with another fingerprint
 --            T key (1): it is of another type; C key (1): it is not what it should be
@@ -31,12 +35,16 @@
 --          which there are as many as ${PACE_WORK} looks at limits allow.
 local byte, char, sub, concat = string.byte, string.char, string.sub, table.concat
 local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcall
-local header, wanted = ARGV[1], ARGV[2]
-if #ARGV ~= 2 or #header ~= ${PACE_HEADER} then return redis.error_reply('BADARG header or arguments') end
-local stamp, skew, permits, wait, count, requested, fingerprint = scan('${PACE_FORMAT}', header)
+local asked = ARGV[1]
+if #ARGV ~= 1 or #asked < ${PACE_HEADER} then return redis.error_reply('BADARG one argument with a header') end
+local stamp, skew, permits, wait, requested, count = scan('${PACE_FORMAT}', asked)
 if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 1 then
   return redis.error_reply('BADARG header out of range')
 end
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local refusal = clockskew(stamp, skew, time)
+if refusal then return refusal end
 
 -- fetch is the run i of the log: slot, every, burst, first permit.
 local function fetch(log, i)
@@ -45,7 +53,7 @@ local function fetch(log, i)
     local done, k = log.done, 4 * (i - log.base)
     return done[k + 1], done[k + 2], done[k + 3], done[k + 4]
   end
-  local text, from = log.tail, log.from
+  local text, from, at = log.tail, log.from, log.tail_at
   if i < from then
     text, from = log.chunk, log.chunk_from
     if not text or i < from or i >= from + ${CHUNK} then
@@ -53,8 +61,9 @@ local function fetch(log, i)
       text = redis.call('GETRANGE', log.key, ${RUN} * from, ${RUN} * (from + ${CHUNK}) - 1)
       log.chunk, log.chunk_from = text, from
     end
+    at = 1
   end
-  return struct.unpack('${RUN_FORMAT}', text, ${RUN} * (i - from) + 1)
+  return struct.unpack('${RUN_FORMAT}', text, at + ${RUN} * (i - from))
 end
 
 -- move makes the permit the source of s: the one that has to be a window old before the limit allows another.
@@ -220,29 +229,25 @@ local function used(s, t, guess, fetch, through)
 end
 
 -- What was asked.
-local logs, sources, at, key = {}, {}, 1, count + requested
+local logs, sources, at, key = {}, {}, ${PACE_HEADER} + 1, count + requested
 for t = 1, count do
   local per_message, keep, limits
-  if #wanted >= at + 7 then per_message, keep, limits, at = scan('>BI6B', wanted, at) end
-  if not limits or per_message > 1 or limits < 1 or limits > ${HINTS} or #wanted < at + 9 * limits - 1 then
-    return redis.error_reply('BADARG targets of ' .. #wanted .. ' bytes')
+  if #asked >= at + 7 then per_message, keep, limits, at = scan('>BI6B', asked, at) end
+  if not limits or per_message > 1 or limits < 1 or limits > ${LIMITS} or #asked < at + 9 * limits - 1 then
+    return redis.error_reply('BADARG targets of ' .. #asked .. ' bytes')
   end
   key = key + per_message
   local log = {key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits}
   logs[t] = log
   for l = 1, limits do
     local max, window
-    max, window, at = scan('>I3I6', wanted, at)
+    max, window, at = scan('>I3I6', asked, at)
     if max < 1 or window < 1 then return redis.error_reply('BADARG limit of target ' .. t) end
     sources[#sources + 1] = {log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0}
   end
 end
-if at ~= #wanted + 1 or key ~= #KEYS then return redis.error_reply('BADARG ' .. #KEYS .. ' keys') end
-
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local refusal = clockskew(stamp, skew, time)
-if refusal then return refusal end
+if #asked ~= at - 1 + 8 * requested or key ~= #KEYS then return redis.error_reply('BADARG ' .. #KEYS .. ' keys') end
+local fingerprint = sub(asked, at)
 
 local remembered, flags = nil, 0
 if requested == 1 and permits > 0 then
@@ -275,23 +280,27 @@ for t = 1, count do
     end
     mark = tonumber(mark or nil)
   end
-  local total, start, oldest, runs, look, born, untl, rewritten, size = 0, 0, now, 0, ${LOOK}, now, 0, 0, #tail
-  local fresh = size == 0
+  local total, start, oldest, runs, look, untl, born, rewritten, stored, size = 0, 0, now, 0, ${LOOK}, 0, now, 0, 0, #tail
+  local fresh, ends = size == 0, 0
   if not fresh then
-    if size < ${RUN} + ${TRAILER} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
-    total, start, oldest, runs, look, born, untl, rewritten = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+    if size < ${TRAILER} + ${RUN} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
+    start, oldest, look, untl, born, rewritten, total, runs, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+    ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
+    if ends < ${RUN} then return 'C' .. char(t - 1) end
     if mark and born <= mark then
-      fresh, total, start, oldest, runs, look, born, untl, rewritten = true, 0, 0, now, 0, ${LOOK}, now, 0, 0
+      fresh, total, start, oldest, runs, look, untl, born, rewritten, stored = true, 0, 0, now, 0, ${LOOK}, 0, now, 0, 0
     end
   end
   if mark and born <= mark then born = mark + 1 end -- the clock was set back
-  log.total, log.start, log.oldest, log.look, log.born, log.untl, log.rewritten = total, start, oldest, look, born, untl, rewritten
+  log.total, log.start, log.oldest, log.look, log.untl, log.born, log.rewritten = total, start, oldest, look, untl, born, rewritten
   log.fresh, log.cut, log.last, log.base, log.newest, log.first = fresh, 0, runs - 1, 0, 0, 0
+  log.stored = stored
   if runs > 0 then
-    local here = (size - ${TRAILER}) / ${RUN}
-    if here % 1 ~= 0 or here > runs then return 'C' .. char(t - 1) end
+    local here = (ends - ends % ${RUN}) / ${RUN}
+    if here > runs or here < runs and size < ${TAIL} then return 'C' .. char(t - 1) end
     log.tail, log.from, log.base = tail, runs - here, runs - 1
-    local slot, every, burst, first = scan('${RUN_FORMAT}', tail, size - ${TRAILER} - ${RUN} + 1)
+    log.tail_at = ends - ${RUN} * here + 1
+    local slot, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
     log.at, log.every, log.burst, log.first, log.newest = slot, every, burst, first, slot
     local k = total - 1 - first
     if every > 0 then log.newest = slot + (k - k % burst) / burst * every end
@@ -307,13 +316,11 @@ for t = 1, count do
     end
     if runs - log.cut >= ${FULL} and permits > 0 then return 'F' .. char(t - 1) .. pack('>I7', now) end
   end
-  local hints = size - ${TRAILER} + ${HINTS_AT}
-  for i = s + 1, s + log.limits do
-    local source = sources[i]
-    source.begins = 0
+  for l = 1, log.limits do
+    local source = sources[s + l]
     if runs > 0 then
-      source.run, source.begins = scan('>I2I2', tail, hints)
-      hints = hints + 4
+      if l <= stored then source.run = scan('>I2', tail, ends + 1 + ${CURSOR} * (l - 1)) end
+      source.begins = source.run
       move(source, total - source.max, fetch)
     else
       source.permit = total - source.max
@@ -386,23 +393,40 @@ end
 local out = {false}
 s = 0
 for t = 1, count do
-  local log, alone = logs[t], now
+  local log, alone, cursors, searched = logs[t], now, {}, false
   if log.newest > alone then alone = log.newest end
   for i = s + 1, s + log.limits do
     if sources[i].opens > alone then alone = sources[i].opens end
   end
   out[#out + 1] = pack('>I7I7', log.newest, alone)
-  local hints = {}
   for i = s + 1, s + log.limits do
     local source, n, begins = sources[i], 0, 0
     if log.last >= 0 then n, begins = used(source, now - source.window, source.begins, fetch, through) end
     out[#out + 1] = pack('>I3', n)
-    hints[#hints + 1] = pack('>I2I2', math.max(source.run - log.cut, 0), math.max(begins - log.cut, 0))
+    searched = searched or source.permit < log.first and (source.permit >= log.start or log.oldest <= now - source.window)
+    if source.permit >= log.start and source.run > begins - 1 then begins = source.run + 1 end
+    begins = math.max(begins - 1, log.cut)
+    cursors[#cursors + 1] = begins
   end
-  log.hints = concat(hints) .. string.rep('\0\0\0\0', ${HINTS} - log.limits)
+  if log.stored > 0 or searched then log.cursors = cursors end
   s = s + log.limits
 end
 
+-- cursors_of are the log's cursors, with copies of closed runs.
+local function cursors_of(log)
+  local text = ''
+  for _, i in ipairs(log.cursors or {}) do
+    if i + ${COPIED} <= log.base then
+      local copies = redis.call('GETRANGE', log.key, ${RUN} * i, ${RUN} * (i + ${COPIED}) - 1)
+      text = text .. struct.pack('${CURSOR_FORMAT}', i - log.cut, i - log.cut, copies)
+    else
+      text = text .. struct.pack('${CURSOR_FORMAT}', i - log.cut, ${NO_COPIES}, string.rep('\0', ${COPIES}))
+    end
+  end
+  return text
+end
+
+-- runs_of are the log's runs from that on which was the last one before.
 local function runs_of(log)
   local done, packed = log.done or {}, {}
   for k = 1, #done, 4 do packed[#packed + 1] = struct.pack('${RUN_FORMAT}', done[k], done[k + 1], done[k + 2], done[k + 3]) end
@@ -424,19 +448,21 @@ if grant.total > 0 then
       local _
       log.oldest, _, _, log.start = fetch(log, cut)
     end
-    local data = runs_of(log) .. pack('${TRAILER_FORMAT}', log.total, log.start, log.oldest, log.last + 1 - cut, log.look, log.born, untl, log.rewritten) ..
-      log.hints .. '\${LOG_FORMAT}'
+    local cursors = cursors_of(log)
+    local data = runs_of(log) .. cursors .. pack('${TRAILER_FORMAT}', log.start, log.oldest, log.look, untl, log.born, log.rewritten,
+      log.total, log.last + 1 - cut, #cursors / ${CURSOR}, ${LOG_FORMAT})
     if log.fresh then
       call('SET', log.key, data, 'PX', ttl)
     else
-      if cut > 0 then
-        call('SET', log.key, call('GETRANGE', log.key, ${RUN} * cut, ${RUN} * log.base - 1) .. data, 'KEEPTTL')
+      if cut > 0 or #cursors ~= ${CURSOR} * log.stored then
+        local kept = log.base > cut and call('GETRANGE', log.key, ${RUN} * cut, ${RUN} * log.base - 1) or ''
+        call('SET', log.key, kept .. data, 'KEEPTTL')
       else
         call('SETRANGE', log.key, ${RUN} * log.base, data)
       end
       local expires = ttl and try('PEXPIRE', log.key, ttl)
       if type(expires) == 'table' and expires.err then -- the next write shall try again
-        call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
+        call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + #cursors + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
         return redis.error_reply(expires.err)
       end
     end

@@ -30,6 +30,9 @@ var rewriteSource string
 //go:embed rate.lua
 var rateSource string
 
+//go:embed paceone.lua
+var paceOneSource string
+
 //go:embed pace.lua
 var paceSource string
 
@@ -56,7 +59,7 @@ func NewScripts() Scripts {
 	return Scripts{
 		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
 		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
-		Pace: New(complete(preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
+		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
 	}
 }
 

@@ -1,0 +1,148 @@
+-- The beginning of pace.lua, which says what everything is: what is asked most, permits of one log that are all
+-- given at one slot, or none, where no limit has to be searched for. It decides what the rest would, at a quarter of
+-- the cost; whatever else it meets it leaves to the rest, with nothing written. Here every byte of a string that is made
+-- counts, as do calls and tables.
+repeat
+  local scan, asked = struct.unpack, ARGV[1]
+  if #KEYS ~= 1 or #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
+  local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
+  if count ~= 1 or requested ~= 0 or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits then break end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  if skew > 0 then
+    local off = (now - now % 1000) / 1000 - ${EPOCH} - stamp
+    if off > skew or off < -skew then break end
+  end
+
+  local tail = redis.pcall('GETRANGE', KEYS[1], limits == 1 and '-${SHORT_1}' or limits == 2 and '-${SHORT_2}' or '-${TAIL}', '-1')
+  local size = #tail
+  if size < ${TRAILER} + ${RUN} then break end -- an error too
+  local start, oldest, look, untl, born, rewritten, total, runs, stored, version = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+  local ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
+  if version ~= ${LOG_FORMAT} or runs >= look or ends < ${RUN} or stored > 0 and stored ~= limits then break end
+  local at, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
+  local last, from = runs - 1, runs - (ends - ends % ${RUN}) / ${RUN} -- from: the first run in tail
+  local newest, length = at, total - first
+  if every > 0 then newest = at + (length - 1 - (length - 1) % burst) / burst * every end
+
+  -- next: the slot of the next permit; behind, own: that of the one after the grant, as far as limits wait for
+  -- slots that are recorded, and for the one that is granted, less that.
+  local next, why, behind, behind_why, own, own_why, used, cursors, unknown = now, 255, 0, 255, 0, 255, '', '', false
+  if newest > now then next, why = newest, 254 end
+  local near = true
+  for l = 1, limits do
+    if l > 1 then max, window = scan('>I3I6', asked, ${PACE_HEADER} + 9 * l) end
+    local source, t = total - max, now - window
+    local n, slot, a, e, b, f, stop, after -- after: the slot of the permit stop
+    if newest <= t then
+      n = 0
+    elseif source >= first or at <= t then
+      a, e, b, f, stop = at, every, burst, first, total
+    elseif source < start and oldest > t then
+      n = total - start
+    elseif stored == 0 then
+      near = false
+      break
+    end
+    if stored > 0 then
+      local i, copied, copies = scan('${CURSOR_FORMAT}', tail, ends + 1 + ${CURSOR} * (l - 1))
+      if not n and not a then
+        if i > last then i = last end
+        for step = 1, 12 do
+          -- the run i, then the one after the cursor, and so on
+          local ra, re, rb, rf = at, every, burst, first
+          if i < last then
+            local text, offset = tail, ends - ${RUN} * (runs - i)
+            if i < from then
+              if i < copied or i >= copied + ${COPIED} then
+                copied = step > 1 and i - 1 or i -- the cursor, too
+                copies = redis.call('GETRANGE', KEYS[1], string.format('%d', ${RUN} * copied), string.format('%d', ${RUN} * (copied + ${COPIED}) - 1))
+              end
+              text, offset = copies, ${RUN} * (i - copied)
+            end
+            ra, re, rb, rf = scan('${RUN_FORMAT}', text, offset + 1)
+          end
+          if ra > t and rf > source then
+            if step > 1 then i, stop, after = i - 1, rf, ra break end
+            if i > 0 then break end
+          end
+          a, e, b, f = ra, re, rb, rf
+          if i == last then stop = total break end
+          i = i + 1
+        end
+        near = near and stop and true
+      end
+      cursors = cursors .. struct.pack('${CURSOR_FORMAT}', i, copied, copies)
+    end
+    if not n and near then
+      if source >= f then
+        slot = a
+        if e > 0 then slot = a + (source - f - (source - f) % b) / b * e end
+      end
+      if slot and slot > t then
+        n = max
+        if slot + window > next then next, why = slot + window, l - 1 end
+      else
+        n = total - f -- less those up to t
+        if t >= a then
+          local through = stop - f
+          if e > 0 then through = math.min(through, ((t - a - (t - a) % e) / e + 1) * b) end
+          n = n - through
+        end
+        if n > max then n = max end
+      end
+    end
+    if not near or max < 1 or window < 1 or permits > 1 and n + permits > max then
+      near = false
+      break
+    end
+    if n + permits >= max then
+      source = source + permits
+      if source >= total then
+        if window > own then own, own_why = window, l - 1 end
+      else
+        local ra, re, rb, rf = a, e, b, f
+        if source >= first then
+          ra, re, rb, rf = at, every, burst, first
+        elseif source == stop and after then
+          ra, re = after, 0
+        elseif not a or source >= stop then
+          unknown, re = true, 0
+        end
+        if re > 0 then ra = ra + (source - rf - (source - rf) % rb) / rb * re end
+        if not unknown and ra + window > behind then behind, behind_why = ra + window, l - 1 end
+      end
+    end
+    used = used .. struct.pack('>I3', n)
+  end
+  if not near then break end
+  if permits == 0 or next > now + wait then return struct.pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used end
+
+  local slot = next
+  if unknown or untl < slot + keep then break end
+  why = 255
+  if slot > now then why = 254 end
+  if behind > next then next, why = behind, behind_why end
+  if slot + own > next or own > 0 and slot + own == next and own_why < why then next, why = slot + own, own_why end
+
+  -- See append in the rest: the last run goes on, or there is a new one.
+  local gap, joins = slot - newest, false
+  if every == 0 then
+    joins = gap == 0 or gap <= ${MOST_EVERY} and length <= ${MOST_BURST} and permits <= length
+    if gap > 0 and joins then every, burst = gap, length end
+  elseif gap == 0 then
+    joins = permits <= burst - 1 - (length - 1) % burst
+  else
+    joins = gap == every and length % burst == 0 and permits <= burst
+  end
+  if not joins then last, runs, at, every, burst, first = runs, runs + 1, slot, 0, 1, total end
+  local data
+  if stored == 0 then
+    data = struct.pack('${RUN_FORMAT}${TRAILER_INTS}', at, every, burst, first, start, oldest, look, untl, born, rewritten, total + permits, runs, 0, ${LOG_FORMAT})
+  else
+    data = struct.pack('${RUN_FORMAT}', at, every, burst, first) .. cursors ..
+      struct.pack('${TRAILER_FORMAT}', start, oldest, look, untl, born, rewritten, total + permits, runs, stored, ${LOG_FORMAT})
+  end
+  redis.call('SETRANGE', KEYS[1], string.format('%d', ${RUN} * last), data)
+  return struct.pack('>c1I7I7I7BI3', 'S', now, slot, next, why, permits) .. used
+until true
