@@ -357,17 +357,22 @@ func TestACallOutlivesItsCaller(t *testing.T) {
 
 func TestAdminHasItsOwnListener(t *testing.T) {
 	t.Parallel()
-	s := newService(t, withKeys, func(cfg *server.Config) { cfg.AdminSeparate = true })
+	s := newPaced(t, withKeys, func(cfg *server.Config) { cfg.AdminSeparate = true })
 	s.key = "x1.all"
 	require.Equal(t, http.StatusNotFound, s.get("/metrics").status)
 	require.Equal(t, http.StatusMethodNotAllowed, s.call(http.MethodDelete, "/v1/users/1", "").status)
+	require.Equal(t, http.StatusMethodNotAllowed, s.call(http.MethodDelete, "/v1/pacers/twilio", "").status)
 	require.Equal(t, http.StatusNotFound, s.get("/debug/pprof/").status)
 	require.Equal(t, http.StatusOK, s.get("/v1/users/1").status)
+	require.Equal(t, http.StatusOK, s.get("/v1/pacers/twilio").status)
 
 	admin := *s
 	admin.http = httptest.NewServer(s.server.Admin())
 	t.Cleanup(admin.http.Close)
 	require.Equal(t, http.StatusNoContent, admin.call(http.MethodDelete, "/v1/users/1", "").status)
+	require.Equal(t, http.StatusNoContent, admin.call(http.MethodDelete, "/v1/pacers/twilio", "").status)
+	require.Equal(t, http.StatusOK, admin.get("/v1/pacers").status)
+	require.Equal(t, http.StatusNotFound, admin.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`).status)
 	require.Equal(t, http.StatusOK, admin.get("/healthz").status)
 	require.Equal(t, http.StatusNotFound, admin.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`).status)
 	admin.key = ""
