@@ -228,14 +228,16 @@ var greedyCases = []struct {
 	limits  [][]pacing.Limit // of each target of a call
 	permits int              // to be taken, most of them in the future
 	atOnce  int              // to be taken without waits; 0: that would take minutes
+	sizes   []int            // of asks; nil: any
 }{
-	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250},
-	{"250 a second, spaced", [][]pacing.Limit{{spaced(4 * time.Millisecond)}}, 100_000, 500},
-	{"600,000 a minute", [][]pacing.Limit{{{Max: 600_000, Window: time.Minute}}}, 1_250_000, 0},
-	{"10,000 a second", [][]pacing.Limit{{{Max: 10_000, Window: time.Second}}}, 500_000, 25_000},
+	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250, nil},
+	{"250 a second, spaced", [][]pacing.Limit{{spaced(4 * time.Millisecond)}}, 100_000, 500, nil},
+	{"600,000 a minute", [][]pacing.Limit{{{Max: 600_000, Window: time.Minute}}}, 1_250_000, 0, nil},
+	{"10,000 a second", [][]pacing.Limit{{{Max: 10_000, Window: time.Second}}}, 500_000, 25_000, nil},
 	{"all together", [][]pacing.Limit{
 		{{Max: 100, Window: time.Second}, {Max: 50_000, Window: day}}, {spaced(4 * time.Millisecond)}, {{Max: 600_000, Window: time.Minute}},
-	}, 49_000, 250},
+	}, 49_000, 250, nil},
+	{"one by one, more than a log has runs for", [][]pacing.Limit{{{Max: 3500, Window: 10 * time.Minute}}}, 7100, 0, []int{1}},
 }
 
 // RunGreedy lets 16 clients take from the stores, which are instances of one store:
@@ -244,7 +246,11 @@ func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			greedy(t, stores, c.limits, c.permits, func(g *Greedy) {})
+			greedy(t, stores, c.limits, c.permits, func(g *Greedy) {
+				if c.sizes != nil {
+					g.Sizes, g.Waits = c.sizes, []time.Duration{pacing.MaxWait}
+				}
+			})
 			if c.atOnce > 0 {
 				greedy(t, stores, c.limits, c.atOnce, func(g *Greedy) { g.Waits = []time.Duration{0} })
 			}
