@@ -71,6 +71,7 @@ func (l *Logs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) 
 	if err != nil {
 		return pacing.Grant{}, err
 	}
+	defer l.cache.shrink()
 	entries, err := l.entries(ask)
 	if err != nil {
 		return pacing.Grant{}, err
@@ -175,5 +176,4 @@ func (l *Logs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, e
 		remember(batch, now, ask, placed)
 	}
 	l.db.Commit(batch)
-	l.cache.shrink()
 }
