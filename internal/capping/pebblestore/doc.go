@@ -16,6 +16,9 @@
 //	   ▼
 //	verdicts
 //
+// Permits of pacers take a way of their own, in package pacerlogs, and share the
+// syncs.
+//
 // Below it, package database knows keys, durability and damage, and no rule;
 // package directory what Pebble writes to. Beside the calls one goroutine tends
 // the store: it looks after the files, goes on with an upgrade, and sweeps.
@@ -49,6 +52,7 @@
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id
 //	04 user (4)      the user's log was written since its block was damaged
+//	05, 06, 00 "pacer …"  requests for permits, logs of pacers, and how their keys begin: see package pacerlogs
 //
 // The bucket, the number of users whose logs share a key, is 1 here and more
 // in Redis: Pebble stores the common prefix of neighbouring keys once, so that a
@@ -85,6 +89,11 @@
 // upgrade from it has not ended. The first byte of a message's value is 0 in all
 // formats so far; another one can be its version.
 //
+// Logs of pacers, and requests, have versions of their own in each value, and came
+// without a new format: programs from before there were pacers read and sweep 01 to 04
+// alone, and leave what lies behind as it is. Under such a program nobody paces; when
+// this one is back, logs and requests are what they were, but for what has expired.
+//
 // A program from before there were namespaces reads and sweeps 01 and 02 alone,
 // which is why messages lie in 02 and 03; such programs know only format 1.
 //
@@ -104,7 +113,7 @@
 // A log that is written loses what no window can see. Logs of users who are
 // never sent to again, and expired message ids, are removed by a sweep that
 // looks at 20,000 keys a second, a minute's rest after each pass: an idle store
-// becomes empty.
+// becomes empty. Another one does so with what pacers left.
 //
 // What windows can see is judged by the longest retention that was in force
 // within itself: a policy that looks back less far, because a limit was left out

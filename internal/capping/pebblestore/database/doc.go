@@ -2,7 +2,7 @@
 // knowing it again, its format marker and keys, writing so that it is durable,
 // reading around damage, and being out of service. It knows which value is which
 // user's, and nothing of what the values mean; the data layout is in the store's
-// doc.go.
+// doc.go. Of pacers it knows where their keys are, and which logs could not be read.
 //
 //	Open ─► directory.Probe ─► directory.Notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
 //	call ─► DB.Write ─► Commit … Commit ─► Sync             out of service: an error, at once
