@@ -35,6 +35,7 @@ type grants struct {
 
 	mu    sync.Mutex
 	slots []time.Time
+	seen  map[pacing.Request]bool
 	asks  int
 }
 
@@ -47,8 +48,12 @@ func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asks++
+	if g.seen[ask.Request] {
+		return grant, nil
+	}
+	g.seen[ask.Request] = true // also replayed: the first time it was known to nobody
 	for _, run := range grant.Runs {
-		for i := 0; i < run.Permits && !grant.Replayed; i++ {
+		for i := range run.Permits {
 			at := grant.At.Add(run.Wait + time.Duration(i/max(run.Burst, 1))*run.Every)
 			g.slots = append(g.slots, time.UnixMicro(int64(at)))
 		}
@@ -63,19 +68,29 @@ func (g *grants) granted() []time.Time {
 	return slices.SortedFunc(slices.Values(g.slots), time.Time.Compare)
 }
 
+// calls is how many asked.
+func (g *grants) calls() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asks
+}
+
 // paced serves the pacers over an embedded store; wrap may stand between.
 func paced(t *testing.T, wrap func(http.Handler) http.Handler) (url string, g *grants) {
 	t.Helper()
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), CacheBytes: 32 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	g = &grants{Store: store, oracle: pacingtest.NewOracle()}
+	g = &grants{Store: store, oracle: pacingtest.NewOracle(), seen: map[pacing.Request]bool{}}
 	t.Cleanup(func() { require.Empty(t, g.oracle.Faults()) })
 	return newCapper(t, wrap, func(cfg *server.Config) { cfg.Pacers = pacing.New(g, &pacers) }), g
 }
 
 func newPacer(t *testing.T, url string, cfg client.PacerConfig) *client.Pacer {
 	t.Helper()
+	if cfg.OnRetry == nil {
+		cfg.OnRetry = func(err error) { t.Log(err) }
+	}
 	p, err := client.NewPacer(newClient(t, client.Config{URL: url}), cfg)
 	require.NoError(t, err)
 	return p
