@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -120,7 +116,7 @@ func (s *permitStorm) call(rng *rand.Rand, caller int) {
 		first, patience := time.Now(), time.Now().Add(30*time.Second)
 		for {
 			sent := time.Now()
-			got, err := post(s.services[rng.IntN(len(s.services))].Load().url, request)
+			got, err := s.ask(rng.IntN(len(s.services)), request)
 			if err == nil {
 				s.keep(got, first, sent, time.Now())
 				break
@@ -133,24 +129,10 @@ func (s *permitStorm) call(rng *rand.Rand, caller int) {
 	}
 }
 
-func post(url string, request api.PermitsRequest) (got api.Permits, err error) {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return got, err
-	}
-	response, err := http.Post(url+"/v1/permits", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return got, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return got, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return got, fmt.Errorf("status %d: %s", response.StatusCode, text)
-	}
-	return got, json.Unmarshal(text, &got)
+// ask asks a service for permits.
+func (s *permitStorm) ask(service int, request api.PermitsRequest) (got api.Permits, err error) {
+	err = post(s.services[service].Load().url+"/v1/permits", request, &got)
+	return got, err
 }
 
 func (s *permitStorm) failed(err error, late bool) (end bool) {
@@ -196,7 +178,7 @@ func (s *permitStorm) judge(t *testing.T) {
 	require.LessOrEqual(t, s.fullest(time.Second), 100)
 	require.LessOrEqual(t, s.fullest(time.Minute), 3000)
 	require.LessOrEqual(t, s.fullest(4*time.Millisecond), 1)
-	got, err := post(s.services[0].Load().url, api.PermitsRequest{Pacers: []string{"ledger"}})
+	got, err := s.ask(0, api.PermitsRequest{Pacers: []string{"ledger"}})
 	require.NoError(t, err)
 	require.Equal(t, s.granted, *got.Pacers[0].Used, "each was taken once")
 	require.NotZero(t, s.lost)

@@ -112,25 +112,30 @@ type answer struct {
 	ConfigVersion string   `json:"config_version"`
 }
 
-func (p *process) filter(message string, users ...uint32) (answer, error) {
-	var got answer
-	body, err := json.Marshal(map[string]any{"message_id": message, "channel": "push", "user_ids": users})
+func (p *process) filter(message string, users ...uint32) (got answer, err error) {
+	err = post(p.url+"/v1/filter", map[string]any{"message_id": message, "channel": "push", "user_ids": users}, &got)
+	return got, err
+}
+
+// post sends a request and reads its answer, which has to be a 200.
+func post(url string, request, got any) error {
+	body, err := json.Marshal(request)
 	if err != nil {
-		return got, err
+		return err
 	}
-	response, err := http.Post(p.url+"/v1/filter", "application/json", bytes.NewReader(body))
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
-		return got, err
+		return err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return got, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return got, fmt.Errorf("status %d: %s", response.StatusCode, text)
+		return fmt.Errorf("status %d: %s", response.StatusCode, text)
 	}
-	return got, json.Unmarshal(text, &got)
+	return json.Unmarshal(text, got)
 }
 
 // get reads a JSON answer.

@@ -3,7 +3,6 @@ package pacingtest
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +60,7 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 // of are the targets' logs.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
-		name := targets[i].Pacer + "/" + targets[i].Message
+		name := nameOf(&targets[i])
 		if m.logs[name] == nil {
 			m.logs[name] = &pacing.Log{}
 		}
@@ -88,10 +87,6 @@ func (m *Memory) ForgetPacer(ctx context.Context, pacer string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name := range m.logs {
-		if strings.HasPrefix(name, pacer+"/") {
-			delete(m.logs, name)
-		}
-	}
+	forgetPacer(m.logs, pacer)
 	return nil
 }

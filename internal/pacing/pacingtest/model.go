@@ -144,13 +144,7 @@ func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	return n
 }
 
-func (m *model) forget(pacer string) {
-	for name := range m.logs {
-		if len(name) > len(pacer) && name[:len(pacer)+1] == pacer+"/" {
-			delete(m.logs, name)
-		}
-	}
-}
+func (m *model) forget(pacer string) { forgetPacer(m.logs, pacer) }
 
 // slotsOf are the slots of the grant, one by one.
 func slotsOf(grant *pacing.Grant) (slots []pacing.Time) {

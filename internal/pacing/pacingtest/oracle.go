@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"capper/internal/pacing"
@@ -114,11 +115,12 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 func (o *Oracle) Forget(pacer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for name := range o.logs {
-		if len(name) > len(pacer) && name[:len(pacer)+1] == pacer+"/" {
-			delete(o.logs, name)
-		}
-	}
+	forgetPacer(o.logs, pacer)
+}
+
+// forgetPacer removes the logs of the pacer, which have names of nameOf.
+func forgetPacer[L any](logs map[string]L, pacer string) {
+	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
 // Granted is how many permits of the target were granted.
