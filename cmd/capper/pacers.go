@@ -113,7 +113,7 @@ func (c *pacersCommand) refused(err error) error {
 	case client.HasCode(err, client.CodeForbidden):
 		return console.Hinted(err, "the key in "+keyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
-		return console.Hinted(err, "capper pacers lists those that are configured")
+		return console.Hinted(console.Misuse(err), "capper pacers lists those that are configured")
 	case client.HasCode(err, client.CodeMethodNotAllowed):
 		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
