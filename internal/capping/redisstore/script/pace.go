@@ -51,11 +51,11 @@ var (
 )
 
 const (
-	chunkRuns  = 24                             // of a log that are read at once
-	shortBytes = trailerSize + 4*pacing.RunSize // of a log with few limits that are read at first, beside its cursors
-	tailBytes  = 1400                           // of a log that are read at first
-	lookRuns   = 1024                           // with which a log is looked at for those that nobody sees any more
-	keptRuns   = 512                            // that are kept though nobody sees them
+	chunkRuns  = 24                           // of a log that are read at once
+	shortBytes = trailerSize + pacing.RunSize // of a log with few limits that are read at first, beside its cursors
+	tailBytes  = 1400                         // of a log that are read at first
+	lookRuns   = 1024                         // with which a log is looked at for those that nobody sees any more
+	keptRuns   = 512                          // that are kept though nobody sees them
 	fullRuns   = pacing.MostRuns - 2
 	paceWork   = 8000 // looks at limits and logs after which a call ends early
 )

@@ -4,9 +4,9 @@
 -- counts, as do calls and tables.
 repeat
   local scan, asked = struct.unpack, ARGV[1]
-  if #KEYS ~= 1 or #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
+  if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
   local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
-  if count ~= 1 or requested ~= 0 or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits then break end
+  if count ~= 1 or requested > 1 or #KEYS ~= 1 + requested or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits + 8 * requested then break end
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
   if skew > 0 then
@@ -116,7 +116,10 @@ repeat
     used = used .. struct.pack('>I3', n)
   end
   if not near then break end
-  if permits == 0 or next > now + wait then return struct.pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used end
+  if permits == 0 or next > now + wait then
+    if requested == 1 then break end -- is it remembered?
+    return struct.pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used
+  end
 
   local slot = next
   if unknown or untl < slot + keep then break end
@@ -142,6 +145,11 @@ repeat
   else
     data = struct.pack('${RUN_FORMAT}', at, every, burst, first) .. cursors ..
       struct.pack('${TRAILER_FORMAT}', start, oldest, look, untl, born, rewritten, total + permits, runs, stored, ${LOG_FORMAT})
+  end
+  if requested == 1 then
+    local grant = string.sub(asked, -8) .. '\0' .. struct.pack('>I6${RUN_INTS}', permits, slot, 0, 1, 0)
+    local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+    if not kept or kept.err then break end -- it is remembered
   end
   redis.call('SETRANGE', KEYS[1], string.format('%d', ${RUN} * last), data)
   return struct.pack('>c1I7I7I7BI3', 'S', now, slot, next, why, permits) .. used
