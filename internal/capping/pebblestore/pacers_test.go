@@ -71,6 +71,27 @@ func TestPermits(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestPacersUnderAnyClock sets the clock back, which makes callers wait, and far ahead, which is an error of
+// every call and forgets nothing.
+func TestPacersUnderAnyClock(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: 30 * time.Hour, SweepInterval: time.Millisecond})
+	require.Equal(t, 100, take(t, s, hundred(1000, 0)).Granted)
+	clock.Advance(-20 * time.Minute)
+	require.Zero(t, take(t, s, hundred(1, 0)).Granted)
+	grant := take(t, s, hundred(1, time.Hour))
+	require.Equal(t, 20*time.Minute+time.Second, grant.Runs[0].Wait)
+	clock.Advance(20*time.Minute + 50*time.Hour)
+	_, err := s.TakePermits(context.Background(), hundred(1, 0))
+	require.ErrorContains(t, err, "ahead of the file system")
+	_, err = s.pacers.Sweep(pacerlogs.SweepFrom(), 100)
+	require.ErrorContains(t, err, "ahead of the file system")
+	clock.Advance(-50 * time.Hour)
+	require.Equal(t, 100, take(t, s, hundred(0, 0)).States[0].Used[0])
+	require.NoError(t, s.Close())
+}
+
 // TestManyRuns has a log that merges, and is the same after a restart.
 func TestManyRuns(t *testing.T) {
 	t.Parallel()
