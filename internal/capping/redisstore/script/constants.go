@@ -30,7 +30,7 @@ func constants() map[string]string {
 		"KEY_USERS": keyUsers, "RULE": ruleSize, "CHANNEL_BITS": int64(channelBits),
 		"FILTER_HEADER": int64(filterHeaderSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 
-		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "LIMITS": limitCount,
+		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "FIXED": trailerSize - fixedAt, "LIMITS": limitCount,
 		"UNTIL_AT": untilAt, "LOG_FORMAT": logFormat, "TAIL": tailBytes, "SHORT_1": int64(shortBytes + cursorSize), "SHORT_2": int64(shortBytes + 2*cursorSize), "CHUNK": chunkRuns,
 		"CURSOR": int64(cursorSize), "COPIED": copiedRuns, "NO_COPIES": noCopies, "COPIES": copiedRuns * pacing.RunSize,
 		"LOOK": lookRuns, "HISTORY": keptRuns, "FULL": fullRuns, "PACE_WORK": paceWork, "REMEMBER": pacing.RememberFor.Milliseconds(),
@@ -39,7 +39,7 @@ func constants() map[string]string {
 	}
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
-		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "CURSOR_FORMAT": cursorFormat,
+		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "COUNTS": fmt.Sprintf("I%dI%d", totalSize, lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"FIELDS": fieldNames(int(Standard.BucketSize)),
 		// As many names as there are bytes between the upper three of one entry and those of the next.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",

@@ -28,10 +28,10 @@ const (
 	totalSize   = 6
 	lengthSize  = 2
 	rewriteSize = 4
-	untilAt     = totalSize + timeSize + lengthSize
+	fixedAt     = totalSize + lengthSize // what stays as it is when permits are added
+	untilAt     = fixedAt + totalSize + timeSize + lengthSize
 	rewrittenAt = untilAt + 2*timeSize
-	totalAt     = rewrittenAt + rewriteSize
-	cursorsAt   = totalAt + totalSize + lengthSize
+	cursorsAt   = rewrittenAt + rewriteSize
 	trailerSize = cursorsAt + 2
 	logFormat   = 1
 
@@ -47,7 +47,7 @@ var (
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
 	cursorFormat  = fmt.Sprintf(">I%dI%dc%d", lengthSize, lengthSize, copiedRuns*pacing.RunSize)
-	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, timeSize, lengthSize, timeSize, timeSize, rewriteSize, totalSize, lengthSize)
+	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, lengthSize, totalSize, timeSize, lengthSize, timeSize, timeSize, rewriteSize)
 )
 
 const (
@@ -294,7 +294,7 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	}
 	l := PacerLog{trailer: stored[start:]}
 	start -= int(l.trailer[cursorsAt]) * cursorSize
-	r := reader{rest: l.trailer[totalAt:]}
+	r := reader{rest: l.trailer}
 	total, runs := int64(r.uint(totalSize)), int(r.uint(lengthSize))
 	if runs == 0 || start != runs*pacing.RunSize {
 		return PacerLog{}, errPacerLog
@@ -320,14 +320,14 @@ func (l *PacerLog) merged() (stored []byte) {
 		stored = appendUint(stored, noCopies, 2*lengthSize)
 		stored = append(stored, make([]byte, copiedRuns*pacing.RunSize)...)
 	}
+	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
+	stored = appendUint(stored, uint64(len(runs)), lengthSize)
 	stored = appendUint(stored, uint64(runs[0].First), totalSize)
 	stored = appendUint(stored, uint64(runs[0].At), timeSize)
 	stored = appendUint(stored, fullRuns, lengthSize)
 	stored = append(stored, l.trailer[untilAt:rewrittenAt]...)
 	r := reader{rest: l.trailer[rewrittenAt:]}
 	stored = appendUint(stored, r.uint(rewriteSize)+1, rewriteSize)
-	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
-	stored = appendUint(stored, uint64(len(runs)), lengthSize)
 	return append(stored, l.trailer[cursorsAt], logFormat)
 }
 

@@ -15,9 +15,9 @@
 -- one read gets it with the latest run, and one write appends.
 --   cursor   a run (2), runs copied from (2; ${NO_COPIES}: none) on, and so many of them. The run is the last one that begins before
 --            the limit's window, or not after its Max-th newest permit; a wrong one costs a search.
---   trailer  number of the first permit that is kept (6), its slot (7), runs at which to look for those that nobody
---            sees any more (2), instants until which the TTL is set (7) and when the log was made (7), how often it was
---            rewritten (4), permits ever (6), runs (2), cursors (1), format (1)
+--   trailer  permits ever (6), runs (2); number of the first permit that is kept (6), its slot (7), runs at which to look
+--            for those that nobody sees any more (2), instants until which the TTL is set (7) and when the log was made (7),
+--            how often it was rewritten (4), cursors (1), format (1)
 -- A log that was made before its pacer was forgotten counts as empty.
 -- A remembered request is as pacing.Remembered has it.
 --
@@ -284,7 +284,7 @@ for t = 1, count do
   local fresh, ends = size == 0, 0
   if not fresh then
     if size < ${TRAILER} + ${RUN} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
-    start, oldest, look, untl, born, rewritten, total, runs, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+    total, runs, start, oldest, look, untl, born, rewritten, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
     ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
     if ends < ${RUN} then return 'C' .. char(t - 1) end
     if mark and born <= mark then
@@ -449,8 +449,8 @@ if grant.total > 0 then
       log.oldest, _, _, log.start = fetch(log, cut)
     end
     local cursors = cursors_of(log)
-    local data = runs_of(log) .. cursors .. pack('${TRAILER_FORMAT}', log.start, log.oldest, log.look, untl, log.born, log.rewritten,
-      log.total, log.last + 1 - cut, #cursors / ${CURSOR}, ${LOG_FORMAT})
+    local data = runs_of(log) .. cursors .. pack('${TRAILER_FORMAT}', log.total, log.last + 1 - cut, log.start, log.oldest, log.look, untl,
+      log.born, log.rewritten, #cursors / ${CURSOR}, ${LOG_FORMAT})
     if log.fresh then
       call('SET', log.key, data, 'PX', ttl)
     else

@@ -17,7 +17,7 @@ repeat
   local tail = redis.pcall('GETRANGE', KEYS[1], limits == 1 and '-${SHORT_1}' or limits == 2 and '-${SHORT_2}' or '-${TAIL}', '-1')
   local size = #tail
   if size < ${TRAILER} + ${RUN} then break end -- an error too
-  local start, oldest, look, untl, born, rewritten, total, runs, stored, version = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+  local total, runs, start, oldest, look, untl, _, _, stored, version = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
   local ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
   if version ~= ${LOG_FORMAT} or runs >= look or ends < ${RUN} or stored > 0 and stored ~= limits then break end
   local at, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
@@ -139,12 +139,11 @@ repeat
     joins = gap == every and length % burst == 0 and permits <= burst
   end
   if not joins then last, runs, at, every, burst, first = runs, runs + 1, slot, 0, 1, total end
-  local data
+  local data, fixed = nil, string.sub(tail, -${FIXED})
   if stored == 0 then
-    data = struct.pack('${RUN_FORMAT}${TRAILER_INTS}', at, every, burst, first, start, oldest, look, untl, born, rewritten, total + permits, runs, 0, ${LOG_FORMAT})
+    data = struct.pack('${RUN_FORMAT}${COUNTS}', at, every, burst, first, total + permits, runs) .. fixed
   else
-    data = struct.pack('${RUN_FORMAT}', at, every, burst, first) .. cursors ..
-      struct.pack('${TRAILER_FORMAT}', start, oldest, look, untl, born, rewritten, total + permits, runs, stored, ${LOG_FORMAT})
+    data = struct.pack('${RUN_FORMAT}', at, every, burst, first) .. cursors .. struct.pack('>${COUNTS}', total + permits, runs) .. fixed
   end
   if requested == 1 then
     local grant = string.sub(asked, -8) .. '\0' .. struct.pack('>I6${RUN_INTS}', permits, slot, 0, 1, 0)
