@@ -20,4 +20,18 @@
 // FilterAll and ReleaseAll split an audience of any size into batches that are
 // called in parallel. Interrupted and started again with the same message id
 // they end with the same result: whom an earlier call or run had granted is in Replayed.
+//
+// # Pacing
+//
+// A Pacer lets sends start no faster than the service's pacers allow, whoever else
+// sends. Its callers share one stock of permits, which are asked for in batches: what
+// those who wait lack, and about as much ahead as is used in PacerConfig.Ahead. One call
+// is under way at a time. A permit is used at its slot or later, counted from the
+// arrival of its answer, and never when its slot is older than a window of the
+// pacer's limits, or than a second: then it is thrown away. So what is lost when a
+// sender stops is what was asked for ahead, and for callers that gave up. Windows
+// hold for slots: to a provider that is reached late by more and then by less, sends
+// come closer together by the difference.
+//
+// Permits takes permits in one call, for those who keep the pace themselves.
 package client

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -75,4 +76,37 @@ func ExampleClient_Filter_transactional() {
 	if client.HasCode(err, client.CodeOverloaded) {
 		log.Println("not counted:", err)
 	}
+}
+
+// Thirty-two workers send no faster than the carrier takes it, together with all
+// other senders that share its pacer.
+func ExamplePacer() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pace, err := client.NewPacer(capper, client.PacerConfig{Pacers: []string{"carrier"}, MaxWait: 10 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	users := make(chan uint32)
+	var workers sync.WaitGroup
+	for range 32 {
+		workers.Go(func() {
+			for user := range users {
+				if err := pace.Wait(ctx); err != nil { // a client.QueueTooLongError: another provider may be quicker
+					log.Println("not sent to", user, err)
+					continue
+				}
+				deliver([]uint32{user})
+			}
+		})
+	}
+	for user := range uint32(1_000_000) {
+		users <- user
+	}
+	close(users)
+	workers.Wait()
 }
