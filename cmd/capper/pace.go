@@ -136,6 +136,8 @@ func (c *paceCommand) fault(err error) error {
 	var write *lines.WriteError
 	var long *client.QueueTooLongError
 	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
 	case errors.As(err, &read):
 		return console.WithStatus(console.BadInput, fmt.Errorf("read %s: %w", c.File, err))
 	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
@@ -152,8 +154,8 @@ func (c *paceCommand) fault(err error) error {
 func (c *paceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
-		return err
+	case err == nil:
+		return nil
 	case client.HasCode(err, client.CodeForbidden):
 		return console.Hinted(err, "the key in "+keyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serveSteady is a service with a slow and a quick pacer.
+func serveSteady(t *testing.T) *process {
+	t.Helper()
+	return serve(t, configure(t, "{default: {daily: 1}}\npacers: {steady: {rate: 200/s}, quick: {rate: 1000000/s}}"))
+}
+
+// numbers writes a file of numbered lines.
+func numbers(t *testing.T, n int) (file, text string) {
+	t.Helper()
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintln(&lines, i)
+	}
+	file = filepath.Join(t.TempDir(), "lines.txt")
+	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
+	return file, lines.String()
+}
+
+var goOn = regexp.MustCompile(`capper: (\d+) lines went through; go on with --skip (\d+)\n`)
+
+// through is how many lines a command that was stopped says went through.
+func through(t *testing.T, stderr *bytes.Buffer) int {
+	t.Helper()
+	m := goOn.FindStringSubmatch(stderr.String())
+	require.NotNil(t, m, "%s", stderr)
+	require.Equal(t, m[1], m[2])
+	n, err := strconv.Atoi(m[1])
+	require.NoError(t, err)
+	return n
+}
+
+// Lines come at the rate, and a run that is interrupted says where the next one goes on.
+func TestPacedLinesComeAtTheRate(t *testing.T) {
+	t.Parallel()
+	p := serveSteady(t)
+	file, text := numbers(t, 700)
+	var first, talk bytes.Buffer
+	stopped := exec.Command("capper", "pace", "steady", file, "--url", p.url)
+	stopped.Stderr = &talk
+	out, err := stopped.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, stopped.Start())
+	lines, start := bufio.NewScanner(out), time.Time{}
+	for n := 0; lines.Scan(); n++ {
+		fmt.Fprintln(&first, lines.Text())
+		if n == 0 {
+			start = time.Now()
+		}
+		require.Greater(t, time.Since(start), time.Duration(n)*5*time.Millisecond-100*time.Millisecond, "line %d", n)
+		if n == 300 {
+			require.NoError(t, stopped.Process.Signal(os.Interrupt))
+		}
+	}
+	require.EqualError(t, stopped.Wait(), "exit status 1")
+	require.Contains(t, talk.String(), "capper: error: interrupted\n")
+	n := through(t, &talk)
+	require.Equal(t, strings.Count(first.String(), "\n"), n)
+
+	start = time.Now()
+	rest := exec.Command("capper", "pace", "steady", file, "--url", p.url, "--skip", strconv.Itoa(n))
+	rest.Stderr = &talk
+	second, err := rest.Output()
+	require.NoError(t, err)
+	require.Equal(t, text, first.String()+string(second))
+	require.Greater(t, time.Since(start), time.Duration(700-n)*4*time.Millisecond)
+	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines went through in ", 700-n))
+}
+
+// A reader that does not read and a writer that does not write hold nothing up: a
+// signal ends the command, and the count is exact.
+func TestAPaceThatHangsIsStopped(t *testing.T) {
+	t.Parallel()
+	p := serveSteady(t)
+	file, text := numbers(t, 100_000)
+	var talk bytes.Buffer
+	full := exec.Command("capper", "pace", "quick", file, "--url", p.url)
+	full.Stderr = &talk
+	out, err := full.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, full.Start())
+	<-time.After(time.Second) // until the pipe takes no more; the count is to be exact whenever it ends
+	require.NoError(t, full.Process.Signal(os.Interrupt))
+	state, err := full.Process.Wait()
+	require.NoError(t, err)
+	require.Equal(t, 1, state.ExitCode())
+	got, err := io.ReadAll(out)
+	require.NoError(t, err)
+	full.Wait()
+	require.Positive(t, len(got))
+	require.True(t, strings.HasPrefix(text, string(got)))
+	require.Equal(t, bytes.Count(got, []byte{'\n'}), through(t, &talk))
+
+	var silent bytes.Buffer
+	empty := exec.Command("capper", "pace", "quick", "--url", p.url)
+	in, err := empty.StdinPipe()
+	require.NoError(t, err)
+	defer in.Close()
+	empty.Stderr = &silent
+	out, err = empty.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, empty.Start())
+	_, err = io.WriteString(in, "one\nhalf of ano")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "one\n", line)
+	require.NoError(t, empty.Process.Signal(syscall.SIGTERM))
+	require.EqualError(t, empty.Wait(), "exit status 1")
+	require.Equal(t, 1, through(t, &silent))
+}
+
+// A service that is killed under way, and comes back, costs no line.
+func TestAPaceOutlivesTheService(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "{default: {daily: 1}}\npacers: {steady: {rate: 200/s}}")
+	p := serve(t, config)
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	write(t, config, strings.Replace(string(text), "127.0.0.1:0", strings.TrimPrefix(p.url, "http://"), 1))
+	file, want := numbers(t, 500)
+	var talk bytes.Buffer
+	pace := exec.Command("capper", "pace", "steady", file, "--url", p.url)
+	pace.Stderr = &talk
+	out, err := pace.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, pace.Start())
+	var got bytes.Buffer
+	lines := bufio.NewScanner(out)
+	for n := 0; lines.Scan(); n++ {
+		fmt.Fprintln(&got, lines.Text())
+		if n == 100 {
+			p.signal(syscall.SIGKILL)
+			<-time.After(500 * time.Millisecond)
+			launch(t, config)
+		}
+	}
+	require.NoError(t, pace.Wait(), "%s", &talk)
+	require.Equal(t, want, got.String())
+	require.Contains(t, talk.String(), "capper: going on: ")
+}
