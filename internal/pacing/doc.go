@@ -45,12 +45,12 @@
 // one: so merging again moves nothing again, and losses do not add up. Only a change of
 // limits cuts other groups, out of what was moved before.
 //
-// The parts are as small as there is room for groups: at most 1/2,200 of Max for one
-// limit, 1/1,100 for each of two, and, where each is a thousand times the one before
-// or more, 1/740 for each of three and 1/560 for each of four, a rate not counted. A limit
-// of up to a few hundred loses nothing. Measured, where 100,000 irregular calls in
-// the longest window take all that there is (TestMeasuredLoss): of 10,000,000 in 31 days
-// 0.024 % is lost, of 600,000 a minute 0.0075 %, of 100 a second with 50,000 a day
-// 0.012 %, of 100,000 an hour with 10,000,000 in 31 days 0.062 %, of 100 a second, 3,000
-// a minute, 100,000 an hour and 1,000,000 a day at once 0.022 %.
+// The parts are as small as there is room for groups: a limit that is alone loses
+// less than 1/2,200 of Max, each of two less than 1/1,100, of three 1/740, of four
+// 1/560, a rate not counted. A limit of up to 560 loses nothing, nor does one of up
+// to 2,200 that is alone. Measured, where 100,000 irregular calls in the longest
+// window take all that there is (TestMeasuredLoss): of 10,000,000 in 31 days 0.024 %
+// is lost, of 600,000 a minute 0.0075 %, of 100 a second with 50,000 a day 0.012 %, of
+// 100,000 an hour with 10,000,000 in 31 days 0.062 %, of 100 a second, 3,000 a minute,
+// 100,000 an hour and 1,000,000 a day at once 0.022 %.
 package pacing

@@ -123,7 +123,7 @@ func (d *damage) err() error {
 		return fmt.Errorf("logs that cannot be read: %d, among them that of user %d: %w", len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("logs of pacers that cannot be read: %d, among them the %w", len(d.pacers), err)
+		return fmt.Errorf("logs of pacers that cannot be read: %d, for example: %w", len(d.pacers), err)
 	}
 	if d.unfiltered.Load() {
 		return errors.New("a filter of a table is damaged: logs are read without filters, more slowly")
@@ -196,8 +196,8 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	if _, known := d.damaged.pacers[key]; known || len(d.damaged.pacers) >= maxDamaged {
 		return
 	}
-	d.damaged.pacers[key] = err
-	d.config.Logger.Error("a log of a pacer cannot be read", "error", err.Error())
+	d.damaged.pacers[key] = firstLine(err)
+	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
 // NoteForgotten forgets that logs of a pacer could not be read: those at keys with the prefix.
