@@ -3,11 +3,16 @@ package redisstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/pacing"
 )
 
@@ -23,10 +28,13 @@ func slotsOfGrant(g *pacing.Grant) (slots []pacing.Time) {
 
 // referee is Place beside the store: what it says of the same asks at the same times.
 type referee struct {
-	logs map[string]*pacing.Log
+	logs     map[string]*pacing.Log
+	requests map[pacing.Request][]pacing.Time
 }
 
-func newReferee() *referee { return &referee{map[string]*pacing.Log{}} }
+func newReferee() *referee {
+	return &referee{map[string]*pacing.Log{}, map[pacing.Request][]pacing.Time{}}
+}
 
 // check compares the grant with what Place gives.
 func (r *referee) check(t require.TestingT, ask *pacing.Ask, g *pacing.Grant) {
@@ -39,10 +47,16 @@ func (r *referee) check(t require.TestingT, ask *pacing.Ask, g *pacing.Grant) {
 		logs = append(logs, r.logs[name])
 	}
 	left := *ask
-	if g.More {
-		left.Permits = g.Granted
+	want, replayed := r.requests[ask.Request]
+	require.Equal(t, replayed && ask.Permits > 0, g.Replayed)
+	switch {
+	case g.Replayed:
+		left.Permits = 0
+	case g.More:
+		left.Permits, want = g.Granted, nil
+	default:
+		want = nil
 	}
-	var want []pacing.Time
 	var placed pacing.Placed
 	for {
 		placed = pacing.Place(g.At, &left, logs)
@@ -52,6 +66,9 @@ func (r *referee) check(t require.TestingT, ask *pacing.Ask, g *pacing.Grant) {
 		if !placed.More {
 			break
 		}
+	}
+	if ask.Request != (pacing.Request{}) && len(want) > 0 {
+		r.requests[ask.Request] = want
 	}
 	require.Equal(t, want, slotsOfGrant(g))
 	require.Equal(t, len(want), g.Granted)
@@ -82,7 +99,7 @@ func TestPaceScriptAgreesWithPlace(t *testing.T) {
 	for seed := range uint64(600) {
 		r, referee := rand.New(rand.NewPCG(seed, 2)), newReferee()
 		var targets []pacing.Target
-		for i := range 1 + r.IntN(3) {
+		for i := range max(1, r.IntN(6)-2) {
 			target := pacing.Target{Pacer: fmt.Sprintf("p%d-%d", seed, i), Limits: randomLimits(r)}
 			if r.IntN(3) == 0 {
 				target.Message = "0a1b"
@@ -95,9 +112,192 @@ func TestPaceScriptAgreesWithPlace(t *testing.T) {
 			}
 			ask := &pacing.Ask{Targets: targets[r.IntN(len(targets)):], Permits: r.IntN([]int{2, 2, 10, 3000}[r.IntN(4)])}
 			ask.MaxWait = time.Duration(r.IntN([]int{1, 1000, 1_000_000}[r.IntN(3)])) * time.Microsecond
+			if r.IntN(3) == 0 {
+				ask.Request = pacing.Request{byte(r.IntN(3)), 5: byte(seed), 6: byte(seed >> 8)}
+			}
 			grant, err := s.TakePermits(t.Context(), ask)
+			if _, reused := err.(*pacing.ReuseError); reused {
+				continue
+			}
 			require.NoError(t, err, "seed %d", seed)
 			referee.check(t, ask, &grant)
 		}
 	}
+}
+
+// irregular are limits under which permits that are taken one by one fill a log.
+var irregular = []pacing.Limit{{Max: 100_000, Window: time.Hour}, {Max: 50_000, Window: 10 * time.Minute}}
+
+func askOf(pacer string, permits int, wait time.Duration, limits ...pacing.Limit) *pacing.Ask {
+	return &pacing.Ask{Targets: []pacing.Target{{Pacer: pacer, Limits: limits}}, Permits: permits, MaxWait: wait}
+}
+
+func take(t testing.TB, s *Store, ask *pacing.Ask) pacing.Grant {
+	t.Helper()
+	grant, err := s.TakePermits(t.Context(), ask)
+	require.NoError(t, err)
+	return grant
+}
+
+// pacerKeys are those that the store has for pacers, and a client of their server.
+func pacerKeys(t testing.TB, s *Store) (script.PacerKeys, *redis.Client) {
+	p := s.keyspace.PartitionOf("pacers")
+	return script.PacerKeys{Prefix: s.prefixes[p]}, admin(t, s.top.Route(p).Addr())
+}
+
+// storedLog is the pacer's log.
+func storedLog(t testing.TB, s *Store, pacer string) *pacing.Log {
+	t.Helper()
+	keys, client := pacerKeys(t, s)
+	log, err := script.DecodePacerLog(client.Get(t.Context(), keys.Log(pacer, "")).Val())
+	require.NoError(t, err)
+	return log.Log
+}
+
+// A log that is full is merged, by one of those who find it so, and what limits see
+// of it stays.
+func TestFullLogsAreMerged(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	other := openTest(t, s.config)
+	var taken atomic.Int64
+	var callers sync.WaitGroup
+	const calls = 4 * pacing.MostRuns
+	for caller := range 8 {
+		callers.Go(func() {
+			store := []*Store{s, other}[caller%2]
+			for range calls / 8 {
+				grant, err := store.TakePermits(t.Context(), askOf("p", 1, 0, irregular...))
+				if !assert.NoError(t, err) {
+					return
+				}
+				taken.Add(int64(grant.Granted))
+			}
+		})
+	}
+	callers.Wait()
+	log := storedLog(t, s, "p")
+	require.Equal(t, taken.Load(), log.Total)
+	require.EqualValues(t, calls, log.Total)
+	require.LessOrEqual(t, len(log.Runs), pacing.MostRuns)
+	looked := take(t, s, askOf("p", 0, 0, irregular...))
+	require.Equal(t, []int{calls, calls}, looked.States[0].Used, "all are within their windows")
+	keys, client := pacerKeys(t, s)
+	require.LessOrEqual(t, client.StrLen(t.Context(), keys.Log("p", "")).Val(), int64(1<<16))
+	require.Greater(t, client.PTTL(t.Context(), keys.Log("p", "")).Val(), pacing.KeepFor(irregular))
+}
+
+// Runs that no limit sees any more are dropped without a merge.
+func TestRunsThatNobodySeesAreDropped(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	limits := []pacing.Limit{{Max: 20, Window: 4 * time.Millisecond}}
+	longest, cut := 0, false
+	for deadline := time.Now().Add(time.Minute); !cut && time.Now().Before(deadline); {
+		for range 200 {
+			take(t, s, askOf("p", 1, 0, limits...))
+		}
+		n := len(storedLog(t, s, "p").Runs)
+		cut = n < longest
+		longest = max(longest, n)
+	}
+	require.True(t, cut)
+	require.Less(t, longest, 1024+200)
+}
+
+func TestRequestsAreRemembered(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	limits := []pacing.Limit{{Max: 10, Window: time.Hour}, {Max: 1, Window: time.Millisecond}}
+	for name, ask := range map[string]*pacing.Ask{
+		"at once": askOf("a", 1, 0, limits[0]), "in the future": askOf("b", 7, time.Second, limits...), "in part": askOf("c", 50, 2*time.Second, limits...),
+	} {
+		ask.Request = pacing.Request{1, byte(ask.Permits)}
+		first := take(t, s, ask)
+		require.False(t, first.Replayed, name)
+		keys, client := pacerKeys(t, s)
+		ttl := client.PTTL(t.Context(), keys.Request(ask.Request)).Val()
+		require.InDelta(t, (ask.MaxWait + pacing.RememberFor).Seconds(), ttl.Seconds(), 5, name)
+		total := storedLog(t, s, ask.Targets[0].Pacer).Total
+		again := take(t, s, ask)
+		require.True(t, again.Replayed, name)
+		require.Equal(t, slotsOfGrant(&first), slotsOfGrant(&again), name)
+		require.Equal(t, first.Granted, again.Granted)
+		require.Equal(t, first.More, again.More)
+		require.Equal(t, total, storedLog(t, s, ask.Targets[0].Pacer).Total, "taken once")
+		other := *ask
+		other.Permits++
+		_, err := s.TakePermits(t.Context(), &other)
+		require.IsType(t, &pacing.ReuseError{}, err)
+		require.NoError(t, s.ForgetPacer(t.Context(), ask.Targets[0].Pacer))
+		again = take(t, s, ask)
+		require.Equal(t, slotsOfGrant(&first), slotsOfGrant(&again), "requests outlive their pacers")
+	}
+	full := askOf("a", 20, 0, limits[0])
+	require.Equal(t, 10, take(t, s, full).Granted)
+	full.Request = pacing.Request{2}
+	require.Zero(t, take(t, s, full).Granted)
+	require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+	require.Equal(t, 10, take(t, s, full).Granted, "a refusal is not remembered")
+}
+
+func TestForgottenPacersBeginAnew(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	hour := pacing.Limit{Max: 3, Window: time.Hour}
+	ofMessage := func(pacer, message string) *pacing.Ask {
+		ask := askOf(pacer, 5, 0, hour)
+		ask.Targets[0].Message = message
+		return ask
+	}
+	asks := []*pacing.Ask{ofMessage("a", ""), ofMessage("a", "01"), ofMessage("a", "02"), ofMessage("b", ""), ofMessage("b", "01")}
+	for range 3 {
+		for _, ask := range asks {
+			require.Equal(t, 3, take(t, s, ask).Granted)
+			require.Zero(t, take(t, s, ask).Granted)
+		}
+		require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+		require.Zero(t, take(t, s, asks[3]).Granted)
+		require.Zero(t, take(t, s, asks[4]).Granted)
+		require.Zero(t, take(t, s, ofMessage("b", "01")).States[0].Queue)
+		require.NoError(t, s.ForgetPacer(t.Context(), "b"))
+	}
+	require.NoError(t, s.ForgetPacer(t.Context(), "never used"))
+
+	// The note is later than the clock, which was set back: logs that are made now count all the same.
+	keys, client := pacerKeys(t, s)
+	later := time.Now().Add(time.Minute).UnixMicro()
+	require.NoError(t, client.Set(t.Context(), keys.Forgotten("a"), later, time.Hour).Err())
+	require.Equal(t, 3, take(t, s, asks[1]).Granted)
+	require.Zero(t, take(t, s, asks[1]).Granted)
+	require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+	require.Equal(t, 3, take(t, s, asks[1]).Granted)
+	require.Zero(t, take(t, s, asks[1]).Granted)
+	require.Greater(t, client.PTTL(t.Context(), keys.Forgotten("a")).Val(), pacing.MaxWindow+pacing.MaxWait)
+}
+
+// A log outlives its newest slot, and most calls need not see to it.
+func TestPacerLogsExpire(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	keys, client := pacerKeys(t, s)
+	ttl := func() time.Duration { return client.PTTL(t.Context(), keys.Log("p", "")).Val() }
+	day := 24 * time.Hour
+	within := func(least time.Duration) {
+		t.Helper()
+		require.Greater(t, ttl(), least)
+		require.Less(t, ttl(), least+least/32)
+	}
+	second := pacing.Limit{Max: 5, Window: time.Second}
+	take(t, s, askOf("p", 1, 0, second))
+	within(day)
+	take(t, s, askOf("p", 1, 0, second, pacing.Limit{Max: 5, Window: 10 * day}))
+	within(10 * day)
+	take(t, s, askOf("p", 1, 0, second))
+	within(10 * day)
+	take(t, s, askOf("p", 3000, time.Hour, second))
+	within(10 * day)
+	require.NoError(t, client.PExpire(t.Context(), keys.Log("p", ""), time.Hour).Err())
+	take(t, s, askOf("p", 1, time.Hour, second))
+	require.Less(t, ttl(), time.Hour, "a call that need not see to the TTL leaves it")
 }

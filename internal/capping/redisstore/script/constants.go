@@ -39,7 +39,7 @@ func constants() map[string]string {
 	}
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
-		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "COUNTS": fmt.Sprintf("I%dI%d", totalSize, lengthSize), "CURSOR_FORMAT": cursorFormat,
+		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize, lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"FIELDS": fieldNames(int(Standard.BucketSize)),
 		// As many names as there are bytes between the upper three of one entry and those of the next.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",

@@ -170,7 +170,7 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 		} else {
 			p.Grant = r.grant(ask)
 		}
-		if r.bad {
+		if r.bad || p.Grant.Granted > ask.Permits {
 			return Paced{}, ErrReply
 		}
 	default:

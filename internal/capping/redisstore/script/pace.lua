@@ -46,8 +46,8 @@ local now = time[1] * 1000000 + time[2]
 local refusal = clockskew(stamp, skew, time)
 if refusal then return refusal end
 
--- fetch is the run i of the log: slot, every, burst, first permit.
-local function fetch(log, i)
+-- fetch is the run i of the log: slot, every, burst, first permit. What is read for it stays with s, who walks on from there.
+local function fetch(log, i, s)
   if i == log.last then return log.at, log.every, log.burst, log.first end
   if i >= log.base then
     local done, k = log.done, 4 * (i - log.base)
@@ -55,11 +55,11 @@ local function fetch(log, i)
   end
   local text, from, at = log.tail, log.from, log.tail_at
   if i < from then
-    text, from = log.chunk, log.chunk_from
+    text, from = s.chunk, s.chunk_from
     if not text or i < from or i >= from + ${CHUNK} then
       from = i > 0 and i - 1 or 0
       text = redis.call('GETRANGE', log.key, ${RUN} * from, ${RUN} * (from + ${CHUNK}) - 1)
-      log.chunk, log.chunk_from = text, from
+      s.chunk, s.chunk_from = text, from
     end
     at = 1
   end
@@ -79,22 +79,22 @@ local function move(s, permit, fetch)
       local low, above, step, guess = 0, log.last, 1, s.run
       local stop = log.first
       if guess >= above then guess = above - 1 end
-      local at, every, burst, first = fetch(log, guess)
+      local at, every, burst, first = fetch(log, guess, s)
       if first <= permit then
         low = guess
         while low + step < above do
-          local a, e, b, f = fetch(log, low + step)
+          local a, e, b, f = fetch(log, low + step, s)
           if f > permit then above, stop = low + step, f break end
           low, at, every, burst, first = low + step, a, e, b, f
           step = 4 * step
         end
       else
         above, stop = guess, first
-        at, every, burst, first = fetch(log, 0)
+        at, every, burst, first = fetch(log, 0, s)
       end
       while above - low > 1 do
         local middle = low + (above - low - (above - low) % 2) / 2
-        local a, e, b, f = fetch(log, middle)
+        local a, e, b, f = fetch(log, middle, s)
         if f <= permit then
           low, at, every, burst, first = middle, a, e, b, f
         else
@@ -185,8 +185,8 @@ local function unseen(log, now, greatest, keep, fetch)
   local low, above = 0, log.last -- those before low are unseen, that of above is not
   while low < above do
     local middle = low + (above - low - (above - low) % 2) / 2
-    local at, every, burst, first = fetch(log, middle)
-    local _, _, _, stop = fetch(log, middle + 1)
+    local at, every, burst, first = fetch(log, middle, log)
+    local _, _, _, stop = fetch(log, middle + 1, log)
     local k = stop - 1 - first
     if every > 0 then at = at + (k - k % burst) / burst * every end
     if stop > log.total - greatest and at + keep > now then above = middle else low = middle + 1 end
@@ -204,8 +204,8 @@ local function used(s, t, guess, fetch, through)
   if log.oldest > t then above = low end
   while low < above do
     if guess < low or guess >= above then guess = low + (above - low - (above - low) % 2) / 2 end
-    local at, every, burst, first = fetch(log, guess)
-    local _, _, _, stop = fetch(log, guess + 1)
+    local at, every, burst, first = fetch(log, guess, s)
+    local _, _, _, stop = fetch(log, guess + 1, s)
     local latest, k = at, stop - 1 - first
     if every > 0 then latest = at + (k - k % burst) / burst * every end
     if latest <= t then
@@ -217,11 +217,11 @@ local function used(s, t, guess, fetch, through)
       if near then guess, near = guess - 1, false else guess = -1 end
     end
   end
-  local at, every, burst, first = fetch(log, low)
+  local at, every, burst, first = fetch(log, low, s)
   local stop = total
   if low < log.last then
     local _
-    _, _, _, stop = fetch(log, low + 1)
+    _, _, _, stop = fetch(log, low + 1, s)
   end
   local n = total - first - through(t, at, every, burst, stop - first)
   if n > s.max then n = s.max end
@@ -286,7 +286,7 @@ for t = 1, count do
     if size < ${TRAILER} + ${RUN} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
     total, runs, start, oldest, look, untl, born, rewritten, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
     ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
-    if ends < ${RUN} then return 'C' .. char(t - 1) end
+    if ends < ${RUN} or runs < 1 then return 'C' .. char(t - 1) end
     if mark and born <= mark then
       fresh, total, start, oldest, runs, look, untl, born, rewritten, stored = true, 0, 0, now, 0, ${LOOK}, 0, now, 0, 0
     end
@@ -301,6 +301,7 @@ for t = 1, count do
     log.tail, log.from, log.base = tail, runs - here, runs - 1
     log.tail_at = ends - ${RUN} * here + 1
     local slot, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
+    if burst < 1 or total <= first then return 'C' .. char(t - 1) end
     log.at, log.every, log.burst, log.first, log.newest = slot, every, burst, first, slot
     local k = total - 1 - first
     if every > 0 then log.newest = slot + (k - k % burst) / burst * every end
@@ -446,7 +447,7 @@ if grant.total > 0 then
     if cut > 0 then
       log.rewritten = log.rewritten + 1
       local _
-      log.oldest, _, _, log.start = fetch(log, cut)
+      log.oldest, _, _, log.start = fetch(log, cut, log)
     end
     local cursors = cursors_of(log)
     local data = runs_of(log) .. cursors .. pack('${TRAILER_FORMAT}', log.total, log.last + 1 - cut, log.start, log.oldest, log.look, untl,

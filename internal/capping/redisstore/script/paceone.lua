@@ -3,11 +3,11 @@
 -- the cost; whatever else it meets it leaves to the rest, with nothing written. Here every byte of a string that is made
 -- counts, as do calls and tables.
 repeat
-  local scan, asked = struct.unpack, ARGV[1]
+  local scan, pack, call, format, asked = struct.unpack, struct.pack, redis.call, string.format, ARGV[1]
   if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
   local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
   if count ~= 1 or requested > 1 or #KEYS ~= 1 + requested or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits + 8 * requested then break end
-  local time = redis.call('TIME')
+  local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
   if skew > 0 then
     local off = (now - now % 1000) / 1000 - ${EPOCH} - stamp
@@ -16,11 +16,29 @@ repeat
 
   local tail = redis.pcall('GETRANGE', KEYS[1], limits == 1 and '-${SHORT_1}' or limits == 2 and '-${SHORT_2}' or '-${TAIL}', '-1')
   local size = #tail
-  if size < ${TRAILER} + ${RUN} then break end -- an error too
-  local total, runs, start, oldest, look, untl, _, _, stored, version = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
+  if tail == '' then
+    -- The first permits of a log.
+    local least, next, why = max, now, 255
+    for l = 1, limits do
+      if l > 1 then max, window = scan('>I3I6', asked, ${PACE_HEADER} + 9 * l) end
+      if max < least then least = max end
+      if max == permits and now + window > next then next, why = now + window, l - 1 end
+      if window < 1 then least = 0 end
+    end
+    if permits < 1 or permits > least or requested == 1 then break end
+    local life = keep + (keep - keep % 64) / 64
+    call('SET', KEYS[1], pack('${RUN_FORMAT}${TRAILER_INTS}', now, 0, 1, 0, permits, 1, 0, now, ${LOOK}, now + life, now, 0, 0, ${LOG_FORMAT}),
+      'PX', format('%d', (life - life % 1000) / 1000 + 2))
+    return pack('>c1I7I7I7BI3', 'S', now, now, next, why, permits) .. string.rep('\0\0\0', limits)
+  end
+  if size < ${TRAILER} + ${RUN} then break end -- an error
+  local at, every, burst, first, total, runs, start, oldest, look, untl, _, _, stored, version =
+    scan('${RUN_FORMAT}${TRAILER_INTS}', tail, size - ${TRAILER} - ${RUN} + 1)
   local ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
   if version ~= ${LOG_FORMAT} or runs >= look or ends < ${RUN} or stored > 0 and stored ~= limits then break end
-  local at, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
+  if stored > 0 then
+    at, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
+  end
   local last, from = runs - 1, runs - (ends - ends % ${RUN}) / ${RUN} -- from: the first run in tail
   local newest, length = at, total - first
   if every > 0 then newest = at + (length - 1 - (length - 1) % burst) / burst * every end
@@ -29,7 +47,7 @@ repeat
   -- slots that are recorded, and for the one that is granted, less that.
   local next, why, behind, behind_why, own, own_why, used, cursors, unknown = now, 255, 0, 255, 0, 255, '', '', false
   if newest > now then next, why = newest, 254 end
-  local near = true
+  local near, only = true, 0
   for l = 1, limits do
     if l > 1 then max, window = scan('>I3I6', asked, ${PACE_HEADER} + 9 * l) end
     local source, t = total - max, now - window
@@ -56,7 +74,12 @@ repeat
             if i < from then
               if i < copied or i >= copied + ${COPIED} then
                 copied = step > 1 and i - 1 or i -- the cursor, too
-                copies = redis.call('GETRANGE', KEYS[1], string.format('%d', ${RUN} * copied), string.format('%d', ${RUN} * (copied + ${COPIED}) - 1))
+                if copied > last - ${COPIED} then copied = last - ${COPIED} end -- of the last run there is no copy: it may change
+                if copied < 0 then
+                  near = false
+                  break
+                end
+                copies = call('GETRANGE', KEYS[1], format('%d', ${RUN} * copied), format('%d', ${RUN} * (copied + ${COPIED}) - 1))
               end
               text, offset = copies, ${RUN} * (i - copied)
             end
@@ -72,7 +95,7 @@ repeat
         end
         near = near and stop and true
       end
-      cursors = cursors .. struct.pack('${CURSOR_FORMAT}', i, copied, copies)
+      cursors = cursors .. pack('${CURSOR_FORMAT}', i, copied, copies)
     end
     if not n and near then
       if source >= f then
@@ -113,12 +136,13 @@ repeat
         if not unknown and ra + window > behind then behind, behind_why = ra + window, l - 1 end
       end
     end
-    used = used .. struct.pack('>I3', n)
+    if limits > 1 then used = used .. pack('>I3', n) else only = n end
   end
   if not near then break end
   if permits == 0 or next > now + wait then
     if requested == 1 then break end -- is it remembered?
-    return struct.pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used
+    if limits == 1 then return pack('>c1I7I7I7BI3I3', 'S', now, newest, next, why, 0, only) end
+    return pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used
   end
 
   local slot = next
@@ -141,15 +165,20 @@ repeat
   if not joins then last, runs, at, every, burst, first = runs, runs + 1, slot, 0, 1, total end
   local data, fixed = nil, string.sub(tail, -${FIXED})
   if stored == 0 then
-    data = struct.pack('${RUN_FORMAT}${COUNTS}', at, every, burst, first, total + permits, runs) .. fixed
+    data = pack('${RUN_FORMAT}${COUNTS}c${FIXED}', at, every, burst, first, total + permits, runs, fixed)
   else
-    data = struct.pack('${RUN_FORMAT}', at, every, burst, first) .. cursors .. struct.pack('>${COUNTS}', total + permits, runs) .. fixed
+    data = pack('${RUN_FORMAT}', at, every, burst, first) .. cursors .. pack('>${COUNTS}c${FIXED}', total + permits, runs, fixed)
   end
   if requested == 1 then
-    local grant = string.sub(asked, -8) .. '\0' .. struct.pack('>I6${RUN_INTS}', permits, slot, 0, 1, 0)
-    local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+    local grant = pack('>c8BI6${RUN_INTS}', string.sub(asked, -8), 0, permits, slot, 0, 1, 0)
+    local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
     if not kept or kept.err then break end -- it is remembered
   end
-  redis.call('SETRANGE', KEYS[1], string.format('%d', ${RUN} * last), data)
-  return struct.pack('>c1I7I7I7BI3', 'S', now, slot, next, why, permits) .. used
+  local wrote = redis.pcall('SETRANGE', KEYS[1], format('%d', ${RUN} * last), data)
+  if type(wrote) == 'table' then -- an error: nothing was taken, so that nothing is to be remembered
+    if requested == 1 then call('DEL', KEYS[2]) end
+    return redis.error_reply(wrote.err)
+  end
+  if limits == 1 then return pack('>c1I7I7I7BI3I3', 'S', now, slot, next, why, permits, only) end
+  return pack('>c1I7I7I7BI3', 'S', now, slot, next, why, permits) .. used
 until true
