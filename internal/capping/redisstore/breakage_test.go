@@ -295,7 +295,7 @@ func (f *field) storm(i int, b breakage) *storm {
 	s.begin(uint64(i))
 	defer s.end()
 	f.pace(uint64(i))
-	defer f.pacing.End()
+	defer f.pacing.end()
 	s.answered(f, 40)
 	b.inflict(f, victim)
 	f.heal()

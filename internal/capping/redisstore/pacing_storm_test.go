@@ -13,43 +13,86 @@ import (
 )
 
 // pacingStorm is load on pacers from clients of all stores. Every other call is a
-// request that is repeated until it is answered; of the others, answers are lost.
-type pacingStorm struct {
+// request that is repeated until it is answered; of the others, answers are lost. What
+// was given is always ahead of what is due: a store that lost a part of it would give
+// what follows for now.
+type pacingStorm struct{ loads []pacingLoad }
+
+// pacingLoad is of pacers that nobody else has, with a ledger of all that is given.
+type pacingLoad struct {
 	*pacingtest.Greedy
 	ledger pacing.Target
 }
 
-// pace begins load on pacers that nobody else has: 100 a second, spaced, and a ledger
-// of all that is given. What was given is always ahead of what is due: a store that
-// lost a part of it would give what follows for now.
+// pace begins load on pacers: 100 a second, spaced; and so irregular that logs are
+// full again and again.
 func (f *field) pace(seed uint64) {
 	f.Helper()
-	p := &pacingStorm{ledger: pacingtest.Ledger()}
+	regular := f.pacingLoad(
+		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 4000, Window: time.Minute}}},
+		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
+	)
+	one, asks := pacingtest.Irregular(pacingtest.Name(), 40)
+	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}})
+	filling := &pacing.Ask{Targets: irregular.Targets, Permits: pacing.MaxPermits, MaxWait: pacing.MaxWait}
+	for _, ask := range append(asks, filling, filling, filling) {
+		grant, err := f.stores[0].TakePermits(f.Context(), ask)
+		require.NoError(f, err)
+		irregular.Oracle.Add(ask, &grant)
+	}
+	irregular.Sizes, irregular.Waits = []int{1, 400}, []time.Duration{pacing.MaxWait}
+	f.pacing = &pacingStorm{[]pacingLoad{regular, irregular}}
+	regular.Begin(4, seed)
+	irregular.Begin(2, seed)
+}
+
+func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
+	ledger := pacingtest.Ledger()
 	var stores []pacing.Store
 	for _, s := range f.stores {
 		stores = append(stores, s)
 	}
-	p.Greedy = pacingtest.NewGreedy(stores,
-		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 4000, Window: time.Minute}}},
-		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
-		p.ledger)
-	p.Sizes, p.Requests = []int{1, 30, 100}, 50
-	p.Patience, p.Rest = 1200*time.Millisecond, 20*time.Millisecond
-	f.pacing = p
-	p.Begin(4, seed)
+	g := pacingtest.NewGreedy(stores, append(targets, ledger)...)
+	g.Sizes, g.Requests = []int{1, 30, 100}, 50
+	g.Patience, g.Rest = 1200*time.Millisecond, 20*time.Millisecond
+	return pacingLoad{g, ledger}
+}
+
+// end stops the load, and waits until requests are answered.
+func (p *pacingStorm) end() {
+	for _, load := range p.loads {
+		load.End()
+	}
 }
 
 // settle ends the load, and asks again for what was requested.
 func (p *pacingStorm) settle(t testing.TB) {
 	t.Helper()
-	p.End()
-	p.Settle(t)
+	p.end()
+	for _, load := range p.loads {
+		load.Settle(t)
+	}
 }
 
 // faults are what must never be.
-func (p *pacingStorm) faults(t testing.TB) []string {
+func (p *pacingStorm) faults(t testing.TB) (faults []string) {
 	t.Helper()
-	return p.Faults(t, p.ledger)
+	for _, load := range p.loads {
+		faults = append(faults, load.Faults(t, load.ledger)...)
+	}
+	return faults
+}
+
+func (p *pacingStorm) tally() (y pacingtest.Tally) {
+	for _, load := range p.loads {
+		y.Add(load.Tally())
+	}
+	return y
+}
+
+func (p *pacingStorm) String() string {
+	y := p.tally()
+	return y.String()
 }
 
 // pacersPartition has the logs of all pacers.

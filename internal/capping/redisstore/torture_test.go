@@ -95,9 +95,9 @@ func (r *torture) round(n int) {
 	r.pace(r.rng.Uint64())
 	defer func() {
 		s.end()
-		r.pacing.End()
+		r.pacing.end()
 		r.tally.add(s.tally)
-		r.paced.Add(r.pacing.Tally())
+		r.paced.Add(r.pacing.tally())
 	}()
 	s.answered(r, 20)
 	r.inflict(drawn, victim)

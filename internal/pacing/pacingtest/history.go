@@ -10,12 +10,20 @@ import (
 	"capper/internal/pacing"
 )
 
-// seeded is a target whose window of a second is full of permits at irregular
-// distances: what follows is as irregular.
-func seeded(f *fixture, distances int) pacing.Target {
-	irregular := target(pacing.Limit{Max: 2 * distances, Window: time.Second})
+// Irregular is a target, and asks after which its window of a second is full of permits
+// at so many irregular distances: what is taken of it from then on is as irregular.
+func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
+	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
-		f.take(ask(2, time.Minute, irregular, target(spaced(time.Duration(1009+37*(i*i%101))*time.Microsecond))))
+		asks = append(asks, ask(2, time.Minute, irregular, target(spaced(time.Duration(1009+37*(i*i%101))*time.Microsecond))))
+	}
+	return irregular, asks
+}
+
+func seeded(f *fixture, distances int) pacing.Target {
+	irregular, asks := Irregular(Name(), distances)
+	for _, ask := range asks {
+		f.take(ask)
 	}
 	return irregular
 }
