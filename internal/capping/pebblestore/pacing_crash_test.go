@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -36,6 +37,15 @@ func crashTargets() []pacing.Target {
 	}
 }
 
+// fullTargets are as crashTargets, so irregular that their logs are full again and
+// again, and what makes them so.
+func fullTargets() (targets []pacing.Target, asks []*pacing.Ask) {
+	ledger := pacingtest.Ledger()
+	ledger.Pacer = "full-ledger"
+	irregular, asks := pacingtest.Irregular("irregular", 40)
+	return []pacing.Target{irregular, {Pacer: "long", Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}}, ledger}, asks
+}
+
 // granted is an answer as the process tells it.
 type granted struct {
 	Ask   pacing.Ask
@@ -49,30 +59,55 @@ func pacingChild(dir string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	c := &child{store: s, stdout: stdout}
+	full, asks := fullTargets()
+	for _, ask := range asks {
+		c.take(*ask)
+	}
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	for range 8 {
+	for i := range 8 {
 		all.Go(func() {
-			for {
-				told := granted{Ask: pacing.Ask{Targets: crashTargets(), Permits: 1 + rand.IntN(40), MaxWait: pacing.MaxWait}}
+			ask := pacing.Ask{Targets: crashTargets(), MaxWait: pacing.MaxWait}
+			if i < 2 {
+				ask.Targets = full
+			}
+			for c.ok() {
+				ask.Permits, ask.Request = 1+rand.IntN([]int{40, 400}[i%2]), pacing.Request{}
 				if rand.IntN(2) == 0 {
-					told.Ask.Request = pacingtest.Request()
+					ask.Request = pacingtest.Request()
 				}
-				told.Grant, err = s.TakePermits(context.Background(), &told.Ask)
-				line, failed := json.Marshal(told)
-				mu.Lock()
-				if err == nil && failed == nil {
-					_, failed = stdout.Write(append(line, '\n'))
-				}
-				mu.Unlock()
-				if err != nil || failed != nil {
-					return
-				}
+				c.take(ask)
 			}
 		})
 	}
 	all.Wait()
-	return err
+	return c.err
+}
+
+// child is a process that tells its grants.
+type child struct {
+	store *Store
+
+	mu     sync.Mutex
+	stdout io.Writer
+	err    error
+}
+
+func (c *child) ok() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil
+}
+
+func (c *child) take(ask pacing.Ask) {
+	grant, err := c.store.TakePermits(context.Background(), &ask)
+	line, failed := json.Marshal(granted{ask, grant})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err = errors.Join(err, failed); err == nil {
+		_, err = c.stdout.Write(append(line, '\n'))
+	}
+	c.err = errors.Join(c.err, err)
 }
 
 // A process that gives permits is killed, again and again: no window holds more than
@@ -82,7 +117,7 @@ func TestPacingOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dir, oracle := t.TempDir(), pacingtest.NewOracle()
 	for range 3 {
-		told := killedChild(t, dir, 300)
+		told := killedChild(t, dir, 400)
 		for i := range told {
 			oracle.Add(&told[i].Ask, &told[i].Grant)
 		}
@@ -94,7 +129,9 @@ func TestPacingOfAKilledProcess(t *testing.T) {
 				oracle.Add(&g.Ask, &again)
 			}
 		}
-		takesOn(t, s, oracle, crashTargets())
+		full, _ := fullTargets()
+		require.Empty(t, faultsOf(t, s, oracle, crashTargets()))
+		require.Empty(t, faultsOf(t, s, oracle, full))
 		require.NoError(t, s.Close())
 	}
 }
@@ -123,12 +160,6 @@ func killedChild(t *testing.T, dir string, grants int) (all []granted) {
 	_ = child.Wait() // it was killed
 	require.GreaterOrEqual(t, len(all), grants, "the child ended by itself")
 	return all
-}
-
-// takesOn takes more from the store, and demands that nothing is wrong.
-func takesOn(t *testing.T, s *Store, oracle *pacingtest.Oracle, targets []pacing.Target) {
-	t.Helper()
-	require.Empty(t, faultsOf(t, s, oracle, targets))
 }
 
 // faultsOf takes more from the store, and tells what is wrong. The last target is a
