@@ -193,6 +193,39 @@ var measured = []struct {
 	{"four far apart, the worst", []Limit{{600, time.Second}, {18_000, time.Minute}, {500_000, time.Hour}, {MaxMax, 24 * time.Hour}}, 560},
 }
 
+// point is permits at one slot.
+type point struct {
+	at      Time
+	permits int64
+}
+
+// pointsOf are those of what was granted.
+func pointsOf(l Log) (points []point) {
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		step := r.Burst
+		if r.Every == 0 {
+			step = l.end(i) - r.First
+		}
+		for first := r.First; first < l.end(i); first += step {
+			points = append(points, point{r.slot(first - r.First), min(step, l.end(i)-first)})
+		}
+	}
+	return points
+}
+
+// fullest is how many permits there are in the fullest window.
+func fullest(points []point, window time.Duration) (most int64) {
+	within, first := int64(0), 0
+	for _, p := range points {
+		for within += p.permits; points[first].at.Add(window) <= p.at; first++ {
+			within -= points[first].permits
+		}
+		most = max(most, within)
+	}
+	return most
+}
+
 // TestMeasuredLoss takes all that it can, at irregular instants, of a log that merges and of one
 // that does not.
 func TestMeasuredLoss(t *testing.T) {
@@ -206,10 +239,10 @@ func TestMeasuredLoss(t *testing.T) {
 			log, whole, r := &Log{}, &Log{}, rand.New(rand.NewPCG(1, 4))
 			longest := m.limits[len(m.limits)-1]
 			const steps, windows = 100_000, 4
-			merges := 0
+			merges, granted := 0, []point(nil)
 			for now := Time(0); now < Time(0).Add(windows*longest.Window); now += Time(r.Int64N(2 * longest.Window.Microseconds() / steps)) {
 				ask := &Ask{Targets: []Target{{Limits: m.limits}}, Permits: r.IntN(4*longest.Max/steps + 2)}
-				Place(now, ask, []*Log{log})
+				granted = append(granted, pointsOf(Place(now, ask, []*Log{log}).Log)...)
 				Place(now, ask, []*Log{whole})
 				if len(log.Runs) > MostRuns {
 					log.Merge(now, m.limits)
@@ -220,6 +253,9 @@ func TestMeasuredLoss(t *testing.T) {
 			t.Logf("%d of %d permits, %.6f lost in %d merges, groups %v", log.Total, whole.Total, loss, merges, tiersOf(m.limits))
 			require.Greater(t, merges, 10)
 			require.LessOrEqual(t, loss, 1/float64(m.part))
+			for _, limit := range m.limits {
+				require.LessOrEqual(t, fullest(granted, limit.Window), int64(limit.Max))
+			}
 		})
 	}
 }
