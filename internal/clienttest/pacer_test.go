@@ -2,6 +2,7 @@ package clienttest
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,4 +45,32 @@ func TestWorkersKeepThePace(t *testing.T) {
 			require.LessOrEqual(t, g.calls(), c.calls)
 		})
 	}
+}
+
+// Eight senders that know nothing of each other share what two pacers give together:
+// all of it is used, and none is given out twice.
+func TestSendersShareThePace(t *testing.T) {
+	url, g := paced(t, nil)
+	cfg := client.PacerConfig{Pacers: []string{"spaced", "message"}, MessageID: "promo-7"}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	var started []time.Time
+	for range 8 {
+		p := newPacer(t, url, cfg)
+		senders.Go(func() {
+			own := starts(ctx, t, 4, p.Wait)
+			mu.Lock()
+			defer mu.Unlock()
+			started = append(started, own...)
+		})
+	}
+	senders.Wait()
+	slots := g.granted()
+	for i := 1; i < len(slots); i++ {
+		require.GreaterOrEqual(t, slots[i].Sub(slots[i-1]), 4*time.Millisecond)
+	}
+	require.Greater(t, len(started), 300*90/100, "100 a second are the message's")
+	require.Less(t, g.calls(), 8*3*20)
 }
