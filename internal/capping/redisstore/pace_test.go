@@ -301,3 +301,33 @@ func TestPacerLogsExpire(t *testing.T) {
 	take(t, s, askOf("p", 1, time.Hour, second))
 	require.Less(t, ttl(), time.Hour, "a call that need not see to the TTL leaves it")
 }
+
+// What is asked most has a way of its own, which walks along a log from call to call:
+// long histories of one pacer, one permit or a few at a time.
+func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	for seed := range uint64(48) {
+		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
+		var limits []pacing.Limit
+		for range 1 + r.IntN(3) {
+			limits = append(limits, pacing.Limit{
+				Max:    1 + r.IntN([]int{2, 8, 40, 300}[r.IntN(4)]),
+				Window: time.Duration(100+r.IntN([]int{1000, 10_000, 200_000}[r.IntN(3)])) * time.Microsecond,
+			})
+		}
+		wait := time.Duration(r.IntN(3)) * 500 * time.Microsecond
+		most := 1 + r.IntN(3)
+		for call := range 400 {
+			ask := askOf(fmt.Sprint("long", seed), r.IntN(most+1), wait, limits...)
+			if r.IntN(100) == 0 {
+				limits[0], limits[len(limits)-1] = limits[len(limits)-1], limits[0] // a reload
+			}
+			if r.IntN(20) == 0 {
+				ask.Request = pacing.Request{1, byte(call), byte(call >> 8), byte(seed)}
+			}
+			grant := take(t, s, ask)
+			referee.check(t, ask, &grant)
+		}
+	}
+}
