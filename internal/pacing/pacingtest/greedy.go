@@ -171,11 +171,14 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until so many permits more were granted.
+// Takes waits until so many permits more were granted, however long that takes, as long
+// as there come some.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
-	want := g.Tally().Granted + permits
-	testkit.Eventually(t, func() bool { return g.Tally().Granted >= want }, "permits: %v", g)
+	had := g.Tally().Granted
+	for want := had + permits; had < want; had = g.Tally().Granted {
+		testkit.Eventually(t, func() bool { return g.Tally().Granted > had }, "permits: %v", g)
+	}
 }
 
 // Settle asks for some that were requested once more, each of another store maybe, and
