@@ -237,13 +237,20 @@ for t = 1, count do
     return redis.error_reply('BADARG targets of ' .. #asked .. ' bytes')
   end
   key = key + per_message
-  local log = {key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits}
+  local log = { -- all its names at once: a table that grows by one after the other costs thrice as much
+    key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits, stored = 0, fresh = false, cut = 0,
+    total = 0, start = 0, oldest = 0, look = 0, untl = 0, born = 0, rewritten = 0, last = -1, base = 0, tail = false, tail_at = 0,
+    from = 0, at = 0, every = 0, burst = 0, first = 0, newest = 0, done = false, cursors = false,
+  }
   logs[t] = log
   for l = 1, limits do
     local max, window
     max, window, at = scan('>I3I6', asked, at)
     if max < 1 or window < 1 then return redis.error_reply('BADARG limit of target ' .. t) end
-    sources[#sources + 1] = {log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0}
+    sources[#sources + 1] = {
+      log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0, permit = 0, begins = 0,
+      at = 0, every = 0, burst = 0, first = 0,
+    }
   end
 end
 if #asked ~= at - 1 + 8 * requested or key ~= #KEYS then return redis.error_reply('BADARG ' .. #KEYS .. ' keys') end
@@ -331,7 +338,7 @@ for t = 1, count do
 end
 
 -- Place.
-local grant = {total = 0, last = -1, first = 0, start = 0}
+local grant = {total = 0, last = -1, first = 0, start = 0, newest = 0, at = 0, every = 0, burst = 0, done = false}
 local deadline, steps, most = now + wait, 0, ${PACE_WORK} / (#sources + count)
 local next, target, limit
 while true do
