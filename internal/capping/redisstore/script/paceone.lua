@@ -7,6 +7,7 @@ repeat
   if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
   local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
   if count ~= 1 or requested > 1 or #KEYS ~= 1 + requested or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits + 8 * requested then break end
+  if permits > 1 and permits > max then break end -- they have slots of their own
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
   if skew > 0 then
