@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/pacerlogs"
 	"capper/internal/capping/storetest"
 	"capper/internal/pacing"
@@ -200,4 +201,28 @@ func TestDamagedPacer(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
+}
+
+// TestDamagedRequest damages what a request was granted: nobody knows that any more, and it is an
+// error of this request alone, until it would have been forgotten.
+func TestDamagedRequest(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour})
+	ask, other := hundred(7, 0), hundred(7, 0)
+	ask.Request, other.Request = pacing.Request{1}, pacing.Request{2}
+	take(t, s, ask)
+	take(t, s, other)
+	key := append([]byte{database.KeyRequest}, ask.Request[:]...)
+	value, err := s.db.Lookup(key)
+	require.NoError(t, err)
+	require.NoError(t, s.db.Set(key, value[:len(value)-1], pebble.Sync))
+	_, err = s.TakePermits(context.Background(), ask)
+	require.ErrorContains(t, err, "request 0100")
+	require.True(t, take(t, s, other).Replayed)
+	require.Equal(t, 14, take(t, s, hundred(0, 0)).States[0].Used[0])
+	clock.Advance(pacing.RememberFor)
+	sweepPacers(t, s, 100)
+	require.False(t, take(t, s, ask).Replayed)
+	require.NoError(t, s.Close())
 }
