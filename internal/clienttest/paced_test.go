@@ -132,3 +132,13 @@ func neverEarly(t *testing.T, started, slots []time.Time) {
 		require.False(t, at.Round(0).Before(slots[i]), "send %d started at %v, its slot was %v", i, at, slots[i])
 	}
 }
+
+// late is how long after the slots sends started: half of them, and all of them.
+func late(started, slots []time.Time) (middle, latest time.Duration) {
+	all := make([]time.Duration, len(started))
+	for i, at := range started {
+		all[i] = at.Round(0).Sub(slots[i])
+	}
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)-1]
+}

@@ -2,6 +2,7 @@ package clienttest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,26 +13,29 @@ import (
 	"capper/client"
 )
 
-// Thirty-two workers get what a pacer gives, in time, and never early.
+// Workers, one or thirty-two, get what a pacer gives, in time, and never early.
 func TestWorkersKeepThePace(t *testing.T) {
 	for _, c := range []struct {
-		pacer string
-		lasts time.Duration
-		fair  int // of these permits 95 % must be used
-		calls int // at most
+		pacer   string
+		workers int
+		lasts   time.Duration
+		fair    int // of these permits 95 % must be used
+		calls   int // at most
 	}{
-		{"spaced", 2 * time.Second, 500, 60},
-		{"burst", 2500 * time.Millisecond, 300, 80},
-		{"short", 2 * time.Second, 1000, 80},
-		{"minute", 20 * time.Second, 600_000, 1000},
+		{"spaced", 32, 2 * time.Second, 500, 60},
+		{"spaced", 1, 2 * time.Second, 500, 60},
+		{"burst", 32, 2500 * time.Millisecond, 300, 80},
+		{"burst", 1, 2500 * time.Millisecond, 300, 80},
+		{"short", 32, 2 * time.Second, 1000, 80},
+		{"minute", 32, 20 * time.Second, 600_000, 1000},
 	} {
-		t.Run(c.pacer, func(t *testing.T) {
+		t.Run(fmt.Sprint(c.pacer, c.workers), func(t *testing.T) {
 			url, g := paced(t, nil)
 			p := newPacer(t, url, client.PacerConfig{Pacers: []string{c.pacer}})
 			ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
 			defer cancel()
 			var sum atomic.Int64
-			started := starts(ctx, t, 32, func(ctx context.Context) error {
+			started := starts(ctx, t, c.workers, func(ctx context.Context) error {
 				err := p.Wait(ctx)
 				if err == nil && sum.Add(1) == int64(c.fair) {
 					cancel()
@@ -40,7 +44,8 @@ func TestWorkersKeepThePace(t *testing.T) {
 			})
 			slots := g.granted()
 			neverEarly(t, started, slots)
-			t.Logf("%d started, %d granted in %d calls", len(started), len(slots), g.calls())
+			middle, latest := late(started, slots)
+			t.Logf("%d started, %d granted in %d calls, late by %v, %v at most", len(started), len(slots), g.calls(), middle, latest)
 			require.Greater(t, len(started), c.fair*95/100)
 			require.LessOrEqual(t, g.calls(), c.calls)
 		})

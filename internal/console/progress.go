@@ -63,12 +63,13 @@ func (p *Progress) Step(what string, total int64) {
 }
 
 func (p *Progress) newBar() *mpb.Bar {
+	name := decor.Name(Escape(p.step), decor.WCSyncSpaceR)
+	if p.unit == Lines && p.total.Load() == 0 { // no end is known, and no time until then
+		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"), decor.AverageSpeed(0, " %.0f/s")))
+	}
 	counters := decor.CountersNoUnit("%d / %d "+string(p.unit), decor.WCSyncSpace)
 	speed := decor.AverageSpeed(0, "%.0f/s", decor.WCSyncSpace)
-	switch {
-	case p.unit == Lines && p.total.Load() == 0:
-		counters = decor.CurrentNoUnit("%d "+string(p.unit), decor.WCSyncSpace)
-	case p.unit == Bytes:
+	if p.unit == Bytes {
 		counters = decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)
 		speed = decor.AverageSpeed(decor.SizeB1024(0), "% .1f", decor.WCSyncSpace)
 	}
@@ -79,7 +80,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		return ""
 	})
 	return p.bars.AddBar(p.total.Load(),
-		mpb.PrependDecorators(decor.Name(Escape(p.step), decor.WCSyncSpaceR), counters),
+		mpb.PrependDecorators(name, counters),
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), state))
 }
 

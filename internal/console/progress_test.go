@@ -38,3 +38,18 @@ func TestShortWorkOverUsersIsSilent(t *testing.T) {
 	p.Stop()
 	require.Regexp(t, `^tool: 8 of 10 users, \d+/s, 0s left: 8 allowed\n$`, talk.String())
 }
+
+// Where nobody knows how much there is, nothing is said of the time left.
+func TestLinesWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	p := NewProgress(&Streams{Program: "tool", Out: NewWriter(&talk), Err: NewWriter(&talk)}, Lines)
+	p.Step("pace", 0)
+	p.told = p.told.Add(-lineEvery)
+	p.Reach(8, "")
+	p.Step("pace", 10)
+	p.told = p.told.Add(-lineEvery)
+	p.Reach(5, "")
+	p.Stop()
+	require.Regexp(t, `^tool: 8 lines, \d+/s\ntool: 5 of 10 lines, \d+/s, 0s left\n$`, talk.String())
+}
