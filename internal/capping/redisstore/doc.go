@@ -61,6 +61,9 @@
 //	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
 //	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
 //	fc:{53t}:rate:… the shared budget of a client
+//	fc:{…}:p:carrier         the log of a pacer, fc:{…}:p:campaign:0a1b… that of a message;
+//	fc:{…}:pf:campaign       until when its logs were forgotten, and
+//	fc:{…}:pq:…              what a request was granted: all of them in one partition
 //	fc:{format}     the format marker, and beside it, in :store, :retentions,
 //	                :channels and :instances, what the instances have in common
 //
@@ -149,6 +152,35 @@
 // rest. A command carries the rules of its users' groups alone, and fewer users
 // where the rules are many. So no command holds the server's thread for long, and
 // a node that is slow or dead holds up only the users it has.
+//
+// # Pacers
+//
+// All pacers of a namespace lie in one partition, so that one script takes the
+// permits of several at once (package pace, script/pace.lua). It is one durable command
+// of the dispatcher: what holds for a send holds for a grant. Slots are by the
+// server's clock, to the microsecond, and the caller's stamp only guards it: a failover to
+// a server whose clock is ahead shortens windows by as much, at most by clock_skew.
+//
+// A log is a string of runs (package pacing), with what a call needs to know of it at
+// its end: a call reads the end, and writes what it appends together with the new
+// end. Each limit that looks back has a cursor, so that the next call goes on where it
+// stood; a cursor that is wrong costs a search. What is asked most, permits of one log
+// that all have one slot, has a short way of its own at the script's beginning
+// (paceone.lua); the differential tests take both.
+//
+// Runs that nobody sees any more are dropped by the script. A log that is full all
+// the same takes no more until one of those who met it has read it, merged it
+// (pacing.Log.Merge) and put it back, if it still was what had been read (merge.lua).
+//
+// A request with an id is remembered in a key of its own, for the longest wait it could
+// have been given and a minute. Forgetting a pacer removes its log and notes the
+// time: logs of its messages that are older count as empty, and expire. Logs that
+// are made while the clock is behind that note are made after it all the same.
+//
+// A lost answer is asked for again; without a request id that may take twice, which
+// costs the rate, never the limit. Programs from before there were pacers leave these
+// keys alone and need no other format beside them; their user lacks the commands
+// GETRANGE and SETRANGE, see deploy/redis.acl.
 //
 // # Guarantees
 //

@@ -56,7 +56,7 @@ const (
 	lookRuns   = 1024                         // with which a log is looked at for those that nobody sees any more
 	keptRuns   = 512                          // that are kept though nobody sees them
 	fullRuns   = pacing.MostRuns - 2
-	paceWork   = 8000 // looks at limits and logs after which a call ends early
+	paceWork   = 1200 // looks at limits and logs after which a call ends early
 )
 
 // PacerKeys are where a namespace has its pacers: all of them under one prefix.
