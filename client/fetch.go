@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	mathrand "math/rand/v2"
 	"time"
 
 	"capper/client/api"
@@ -156,10 +157,13 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, now}
 }
 
+// placeAhead is how far ahead places are taken where any wait will do.
+const placeAhead = time.Second
+
 // longest is the longest wait that is asked for.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
-		return api.MaxWait
+		return max(placeAhead, p.demand.lead()+p.demand.horizon())
 	}
 	return p.cfg.MaxWait
 }
@@ -191,11 +195,14 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	if answer.Granted >= request.Permits {
 		return
 	}
-	p.demand.pause = now.Add(p.cfg.Ahead)
-	if answer.RetryAfterMS == nil || answer.LimitedBy == nil || time.Duration(request.MaxWait) < p.longest() {
-		return // there is more to be had: those who lack permits ask again
+	wait := time.Duration(0)
+	if answer.RetryAfterMS != nil {
+		wait = time.Duration(*answer.RetryAfterMS)
 	}
-	wait := time.Duration(*answer.RetryAfterMS)
+	if p.cfg.MaxWait == 0 || answer.LimitedBy == nil || time.Duration(request.MaxWait) < p.cfg.MaxWait {
+		p.demand.pause = now.Add(p.until(wait - p.longest()))
+		return
+	}
 	holds := wait
 	if wait > p.cfg.MaxWait {
 		holds -= p.cfg.MaxWait
@@ -204,6 +211,16 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	p.refused.at, p.refused.until = now, now.Add(min(p.cfg.Ahead, holds))
 	p.demand.pause = p.refused.until
 	p.refuse(p.refused.err)
+}
+
+// mostPause is how long it takes at most until changed pacers are noticed.
+const mostPause = 10 * time.Second
+
+// until is for how long nothing is asked for when there will be something in d: by
+// chance a little more or less than others take, so that nobody is always the last.
+func (p *Pacer) until(d time.Duration) time.Duration {
+	d = min(max(d, p.cfg.Ahead), mostPause)
+	return d/2 + mathrand.N(d/2+1)
 }
 
 // tripTimeout is for one attempt: longer than the service takes to say that it

@@ -18,8 +18,10 @@ type PacerConfig struct {
 	Pacers    []string // all of which have to grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
 
-	// MaxWait is the longest queue that is waited in: a longer one is a
-	// QueueTooLongError, at once. 0: whatever the pacers themselves allow.
+	// MaxWait is the longest queue that a place is taken in: a longer one, or than the
+	// pacers themselves allow, is a QueueTooLongError, at once. 0: it is waited however
+	// long it takes, and places are taken a second ahead at most. A place is one in
+	// the queues of all Pacers, so those behind it wait where one of them is slow.
 	MaxWait time.Duration
 	// Ahead is how much of what is being used is asked for ahead: 100 ms of it. With
 	// round trips that are long against that it is more, by two of them.

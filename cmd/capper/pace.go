@@ -78,27 +78,10 @@ const stopPatience = 200 * time.Millisecond
 func (c *paceCommand) copy(ctx context.Context, on *console.Streams, pacer *client.Pacer, from io.Reader, total int64) error {
 	reached, done := c.show(on, total)
 	start := time.Now()
-	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Reached: reached, Take: c.patient(pacer)}
+	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Reached: reached, Take: pacer.WaitUpTo}
 	_, err := console.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	done()
 	return c.report(on, copied.Lines(), time.Since(start), err)
-}
-
-// patient takes permits, and waits where the pacer's own longest wait is too short
-// for a queue, unless that is to be told.
-func (c *paceCommand) patient(pacer *client.Pacer) func(context.Context, int) (int, error) {
-	return func(ctx context.Context, most int) (int, error) {
-		for {
-			n, err := pacer.WaitUpTo(ctx, most)
-			var long *client.QueueTooLongError
-			if c.MaxWait > 0 || !errors.As(err, &long) {
-				return n, err
-			}
-			if err := sleep(ctx, min(max(long.Wait/2, 10*time.Millisecond), time.Second)); err != nil {
-				return 0, err
-			}
-		}
-	}
 }
 
 // show tells how far it is.

@@ -111,7 +111,7 @@ func TestRefusalsAreToldToAll(t *testing.T) {
 func TestAQueueThatIsTooLong(t *testing.T) {
 	for pacer, cfg := range map[string]client.PacerConfig{
 		"spaced":  {Pacers: []string{"spaced"}, MaxWait: 100 * time.Millisecond},
-		"bounded": {Pacers: []string{"bounded"}},
+		"bounded": {Pacers: []string{"bounded"}, MaxWait: time.Hour},
 	} {
 		t.Run(pacer, func(t *testing.T) {
 			url, g := paced(t, nil)
@@ -142,6 +142,25 @@ func TestAQueueThatIsTooLong(t *testing.T) {
 			require.Less(t, g.calls(), 30)
 		})
 	}
+}
+
+// Who waits however long it takes makes nobody wait for long at the other pacers of
+// his calls.
+func TestPlacesAreNotTakenFarAhead(t *testing.T) {
+	url, g := paced(t, nil)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced", "slow"}})
+	require.NoError(t, p.Wait(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	require.Empty(t, starts(ctx, t, 32, p.Wait), "slow gives one an hour")
+	require.Less(t, g.calls(), 20)
+	other := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 500 * time.Millisecond})
+	require.NoError(t, other.Wait(t.Context()))
+
+	bounded := newPacer(t, url, client.PacerConfig{Pacers: []string{"bounded"}})
+	ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	require.Greater(t, len(starts(ctx, t, 32, bounded.Wait)), 18, "of 20, though 29 at a time would have to wait too long")
 }
 
 // Callers that give up make room for those behind them: their permits are not lost.
