@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// MostSteps bounds what one ask costs: slots in so many irregular places. A grant
-// that ends for it alone says so.
-const MostSteps = 2000
+// MostSteps bounds what one ask costs: slots in so many irregular places, fewer where
+// a store looks at many limits for each. A grant that ends for it alone says so.
+const MostSteps = 500
 
 // Place puts the permits of the ask into the logs of its targets, as of now. The
 // logs have room for the runs of a grant, see Room.
