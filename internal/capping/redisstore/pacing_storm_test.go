@@ -24,8 +24,8 @@ type pacingLoad struct {
 	ledger pacing.Target
 }
 
-// pace begins load on pacers: 100 a second, spaced; and so irregular that logs are
-// full again and again.
+// pace begins load on pacers, of 16 clients: 100 a second, spaced; and so irregular
+// that logs are full again and again.
 func (f *field) pace(seed uint64) {
 	f.Helper()
 	regular := f.pacingLoad(
@@ -42,8 +42,8 @@ func (f *field) pace(seed uint64) {
 	}
 	irregular.Sizes, irregular.Waits = []int{1, 400}, []time.Duration{pacing.MaxWait}
 	f.pacing = &pacingStorm{[]pacingLoad{regular, irregular}}
-	regular.Begin(4, seed)
-	irregular.Begin(2, seed)
+	regular.Begin(12, seed)
+	irregular.Begin(4, seed)
 }
 
 func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
@@ -54,7 +54,7 @@ func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
 	}
 	g := pacingtest.NewGreedy(stores, append(targets, ledger)...)
 	g.Sizes, g.Requests = []int{1, 30, 100}, 50
-	g.Patience, g.Rest = 1200*time.Millisecond, 20*time.Millisecond
+	g.Patience, g.Rest = 1200*time.Millisecond, 60*time.Millisecond
 	return pacingLoad{g, ledger}
 }
 
