@@ -238,7 +238,7 @@ func TestMeasuredLoss(t *testing.T) {
 			}
 			log, whole, r := &Log{}, &Log{}, rand.New(rand.NewPCG(1, 4))
 			longest := m.limits[len(m.limits)-1]
-			const steps, windows = 100_000, 4
+			const steps, windows = 50_000, 3
 			merges, granted := 0, []point(nil)
 			for now := Time(0); now < Time(0).Add(windows*longest.Window); now += Time(r.Int64N(2 * longest.Window.Microseconds() / steps)) {
 				ask := &Ask{Targets: []Target{{Limits: m.limits}}, Permits: r.IntN(4*longest.Max/steps + 2)}
