@@ -35,7 +35,10 @@ func (f *field) pace(seed uint64) {
 	one, asks := pacingtest.Irregular(pacingtest.Name(), 40)
 	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}})
 	filling := &pacing.Ask{Targets: irregular.Targets, Permits: pacing.MaxPermits, MaxWait: pacing.MaxWait}
-	for _, ask := range append(asks, filling, filling, filling) {
+	for range 2 * pacing.MostRuns / pacing.MostSteps {
+		asks = append(asks, filling)
+	}
+	for _, ask := range asks {
 		grant, err := f.stores[0].TakePermits(f.Context(), ask)
 		require.NoError(f, err)
 		irregular.Oracle.Add(ask, &grant)
