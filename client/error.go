@@ -40,9 +40,9 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Code == "" {
-		return fmt.Sprintf("capper: status %d: %s", e.Status, e.Message)
+		return fmt.Sprintf("status %d: %s", e.Status, e.Message)
 	}
-	return fmt.Sprintf("capper: %s: %s", e.Code, e.Message)
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
 // HasCode reports whether err is, or wraps, an Error of the code.

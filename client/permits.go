@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"capper/client/api"
 )
@@ -22,7 +23,7 @@ func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permit
 	}
 	answer := new(api.Permits)
 	if err := c.call(ctx, "POST", "/v1/permits", &r, answer); err != nil {
-		return nil, fmt.Errorf("take permits of %q: %w", r.Pacers, err)
+		return nil, fmt.Errorf("take permits of %s: %w", strings.Join(r.Pacers, ", "), err)
 	}
 	return answer, nil
 }

@@ -20,11 +20,11 @@ import (
 // paceCommand is `capper pace PACER [FILE]`.
 type paceCommand struct {
 	remote
-	Pacer     string        `arg:"" help:"The pacer; several with commas between, all of which have to grant a line."`
-	File      string        `arg:"" optional:"" default:"-" help:"Lines to copy. Default: standard input."`
-	MessageID string        `placeholder:"ID" help:"Names the send, for pacers per message."`
-	MaxWait   time.Duration `placeholder:"D" help:"End when a line would have to wait longer for its slot. Default: wait however long it is."`
-	Skip      int64         `placeholder:"N" help:"Go on behind the first N lines."`
+	Pacer     string         `arg:"" help:"The pacer; several with commas between, all of which have to grant a line."`
+	File      string         `arg:"" optional:"" default:"-" help:"Lines to copy. Default: standard input."`
+	MessageID string         `placeholder:"ID" help:"The message that the lines are of, which pacers per message need."`
+	MaxWait   *time.Duration `placeholder:"D" help:"End when a line would have to wait longer for its slot: more than the windows of the pacer's limits, or the first that is used up ends it. Default: wait however long it is."`
+	Skip      int64          `placeholder:"N" help:"Go on behind the first N lines."`
 }
 
 // Help is printed below the flags.
@@ -38,8 +38,8 @@ func (c *paceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
-	case c.MaxWait < 0 || c.MaxWait > api.MaxWait:
-		return fmt.Errorf("--max-wait %v: must be 0s to %v", c.MaxWait, api.MaxWait)
+	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
+		return fmt.Errorf("--max-wait %v: must be more than 0s, 24h at most; without it lines wait however long it takes", *c.MaxWait)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	names := strings.Split(c.Pacer, ",")
+	names := c.pacers()
 	if _, err := service.Permits(ctx, client.PermitsRequest{Pacers: names, MessageID: c.MessageID}); err != nil {
 		return c.refused(err) // before a line is read
 	}
@@ -60,7 +60,7 @@ func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	defer from.Close()
 	pacer, err := client.NewPacer(service, client.PacerConfig{
-		Pacers: names, MessageID: c.MessageID, MaxWait: c.MaxWait, OnRetry: func(err error) { on.Say("going on: %v", err) },
+		Pacers: names, MessageID: c.MessageID, MaxWait: c.longest(), OnRetry: func(err error) { on.Say("going on: %v", err) },
 	})
 	if err != nil {
 		return console.Misuse(err)
@@ -69,6 +69,23 @@ func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	return c.copy(ctx, on, pacer, from, total)
+}
+
+// pacers are the names in PACER.
+func (c *paceCommand) pacers() []string {
+	names := strings.Split(c.Pacer, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
+}
+
+// longest is the longest wait for a slot; 0: however long it is.
+func (c *paceCommand) longest() time.Duration {
+	if c.MaxWait == nil {
+		return 0
+	}
+	return *c.MaxWait
 }
 
 // stopPatience is how long a copy that was stopped has to return from a read or a
@@ -98,19 +115,33 @@ type pacedReport struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// report tells how many lines went through, and how to go on when there are more.
-func (c *paceCommand) report(on *console.Streams, lines int64, took time.Duration, err error) error {
-	switch now := lines - c.Skip; {
+// report tells how many lines went through, counted from the beginning of the input,
+// and how to go on when there are more.
+func (c *paceCommand) report(on *console.Streams, reached int64, took time.Duration, err error) error {
+	now := reached - c.Skip
+	switch {
 	case c.JSON:
-		if told := console.JSON(on.Err, pacedReport{now, lines, took.Seconds()}); told != nil {
+		if told := console.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
 			return told
 		}
-	case err != nil && now > 0:
-		on.Say("%d lines went through; go on with --skip %d", lines, lines)
-	case err == nil:
-		on.Say("%d lines went through in %.1f s, %.0f/s", now, took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
+	case errors.As(err, new(*lines.ShortError)): // there is nothing to go on behind
+	case err != nil:
+		on.Say("%s; go on with --skip %d", c.through(reached), reached)
+	case now == 0:
+		on.Say("%s", c.through(reached))
+	default:
+		on.Say("%s: %.1f s, %.0f/s", c.through(reached), took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
 	}
 	return c.fault(err)
+}
+
+// through says that so many lines went through.
+func (c *paceCommand) through(reached int64) string {
+	text := fmt.Sprintf("%d %s went through", reached, plural(int(reached), "line"))
+	if c.Skip > 0 {
+		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)
+	}
+	return text
 }
 
 // fault tells what is wrong with the input from what is wrong on the way.
@@ -142,7 +173,7 @@ func (c *paceCommand) refused(err error) error {
 	case client.HasCode(err, client.CodeForbidden):
 		return console.Hinted(err, "the key in "+keyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
-		return console.Hinted(err, "--message-id names the send")
+		return console.Hinted(err, "the pacer has a log for each message: --message-id says which")
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
 		return console.Hinted(err, "capper pacers lists those that are configured")
 	}

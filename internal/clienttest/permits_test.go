@@ -44,10 +44,10 @@ func TestPermitsAndPacers(t *testing.T) {
 	require.Equal(t, 0, used("m"))
 
 	_, err = c.Permits(ctx, client.PermitsRequest{Pacers: []string{"none"}, Permits: 1})
-	require.ErrorContains(t, err, `take permits of ["none"]: capper: invalid_request: pacers[0]: must be a configured pacer, got "none"`)
+	require.ErrorContains(t, err, `take permits of none: invalid_request: pacers[0]: must be a configured pacer, got "none"`)
 	_, err = c.Pacer(ctx, "a/b c")
 	require.True(t, client.HasCode(err, client.CodeNotFound), err)
-	require.ErrorContains(t, c.ForgetPacer(ctx, "none"), `forget pacer "none": capper: not_found`)
+	require.ErrorContains(t, c.ForgetPacer(ctx, "none"), `forget pacer "none": not_found`)
 }
 
 // However many answers are lost, permits are taken once, also without a request id.

@@ -89,13 +89,20 @@ func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
 		if err == io.EOF {
-			return b, fmt.Errorf("%d lines to be skipped: there are %d", r.read+n, r.read)
+			return b, &ShortError{Skip: r.read + n, Lines: r.read}
 		}
 		k := min(n, int64(len(b.ends)))
 		b.drop(int(k))
 		n -= k
 	}
 	return b, err
+}
+
+// ShortError is that the input has fewer lines than are to be skipped.
+type ShortError struct{ Skip, Lines int64 }
+
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("lines to be skipped: %d, but there are %d", e.Skip, e.Lines)
 }
 
 // Count is how many lines a text has, the last with a break or without.

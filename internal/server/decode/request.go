@@ -141,8 +141,11 @@ func (d *decoder) unknown(name string) error {
 		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
 		"pacers", "permits", "max_wait", "request_id",
 	} {
-		if strings.EqualFold(name, known) {
-			return failure.Invalid(name, "this call has no such field (names are lower case, and not all calls have all fields)")
+		switch {
+		case name == known:
+			return failure.Invalid(name, "this call has no such field: others have")
+		case strings.EqualFold(name, known):
+			return failure.Invalid(name, "this call has no such field: names are lower case")
 		}
 	}
 	return failure.Invalid(failure.Clip([]byte(name)), "this call has no such field")
