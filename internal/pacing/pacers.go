@@ -48,6 +48,7 @@ type Call struct {
 type Answer struct {
 	Grant           // Target is an index into Pacers
 	Refused int     // of the call's permits
+	Fresh   int     // of Granted: those that no earlier call had been granted
 	Pacers  []Pacer // by target
 }
 
@@ -67,7 +68,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		return nil, err
 	}
 	for part := 0; ; part++ {
-		ask.Request = requestOf(call, part)
+		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
 		if _, reused := err.(*ReuseError); reused {
 			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, permits or another message", call.RequestID)}
@@ -93,6 +94,9 @@ func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // of an earlier step: waits from then
 		a.Runs[i].Wait -= part.At.Sub(a.At)
 	}
+	if !part.Replayed {
+		a.Fresh += part.Granted
+	}
 	part.Granted += a.Granted
 	part.Runs = append(a.Runs, part.Runs...)
 	part.Replayed = part.Replayed || a.Replayed
@@ -111,7 +115,8 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	case call.MaxWait < 0 || call.MaxWait > MaxWait:
 		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", Span(MaxWait), Span(call.MaxWait))}
 	}
-	answer, ask, policy := &Answer{}, &Ask{Permits: call.Permits, MaxWait: call.MaxWait}, p.Policy()
+	answer, policy := &Answer{}, p.Policy()
+	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}
 	for i, name := range call.Pacers {
 		field := fmt.Sprintf("pacers[%d]", i)
 		pacer, known := policy.Pacer(name)
@@ -191,6 +196,13 @@ func requestOf(call *Call, part int) (r Request) {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", call.Client, part, call.RequestID))
 	return Request(sum[:16])
+}
+
+// contentOf stands for what the call asks for, by the names that it says it with: a
+// reload that gives a pacer other logs does not make it another call.
+func contentOf(call *Call) [8]byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message))
+	return [8]byte(sum[:8])
 }
 
 // Forget forgets what a pacer has given out. An unknown one is a *FieldError.

@@ -47,6 +47,33 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	require.Equal(t, given.Granted, permitsOf(given))
 }
 
+// A call of several steps is the same when it is repeated, also where others took
+// what it was refused, and a pacer got logs per message meanwhile.
+func TestARepeatedCallGetsNoMore(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	irregular := pacing.Pacer{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}}
+	pacers := pacing.New(pacingtest.NewMemory(clock.Now), &pacing.Policy{Pacers: []pacing.Pacer{irregular}})
+	call := &pacing.Call{Pacers: []string{"a"}, Permits: pacing.MaxPermits, MaxWait: 3 * time.Second, Client: "c", RequestID: "r", Message: "0a"}
+	given, err := pacers.Take(t.Context(), call)
+	require.NoError(t, err)
+	require.Positive(t, given.Refused)
+	require.Equal(t, given.Granted, given.Fresh)
+	irregular.PerMessage = true
+	for _, policy := range []*pacing.Policy{pacers.Policy(), {Pacers: []pacing.Pacer{irregular}}} {
+		clock.Advance(10 * time.Second)
+		pacers.SetPolicy(policy)
+		again, err := pacers.Take(t.Context(), call)
+		require.NoError(t, err)
+		require.Equal(t, given.Granted, again.Granted)
+		require.Zero(t, again.Fresh)
+		require.True(t, again.Replayed)
+	}
+	call.Message = "0b"
+	_, err = pacers.Take(t.Context(), call)
+	require.ErrorContains(t, err, "request_id")
+}
+
 func permitsOf(given *pacing.Answer) (permits int) {
 	for _, r := range given.Runs {
 		permits += r.Permits

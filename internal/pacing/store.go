@@ -40,6 +40,12 @@ type Ask struct {
 	// Request stands for the client's request: the same one again, within the longest
 	// wait of the grant and RememberFor, gets the same slots. Zero: none.
 	Request Request
+	// Content stands for all that the request asks for, so that it is not remembered
+	// for another. Zero: the targets and the permits do.
+	Content [8]byte
+	// Continues: the request goes on with one that is remembered with Grant.More. It is
+	// remembered even when it is given nothing, so that its repetition is not either.
+	Continues bool
 }
 
 // Request stands for a client's request id: 16 bytes of a hash of both. The zero
@@ -140,9 +146,12 @@ type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request is remembered for another ask" }
 
-// Fingerprint tells asks apart that a request must not be remembered for: by their
-// targets and permits.
+// Fingerprint tells asks apart that a request must not be remembered for: it is
+// Content, or made of targets and permits.
 func (a *Ask) Fingerprint() (sum [8]byte) {
+	if a.Content != sum {
+		return a.Content
+	}
 	h := sha256.New()
 	for _, t := range a.Targets {
 		fmt.Fprintf(h, "%s\n%s\n", t.Pacer, t.Message)

@@ -188,7 +188,7 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	with := func(at int, text string) string { return good[:at] + text + good[at+len(text):] }
 	for i, bad := range [][]string{
 		{}, {"x"}, {good, "x"}, {good[:len(good)-1]}, {good + "x"}, {good[:20]},
-		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x02")}, {with(18, "\x00")}, {with(18, "\x02")}, {with(18, "\x09")},
+		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x03")}, {with(18, "\x00")}, {with(18, "\x02")}, {with(18, "\x09")},
 		{with(19, "\x02")}, {with(26, "\x00")}, {with(26, "\x06")}, {with(27, "\x00\x00\x00")}, {with(30, "\x00\x00\x00\x00\x00\x00")},
 		{with(36, "\x00\x00\x00")}, {with(39, "\x00\x00\x00\x00\x00\x00")},
 	} {

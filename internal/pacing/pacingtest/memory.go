@@ -51,7 +51,7 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 		}
 	}
 	placed := pacing.Place(now, &look, logs)
-	if ask.Request != (pacing.Request{}) && placed.Total > 0 {
+	if ask.Request != (pacing.Request{}) && (placed.Total > 0 || ask.Continues) {
 		m.requests[ask.Request] = &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
 	}
 	return grantOf(now, ask, &placed, logs, false), nil

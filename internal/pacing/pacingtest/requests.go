@@ -60,6 +60,28 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
+// continuedRequest: what goes on with a request of several steps is remembered whatever
+// it got, and Content tells requests apart where it is given.
+func continuedRequest(f *fixture) {
+	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
+	next := requested(ask(1, 0, one, two), Request())
+	next.Continues, next.Content = true, [8]byte{1}
+	f.take(ask(1, 0, one))
+	got := f.take(next)
+	require.Zero(f, got.Granted)
+	require.False(f, got.Replayed)
+	wider := one
+	wider.Limits = []pacing.Limit{{Max: 2, Window: time.Hour}}
+	next.Targets = []pacing.Target{wider}
+	again, err := f.store.TakePermits(context.Background(), next)
+	require.NoError(f, err)
+	require.True(f, again.Replayed)
+	require.Zero(f, again.Granted, "though there is room now")
+	next.Content = [8]byte{2}
+	_, err = f.store.TakePermits(context.Background(), next)
+	require.ErrorAs(f, err, new(*pacing.ReuseError))
+}
+
 func concurrentRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1000, Window: day}), target(spaced(time.Millisecond))
 	const rounds, permits = 20, 9

@@ -56,6 +56,7 @@ var cases = []struct {
 	{"a request again has the same slots", sameRequest},
 	{"a request with another ask is refused", reusedRequest},
 	{"a request that got nothing asks anew", emptyRequest},
+	{"a request that goes on is remembered with nothing, too", continuedRequest},
 	{"forget", forget},
 	{"a malformed ask is refused and harms nothing", malformed},
 	{"changed limits judge what is recorded", changedLimits},

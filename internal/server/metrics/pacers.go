@@ -152,15 +152,12 @@ func (p *Pacers) Count(given *pacing.Answer) {
 			continue
 		}
 		s.see(now, pacer, &given.States[i])
-		if given.Replayed {
-			continue
-		}
-		if given.Granted > 0 {
-			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Granted))
+		if given.Fresh > 0 {
+			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Fresh))
 			last := &given.Runs[len(given.Runs)-1]
 			p.waits.WithLabelValues(pacer.Name).Observe(max(0, last.WaitOf(last.Permits-1).Seconds()))
 		}
-		if given.Refused > 0 && i == given.Target {
+		if given.Refused > 0 && i == given.Target && !given.Replayed {
 			p.refused.WithLabelValues(pacer.Name).Add(float64(given.Refused))
 		}
 	}

@@ -90,8 +90,14 @@ func (l *Logs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) 
 		return grant, nil
 	}
 	placed := pacing.Place(now, ask, logsOf(entries))
-	if placed.Total > 0 {
+	switch {
+	case placed.Total > 0:
 		l.record(now, ask, &placed, entries)
+	case ask.Continues && ask.Request != (pacing.Request{}):
+		batch := l.db.NewBatch()
+		remember(batch, now, ask, &placed)
+		l.db.Commit(batch)
+		_ = batch.Close()
 	}
 	return grantOf(now, ask, &placed, entries), l.db.Broken()
 }

@@ -121,8 +121,11 @@ func appendAsk(dst []byte, ask *pacing.Ask) []byte {
 	if !requested(ask) {
 		return appendTargets(append(dst, 0, byte(len(ask.Targets))), ask.Targets)
 	}
-	fingerprint := ask.Fingerprint()
-	return append(appendTargets(append(dst, 1, byte(len(ask.Targets))), ask.Targets), fingerprint[:]...)
+	fingerprint, remember := ask.Fingerprint(), byte(1)
+	if ask.Continues {
+		remember = 2
+	}
+	return append(appendTargets(append(dst, remember, byte(len(ask.Targets))), ask.Targets), fingerprint[:]...)
 }
 
 func appendTargets(dst []byte, targets []pacing.Target) []byte {
@@ -270,6 +273,9 @@ func (r *reader) state(now pacing.Time, limits int) (s pacing.State) {
 func (r *reader) runs(g *pacing.Grant) {
 	total := int64(r.uint(totalSize))
 	log, err := pacing.DecodeRuns([]byte(r.rest), total)
+	if err == nil && total == 0 && len(log.Runs) == 0 && g.Replayed {
+		return // an ask that Continues was given nothing
+	}
 	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
 		r.bad = true
 		return

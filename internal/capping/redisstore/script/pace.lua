@@ -3,7 +3,8 @@
 --
 -- KEYS     the logs, one for each target; then, of an ask with a request, what is remembered of it; then, for
 --          each target per message, until when the pacer's logs were forgotten
--- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5), has a request (1),
+-- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
+--          has a request (1; 2: it is remembered even when nothing is given),
 --          targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
 --          window (6); then, with a request, its fingerprint (8)
 --
@@ -38,9 +39,11 @@ local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcal
 local asked = ARGV[1]
 if #ARGV ~= 1 or #asked < ${PACE_HEADER} then return redis.error_reply('BADARG one argument with a header') end
 local stamp, skew, permits, wait, requested, count = scan('${PACE_FORMAT}', asked)
-if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 1 then
+if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 2 then
   return redis.error_reply('BADARG header out of range')
 end
+local even_nothing = requested == 2 -- is remembered
+if even_nothing then requested = 1 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local refusal = clockskew(stamp, skew, time)
@@ -475,10 +478,10 @@ if grant.total > 0 then
       end
     end
   end
-  if requested == 1 then
-    remembered = fingerprint .. char(flags >= 2 and 1 or 0) .. pack('>I6', grant.total) .. runs_of(grant)
-    call('SET', KEYS[count + 1], remembered, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
-  end
+end
+if requested == 1 and (grant.total > 0 or even_nothing and permits > 0) then
+  remembered = fingerprint .. char(flags >= 2 and 1 or 0) .. pack('>I6', grant.total) .. (grant.total > 0 and runs_of(grant) or '')
+  call('SET', KEYS[count + 1], remembered, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
 end
 out[1] = pack('>c1BI7I7BB', 'G', flags, now, next, target, limit)
 if flags % 2 == 1 then
