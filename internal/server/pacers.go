@@ -145,6 +145,7 @@ func (s *Server) forgetPacer(c *call) error {
 		s.audit(c, "forget", "failed", "pacer", c.id)
 		return failure.OfStore(ctx, err)
 	}
+	s.metrics.Pacers.Forget(c.id)
 	s.audit(c, "forget", "done", "pacer", c.id)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -570,6 +570,23 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 1`)
 }
 
+func TestAForgottenPacerStandsAtZero(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	metrics := func() string { return string(s.get("/metrics").body) }
+	s.permits(`{"pacers":["carrier","twilio"],"permits":20,"max_wait":"100ms"}`)
+	require.Contains(t, metrics(), `capper_pacer_used_ratio{pacer="twilio"} 0.2`)
+	require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/twilio", "").status)
+	for _, line := range []string{
+		`capper_pacer_queue_seconds{pacer="twilio"} 0`, `capper_pacer_used_ratio{pacer="twilio"} 0`,
+		`capper_permits_granted_total{pacer="twilio"} 20`, `capper_pacer_used_ratio{pacer="carrier"} 1`,
+	} {
+		require.Contains(t, metrics(), "\n"+line+"\n")
+	}
+	s.permits(`{"pacers":["twilio"],"permits":10}`)
+	require.Contains(t, metrics(), `capper_pacer_used_ratio{pacer="twilio"} 0.1`)
+}
+
 // What is regular in neither of its pacers is many slots. They come whole, within
 // what was reserved for them.
 func TestManySlotsComeWhole(t *testing.T) {

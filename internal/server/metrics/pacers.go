@@ -163,6 +163,15 @@ func (p *Pacers) Count(given *pacing.Answer) {
 	}
 }
 
+// Forget counts that a pacer's log is empty as of now.
+func (p *Pacers) Forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.standing[name]; s != nil {
+		*s = standing{}
+	}
+}
+
 // see takes what a call tells of the pacer. Of a pacer per message the most that
 // is still true is kept.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
