@@ -102,7 +102,9 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
 // WaitN returns when n sends may start together: at the slot of the last of their
-// permits, never earlier. n is 1 to api.MaxPermits.
+// permits, never earlier. n is 1 to api.MaxPermits, and should be small against the
+// limits of the pacers: as those of earlier slots go late, up to n-1 sends more than a
+// limit's max may start within its window. Those who can send fewer use WaitUpTo.
 //
 // Its error is that of ctx; a refusal of the service (*Error); or a
 // *QueueTooLongError. With an error nothing may be sent. Calls that failed on the

@@ -12,7 +12,8 @@ import (
 
 // Permits asks for permits of pacers in one call, for those who keep the pace
 // themselves; Pacer does it for you. Slots count from the return: a permit may be used
-// at its slot or later, never earlier. An error means that there was no answer, so
+// at its slot or later, never earlier. Those with a wait of 0 in an answer that is
+// Replayed may be as old as the first attempt. An error means that there was no answer, so
 // nothing may be sent.
 //
 // A call that is repeated must not take twice: a request without a RequestID gets a
