@@ -27,7 +27,11 @@ type QueueTooLongError struct {
 }
 
 func (e *QueueTooLongError) Error() string {
-	return fmt.Sprintf("pacer %s (%s): %v: %v", e.Pacer, e.Limit, ErrQueueTooLong, e.Wait.Round(time.Millisecond))
+	wait := e.Wait.Round(time.Millisecond)
+	if e.Limit == api.LimitRate || e.Limit == api.LimitQueue {
+		return fmt.Sprintf("pacer %s (%s): %v: %v", e.Pacer, e.Limit, ErrQueueTooLong, wait)
+	}
+	return fmt.Sprintf("pacer %s: the limit of %s is used up, for %v", e.Pacer, e.Limit, wait)
 }
 
 // Unwrap makes it an ErrQueueTooLong.
@@ -233,15 +237,28 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.D
 	for attempt := 1; ; attempt++ {
 		start, answer := time.Now(), new(api.Permits)
 		err := p.attempt(ctx, request, answer)
+		p.recovered(err)
 		if err == nil || ctx.Err() != nil || !Passing(err) || !p.awaited() {
 			return answer, time.Since(start), err
 		}
+		p.failing = true
 		if p.cfg.OnRetry != nil {
 			p.cfg.OnRetry(err)
 		}
 		if p.client.wait(ctx, attempt, err) != nil {
 			return nil, 0, err
 		}
+	}
+}
+
+// recovered tells of an answer after attempts that failed; a refusal is one.
+func (p *Pacer) recovered(err error) {
+	if !p.failing || err != nil && Passing(err) {
+		return
+	}
+	p.failing = false
+	if p.cfg.OnAnswer != nil {
+		p.cfg.OnAnswer()
 	}
 }
 

@@ -29,6 +29,9 @@ type PacerConfig struct {
 	// OnRetry is told of calls that failed and are repeated. It must not wait for
 	// the Pacer. nil: nobody is told.
 	OnRetry func(error)
+	// OnAnswer is told when a call is answered after such ones, and must not wait
+	// either. nil: nobody is told.
+	OnAnswer func()
 }
 
 // check is why there is no such pacer.
@@ -68,6 +71,7 @@ type Pacer struct {
 
 	fetching context.CancelFunc // of the call under way; nil: there is none
 	open     *asking            // whose answer never came; it is asked for again
+	failing  bool               // the last attempt has failed; of the call under way
 	refused  refusal
 }
 

@@ -63,6 +63,12 @@ type LimitedBy struct {
 	Limit string `json:"limit"` // its window, such as "1m"; "rate"; or "queue": slots that were given out for later
 }
 
+// What LimitedBy.Limit may be beside a window.
+const (
+	LimitRate  = "rate"
+	LimitQueue = "queue"
+)
+
 // PacerState is what a pacer has given out.
 type PacerState struct {
 	Name      string          `json:"name"`

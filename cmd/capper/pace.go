@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,14 +24,15 @@ type paceCommand struct {
 	Pacer     string         `arg:"" help:"The pacer; several with commas between, all of which have to grant a line."`
 	File      string         `arg:"" optional:"" default:"-" help:"Lines to copy. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"The message that the lines are of, which pacers per message need."`
-	MaxWait   *time.Duration `placeholder:"D" help:"End when a line would have to wait longer for its slot: more than the windows of the pacer's limits, or the first that is used up ends it. Default: wait however long it is."`
+	MaxWait   *time.Duration `placeholder:"D" help:"End when a line would have to wait longer for its slot. It has to exceed the windows of the pacer's limits, or the first that is used up ends it. Default: wait however long it is."`
 	Skip      int64          `placeholder:"N" help:"Go on behind the first N lines."`
 }
 
 // Help is printed below the flags.
 func (c *paceCommand) Help() string {
 	return "Lines go to standard output as they are, each when a permit of the pacer lets it, those that may go at the same time together. " +
-		"Stopped, it says how many went through, and --skip goes on there."
+		"Stopped, it says how many went through, counted from the beginning of the input, and --skip goes on there. " +
+		"Slots that were given out for later hold back others, used or not, at all of the pacers: about a second of them, with --max-wait up to that."
 }
 
 // Validate refuses flags that make no sense.
@@ -50,25 +52,34 @@ func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	names := c.pacers()
-	if _, err := service.Permits(ctx, client.PermitsRequest{Pacers: names, MessageID: c.MessageID}); err != nil {
-		return c.refused(err) // before a line is read
+	look := client.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
+	switch _, err := service.Permits(ctx, look); { // before a line is read
+	case ctx.Err() != nil:
+		return c.report(on, c.Skip, 0, ctx.Err())
+	case err != nil:
+		return c.refused(err)
 	}
 	from, total, err := c.open(on)
 	if err != nil {
 		return console.WithStatus(console.BadInput, err)
 	}
 	defer from.Close()
-	pacer, err := client.NewPacer(service, client.PacerConfig{
-		Pacers: names, MessageID: c.MessageID, MaxWait: c.longest(), OnRetry: func(err error) { on.Say("going on: %v", err) },
-	})
+	pacer, err := c.pacer(on, service, look)
 	if err != nil {
 		return console.Misuse(err)
 	}
 	// A reader that has gone is an error of the write, and not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
-	return c.copy(ctx, on, pacer, from, total)
+	shown := console.NewProgress(on, console.Lines)
+	waits := &longWaits{pacer: pacer, say: shown.Note, look: func(ctx context.Context) (wait time.Duration, text string) {
+		answer, err := service.Permits(ctx, look)
+		if err != nil {
+			return 0, "" // the pacer tells of it
+		}
+		return c.slowest(answer.Pacers)
+	}}
+	return c.copy(ctx, on, shown, waits.take, from, total)
 }
 
 // pacers are the names in PACER.
@@ -88,24 +99,107 @@ func (c *paceCommand) longest() time.Duration {
 	return *c.MaxWait
 }
 
+// pacer is the client's for the lines.
+func (c *paceCommand) pacer(on *console.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
+	var trouble outage
+	return client.NewPacer(service, client.PacerConfig{
+		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
+		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, still asking: %v", err) }) },
+		OnAnswer: func() { trouble.end(func() { on.Say("going on: there are answers again") }) },
+	})
+}
+
 // stopPatience is how long a copy that was stopped has to return from a read or a
 // write.
 const stopPatience = 200 * time.Millisecond
 
-func (c *paceCommand) copy(ctx context.Context, on *console.Streams, pacer *client.Pacer, from io.Reader, total int64) error {
-	reached, done := c.show(on, total)
+func (c *paceCommand) copy(ctx context.Context, on *console.Streams, shown *console.Progress, take lines.Take, from io.Reader, total int64) error {
+	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
-	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Reached: reached, Take: pacer.WaitUpTo}
+	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take, Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
 	_, err := console.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
-	done()
+	shown.Stop()
 	return c.report(on, copied.Lines(), time.Since(start), err)
 }
 
-// show tells how far it is.
-func (c *paceCommand) show(on *console.Streams, total int64) (reached func(int64), done func()) {
-	shown := console.NewProgress(on, console.Lines)
-	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
-	return func(lines int64) { shown.Reach(lines-c.Skip, "") }, shown.Stop
+// outage says once that calls fail, however many do until one is answered.
+type outage struct{ under atomic.Bool }
+
+func (o *outage) begin(say func()) {
+	if o.under.CompareAndSwap(false, true) {
+		say()
+	}
+}
+
+func (o *outage) end(say func()) {
+	if o.under.CompareAndSwap(true, false) {
+		say()
+	}
+}
+
+// longWaits takes permits, and says what they wait for where that takes long.
+type longWaits struct {
+	pacer *client.Pacer
+	look  func(context.Context) (wait time.Duration, text string) // 0: nothing to say
+	say   func(string)
+}
+
+// A wait is long, and spoken of again, after these.
+const (
+	longWait = time.Second
+	sayAgain = 5 * time.Second
+)
+
+func (w *longWaits) take(ctx context.Context, most int) (int, error) {
+	over, stop := context.WithCancel(ctx)
+	told := make(chan struct{})
+	timer := time.AfterFunc(longWait, func() { w.tell(over); close(told) })
+	n, err := w.pacer.WaitUpTo(ctx, most)
+	stop()
+	if !timer.Stop() {
+		<-told
+	}
+	return n, err
+}
+
+// tell says what is waited for until that is over: of a long wait seldom at first.
+func (w *longWaits) tell(over context.Context) {
+	for over.Err() == nil {
+		wait, text := w.look(over)
+		if wait > 0 && over.Err() == nil {
+			w.say("waiting for " + text)
+		}
+		select {
+		case <-over.Done():
+		case <-time.After(max(sayAgain, wait/4)):
+		}
+	}
+}
+
+// slowest is how long, and for which pacer, a line that has no slot yet waits.
+func (c *paceCommand) slowest(pacers []client.PacerState) (wait time.Duration, text string) {
+	for i := range pacers {
+		p := &pacers[i]
+		next := time.Duration(p.NextMS)
+		if c.MaxWait != nil && p.QueueMS > 0 { // its slot is among those that were given out
+			next = min(next, time.Duration(p.QueueMS))
+		}
+		if next > wait {
+			wait, text = next, fmt.Sprintf("%s (%s): %v", p.Name, limitOf(p), max(next.Round(time.Second), time.Second))
+		}
+	}
+	return wait, text
+}
+
+// limitOf is what makes the next permit of a pacer wait.
+func limitOf(p *client.PacerState) string {
+	switch {
+	case p.Used != nil && *p.Used >= p.Max:
+		return p.Window
+	case p.Rate != "":
+		return api.LimitRate
+	}
+	return api.LimitQueue
 }
 
 // pacedReport is what --json prints.
@@ -159,9 +253,17 @@ func (c *paceCommand) fault(err error) error {
 	case errors.As(err, &write):
 		return fmt.Errorf("write standard output: %w", err)
 	case errors.As(err, &long):
-		return console.Hinted(err, "go on later, or through another provider")
+		return console.Hinted(err, c.queueHint(long))
 	}
 	return c.refused(err)
+}
+
+// queueHint is what to do about a queue that is too long.
+func (c *paceCommand) queueHint(long *client.QueueTooLongError) string {
+	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
+		return fmt.Sprintf("go on later, or through another provider; a --max-wait of more than %s waits for the limit", long.Limit)
+	}
+	return "go on later, or through another provider"
 }
 
 // refused adds what to do about a call that was refused.

@@ -156,5 +156,6 @@ func TestAPaceOutlivesTheService(t *testing.T) {
 	}
 	require.NoError(t, pace.Wait(), "%s", &talk)
 	require.Equal(t, want, got.String())
-	require.Contains(t, talk.String(), "capper: going on: ")
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, still asking: "), "%s", &talk)
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: going on: there are answers again\n"), "%s", &talk)
 }

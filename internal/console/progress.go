@@ -65,7 +65,7 @@ func (p *Progress) Step(what string, total int64) {
 func (p *Progress) newBar() *mpb.Bar {
 	name := decor.Name(Escape(p.step), decor.WCSyncSpaceR)
 	if p.unit == Lines && p.total.Load() == 0 { // no end is known, and no time until then
-		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"), decor.AverageSpeed(0, " %.0f/s")))
+		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"), decor.AverageSpeed(0, " %.0f/s"), p.beside()))
 	}
 	counters := decor.CountersNoUnit("%d / %d "+string(p.unit), decor.WCSyncSpace)
 	speed := decor.AverageSpeed(0, "%.0f/s", decor.WCSyncSpace)
@@ -73,15 +73,19 @@ func (p *Progress) newBar() *mpb.Bar {
 		counters = decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)
 		speed = decor.AverageSpeed(decor.SizeB1024(0), "% .1f", decor.WCSyncSpace)
 	}
-	state := decor.Any(func(decor.Statistics) string {
-		if state := p.state.Load(); state != nil {
-			return " " + *state
+	return p.bars.AddBar(p.total.Load(),
+		mpb.PrependDecorators(name, counters),
+		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
+}
+
+// beside is what the bar says beside its numbers.
+func (p *Progress) beside() decor.Decorator {
+	return decor.Any(func(decor.Statistics) string {
+		if state := p.state.Load(); state != nil && *state != "" {
+			return " " + Escape(*state)
 		}
 		return ""
 	})
-	return p.bars.AddBar(p.total.Load(),
-		mpb.PrependDecorators(name, counters),
-		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), state))
 }
 
 // Add counts units of the step under way; total is what becomes known of its size.
@@ -120,6 +124,16 @@ func (p *Progress) Reach(done int64, state string) {
 	}
 	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
+}
+
+// Note tells what the step under way waits for: beside the bar until it goes on, or
+// in a line, at once.
+func (p *Progress) Note(text string) {
+	if p.bars == nil {
+		p.on.Say("%s", text)
+		return
+	}
+	p.state.Store(&text)
 }
 
 // colon puts what follows a colon behind it.

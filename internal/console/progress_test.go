@@ -47,9 +47,10 @@ func TestLinesWithoutAnEnd(t *testing.T) {
 	p.Step("pace", 0)
 	p.told = p.told.Add(-lineEvery)
 	p.Reach(8, "")
+	p.Note("waiting")
 	p.Step("pace", 10)
 	p.told = p.told.Add(-lineEvery)
 	p.Reach(5, "")
 	p.Stop()
-	require.Regexp(t, `^tool: 8 lines, \d+/s\ntool: 5 of 10 lines, \d+/s, 0s left\n$`, talk.String())
+	require.Regexp(t, `^tool: 8 lines, \d+/s\ntool: waiting\ntool: 5 of 10 lines, \d+/s, 0s left\n$`, talk.String())
 }

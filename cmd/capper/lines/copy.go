@@ -12,13 +12,15 @@ type Copy struct {
 	From io.Reader
 	To   io.Writer
 	Skip int64 // so many lines at the beginning are not copied
-	// Take waits until a line may go through, and tells how many, of at most so many.
-	Take func(ctx context.Context, most int) (int, error)
+	Take Take
 	// Reached is told how many lines went through, those that were skipped included.
 	Reached func(lines int64)
 
 	through atomic.Int64
 }
+
+// Take waits until a line may go through, and tells how many, of at most so many.
+type Take = func(ctx context.Context, most int) (int, error)
 
 // ReadError is that the input could not be read on, or has a fault.
 type ReadError struct{ error }
