@@ -597,7 +597,7 @@ func TestManySlotsComeWhole(t *testing.T) {
 	}}
 	s := newPaced(t, func(cfg *server.Config) { cfg.Pacers.SetPolicy(odd) })
 	got := s.permits(`{"pacers":["a","b"],"permits":100000,"max_wait":"24h"}`)
-	require.Greater(t, len(got.Slots), 10_000)
+	require.Greater(t, len(got.Slots), 5_000)
 	permits, before := 0, api.Millis(-1)
 	for _, slot := range got.Slots {
 		require.Greater(t, slot.WaitMS, before)
