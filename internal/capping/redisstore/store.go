@@ -117,6 +117,7 @@ func (s *Store) Close() error {
 	s.rewriter.close()
 	s.fleet.close()
 	err := s.top.Close()
+	s.pacers.Wait()
 	s.dispatch.Wait()
 	return err
 }

@@ -28,12 +28,19 @@ type Pacers struct {
 	config  Config
 	keys    script.PacerKeys
 	merging chan struct{} // has one place: who comes second finds the log merged
+	joints  joints
 }
 
 // New is the pacers of the partition.
 func New(config Config) *Pacers {
-	return &Pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
+	p := &Pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
+	p.joints = joints{open: map[string]*joint{}, take: p.take}
+	return p
 }
+
+// Wait waits for asks that nobody waits for any more, which end soon after the
+// topology was closed.
+func (p *Pacers) Wait() { p.joints.runs.Wait() }
 
 // ofPermits is what faults leave undecided.
 const ofPermits = "the call for permits is"
@@ -49,6 +56,13 @@ func (p *Pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	if err := ask.Check(); err != nil {
 		return pacing.Grant{}, err
 	}
+	if joins(ask) {
+		return p.joints.Take(ctx, ask)
+	}
+	return p.take(ctx, ask)
+}
+
+func (p *Pacers) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takeOperation{pacers: p, ask: ask}
 		if err := p.do(ctx, ofPermits, take, ask.Permits > 0, take.addFaults); err != nil {
