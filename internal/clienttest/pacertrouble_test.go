@@ -66,10 +66,12 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 			}
 		})
 	})
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
+	var again atomic.Int64
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) }})
 	start := time.Now()
 	require.NoError(t, p.Wait(t.Context()))
 	require.Greater(t, time.Since(start), time.Second)
+	require.EqualValues(t, 1, again.Load())
 
 	away.Store(true)
 	time.AfterFunc(700*time.Millisecond, func() { away.Store(false) })
@@ -78,6 +80,7 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 	started := starts(ctx, t, 32, p.Wait)
 	neverEarly(t, started, g.granted()[1:])
 	require.Greater(t, len(started), 200, "of 325")
+	require.EqualValues(t, 2, again.Load(), "once for each time that it was away")
 }
 
 // What is refused is told to all who wait, and a later call asks again.
