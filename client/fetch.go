@@ -204,8 +204,12 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	if answer.RetryAfterMS != nil {
 		wait = time.Duration(*answer.RetryAfterMS)
 	}
-	if p.cfg.MaxWait == 0 || answer.LimitedBy == nil || time.Duration(request.MaxWait) < p.cfg.MaxWait {
+	switch {
+	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
 		p.demand.pause = now.Add(p.until(wait - p.longest()))
+		return
+	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited for them; who does now is to be told soon
+		p.demand.pause = now.Add(p.until(0))
 		return
 	}
 	holds := wait

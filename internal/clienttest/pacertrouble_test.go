@@ -147,6 +147,19 @@ func TestAQueueThatIsTooLong(t *testing.T) {
 	}
 }
 
+// Also when permits had been asked for ahead, for nobody, and were refused.
+func TestAQueueThatIsTooLongIsToldSoon(t *testing.T) {
+	url, _ := paced(t, nil)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"slow"}, MaxWait: 5 * time.Second})
+	require.NoError(t, p.Wait(t.Context()))
+	start := time.Now()
+	for range 3 {
+		require.ErrorIs(t, p.Wait(t.Context()), client.ErrQueueTooLong)
+		noneLeft(t)
+	}
+	require.Less(t, time.Since(start), 2*time.Second)
+}
+
 // Who waits however long it takes makes nobody wait for long at the other pacers of
 // his calls.
 func TestPlacesAreNotTakenFarAhead(t *testing.T) {
