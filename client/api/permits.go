@@ -13,7 +13,7 @@ type PermitsRequest struct {
 	Pacers    []string `json:"pacers"`               // 1 to MaxPacers configured ones, each once
 	Permits   int      `json:"permits"`              // 0 to MaxPermits; 0: only look
 	MaxWait   Wait     `json:"max_wait,omitempty"`   // 0 to MaxWait; 0: only permits that may be used now
-	RequestID string   `json:"request_id,omitempty"` // 1 to MaxRequestID bytes: the same one again, with Pacers in the same order, answers the same grant; "": none
+	RequestID string   `json:"request_id,omitempty"` // 1 to MaxRequestID bytes: the same one again answers the same grant; "": none
 	MessageID string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 }
 

@@ -30,6 +30,7 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	require.Equal(t, 10_000, permitsOf(given))
 
 	clock.Advance(time.Second)
+	call.Pacers = []string{"b", "a"} // is the same call
 	again, err := pacers.Take(t.Context(), call)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)

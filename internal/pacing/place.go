@@ -10,7 +10,7 @@ import (
 const MostSteps = 500
 
 // Place puts the permits of the ask into the logs of its targets, as of now. The
-// logs have room for the runs of a grant, see Room.
+// logs may come to have more than MostRuns: who places merges them, before or after.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	p.fill(int64(ask.Permits))
