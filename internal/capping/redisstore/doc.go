@@ -166,7 +166,9 @@
 // end. Each limit that looks back has a cursor, so that the next call goes on where it
 // stood; a cursor that is wrong costs a search. What is asked most, permits of one log
 // that all have one slot, has a short way of its own at the script's beginning
-// (paceone.lua); the differential tests take both.
+// (paceone.lua); the differential tests take both. Callers who ask the same pacers
+// while one of them is asking, without request ids, share the next call (pace/join.go):
+// one ask for all their permits, whose grant they get in the order in which they came.
 //
 // Runs that nobody sees any more are dropped by the script. A log that is full all
 // the same takes no more until one of those who met it has read it, merged it
