@@ -31,9 +31,15 @@ func (d *DB) Broken() error {
 
 // takeDown puts the store out of service: after a refused write nobody knows what
 // is on the disk, so nothing may be allowed on top of it before a restart.
-func (d *DB) takeDown(err error) error {
+func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
+
+// fail is takeDown, and does also what else has to be so before those who wait are
+// told.
+func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("out of service until restarted: %w", err)
-	if d.fault.CompareAndSwap(nil, &err) {
+	first := d.fault.CompareAndSwap(nil, &err)
+	also()
+	if first {
 		close(d.down)
 		d.config.CountError("write")
 		if d.disk.Serving() { // else Open reports it
@@ -46,11 +52,11 @@ func (d *DB) takeDown(err error) error {
 // isolate also keeps everybody away from Pebble, which may hold its mutexes for
 // ever.
 func (d *DB) isolate(err error) error {
-	err = d.takeDown(err)
-	if d.isIsolated.CompareAndSwap(false, true) {
-		close(d.isolated)
-	}
-	return err
+	return d.fail(err, func() {
+		if d.isIsolated.CompareAndSwap(false, true) {
+			close(d.isolated)
+		}
+	})
 }
 
 // Rescue is work with a panic as its error. Whether the panic is Pebble's or
