@@ -159,7 +159,7 @@
 // permits of several at once (package pace, script/pace.lua). It is one durable command
 // of the dispatcher: what holds for a send holds for a grant. Slots are by the
 // server's clock, to the microsecond, and the caller's stamp only guards it: a failover to
-// a server whose clock is ahead shortens windows by as much, at most by clock_skew.
+// a server whose clock is ahead shortens windows by as much, at most by twice clock_skew.
 //
 // A log is a string of runs (package pacing), with what a call needs to know of it at
 // its end: a call reads the end, and writes what it appends together with the new
