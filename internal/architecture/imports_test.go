@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
 
+	"internal/pacing":            {"internal/capping"},
 	"internal/pacing/pacingtest": {"internal/pacing", "internal/testkit"},
 
 	"internal/segments": {"internal/bitmap", "internal/objects", "internal/parallel"},

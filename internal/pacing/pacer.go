@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"capper/internal/capping"
 )
 
 // The bounds of pacers and of what is asked of them.
@@ -128,7 +130,7 @@ func (r Rate) String() string {
 			return strconv.Itoa(r.Permits) + "/" + u.words[0]
 		}
 	}
-	return strconv.Itoa(r.Permits) + "/" + Span(r.Per)
+	return strconv.Itoa(r.Permits) + "/" + capping.Span(r.Per)
 }
 
 // Pacer is what configuration says of one: limits, a rate, or both.
@@ -156,7 +158,7 @@ func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
 	}
-	return Span(p.Limits[judged].Window)
+	return capping.Span(p.Limits[judged].Window)
 }
 
 // Fullest is the limit of Limits of which the greatest share is used, of equal ones
@@ -175,16 +177,4 @@ func (p *Pacer) Fullest(state *State) int {
 		}
 	}
 	return fullest
-}
-
-// Span writes a duration without trailing units of zero: 24h, not 24h0m0s.
-func Span(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

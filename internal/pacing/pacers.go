@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"capper/internal/capping"
 )
 
 // Pacers gives permits: it joins policy and store. It is safe for concurrent use.
@@ -113,7 +115,7 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	case call.Permits < 0 || call.Permits > MaxPermits:
 		return nil, nil, &FieldError{"permits", fmt.Sprintf("must be 0 to %d, got %d", MaxPermits, call.Permits)}
 	case call.MaxWait < 0 || call.MaxWait > MaxWait:
-		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", Span(MaxWait), Span(call.MaxWait))}
+		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", capping.Span(MaxWait), capping.Span(call.MaxWait))}
 	}
 	answer, policy := &Answer{}, p.Policy()
 	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"capper/client/api"
+	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
@@ -116,7 +117,7 @@ func standingOf(s *pacing.Standing) api.PacerState {
 		told.Rate = s.Rate.String()
 	}
 	if s.MaxWait > 0 {
-		told.MaxWait = pacing.Span(s.MaxWait)
+		told.MaxWait = capping.Span(s.MaxWait)
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}
