@@ -26,12 +26,13 @@ var arrows = map[string][]string{
 	"scripts/demo": {"client"},
 
 	"internal/app": {
-		"client/api", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
+		"client/api", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
 	"internal/bitmap": {"internal/parallel"},
 
+	"internal/capping/measure": {"internal/capping"},
 	"internal/capping/pebblestore": {
 		"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache", "internal/capping/pebblestore/pacerlogs",
 		"internal/pacing",

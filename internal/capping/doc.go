@@ -57,7 +57,7 @@
 //   - ClockTolerance is how far the clocks behind it may differ, and the only
 //     place where that is said: a Capper widens windows by twice that.
 //   - It remembers the messages that MessageMemory keeps.
-//   - An error is nil exactly when every user was decided. Measure counts by that:
+//   - An error is nil exactly when every user was decided. Package measure counts by that:
 //     ok, partial (some were decided) and error (none was). What only one kind of
 //     store can count, such as errors by kind, it counts itself.
 //

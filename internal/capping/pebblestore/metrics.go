@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those that only this store has; calls are counted by capping.Measure.
+// metrics are those that only this store has; calls are counted by package measure.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // metrics are those that only this store has; calls are counted by
-// capping.Measure. They are nil-safe: without a registerer there are none.
+// package measure. They are nil-safe: without a registerer there are none.
 type metrics struct {
 	errors *prometheus.CounterVec
 

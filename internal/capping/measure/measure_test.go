@@ -1,19 +1,22 @@
-package capping_test
+package measure_test
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/measure"
 )
 
 // halfStore decides the first user of a call and fails for the others.
 type halfStore struct{ capping.Store }
+
+// plainStore is a store that can do nothing beyond.
+type plainStore struct{ capping.Store }
 
 var errHalf = errors.New("half")
 
@@ -49,9 +52,9 @@ func (halfStore) Take(context.Context, string, capping.Rate, int) (capping.RateS
 func TestCallsAreCountedByResult(t *testing.T) {
 	t.Parallel()
 	registry, ctx := prometheus.NewRegistry(), t.Context()
-	store, err := capping.Measure(halfStore{}, "half", registry)
+	store, err := measure.Store(halfStore{}, "half", registry)
 	require.NoError(t, err)
-	_, err = capping.Measure(halfStore{}, "half", registry)
+	_, err = measure.Store(halfStore{}, "half", registry)
 	require.Error(t, err, "one store to a registry")
 
 	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{Users: make([]capping.UserID, 2)}, make([]capping.Verdict, 2)), errHalf)
@@ -86,30 +89,17 @@ func TestCallsAreCountedByResult(t *testing.T) {
 // What only some stores can do is found behind the measuring, too.
 func TestAsFindsWhatAStoreCanDo(t *testing.T) {
 	t.Parallel()
-	store, err := capping.Measure(halfStore{&plainStore{}}, "half", prometheus.NewRegistry())
+	store, err := measure.Store(halfStore{plainStore{}}, "half", prometheus.NewRegistry())
 	require.NoError(t, err)
 	limiter, ok := capping.As[capping.RateLimiter](store)
 	require.True(t, ok)
 	state, err := limiter.Take(t.Context(), "crm", capping.Rate{}, 1)
 	require.NoError(t, err)
 	require.Equal(t, 7, state.Remaining)
-	unmeasured, err := capping.Measure(&plainStore{}, "plain", nil)
+	unmeasured, err := measure.Store(plainStore{}, "plain", nil)
 	require.NoError(t, err)
 	_, ok = capping.As[capping.RateLimiter](unmeasured)
 	require.False(t, ok)
 	_, ok = capping.As[capping.RateLimiter](nil)
 	require.False(t, ok)
-}
-
-func TestRates(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, 10, capping.Rate{UsersPerSecond: 10}.Largest())
-	require.Equal(t, 50, capping.Rate{UsersPerSecond: 10, Burst: 50}.Largest())
-	for _, good := range []capping.Rate{{}, {UsersPerSecond: 1}, {UsersPerSecond: 1, Burst: 1}} {
-		require.NoError(t, good.Check())
-	}
-	for _, bad := range []capping.Rate{{Burst: 1}, {UsersPerSecond: -1}, {UsersPerSecond: 1, Burst: -1}} {
-		require.Error(t, bad.Check())
-	}
-	require.Equal(t, time.Duration(0), capping.Widening(&plainStore{}))
 }

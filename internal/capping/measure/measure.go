@@ -1,4 +1,5 @@
-package capping
+// Package measure counts and times the calls of a store, the same for every kind.
+package measure
 
 import (
 	"context"
@@ -7,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
 )
 
 // result is how a call of a store ended; it is a label.
@@ -28,15 +31,15 @@ type callMetrics struct {
 
 // measured is a store whose calls are counted and timed.
 type measured struct {
-	Store
+	capping.Store
 	filter, release, erase, log, messages callMetrics
 }
 
-// Measure is the store with its calls counted and timed in capper_store_calls_total
+// Store is the store with its calls counted and timed in capper_store_calls_total
 // and capper_store_call_seconds, which are the same for every store. kind is
 // the label that tells stores apart. What only one kind of store can count, it
 // counts itself. Without a registerer it is the store as it is.
-func Measure(store Store, kind string, registerer prometheus.Registerer) (Store, error) {
+func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil
 	}
@@ -61,7 +64,7 @@ func Measure(store Store, kind string, registerer prometheus.Registerer) (Store,
 }
 
 // Unwrap is the store that is measured.
-func (m *measured) Unwrap() Store { return m.Store }
+func (m *measured) Unwrap() capping.Store { return m.Store }
 
 func (m *callMetrics) observe(began time.Time, r result) {
 	m.results[r].Inc()
@@ -82,39 +85,39 @@ func resultOf(err error, decided func() bool) result {
 
 func nothing() bool { return false }
 
-func (m *measured) Filter(ctx context.Context, b *Batch, verdicts []Verdict) error {
+func (m *measured) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	began := time.Now()
 	err := m.Store.Filter(ctx, b, verdicts)
 	m.filter.observe(began, resultOf(err, func() bool {
-		return slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Outcome != Unavailable })
+		return slices.ContainsFunc(verdicts, func(v capping.Verdict) bool { return v.Outcome != capping.Unavailable })
 	}))
 	return err
 }
 
-func (m *measured) Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error {
+func (m *measured) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
 	began := time.Now()
 	err := m.Store.Release(ctx, token, channel, users, released)
 	m.release.observe(began, resultOf(err, func() bool {
-		return slices.ContainsFunc(released, func(r Released) bool { return r != ReleaseUnavailable })
+		return slices.ContainsFunc(released, func(r capping.Released) bool { return r != capping.ReleaseUnavailable })
 	}))
 	return err
 }
 
-func (m *measured) Erase(ctx context.Context, user UserID) error {
+func (m *measured) Erase(ctx context.Context, user capping.UserID) error {
 	began := time.Now()
 	err := m.Store.Erase(ctx, user)
 	m.erase.observe(began, resultOf(err, nothing))
 	return err
 }
 
-func (m *measured) Log(ctx context.Context, user UserID) (Log, error) {
+func (m *measured) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	began := time.Now()
 	log, err := m.Store.Log(ctx, user)
 	m.log.observe(began, resultOf(err, nothing))
 	return log, err
 }
 
-func (m *measured) Messages(ctx context.Context, tokens []Token) (map[Token]Message, error) {
+func (m *measured) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	began := time.Now()
 	found, err := m.Store.Messages(ctx, tokens)
 	m.messages.observe(began, resultOf(err, func() bool { return len(found) > 0 }))
