@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs and
-// UsersBitmap is given.
+// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs,
+// UsersBitmap and Audience is given.
 type FilterRequest struct {
-	MessageID   string     `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; may be left out when Record is false
-	Channel     string     `json:"channel,omitempty"`    // a configured one; "": none
-	UserIDs     []uint32   `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap    `json:"users_bitmap,omitempty"` // the answer is bitmaps too
-	Enforce     *bool      `json:"enforce,omitempty"`      // nil: true. false: nobody is denied, and the send is counted all the same
-	Record      *bool      `json:"record,omitempty"`       // nil: true. false: decide only, count nothing
-	Detail      string     `json:"detail,omitempty"`       // DetailDenials, which "" stands for, or DetailCounts
-	Waves       bool       `json:"waves,omitempty"`        // answer also the denied by the hour in which they become eligible
-	At          *time.Time `json:"at,omitempty"`           // with Record false: decide as of this time; nil: now
+	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; may be left out when Record is false
+	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none
+	UserIDs     []uint32 `json:"user_ids,omitempty"`
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	AudienceQuery
+	Enforce *bool      `json:"enforce,omitempty"` // nil: true. false: nobody is denied, and the send is counted all the same
+	Record  *bool      `json:"record,omitempty"`  // nil: true. false: decide only, count nothing
+	Detail  string     `json:"detail,omitempty"`  // DetailDenials, which "" stands for, or DetailCounts
+	Waves   bool       `json:"waves,omitempty"`   // answer also the denied by the hour in which they become eligible
+	At      *time.Time `json:"at,omitempty"`      // with Record false: decide as of this time; nil: now
 }
 
 // What FilterRequest.Detail says of the denied in the answer.
@@ -37,13 +38,14 @@ type FilterIDs struct {
 	ConfigVersion string    `json:"config_version"` // of the limits
 }
 
-// FilterBitmaps is the answer to a filter call with users_bitmap.
+// FilterBitmaps is the answer to a filter call with users_bitmap or audience.
 type FilterBitmaps struct {
 	AllowedBitmap     Bitmap            `json:"allowed_bitmap"`
 	ReplayedBitmap    Bitmap            `json:"replayed_bitmap"`
 	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps,omitzero"` // by the name of the limit; nil with DetailCounts
 	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
-	Waves             []WaveBitmap      `json:"waves,omitzero"` // nil unless asked for
+	Waves             []WaveBitmap      `json:"waves,omitzero"`     // nil unless asked for
+	Audience          *AudienceTaken    `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
 	Summary           Summary           `json:"summary"`
 	Generation        string            `json:"generation"`
 	ConfigVersion     string            `json:"config_version"`
@@ -51,12 +53,21 @@ type FilterBitmaps struct {
 
 // Denial is a user who must not be sent to.
 type Denial struct {
-	UserID  uint32     `json:"user_id"`
-	Segment string     `json:"segment"` // NoSegment for users in none
-	Limit   string     `json:"limit"`   // the one that frees a slot last
-	Max     int        `json:"max"`
-	RetryAt *time.Time `json:"retry_at"` // when the user is allowed again; nil: no waiting helps, Max is 0
+	UserID   uint32     `json:"user_id"`
+	Segment  string     `json:"segment"`            // NoSegment for users in none
+	Limit    string     `json:"limit"`              // the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Set      string     `json:"set,omitempty"`      // of LimitSuppressed: the set that the user is in
+	Max      int        `json:"max"`                // 0 where Limit is none of the policy's
+	Timezone string     `json:"timezone,omitempty"` // of LimitQuiet, and of limits in the user's time zone: the one that counted
+	RetryAt  *time.Time `json:"retry_at"`           // when the user is allowed again, as far as is known now; nil: no waiting helps
 }
+
+// What Denial.Limit and the counts of denied users name where no limit of the policy denies.
+const (
+	LimitSuppressed = "suppressed" // the user is in a set that is suppressed
+	LimitHoldout    = "holdout"    // the user gets nothing, to compare with
+	LimitQuiet      = "quiet"      // the quiet hours are on where the user is
+)
 
 // MarshalJSON writes RetryAt with milliseconds.
 func (d Denial) MarshalJSON() ([]byte, error) {
@@ -113,6 +124,9 @@ type Summary struct {
 	Duplicates  int                       `json:"duplicates"`
 	Replayed    int                       `json:"replayed"`
 	Segments    map[string]SegmentSummary `json:"segments"` // NoSegment for users in none
+
+	Suppressed   map[string]int `json:"suppressed,omitempty"`    // those denied by LimitSuppressed, by set
+	ShadowDenied map[string]int `json:"shadow_denied,omitempty"` // of Allowed, those whom each shadow limit would have denied
 }
 
 // SegmentSummary counts the users of one segment.
@@ -134,6 +148,8 @@ func (s *Summary) Add(batch *Summary) {
 	if s.Segments == nil {
 		s.Segments = map[string]SegmentSummary{}
 	}
+	addCounts(&s.Suppressed, batch.Suppressed)
+	addCounts(&s.ShadowDenied, batch.ShadowDenied)
 	for limit, users := range batch.Denied {
 		s.Denied[limit] += users
 	}
@@ -142,5 +158,15 @@ func (s *Summary) Add(batch *Summary) {
 		row.Requested += counts.Requested
 		row.Allowed += counts.Allowed
 		s.Segments[segment] = row
+	}
+}
+
+// addCounts adds counts by name; a nil sum stays nil when there is nothing to add.
+func addCounts(sum *map[string]int, more map[string]int) {
+	for name, users := range more {
+		if *sum == nil {
+			*sum = map[string]int{}
+		}
+		(*sum)[name] += users
 	}
 }

@@ -7,6 +7,34 @@ type Policy struct {
 	Default     []Limit            `json:"default"` // of users in no segment, and of segments without limits of their own
 	Segments    map[string][]Limit `json:"segments"`
 	ToleranceMS int64              `json:"tolerance_ms"` // rolling windows are longer by this
+
+	Suppress []Suppression `json:"suppress,omitempty"` // the first one that a user is in counts
+	Holdout  *Holdout      `json:"holdout,omitempty"`
+	Quiet    []Quiet       `json:"quiet,omitempty"`
+	Timezone string        `json:"timezone,omitempty"` // of users in no set of a time zone, where the policy asks for users' time zones
+}
+
+// Suppression denies the users of a set, for good.
+type Suppression struct {
+	Set        string   `json:"set"`
+	Channels   []string `json:"channels,omitempty"` // empty: all
+	EvenExempt bool     `json:"even_exempt,omitempty"`
+}
+
+// Holdout denies a share of all users, to compare with.
+type Holdout struct {
+	Percent  float64  `json:"percent"`
+	Salt     string   `json:"salt"`
+	Channels []string `json:"channels,omitempty"` // empty: all
+}
+
+// Quiet is quiet hours.
+type Quiet struct {
+	From     string   `json:"from"` // such as 21:00
+	To       string   `json:"to"`
+	Zone     string   `json:"zone"`               // a time zone, or "user": that of the user
+	Channels []string `json:"channels,omitempty"` // empty: all
+	Sets     []string `json:"sets,omitempty"`     // users of any of these only; empty: everybody
 }
 
 // Limit is a limit of the policy. Calendar and Timezone are those of calendar
@@ -14,8 +42,9 @@ type Policy struct {
 type Limit struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`
-	Window   string   `json:"window"`             // "24h", or "day" or "week" of the calendar
-	Calendar string   `json:"calendar,omitempty"` // "day" or "week"; "": rolling
-	Timezone string   `json:"timezone,omitempty"` // of the calendar
+	Window   string   `json:"window"`             // "24h", or "day", "week" or "month" of the calendar
+	Calendar string   `json:"calendar,omitempty"` // "day", "week" or "month"; "": rolling
+	Timezone string   `json:"timezone,omitempty"` // of the calendar; "user": that of the user
+	Shadow   bool     `json:"shadow,omitempty"`   // judged and counted, and denies nobody
 	Channels []string `json:"channels,omitempty"` // whose sends count; empty: all
 }

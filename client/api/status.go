@@ -43,6 +43,9 @@ type SegmentsStatus struct {
 	Error      string        `json:"error,omitempty"`     // of the last refresh; the generation before it stays in use. "": it went well
 	ErrorAt    time.Time     `json:"error_at,omitzero"`
 	Segments   []SegmentSize `json:"segments,omitempty"` // in order of precedence
+	Sets       []SegmentSize `json:"sets,omitempty"`     // in the order of the generation
+	Pinned     []string      `json:"pinned,omitempty"`   // earlier generations that are kept for audiences
+	Missing    []string      `json:"missing,omitempty"`  // sets that the configuration needs and the generation lacks: the service is not ready
 }
 
 // SegmentSize is how large a segment is.

@@ -14,6 +14,12 @@ type Explanation struct {
 	ConfigVersion string     `json:"config_version"`
 	Limits        []Standing `json:"limits"`
 	Sends         []Send     `json:"sends"` // oldest first
+
+	Timezone        string          `json:"timezone,omitempty"`           // the user's, or the configured one of users in none
+	Suppressed      []Suppression   `json:"suppressed,omitempty"`         // that apply to the user
+	Holdout         *Holdout        `json:"holdout,omitempty"`            // the user is one of those who get nothing
+	Quiet           []QuietStanding `json:"quiet,omitempty"`              // quiet hours that apply to the user
+	WouldBeDeniedBy []string        `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
 }
 
 // Standing is how a user stands with a limit.
@@ -21,6 +27,13 @@ type Standing struct {
 	Limit
 	Used    int        `json:"used"`
 	RetryAt *time.Time `json:"retry_at"` // nil: a slot is free now, or Max is 0
+}
+
+// QuietStanding is how a user stands with quiet hours.
+type QuietStanding struct {
+	Quiet
+	Now   bool       `json:"now"`   // they are on
+	Until *time.Time `json:"until"` // Now: when they end; else nil
 }
 
 // MarshalJSON writes RetryAt with milliseconds.

@@ -7,13 +7,14 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/pacing"
+	"capper/internal/segments"
 	"capper/internal/server"
 )
 
 // newServer builds the API over what has been started.
 func (s *Service) newServer(context.Context) (err error) {
 	cfg := s.config.Server
-	s.capper = capping.New(s.store, func() capping.Segments { return s.segments.Current() }, s.config.Policy, s.clock)
+	s.capper = capping.New(s.store, func() capping.Segments { return generation{s.segments.Current()} }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
@@ -44,4 +45,13 @@ func (s *Service) configStatus() api.ConfigStatus {
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
 		Problems: append(slices.Clone(s.watcher.Current().Warnings), s.problems(s.segments.Current())...),
 	}
+}
+
+// generation is a generation of segments as the domain asks it.
+type generation struct{ *segments.Snapshot }
+
+// Set is a set by its name.
+func (g generation) Set(name string) (capping.Set, bool) {
+	set := g.Snapshot.Set(name)
+	return set, set != nil
 }

@@ -68,6 +68,16 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return w[id>>6&(containerWords-1)]>>(id&63)&1 == 1
 }
 
+// Mark sets marks[i] to mark where ids[i] is in the set and marks[i] is 0. Any order
+// of ids is right, ascending is fastest. It does not allocate.
+func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
+	for i, id := range ids {
+		if marks[i] == 0 && b.Contains(id) {
+			marks[i] = mark
+		}
+	}
+}
+
 // container finds the container of a key, nil when there is none.
 func (b *Bitmap) container(key uint16) *container {
 	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })

@@ -46,6 +46,9 @@ const (
 	maxRules  = 255
 )
 
+// MaxShadow is how many rules of a group can be shadow rules: the first ones, a bit of Verdict.Shadow each.
+const MaxShadow = 32
+
 // Check is why no store can decide b, with so many verdicts to set; nil: every
 // store can. Every store asks before it does anything, so that a caller's
 // mistake is an error of that call and of nothing else. That users are distinct
@@ -80,6 +83,9 @@ func (b *Batch) checkRules() error {
 		for i := range rules {
 			if err := rules[i].check(); err != nil {
 				return fmt.Errorf("group %d: rule %d: %w", g, i, err)
+			}
+			if rules[i].Shadow && i >= MaxShadow {
+				return fmt.Errorf("group %d: rule %d: shadow rules must be among the first %d", g, i, MaxShadow)
 			}
 		}
 	}

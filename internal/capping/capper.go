@@ -1,20 +1,11 @@
 package capping
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
 )
-
-// Segments is one generation of segments. It is immutable.
-type Segments interface {
-	Generation() string
-	// Names lists the segments in order of precedence, at most 255.
-	Names() []string
-	// Lookup sets codes[i] to the segment of users[i]: 0 for none, else the
-	// index into Names plus 1.
-	Lookup(users []UserID, codes []uint8)
-}
 
 // Capper decides batches: it joins segments, policy and store. It is safe for
 // concurrent use.
@@ -60,66 +51,6 @@ type Send struct {
 	At      Instant  // without Record: decide as of this instant; 0: now
 }
 
-// Decisions is what was decided of a Send. All of it comes from one
-// generation and one policy.
-type Decisions struct {
-	Users      []UserID  // those of the Send
-	Verdicts   []Verdict // by user
-	Codes      []uint8   // segment by user: 0 none, else index into Names plus 1
-	Names      []string  // the generation's segments
-	Generation string
-	Policy     *Policy
-	// Err says why users are unavailable, for operators; nil when none is.
-	Err error
-
-	rulesets []ruleset
-}
-
-// Filter decides a send. What the deadline of ctx leaves open is Unavailable.
-func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
-	segments, policy := c.segments(), c.policy.Load()
-	d := &Decisions{
-		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy,
-		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
-	}
-	segments.Lookup(send.Users, d.Codes)
-	now := send.At
-	if now == 0 {
-		now = InstantOf(c.clock())
-	}
-	d.rulesets = policy.rulesets(d.Names, send.Channel, now, c.widen)
-	d.Err = c.store.Filter(ctx, &Batch{
-		Message: send.Message, Token: send.Message.Token(), Channel: send.Channel,
-		Users: send.Users, Groups: d.Codes, Rules: d.rules(send.Enforce),
-		Record: send.Record, At: send.At, Retention: policy.Retention(c.widen),
-	}, d.Verdicts)
-	return d
-}
-
-func (d *Decisions) rules(enforce bool) [][]Rule {
-	rules := make([][]Rule, len(d.rulesets))
-	if !enforce {
-		return rules
-	}
-	for i := range rules {
-		rules[i] = d.rulesets[i].rules
-	}
-	return rules
-}
-
-// Segment is the segment of user i; "" for none.
-func (d *Decisions) Segment(i int) string {
-	if code := d.Codes[i]; code > 0 {
-		return d.Names[code-1]
-	}
-	return ""
-}
-
-// Limit is the limit that denied user i.
-func (d *Decisions) Limit(i int) *Limit {
-	return d.rulesets[d.Codes[i]].limits[d.Verdicts[i].Rule]
-}
-
 // Standing is how a user stands with one limit.
 type Standing struct {
 	Limit   *Limit
@@ -132,9 +63,23 @@ type Explanation struct {
 	Segment    string // "" for none
 	Generation string
 	Standings  []Standing
+	// Zone is the user's time zone, the policy's for a user in no set of one.
+	Zone *time.Location
+	// Suppressed are the policy's suppressions whose set the user is in.
+	Suppressed []*Suppression
+	HeldOut    bool // the user is in the policy's holdout
+	Quiet      []QuietStanding
 	Log        Log // entries that can still matter, oldest first
 	Messages   map[Token]Message
 	Policy     *Policy
+}
+
+// QuietStanding is how a user stands with quiet hours that apply to them.
+type QuietStanding struct {
+	Quiet    *Quiet
+	Location *time.Location // by whose clocks
+	On       bool           // they are on now
+	Until    Instant        // On: when these hours end, whatever other hours say
 }
 
 // Explain reads one user's log and applies every limit of the user's segment,
@@ -153,13 +98,23 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	if code[0] > 0 {
 		e.Segment = segments.Names()[code[0]-1]
 	}
+	e.Zone = zoneOf(segments, policy, user)
 	limits := policy.Limits(e.Segment)
 	for i := range limits {
-		rule := limits[i].Rule(now, c.widen)
+		rule := limits[i].RuleIn(now, c.widen, e.Zone)
 		e.Standings = append(e.Standings, Standing{&limits[i], rule.Count(log, now), rule.FreesAt(log, now)})
 	}
 	e.Messages, err = c.store.Messages(ctx, log.tokens())
 	return e, err
+}
+
+func zoneOf(segments Segments, policy *Policy, user UserID) *time.Location {
+	var zone [1]uint16
+	segments.LookupZones([]UserID{user}, zone[:])
+	if zone[0] > 0 {
+		return segments.Zones()[zone[0]-1]
+	}
+	return cmp.Or(policy.Zone, time.UTC)
 }
 
 func (l Log) tokens() []Token {

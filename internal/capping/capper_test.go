@@ -15,7 +15,10 @@ import (
 )
 
 // halves is a generation with users below 100 in "new" and below 200 in "vip".
-type halves struct{ generation string }
+type halves struct {
+	capping.WithoutSets
+	generation string
+}
 
 func (h halves) Generation() string { return h.generation }
 func (halves) Names() []string      { return []string{"new", "vip"} }
@@ -41,7 +44,7 @@ func newCapper(t *testing.T, policy *capping.Policy) *bench {
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: math.MaxInt64})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	segments := func() capping.Segments { return halves{"g1"} }
+	segments := func() capping.Segments { return halves{generation: "g1"} }
 	return &bench{capping.New(store, segments, policy, clock.Now), t, clock}
 }
 

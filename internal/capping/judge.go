@@ -15,9 +15,22 @@ const (
 // Verdict is the decision on one user. The zero value is Unavailable.
 type Verdict struct {
 	Outcome Outcome
-	Rule    uint8   // Denied: the rule that frees a slot last, an index into the user's rules
-	FreesAt Instant // Denied: when every rule has a free slot; Never when a Max is 0
+	By      Reason  // Denied: by what
+	Rule    uint8   // Denied by a limit: the rule that frees a slot last, an index into the user's rules; by suppression: its index in the policy
+	Shadow  uint32  // Allowed: the shadow rules that would have denied, a bit each: 1<<i for rule i
+	FreesAt Instant // Denied: when every rule has a free slot; Never when no waiting helps
 }
+
+// Reason is what denies. Stores know limits only.
+type Reason uint8
+
+// The reasons, in the order in which they are looked at, limits last.
+const (
+	ByLimit       Reason = iota
+	BySuppression        // a set of the policy that the user is in
+	ByHoldout            // the user is one of those who get nothing, to compare with
+	ByQuiet              // it is night where the user is
+)
 
 // Judge decides one send of the token on the channel at now against a user's
 // log. Entries at or before horizon are forgotten. It changes nothing:
@@ -28,10 +41,18 @@ func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Ins
 	}
 	verdict := Verdict{Outcome: Allowed}
 	log = log.Live(horizon)
+	shadow := uint32(0)
 	for i := range rules {
-		if at := rules[i].FreesAt(log, now); at > verdict.FreesAt {
+		at := rules[i].FreesAt(log, now)
+		switch {
+		case at > 0 && rules[i].Shadow:
+			shadow |= 1 << i
+		case at > verdict.FreesAt:
 			verdict = Verdict{Outcome: Denied, Rule: uint8(i), FreesAt: at}
 		}
+	}
+	if verdict.Outcome == Allowed {
+		verdict.Shadow = shadow
 	}
 	return verdict
 }

@@ -1,6 +1,7 @@
 package capping
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -22,10 +23,11 @@ func IsName(text string) bool { return namePattern.MatchString(text) }
 // window is rolling.
 type Calendar string
 
-// The calendar windows. A week starts on Monday.
+// The calendar windows. A week starts on Monday, a month on its first.
 const (
-	CalendarDay  Calendar = "day"
-	CalendarWeek Calendar = "week"
+	CalendarDay   Calendar = "day"
+	CalendarWeek  Calendar = "week"
+	CalendarMonth Calendar = "month"
 )
 
 // ChannelSet is a set of channels, a bit each. The zero set stands for all.
@@ -67,14 +69,16 @@ type Limit struct {
 	Window   time.Duration  // rolling window, whole milliseconds; 0 when Calendar is set
 	Calendar Calendar       // "" when Window is set
 	Location *time.Location // of Calendar; nil is UTC
+	UserZone bool           // of Calendar: in the user's own time zone, and Location is not used
 	Channels ChannelSet     // zero: sends of every channel, and of none
+	Shadow   bool           // judged and counted, and denies nobody
 }
 
 // AppliesTo reports whether a send on the channel is judged by the limit.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
 // longest is a bound of how long an entry can count. For calendar windows it
-// is two hours more than a day and a week: clocks go back by one hour nearly
+// is two hours more than a day, a week and 31 days: clocks go back by one hour nearly
 // everywhere, and by two at Antarctica/Troll.
 func (l *Limit) longest() time.Duration {
 	switch l.Calendar {
@@ -82,18 +86,27 @@ func (l *Limit) longest() time.Duration {
 		return 26 * time.Hour
 	case CalendarWeek:
 		return 7*24*time.Hour + 2*time.Hour
+	case CalendarMonth:
+		return 31*24*time.Hour + 2*time.Hour
 	}
 	return l.Window
 }
 
 // Rule is the limit as it stands at now, with rolling windows longer by widen.
-func (l *Limit) Rule(now Instant, widen time.Duration) Rule {
-	r := Rule{Max: l.Max, Channels: l.Channels}
+// A limit with UserZone is that of users in UTC.
+func (l *Limit) Rule(now Instant, widen time.Duration) Rule { return l.RuleIn(now, widen, nil) }
+
+// RuleIn is Rule for users of a time zone, nil for UTC.
+func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Rule {
+	r := Rule{Max: l.Max, Channels: l.Channels, Shadow: l.Shadow}
 	if l.Calendar == "" {
 		r.Hold = (l.Window + widen).Milliseconds()
 		return r
 	}
-	r.Start, r.Until = l.period(now)
+	if !l.UserZone {
+		zone = l.Location
+	}
+	r.Start, r.Until = l.Calendar.period(now, cmp.Or(zone, time.UTC))
 	return r
 }
 
@@ -101,18 +114,16 @@ func (l *Limit) Rule(now Instant, widen time.Duration) Rule {
 // first one of the next. time.Date normalises days past the end of a month,
 // and moves a midnight that a change of clocks skips to the first instant
 // after it.
-func (l *Limit) period(now Instant) (start, until Instant) {
-	location := l.Location
-	if location == nil {
-		location = time.UTC
-	}
+func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
 	y, m, d := now.Time().In(location).Date()
-	days := 1
-	if l.Calendar == CalendarWeek {
-		days = 7
+	switch c {
+	case CalendarMonth:
+		return startOfDay(y, m, 1, location), startOfDay(y, m+1, 1, location)
+	case CalendarWeek:
 		d -= (int(now.Time().In(location).Weekday()) + 6) % 7
+		return startOfDay(y, m, d, location), startOfDay(y, m, d+7, location)
 	}
-	return startOfDay(y, m, d, location), startOfDay(y, m, d+days, location)
+	return startOfDay(y, m, d, location), startOfDay(y, m, d+1, location)
 }
 
 // startOfDay is the first instant of a day. Where clocks skip midnight,

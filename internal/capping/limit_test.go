@@ -18,17 +18,17 @@ func TestCalendarPeriodsTileTime(t *testing.T) {
 			t.Parallel()
 			location, err := time.LoadLocation(zone)
 			require.NoError(t, err)
-			day := Limit{Calendar: CalendarDay, Location: location}
+			day := CalendarDay
 			at := InstantOf(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 			for at < InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
-				start, until := day.period(at)
+				start, until := day.period(at, location)
 				require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location), start.Time(), until.Time())
 				date := func(i Instant) string { return i.Time().In(location).Format(time.DateOnly) }
 				require.Equal(t, date(at), date(start))
 				require.NotEqual(t, date(start-1), date(start))
 				require.Equal(t, date(at), date(until-1))
 				for _, probe := range []Instant{start, until - 1} {
-					s, u := day.period(probe)
+					s, u := day.period(probe, location)
 					require.Equal(t, [2]Instant{start, until}, [2]Instant{s, u})
 				}
 				at = until
@@ -41,9 +41,9 @@ func TestCalendarWeekStartsOnMonday(t *testing.T) {
 	t.Parallel()
 	location, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	week := Limit{Calendar: CalendarWeek, Location: location}
+	week := CalendarWeek
 	for day := range 7 { // the week in which clocks go back: 169 hours
-		start, until := week.period(InstantOf(time.Date(2026, 10, 19+day, 13, 0, 0, 0, location)))
+		start, until := week.period(InstantOf(time.Date(2026, 10, 19+day, 13, 0, 0, 0, location)), location)
 		require.Equal(t, time.Date(2026, 10, 19, 0, 0, 0, 0, location).UnixMilli(), start.Time().UnixMilli())
 		require.Equal(t, 169*time.Hour, until.Time().Sub(start.Time()))
 	}

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"capper/internal/quiet"
+	"capper/internal/share"
 )
 
 // Policy maps segments to limits. It is immutable once in use.
@@ -12,6 +15,51 @@ type Policy struct {
 	Channels map[string]Channel // configured channels by name
 	Default  []Limit            // of users in no segment, and of segments without limits of their own
 	Segments map[string][]Limit // an empty list: uncapped
+
+	Suppress []Suppression  // of a user in several sets, the first one denies
+	Holdout  *Holdout       // nil: none
+	Quiet    []Quiet        // at most MaxQuiet
+	Zone     *time.Location // of users in no set of a time zone; nil is UTC
+}
+
+// MaxQuiet is the most quiet hours of a policy.
+const MaxQuiet = 16
+
+// MaxSuppress is the most sets that a policy suppresses.
+const MaxSuppress = 250
+
+// Suppression denies the users of a set, for good.
+type Suppression struct {
+	Set        string
+	Channels   ChannelSet // zero: sends of every channel, and of none
+	EvenExempt bool       // also sends to which no limit applies (Send.Enforce false)
+}
+
+// Holdout denies a share of all users, so that they can be compared with the others.
+type Holdout struct {
+	Share    share.Share
+	Channels ChannelSet // zero: sends of every channel, and of none
+}
+
+// Quiet denies while the hours are on.
+type Quiet struct {
+	Hours    quiet.Hours
+	Channels ChannelSet     // zero: sends of every channel, and of none
+	UserZone bool           // by the clock of the user's time zone
+	Location *time.Location // otherwise by that of this one; nil is UTC
+	Sets     []string       // users of any of these only; none: everybody
+}
+
+// Sets lists the sets without which the policy must not be applied, sorted.
+func (p *Policy) Sets() (names []string) {
+	for i := range p.Suppress {
+		names = append(names, p.Suppress[i].Set)
+	}
+	for i := range p.Quiet {
+		names = append(names, p.Quiet[i].Sets...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Limits is the limits of a segment; of "" they are the default.
@@ -57,35 +105,6 @@ func longestOf(limits []Limit) (longest time.Duration) {
 		longest = max(longest, limits[i].longest())
 	}
 	return longest
-}
-
-// ruleset is the limits that judge one segment's sends in one call, and the
-// rules made of them, index by index.
-type ruleset struct {
-	limits []*Limit
-	rules  []Rule
-}
-
-// rulesets resolves the policy for one call: element 0 for users in no
-// segment, element i+1 for names[i].
-func (p *Policy) rulesets(names []string, channel Channel, now Instant, widen time.Duration) []ruleset {
-	sets := make([]ruleset, len(names)+1)
-	sets[0] = p.ruleset("", channel, now, widen)
-	for i, name := range names {
-		sets[i+1] = p.ruleset(name, channel, now, widen)
-	}
-	return sets
-}
-
-func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration) (set ruleset) {
-	limits := p.Limits(segment)
-	for i := range limits {
-		if limits[i].AppliesTo(channel) {
-			set.limits = append(set.limits, &limits[i])
-			set.rules = append(set.rules, limits[i].Rule(now, widen))
-		}
-	}
-	return set
 }
 
 // Unmatched compares the policy with the segments of a generation: configured

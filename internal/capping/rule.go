@@ -13,6 +13,7 @@ type Rule struct {
 	Start    Instant    // calendar: the period's first instant
 	Until    Instant    // calendar: the next period's first instant
 	Channels ChannelSet // entries that count; zero: all
+	Shadow   bool       // it denies nobody: Verdict.Shadow tells whom it would have denied
 }
 
 // check reports what makes r no rule: what the scripts could not be told, or

@@ -1,7 +1,10 @@
 package capping
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -77,4 +80,73 @@ type Fleet struct {
 	Instances int            // this one and those heard of lately
 	Differing map[string]int // by what differs: how many others differ from this one in it
 	Made      time.Time      // when the store was begun with nothing recorded
+}
+
+// Rate is how many users a client may have decided. The zero value is no limit.
+type Rate struct {
+	UsersPerSecond int // users_per_second; 0: unlimited
+	Burst          int // burst: users at once after a pause, and so the largest batch; 0: UsersPerSecond
+}
+
+// Largest is how many users may be decided at once.
+func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
+
+// Check reports what makes r no rate.
+func (r Rate) Check() error {
+	if r.UsersPerSecond < 0 || r.Burst < 0 {
+		return errors.New("users per second and burst must not be negative")
+	}
+	if r.UsersPerSecond == 0 && r.Burst > 0 {
+		return errors.New("a burst needs users per second")
+	}
+	return nil
+}
+
+// RateState is what a client may ask for after a call. RetryAfter and
+// ResetAfter are zero when there is nothing to wait for.
+type RateState struct {
+	Allowed    bool
+	Remaining  int           // users that would be allowed at once now
+	RetryAfter time.Duration // Allowed false: until the same call would be allowed
+	ResetAfter time.Duration // until the whole burst is there again
+}
+
+// RateLimiter keeps the rates of clients. A store that several instances share
+// is one too (see As), so that they share the clients' budgets. It is safe for
+// concurrent use.
+type RateLimiter interface {
+	// Take takes users from the client's budget, all or nothing. rate is
+	// limited, and users are at most its burst. It returns within the deadline
+	// of ctx; an error is that the budget could not be reached, and what then
+	// is for the caller to decide.
+	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
+}
+
+// FormatError is that a store's bytes are in a format that this program does
+// not read. Nothing was changed in it.
+type FormatError struct {
+	Marker string // the stored format marker; "": none, in a store that is not empty
+	Found  int    // the version that the marker names; 0: it is no marker of capper's
+	Oldest int    // the oldest version that this program reads
+	Newest int    // the newest one, which it writes
+	Want   string // the marker of the newest one
+}
+
+// Error names both versions and says what to do.
+func (e *FormatError) Error() string {
+	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
+	if e.Oldest == e.Newest {
+		reads = fmt.Sprintf("this version of capper reads format %d only", e.Newest)
+	}
+	switch {
+	case e.Marker == "":
+		return "there is data without capper's format marker: not a capper store"
+	case e.Found > e.Newest:
+		return fmt.Sprintf("the logs are in format %d, which a newer version of capper wrote, and %s: "+
+			"start the newer version again; there is no way back but a copy from before it (format marker %q)", e.Found, reads, e.Marker)
+	case e.Found > 0 && e.Found < e.Oldest:
+		return fmt.Sprintf("the logs are in format %d, and %s: "+
+			"start a version that reads both and let it finish the upgrade first (format marker %q)", e.Found, reads, e.Marker)
+	}
+	return fmt.Sprintf("the stored format marker is %q, and this version of capper reads and writes %q: the store belongs to another build", e.Marker, e.Want)
 }

@@ -16,7 +16,7 @@ import (
 
 // halves is two segments: ids below 1,000,000 are new, of the rest even ids
 // are active and odd ids in none.
-type halves struct{}
+type halves struct{ capping.WithoutSets }
 
 func (halves) Generation() string { return "g1" }
 func (halves) Names() []string    { return []string{"new", "active"} }

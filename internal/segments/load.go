@@ -17,6 +17,7 @@ var ErrNothingLive = errors.New("no generation is live")
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
+	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
 }
 
 // ReadPointer reads which generation is live; see Source.ReadTagged for tag.
@@ -85,15 +86,22 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 
 // readBitmaps reads the bitmaps of a manifest in parallel.
 func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
-	g := &Generation{Manifest: m, Bitmaps: make([]*bitmap.Bitmap, len(m.Segments))}
-	faults := make([]error, len(m.Segments))
-	parallel.AtMost(parallelReads, len(m.Segments), func(i int) {
-		s := &m.Segments[i]
+	segments := len(m.Segments)
+	all := make([]*bitmap.Bitmap, segments+len(m.Sets))
+	faults := make([]error, len(all))
+	parallel.AtMost(parallelReads, len(all), func(i int) {
+		what, s := "segment", (*Segment)(nil)
+		if i < segments {
+			s = &m.Segments[i]
+		} else {
+			what, s = "set", &m.Sets[i-segments].Segment
+		}
 		var err error
-		if g.Bitmaps[i], err = read(ctx, s); err != nil {
-			faults[i] = fmt.Errorf("segment %q: %w", s.Name, err)
+		if all[i], err = read(ctx, s); err != nil {
+			faults[i] = fmt.Errorf("%s %q: %w", what, s.Name, err)
 		}
 	})
+	g := &Generation{Manifest: m, Bitmaps: all[:segments:segments], Sets: all[segments:]}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
 	}
@@ -105,7 +113,12 @@ const parallelReads = 8
 
 // Snapshot lays the generation out for lookups.
 func (g *Generation) Snapshot() *Snapshot {
-	return &Snapshot{manifest: *g.Manifest, codes: bitmap.NewCodeMap(g.Bitmaps)}
+	s := &Snapshot{manifest: *g.Manifest, codes: bitmap.NewCodeMap(g.Bitmaps), sets: map[string]*bitmap.Bitmap{}}
+	for i, set := range g.Sets {
+		s.sets[g.Manifest.Sets[i].Name] = set
+	}
+	s.zones = newZoneMap(g)
+	return s
 }
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live

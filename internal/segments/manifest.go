@@ -12,9 +12,12 @@ import (
 	"capper/internal/bitmap"
 )
 
-// FormatVersion is the version of the manifest and of current.json that this
-// package writes, and the only one that it reads.
+// FormatVersion is the version of the documents of a location, and of a manifest without sets.
 const FormatVersion = 1
+
+// SetsFormatVersion is the version of a manifest with sets: programs from before there
+// were sets refuse it, and stay on what they have.
+const SetsFormatVersion = 2
 
 // MaxSegments is how many segments a generation can have: a segment's code is one byte, 0 means none.
 const MaxSegments = 255
@@ -29,6 +32,19 @@ type Manifest struct {
 	Reason string `json:"reason,omitempty"`
 	// Segments in order of precedence: a user in two of them belongs to the earlier.
 	Segments []Segment `json:"segments"`
+	// Sets, which may overlap, in the order in which they were given: a user in two
+	// sets of time zones is in the earlier.
+	Sets []Set `json:"sets,omitempty"`
+}
+
+// MaxSets is how many sets a generation can have.
+const MaxSets = 4096
+
+// Set is one set of a manifest.
+type Set struct {
+	Segment
+	// OnlyGrows: a build that takes users away from it is refused, see package guard.
+	OnlyGrows bool `json:"only_grows,omitempty"`
 }
 
 // Segment is one segment of a manifest. Min and Max are the lowest and highest
@@ -60,6 +76,42 @@ func CheckName(name string) error {
 	return nil
 }
 
+var setRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*$`)
+
+// MaxSetName is the most bytes of the name of a set.
+const MaxSetName = 128
+
+// ZonePrefix begins the names of sets of time zones: tz/Asia/Singapore.
+const ZonePrefix = "tz/"
+
+// AllName is how expressions call everybody.
+const AllName = "all"
+
+// CheckSetName says why name cannot be the name of a set, nil when it can.
+func CheckSetName(name string) error {
+	switch {
+	case name == ReservedName || name == AllName:
+		return fmt.Errorf("set name %q: reserved, it is what answers and expressions call other users", name)
+	case len(name) > MaxSetName || !setRule.MatchString(name):
+		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/', the first a letter or digit", name, MaxSetName)
+	case strings.HasPrefix(name, ZonePrefix):
+		if _, err := Zone(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Zone is the time zone of a set whose name begins with ZonePrefix.
+func Zone(set string) (*time.Location, error) {
+	name := strings.TrimPrefix(set, ZonePrefix)
+	location, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, fmt.Errorf("set name %q: %q is no time zone of the IANA database such as Asia/Singapore", set, name)
+	}
+	return location, nil
+}
+
 // Describe is the manifest's entry for a bitmap.
 func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
@@ -71,14 +123,22 @@ func Describe(name string, b *bitmap.Bitmap) Segment {
 }
 
 // NewManifest describes a generation and names it.
-func NewManifest(at time.Time, tool, reason string, list []Segment) (*Manifest, error) {
-	m := &Manifest{FormatVersion: FormatVersion, CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list,
+func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set) (*Manifest, error) {
+	m := &Manifest{FormatVersion: versionOf(sets), CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list, Sets: sets,
 		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
 	m.Generation = m.name()
 	if err := m.check(); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// versionOf is the format version of a manifest with these sets.
+func versionOf(sets []Set) int {
+	if len(sets) > 0 {
+		return SetsFormatVersion
+	}
+	return FormatVersion
 }
 
 // name is the name that the content of m has: its time, so that names sort by
@@ -107,7 +167,7 @@ func (m *Manifest) Encode() []byte {
 // wrote under this name, and nothing else.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
-	if err := DecodeDocument(raw, &m); err != nil {
+	if err := decodeDocument(raw, &m, SetsFormatVersion); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
@@ -145,6 +205,29 @@ func (m *Manifest) check() error {
 		}
 		seen[s.Name] = true
 	}
+	return m.checkSets(seen)
+}
+
+func (m *Manifest) checkSets(seen map[string]bool) error {
+	switch {
+	case len(m.Sets) > MaxSets:
+		return fmt.Errorf("%d sets, at most %d are possible", len(m.Sets), MaxSets)
+	case m.FormatVersion != versionOf(m.Sets):
+		return fmt.Errorf("format_version %d with %d sets: must be %d", m.FormatVersion, len(m.Sets), versionOf(m.Sets))
+	}
+	for i, s := range m.Sets {
+		err := CheckSetName(s.Name)
+		if err == nil {
+			err = s.checkBitmap()
+		}
+		if err != nil {
+			return fmt.Errorf("sets[%d]: %w", i, err)
+		}
+		if seen[s.Name] {
+			return fmt.Errorf("sets[%d]: name %q is there twice", i, s.Name)
+		}
+		seen[s.Name] = true
+	}
 	return nil
 }
 
@@ -152,6 +235,10 @@ func (s *Segment) check() error {
 	if err := CheckName(s.Name); err != nil {
 		return err
 	}
+	return s.checkBitmap()
+}
+
+func (s *Segment) checkBitmap() error {
 	switch {
 	case !sha256Rule.MatchString(s.SHA256):
 		return fmt.Errorf("sha256 %q is not 64 lower-case hex digits", s.SHA256)

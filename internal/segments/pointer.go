@@ -77,7 +77,9 @@ func (p Pointer) Encode() []byte {
 var errTruncated = errors.New("truncated")
 
 // DecodeDocument reads one of the documents of a location. It is strict: a later tool that adds a field raises the format version.
-func DecodeDocument(raw []byte, into any) error {
+func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
+
+func decodeDocument(raw []byte, into any, newest int) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return errors.New("empty")
 	}
@@ -87,8 +89,8 @@ func DecodeDocument(raw []byte, into any) error {
 	if err := decodeOne(raw, &version, false); err != nil {
 		return err
 	}
-	if version.FormatVersion != FormatVersion {
-		return fmt.Errorf("format_version %d, this program reads %d", version.FormatVersion, FormatVersion)
+	if v := version.FormatVersion; v < FormatVersion || v > newest {
+		return fmt.Errorf("format_version %d, this program reads up to %d: a newer version of capper wrote it", v, newest)
 	}
 	return decodeOne(raw, into, true)
 }

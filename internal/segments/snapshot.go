@@ -7,10 +7,12 @@ import (
 )
 
 // Snapshot is one generation in memory, immutable: which segment is a user in?
-// It holds no bitmaps but a bitmap.CodeMap of them. Safe for concurrent use.
+// Of its segments it holds no bitmaps but a bitmap.CodeMap of them. Safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
+	sets     map[string]*bitmap.Bitmap
+	zones    *zoneMap
 }
 
 // SegmentSize is one segment of a snapshot.
@@ -46,8 +48,33 @@ func (s *Snapshot) Segments() []SegmentSize {
 	return sizes
 }
 
-// SizeBytes is the memory that the map takes.
-func (s *Snapshot) SizeBytes() int64 { return s.codes.SizeBytes() }
+// Sets lists the sets with their sizes, in the order of the manifest. The slice is the caller's.
+func (s *Snapshot) Sets() []SegmentSize {
+	sizes := make([]SegmentSize, len(s.manifest.Sets))
+	for i, set := range s.manifest.Sets {
+		sizes[i] = SegmentSize{Name: set.Name, Cardinality: set.Cardinality, SizeBytes: set.SizeBytes}
+	}
+	return sizes
+}
+
+// Set is the bitmap of a set, nil where there is none of that name.
+func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
+
+// Zones lists the time zones of which there are sets, in the order of the manifest.
+func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
+
+// LookupZones sets zones[i] to the time zone that users[i] is in: 0 for none, else
+// the index in Zones plus 1. It does not allocate.
+func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
+
+// SizeBytes is the memory that the generation takes.
+func (s *Snapshot) SizeBytes() int64 {
+	size := s.codes.SizeBytes() + s.zones.sizeBytes()
+	for _, set := range s.sets {
+		size += int64(len(set.Bytes()))
+	}
+	return size
+}
 
 // Lookup sets codes[i] to the code of the segment that users[i] is in: 0 for
 // none, else the segment's index in Names plus 1. Any order of users is right,

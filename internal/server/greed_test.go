@@ -54,7 +54,7 @@ func runVictim(dir string) error {
 	if err != nil {
 		return err
 	}
-	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, everybodyBlocked}
+	generation := &testSegments{names: []string{"new", "active", "vip", "blocked", "free"}, lookup: everybodyBlocked}
 	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
 	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers}})
 	if err != nil {

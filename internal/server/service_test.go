@@ -21,6 +21,8 @@ import (
 
 // testSegments are segments given as ranges of ids.
 type testSegments struct {
+	capping.WithoutSets
+
 	names  []string
 	lookup func(user capping.UserID) uint8
 }
@@ -88,7 +90,7 @@ func newService(t testing.TB, change ...func(*server.Config)) *service {
 
 func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, change ...func(*server.Config)) *service {
 	t.Helper()
-	generation := &testSegments{[]string{"new", "active", "vip", "blocked", "free"}, byHundred}
+	generation := &testSegments{names: []string{"new", "active", "vip", "blocked", "free"}, lookup: byHundred}
 	s := &service{t: t, clock: clock}
 	s.capper = capping.New(store, func() capping.Segments { return generation }, testPolicy(), clock.Now)
 	cfg := server.Config{Capper: s.capper, Clock: clock.Now}

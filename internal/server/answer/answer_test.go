@@ -19,6 +19,8 @@ import (
 
 // dealt is a store and a generation that deal out what was drawn.
 type dealt struct {
+	capping.WithoutSets
+
 	capping.Store
 	verdicts []capping.Verdict
 	codes    []uint8

@@ -1,0 +1,57 @@
+package api
+
+// AudienceQuery says who a call is about by an expression over segments and sets, in
+// the place of user_ids and users_bitmap. The zero value: it does not.
+type AudienceQuery struct {
+	// Audience is names of segments and sets, & (both), | (either), - (the first without the
+	// second, with spaces around it) and parentheses; & binds first, the others from
+	// left to right. "all" is everybody in any segment or set, "default" all those in no segment.
+	Audience string  `json:"audience,omitempty"`
+	Sample   *Sample `json:"sample,omitempty"` // only a share of them
+	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
+	// MaxUsers is the most users of this call, the lowest ids first: AudienceTaken.Next leads to those
+	// that follow. 0: all of them, which is an error where they are more than a call takes.
+	MaxUsers int `json:"max_users,omitempty"`
+	// Cursor is the AudienceTaken.Next of the call before. The rest of the query must be the same.
+	Cursor string `json:"cursor,omitempty"`
+	// Generation is the generation that the names are of. "": that of the cursor, else the one in use.
+	Generation string `json:"generation,omitempty"`
+}
+
+// Sample is a share of users, always the same one: see the documentation of the API.
+type Sample struct {
+	Percent float64 `json:"percent"` // above 0, at most 100
+	Salt    string  `json:"salt"`    // another salt is another sample
+}
+
+// Part is one of several parts that together are an audience, and share no user.
+type Part struct {
+	Of    int `json:"of"`    // 1 to MaxParts
+	Index int `json:"index"` // from 0
+}
+
+// MaxParts is the most parts of an audience.
+const MaxParts = 10_000
+
+// AudienceTaken is whom a call with an audience was about.
+type AudienceTaken struct {
+	Generation string `json:"generation"`          // of the names; it is kept for an hour after the last call that used it
+	Users      int    `json:"users"`               // of this call
+	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
+	NextPart   *Part  `json:"next_part,omitempty"` // the part that follows; nil: none
+}
+
+// AudienceCountRequest is the body of POST /v1/audience/count.
+type AudienceCountRequest struct {
+	AudienceQuery
+	Channel *string `json:"channel,omitempty"` // also how many of them could be sent to now; "": by a send without a channel
+}
+
+// AudienceCount is its answer.
+type AudienceCount struct {
+	Generation string            `json:"generation"`
+	Users      uint64            `json:"users"`
+	Segments   map[string]uint64 `json:"segments"` // NoSegment for those in none; without those that have none of them
+	Sets       map[string]uint64 `json:"sets"`     // without those that have none of them
+	Preview    *Summary          `json:"preview,omitempty"`
+}

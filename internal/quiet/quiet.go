@@ -1,0 +1,124 @@
+// Package quiet is quiet hours: the part of each day, by a clock on a wall, in which
+// nothing is sent.
+//
+// A clock on a wall shows what it shows: where it is put back over the end of the
+// quiet hours it is quiet again, and where it is put forward over their beginning
+// or end they begin or end at the change.
+package quiet
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Hours is from From to To of every day, From included and To not; over midnight
+// where From is after To. The two are never equal.
+type Hours struct {
+	From, To Minute
+}
+
+// Minute is a time of the day in minutes after midnight, 0 to 1,439.
+type Minute int
+
+const day = 24 * time.Hour
+
+var clockRule = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
+
+// ParseMinute reads a time such as 08:00.
+func ParseMinute(text string) (Minute, error) {
+	parts := clockRule.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, fmt.Errorf("must be a time of the day from 00:00 to 23:59, got %q", text)
+	}
+	hours, _ := strconv.Atoi(parts[1])
+	minutes, _ := strconv.Atoi(parts[2])
+	return Minute(60*hours + minutes), nil
+}
+
+// String is the time as ParseMinute reads it.
+func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
+
+func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
+
+// left is for how long the hours go on when the clock shows a time; 0: they are not on.
+func (h Hours) left(shown time.Duration) time.Duration {
+	length := (h.To.ofDay() - h.From.ofDay() + day) % day
+	return max(length-(shown-h.From.ofDay()+day)%day, 0)
+}
+
+// Clock is quiet hours by the clocks of one place.
+type Clock struct {
+	Hours    Hours
+	Location *time.Location // not nil
+}
+
+// Piece is a stretch of time in which it is quiet, or not.
+type Piece struct {
+	On    bool      // it is quiet
+	By    int       // On: the first of the clocks whose hours are on at the beginning
+	Until time.Time // On: the first instant at which none is on, zero where there is none; else one until which none is
+}
+
+// longest bounds the search for an end: hours that together leave no minute of a
+// day open have none.
+const longest = 8 * day
+
+// At is the piece of time that t is in, from t on.
+func At(clocks []Clock, t time.Time) Piece {
+	by, next := step(clocks, t)
+	if by < 0 {
+		return Piece{Until: next}
+	}
+	limit := t.Add(longest)
+	for at := next; at.Before(limit); at = next {
+		var on int
+		if on, next = step(clocks, at); on < 0 {
+			return Piece{On: true, By: by, Until: at}
+		}
+	}
+	return Piece{On: true, By: by}
+}
+
+// step tells the first clock whose hours are on at t, -1 for none, and an instant
+// after t until which that is so, as far as one change of clocks lets it see.
+func step(clocks []Clock, t time.Time) (by int, until time.Time) {
+	by = -1
+	opens, closes := t, t.Add(day)
+	for i, c := range clocks {
+		shown := t.In(c.Location)
+		left := c.Hours.left(ofDay(shown))
+		end := t.Add(left)
+		if left == 0 {
+			end = t.Add(c.Hours.away(ofDay(shown)))
+		}
+		if _, change := shown.ZoneBounds(); !change.IsZero() && change.Before(end) {
+			end = change
+		}
+		switch {
+		case left == 0 && end.Before(closes):
+			closes = end
+		case left > 0 && end.After(opens):
+			opens = end
+		}
+		if left > 0 && by < 0 {
+			by = i
+		}
+	}
+	if by < 0 {
+		return by, closes
+	}
+	return by, opens
+}
+
+// away is for how long the hours stay off when the clock shows a time at which they are.
+func (h Hours) away(shown time.Duration) time.Duration {
+	return (h.From.ofDay() - shown + day) % day
+}
+
+// ofDay is what the clock on the wall shows.
+func ofDay(t time.Time) time.Duration {
+	h, m, s := t.Clock()
+	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
+}
