@@ -17,6 +17,7 @@ const (
 	CodeUnauthorized     = api.CodeUnauthorized
 	CodeForbidden        = api.CodeForbidden
 	CodeNotFound         = api.CodeNotFound
+	CodeGone             = api.CodeGone // an audience's generation is not kept any more
 	CodeMethodNotAllowed = api.CodeMethodNotAllowed
 	CodeTimeout          = api.CodeTimeout
 	CodeTooLarge         = api.CodeTooLarge
@@ -35,6 +36,7 @@ type Error struct {
 	Code       string        // one of the codes; "" when the answer was not capper's
 	Message    string        // for people
 	Field      string        // field of the request at fault; "" for none
+	Column     int           // where in the text of Field the fault is, in characters from 1; 0: no such place
 	RetryAfter time.Duration // 0: the service did not say
 }
 
@@ -59,7 +61,8 @@ func errorOf(response *http.Response, body []byte) *Error {
 	}
 	var answer api.Error
 	if json.Unmarshal(body, &answer) == nil && answer.Error.Code != "" {
-		e.Code, e.Message, e.Field = string(answer.Error.Code), answer.Error.Message, answer.Error.Field
+		e.Code, e.Message = string(answer.Error.Code), answer.Error.Message
+		e.Field, e.Column = answer.Error.Field, answer.Error.Column
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)

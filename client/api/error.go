@@ -11,6 +11,7 @@ const (
 	CodeUnauthorized     = "unauthorized"
 	CodeForbidden        = "forbidden"
 	CodeNotFound         = "not_found"
+	CodeGone             = "gone"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeTimeout          = "request_timeout"
 	CodeTooLarge         = "too_large"
@@ -26,7 +27,7 @@ const (
 // Codes are all codes.
 func Codes() []Code {
 	return []Code{
-		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
+		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeGone, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
 		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeOverloaded, CodeUnavailable, CodeInternal,
 	}
 }
@@ -43,6 +44,8 @@ func (c Code) Status() int {
 		return http.StatusForbidden
 	case CodeNotFound:
 		return http.StatusNotFound
+	case CodeGone:
+		return http.StatusGone
 	case CodeMethodNotAllowed:
 		return http.StatusMethodNotAllowed
 	case CodeTimeout:
@@ -71,6 +74,7 @@ type Error struct {
 // Refusal is why a call was refused.
 type Refusal struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`         // for people; names field, value and rule
-	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
+	Message string `json:"message"`          // for people; names field, value and rule
+	Field   string `json:"field,omitempty"`  // the request's field at fault, as in user_ids[3]; "": none
+	Column  int    `json:"column,omitempty"` // where in the text of Field the fault is, in characters from 1; 0: the text has no such place
 }

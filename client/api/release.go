@@ -1,12 +1,13 @@
 package api
 
-// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs and
-// UsersBitmap is given.
+// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs,
+// UsersBitmap and Audience is given.
 type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	AudienceQuery
 }
 
 // ReleaseIDs is the answer to a release call with user_ids. Users who had no
@@ -17,10 +18,11 @@ type ReleaseIDs struct {
 	Summary     ReleaseSummary `json:"summary"`
 }
 
-// ReleaseBitmaps is the answer to a release call with users_bitmap.
+// ReleaseBitmaps is the answer to a release call with users_bitmap or audience.
 type ReleaseBitmaps struct {
 	ReleasedBitmap    Bitmap         `json:"released_bitmap"`
 	UnavailableBitmap Bitmap         `json:"unavailable_bitmap"`
+	Audience          *AudienceTaken `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
 	Summary           ReleaseSummary `json:"summary"`
 }
 
