@@ -62,6 +62,17 @@ func (p *Policy) Sets() (names []string) {
 	return slices.Compact(names)
 }
 
+// Missing lists those of Sets that a generation lacks, sorted. As long as there is one, nobody
+// may be sent to what needs it.
+func (p *Policy) Missing(segments Segments) (names []string) {
+	for _, name := range p.Sets() {
+		if _, ok := segments.Set(name); !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Limits is the limits of a segment; of "" they are the default.
 func (p *Policy) Limits(segment string) []Limit {
 	if limits, ok := p.Segments[segment]; ok && segment != "" {
