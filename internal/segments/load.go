@@ -50,7 +50,7 @@ func ReadManifest(ctx context.Context, src objects.Source, generation string) (*
 	if !generationRule.MatchString(generation) {
 		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)", generation)
 	}
-	raw, err := src.Read(ctx, ManifestKey(generation), objects.MaxDocumentBytes)
+	raw, err := src.Read(ctx, ManifestKey(generation), MaxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
@@ -86,19 +86,13 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 
 // readBitmaps reads the bitmaps of a manifest in parallel.
 func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
-	segments := len(m.Segments)
-	all := make([]*bitmap.Bitmap, segments+len(m.Sets))
+	entries, segments := m.Entries(), len(m.Segments)
+	all := make([]*bitmap.Bitmap, len(entries))
 	faults := make([]error, len(all))
 	parallel.AtMost(parallelReads, len(all), func(i int) {
-		what, s := "segment", (*Segment)(nil)
-		if i < segments {
-			s = &m.Segments[i]
-		} else {
-			what, s = "set", &m.Sets[i-segments].Segment
-		}
 		var err error
-		if all[i], err = read(ctx, s); err != nil {
-			faults[i] = fmt.Errorf("%s %q: %w", what, s.Name, err)
+		if all[i], err = read(ctx, entries[i]); err != nil {
+			faults[i] = fmt.Errorf("%s: %w", m.whatIs(i), err)
 		}
 	})
 	g := &Generation{Manifest: m, Bitmaps: all[:segments:segments], Sets: all[segments:]}
@@ -141,19 +135,39 @@ func ReadLiveGeneration(ctx context.Context, src objects.Source) (*Generation, e
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadSegment reads and checks the bitmap of one segment of a manifest.
+// ReadSegment reads and checks the bitmap of one segment or set of a manifest.
 func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
-	names := make([]string, 0, len(m.Segments))
-	for i := range m.Segments {
-		s := &m.Segments[i]
-		if s.Name == name {
-			b, err := readBitmap(ctx, src, s)
-			if err != nil {
-				return nil, fmt.Errorf("segment %q: %w", name, err)
-			}
-			return b, nil
+	for i, s := range m.Entries() {
+		if s.Name != name {
+			continue
 		}
+		b, err := readBitmap(ctx, src, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.whatIs(i), err)
+		}
+		return b, nil
+	}
+	return nil, fmt.Errorf("no segment or set %q in generation %s: it has %q", name, m.Generation, m.someNames())
+}
+
+// shownNames is how many names an error lists.
+const shownNames = 60
+
+func (m *Manifest) someNames() (names []string) {
+	all := m.Entries()
+	for _, s := range all[:min(len(all), shownNames)] {
 		names = append(names, s.Name)
 	}
-	return nil, fmt.Errorf("no segment %q in generation %s: it has %q", name, m.Generation, names)
+	if more := len(all) - shownNames; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return names
+}
+
+// whatIs names the bitmap of Entries()[i].
+func (m *Manifest) whatIs(i int) string {
+	if i < len(m.Segments) {
+		return fmt.Sprintf("segment %q", m.Segments[i].Name)
+	}
+	return fmt.Sprintf("set %q", m.Sets[i-len(m.Segments)].Name)
 }

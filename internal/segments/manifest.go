@@ -43,8 +43,26 @@ const MaxSets = 4096
 // Set is one set of a manifest.
 type Set struct {
 	Segment
-	// OnlyGrows: a build that takes users away from it is refused, see package guard.
+	// OnlyGrows: a build that takes more users away from it than MaxLoss is refused, see package guard.
 	OnlyGrows bool `json:"only_grows,omitempty"`
+	// MaxLoss is how many users may leave a set that only grows from one publish to the
+	// next, per 100 users before; below 100. 0: none.
+	MaxLoss float64 `json:"max_loss,omitempty"`
+}
+
+// MaxManifestBytes is above the size of a manifest with MaxSegments and MaxSets of the longest names.
+const MaxManifestBytes = 4 << 20
+
+// Entries lists what is said of each bitmap: of the segments, then of the sets, in their order.
+func (m *Manifest) Entries() []*Segment {
+	list := make([]*Segment, 0, len(m.Segments)+len(m.Sets))
+	for i := range m.Segments {
+		list = append(list, &m.Segments[i])
+	}
+	for i := range m.Sets {
+		list = append(list, &m.Sets[i].Segment)
+	}
+	return list
 }
 
 // Segment is one segment of a manifest. Min and Max are the lowest and highest
@@ -218,7 +236,7 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 	for i, s := range m.Sets {
 		err := CheckSetName(s.Name)
 		if err == nil {
-			err = s.checkBitmap()
+			err = s.check()
 		}
 		if err != nil {
 			return fmt.Errorf("sets[%d]: %w", i, err)
@@ -234,6 +252,13 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 func (s *Segment) check() error {
 	if err := CheckName(s.Name); err != nil {
 		return err
+	}
+	return s.checkBitmap()
+}
+
+func (s *Set) check() error {
+	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
+		return fmt.Errorf("max_loss %v: must be 0 to below 100, and of a set that only grows", s.MaxLoss)
 	}
 	return s.checkBitmap()
 }
