@@ -27,12 +27,19 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation.
-func (c *cache) load(ctx context.Context) (*Generation, error) {
+// load reads the cached generation, unless require refuses it.
+func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no cache directory is configured")
 	}
-	return ReadLiveGeneration(ctx, c.at)
+	m, err := ReadLiveManifest(ctx, c.at)
+	if err == nil {
+		err = m.fulfils(require)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.ReadBitmaps(ctx, c.at)
 }
 
 // open returns the bitmap of a segment if the cache has it. A copy that is
@@ -68,10 +75,9 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 		return nil
 	}
 	keep := map[string]bool{ManifestKey(g.Manifest.Generation): true}
-	for i, b := range g.Bitmaps {
-		key := g.Manifest.Segments[i].Key
-		keep[key] = true
-		if _, err := c.at.Put(ctx, key, b.Bytes()); err != nil {
+	for i, entry := range g.Manifest.Entries() {
+		keep[entry.Key] = true
+		if _, err := c.at.Put(ctx, entry.Key, g.bitmap(i).Bytes()); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Refresh looks at the source once, as Run does.
-func (r *Refresher) Refresh(ctx context.Context) error { return r.refresh(ctx) }
+func (r *Refresher) Refresh(ctx context.Context) error { return r.refresh(ctx, r.cfg.Require) }
 
 // WrapCache puts something between a refresher and its cache.
 func (r *Refresher) WrapCache(wrap func(objects.Location) objects.Location) {
@@ -21,7 +21,7 @@ func SaveInCache(ctx context.Context, dir, source string, g *Generation) error {
 
 // LoadFromCache reads what a cache at this location would.
 func LoadFromCache(ctx context.Context, at objects.Location) (*Generation, error) {
-	return (&cache{at: at}).load(ctx)
+	return (&cache{at: at}).load(ctx, nil)
 }
 
 // ParseManifest decodes and checks a manifest.

@@ -102,6 +102,14 @@ func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *S
 	return g, nil
 }
 
+// bitmap is the bitmap of an entry of the manifest.
+func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
+	if entry < len(g.Bitmaps) {
+		return g.Bitmaps[entry]
+	}
+	return g.Sets[entry-len(g.Bitmaps)]
+}
+
 // parallelReads bounds the bitmaps that are read at once.
 const parallelReads = 8
 

@@ -45,6 +45,12 @@ type RefresherConfig struct {
 	Logger *slog.Logger
 	// Clock: nil is time.Now.
 	Clock func() time.Time
+	// Require says why a generation must not be used, nil when it may: it is asked before
+	// bitmaps are read, and what it refuses is not swapped in, see Load. It is called by the
+	// goroutine of Load or Run. Nil: every generation may be used.
+	Require func(*Manifest) error
+	// Keep is how long an earlier generation is kept after it was last pinned. 0: DefaultKeep.
+	Keep time.Duration
 	// OnSwap is called with each generation before Current returns it, by the
 	// goroutine of Load or Run. Nil: nothing.
 	OnSwap func(*Snapshot)
@@ -59,29 +65,13 @@ type Refresher struct {
 	cache   *cache
 	metrics *metrics
 	current atomic.Pointer[Snapshot]
+	pins    pins
 	tag     string // of the current.json whose generation is in use; only Load and Run touch it
 	spoiled spoiled
 	checked string // tag of checked.json
 
 	mu     sync.Mutex
 	status Status
-}
-
-// Status describes the generation in use and the last look at the source.
-type Status struct {
-	Generation string
-	CreatedAt  time.Time
-	LoadedAt   time.Time
-	Origin     string // OriginSource, OriginCache, empty before Load
-	// CheckedAt is the last time the source was asked, whatever came of it.
-	CheckedAt time.Time
-	// BuiltAt is when a build last published, or found its segments live
-	// already, as far as the source says; zero when it does not.
-	BuiltAt time.Time
-	// Error is why the last look did not succeed, empty when it did. ErrorAt is
-	// when this began.
-	Error   string
-	ErrorAt time.Time
 }
 
 // NewRefresher returns a refresher that has not loaded anything yet.
@@ -98,7 +88,10 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	r := &Refresher{cfg: cfg, cache: newCache(cfg.CacheDir, cfg.Source.Name())}
+	if cfg.Keep <= 0 {
+		cfg.Keep = DefaultKeep
+	}
+	r := &Refresher{cfg: cfg, pins: pins{keep: cfg.Keep, clock: cfg.Clock}, cache: newCache(cfg.CacheDir, cfg.Source.Name())}
 	r.metrics = newMetrics(cfg.Registerer, r.Current, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
 	return r
 }
@@ -106,31 +99,40 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 // Current is the generation in use; nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
-// Status describes the generation in use and the last look at the source.
-func (r *Refresher) Status() Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status
-}
-
 // Load brings the live generation into memory: from the source, or when that
-// fails from the cache, which Status and the log then say. It fails when
-// neither has one; the error is objects.ErrNotFound exactly when nothing has ever been
-// published there and nothing is cached.
+// fails from the cache, which Status and the log then say. What Require refuses is
+// taken only when neither has another one; Status then says why it was refused, and
+// Run goes on looking. It fails when neither has one; the error is objects.ErrNotFound
+// exactly when nothing has ever been published there and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
-	sourceErr := r.refresh(ctx)
+	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil {
 		return nil
 	}
-	g, err := r.cache.load(ctx)
+	cacheErr := r.loadCached(ctx, r.cfg.Require)
+	if isRefused(sourceErr) && cacheErr != nil && r.refresh(ctx, nil) == nil {
+		return nil
+	}
+	if isRefused(cacheErr) {
+		cacheErr = r.loadCached(ctx, nil)
+	}
+	if cacheErr == nil {
+		return nil
+	}
+	return &loadError{
+		error: fmt.Errorf("%w; from the cache: %w", sourceErr, cacheErr),
+		never: errors.Is(sourceErr, ErrNothingLive) && neverPublished(ctx, r.cfg.Source) && !r.cache.exists(ctx),
+	}
+}
+
+// loadCached takes the cached generation into use, unless it is refused.
+func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
+	g, err := r.cache.load(ctx, require)
 	if err != nil {
-		return &loadError{
-			error: fmt.Errorf("%w; from the cache: %w", sourceErr, err),
-			never: errors.Is(sourceErr, ErrNothingLive) && neverPublished(ctx, r.cfg.Source) && !r.cache.exists(ctx),
-		}
+		return err
 	}
 	r.swap(g.Snapshot(), OriginCache)
-	r.cfg.Logger.Warn("segments: the source is not readable, serving the cached generation",
+	r.cfg.Logger.Warn("segments: the source has no generation that can be used, serving the cached one",
 		"source", r.cfg.Source.Name(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
 	return nil
 }
@@ -169,16 +171,16 @@ func (r *Refresher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = r.refresh(ctx) // recorded in the status, the metrics and the log
+			_ = r.refresh(ctx, r.cfg.Require) // recorded in the status, the metrics and the log
 		}
 	}
 }
 
 // refresh looks at the source once, and records what came of it.
-func (r *Refresher) refresh(ctx context.Context) error {
+func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	g, tag, err := r.fetch(limited)
+	g, tag, err := r.fetch(limited, require)
 	if ctx.Err() != nil {
 		return ctx.Err() // stopping; nothing was learned about the source
 	}
@@ -186,6 +188,7 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	if err == nil || errors.Is(err, objects.ErrNotModified) {
 		r.readChecked(limited)
 	}
+	r.pins.expire(r.Current())
 	switch {
 	case errors.Is(err, objects.ErrNotModified):
 		r.record(resultUnchanged, nil)
@@ -208,11 +211,14 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads the live generation if it is not the one in use. It reads
+// fetch reads the live generation if it is not the one in use and not refused. It reads
 // bitmaps from the cache where that has them, for a quarter of the time at most:
 // a cache that hangs must not keep it from the source.
-func (r *Refresher) fetch(ctx context.Context) (*Generation, string, error) {
+func (r *Refresher) fetch(ctx context.Context, require func(*Manifest) error) (*Generation, string, error) {
 	m, tag, err := r.look(ctx)
+	if err == nil && m != nil {
+		err = m.fulfils(require)
+	}
 	if err != nil || m == nil {
 		return nil, tag, err
 	}
@@ -279,34 +285,4 @@ func (r *Refresher) swap(s *Snapshot, origin string) {
 	r.mu.Unlock()
 	r.cfg.Logger.Info("segments: generation in use", "generation", s.Generation(), "origin", origin,
 		"segments", len(s.manifest.Segments), "size_bytes", s.SizeBytes())
-}
-
-// markOrigin notes that the source confirmed a generation that came from the cache.
-func (r *Refresher) markOrigin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.Origin = OriginSource
-}
-
-func (r *Refresher) record(result string, err error) {
-	r.metrics.refreshes.WithLabelValues(result).Inc()
-	now := r.cfg.Clock()
-	r.mu.Lock()
-	before := r.status.Error
-	r.status.CheckedAt = now
-	switch {
-	case err == nil:
-		r.status.Error, r.status.ErrorAt = "", time.Time{}
-	case before == "":
-		r.status.Error, r.status.ErrorAt = err.Error(), now
-	default:
-		r.status.Error = err.Error()
-	}
-	r.mu.Unlock()
-	switch {
-	case err != nil:
-		r.cfg.Logger.Error("segments: refresh failed, the generation in use stays", "source", r.cfg.Source.Name(), "error", err)
-	case before != "":
-		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Name())
-	}
 }

@@ -46,7 +46,7 @@ func (e *backOffError) Unwrap() error { return e.error }
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {
-	case err == nil, errors.Is(err, objects.ErrNotModified):
+	case err == nil, errors.Is(err, objects.ErrNotModified), isRefused(err): // what is refused costs a manifest
 		*s = spoiled{}
 	case tag == "", errors.As(err, &waits):
 	case tag == s.tag:

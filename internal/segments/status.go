@@ -1,0 +1,105 @@
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Status describes the generation in use and the last look at the source.
+type Status struct {
+	Generation string
+	CreatedAt  time.Time
+	LoadedAt   time.Time
+	Origin     string // OriginSource, OriginCache, empty before Load
+	// CheckedAt is the last time the source was asked, whatever came of it.
+	CheckedAt time.Time
+	// BuiltAt is when a build last published, or found its segments live
+	// already, as far as the source says; zero when it does not.
+	BuiltAt time.Time
+	// Error is why the last look did not succeed, or why Require refuses the generation
+	// in use; empty when neither is so. ErrorAt is when this began.
+	Error   string
+	ErrorAt time.Time
+	// Pinned are the generations that are kept because somebody pinned them, by name.
+	Pinned []Pinned
+}
+
+// Status describes the generation in use and the last look at the source.
+func (r *Refresher) Status() Status {
+	r.mu.Lock()
+	status := r.status
+	r.mu.Unlock()
+	status.Pinned = r.pins.list(r.Current())
+	return status
+}
+
+// RefusedError says that RefresherConfig.Require refused a generation.
+type RefusedError struct {
+	Generation string
+	Err        error // what Require said
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("generation %s is refused: %s", e.Generation, e.Err)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+func isRefused(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused)
+}
+
+// fulfils asks require, nil for no requirement, of the generation.
+func (m *Manifest) fulfils(require func(*Manifest) error) error {
+	if require == nil {
+		return nil
+	}
+	if err := require(m); err != nil {
+		return &RefusedError{m.Generation, err}
+	}
+	return nil
+}
+
+// markOrigin notes that the source confirmed a generation that came from the cache.
+func (r *Refresher) markOrigin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Origin = OriginSource
+}
+
+// record takes down what came of a look at the source. A look that succeeds is told as
+// an error all the same while Require refuses the generation in use.
+func (r *Refresher) record(result string, err error) {
+	r.metrics.refreshes.WithLabelValues(result).Inc()
+	says := "segments: refresh failed, the generation in use stays"
+	if now := r.Current(); err == nil && now != nil {
+		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is refused, and there is no other"
+	}
+	before := r.note(err)
+	switch {
+	case err != nil:
+		r.cfg.Logger.Error(says, "source", r.cfg.Source.Name(), "error", err)
+	case before != "":
+		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Name())
+	}
+}
+
+// note puts what came of a look into the status, and returns the error before it.
+func (r *Refresher) note(err error) (before string) {
+	now := r.cfg.Clock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before = r.status.Error
+	r.status.CheckedAt = now
+	switch {
+	case err == nil:
+		r.status.Error, r.status.ErrorAt = "", time.Time{}
+	case before == "":
+		r.status.Error, r.status.ErrorAt = err.Error(), now
+	default:
+		r.status.Error = err.Error()
+	}
+	return before
+}
