@@ -1,6 +1,10 @@
 package server
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	"capper/client/api"
 	"capper/internal/capping"
 )
@@ -18,7 +22,51 @@ func (s *Server) limits(c *call) error {
 	for segment, limits := range policy.Segments {
 		answer.Segments[segment] = limitsOf(limits, policy)
 	}
+	for i := range policy.Suppress {
+		answer.Suppress = append(answer.Suppress, suppressionOf(&policy.Suppress[i], policy))
+	}
+	answer.Holdout = holdoutOf(policy)
+	for i := range policy.Quiet {
+		answer.Quiet = append(answer.Quiet, quietOf(&policy.Quiet[i], policy))
+	}
+	if usesZones(policy) {
+		answer.Timezone = cmp.Or(policy.Zone, time.UTC).String()
+	}
 	return writeJSON(c.w, answer)
+}
+
+func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppression {
+	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
+}
+
+// holdoutOf is the policy's holdout; nil: it has none.
+func holdoutOf(policy *capping.Policy) *api.Holdout {
+	h := policy.Holdout
+	if h == nil {
+		return nil
+	}
+	return &api.Holdout{Percent: h.Share.Percent(), Salt: h.Share.Salt(), Channels: channelNames(h.Channels, policy)}
+}
+
+func quietOf(q *capping.Quiet, policy *capping.Policy) api.Quiet {
+	zone := userZone
+	if !q.UserZone {
+		zone = cmp.Or(q.Location, time.UTC).String()
+	}
+	return api.Quiet{
+		From: q.Hours.From.String(), To: q.Hours.To.String(), Zone: zone,
+		Channels: channelNames(q.Channels, policy), Sets: q.Sets,
+	}
+}
+
+// userZone is what stands for a time zone where it is the user's own.
+const userZone = "user"
+
+func channelNames(set capping.ChannelSet, policy *capping.Policy) (names []string) {
+	for _, channel := range set.Channels() {
+		names = append(names, policy.ChannelName(channel))
+	}
+	return names
 }
 
 func limitsOf(limits []capping.Limit, policy *capping.Policy) []api.Limit {
@@ -30,15 +78,30 @@ func limitsOf(limits []capping.Limit, policy *capping.Policy) []api.Limit {
 }
 
 func limitOf(l *capping.Limit, policy *capping.Policy) api.Limit {
-	answer := api.Limit{Name: l.Name, Max: l.Max, Window: l.Span(), Calendar: string(l.Calendar)}
-	if l.Calendar != "" {
-		answer.Timezone = "UTC"
-		if l.Location != nil {
-			answer.Timezone = l.Location.String()
-		}
+	answer := api.Limit{
+		Name: l.Name, Max: l.Max, Window: l.Span(), Calendar: string(l.Calendar), Shadow: l.Shadow,
+		Channels: channelNames(l.Channels, policy),
 	}
-	for _, channel := range l.Channels.Channels() {
-		answer.Channels = append(answer.Channels, policy.ChannelName(channel))
+	switch {
+	case l.Calendar == "":
+	case l.UserZone:
+		answer.Timezone = userZone
+	default:
+		answer.Timezone = cmp.Or(l.Location, time.UTC).String()
 	}
 	return answer
+}
+
+// usesZones reports whether anything of the policy goes by users' time zones.
+func usesZones(policy *capping.Policy) bool {
+	byZone := func(l capping.Limit) bool { return l.UserZone }
+	if slices.ContainsFunc(policy.Quiet, func(q capping.Quiet) bool { return q.UserZone }) || slices.ContainsFunc(policy.Default, byZone) {
+		return true
+	}
+	for _, limits := range policy.Segments {
+		if slices.ContainsFunc(limits, byZone) {
+			return true
+		}
+	}
+	return false
 }

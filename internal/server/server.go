@@ -64,10 +64,9 @@ func New(cfg Config) (*Server, error) {
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
 	s.smallBodies = s.bodies
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
-	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.pacers.Policy, s.clock); err != nil {
+	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers.Policy, s.clock); err != nil {
 		return nil, err
 	}
-	s.metrics.ExpectUsers(s.capper.Policy())
 	return s, s.SetAccess(cfg.Access)
 }
 

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -24,7 +26,8 @@ func (s *Server) status(c *call) error {
 		Segments:      s.segments(), Config: s.configStatus(),
 		InFlightUsers: s.budgets.Users.InUse(),
 	}
-	answer.Ready = s.ready.Load() && answer.Store.State != "down"
+	answer.Segments.Missing = s.missing()
+	answer.Ready = s.ready.Load() && answer.Store.State != "down" && len(answer.Segments.Missing) == 0
 	if created := answer.Segments.CreatedAt; !created.IsZero() {
 		age := now.Sub(created).Seconds()
 		answer.GenerationAgeSeconds = &age
@@ -66,8 +69,15 @@ func (s *Server) readiness(c *call) error {
 	if s.health(c.r).State == "down" {
 		return notReady("the store is down")
 	}
+	if missing := s.missing(); len(missing) > 0 {
+		return notReady(fmt.Sprintf("generation %s has no set %s, which the configuration needs: nobody is sent to before it is published",
+			s.capper.Segments().Generation(), strings.Join(missing, ", ")))
+	}
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
+
+// missing are the sets that the policy needs and the generation in use lacks.
+func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *failure.Failure {
 	f := failure.New(api.CodeUnavailable, "not ready: %s", reason)

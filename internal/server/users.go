@@ -33,7 +33,11 @@ func (s *Server) explain(c *call) error {
 	if err != nil {
 		return failure.OfStore(ctx, err)
 	}
-	return writeJSON(c.w, explanationOf(user, e))
+	told := explanationOf(user, e)
+	if usesZones(e.Policy) || len(s.capper.Segments().Zones()) > 0 {
+		told.Timezone = e.Zone.String()
+	}
+	return writeJSON(c.w, told)
 }
 
 func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation {
@@ -47,7 +51,11 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation
 			row.RetryAt = pointerTo(at.Time())
 		}
 		told.Limits = append(told.Limits, row)
+		if standing.Limit.Shadow && standing.FreesAt > 0 {
+			told.WouldBeDeniedBy = append(told.WouldBeDeniedBy, standing.Limit.Name)
+		}
 	}
+	tellWithheld(told, e)
 	for _, entry := range e.Log.Entries() {
 		row := api.Send{At: entry.At.Time()}
 		if entry.Channel != 0 {
@@ -59,6 +67,23 @@ func explanationOf(user capping.UserID, e *capping.Explanation) *api.Explanation
 		told.Sends = append(told.Sends, row)
 	}
 	return told
+}
+
+// tellWithheld tells what withholds sends from the user, whatever the log says.
+func tellWithheld(told *api.Explanation, e *capping.Explanation) {
+	for _, suppression := range e.Suppressed {
+		told.Suppressed = append(told.Suppressed, suppressionOf(suppression, e.Policy))
+	}
+	if e.HeldOut {
+		told.Holdout = holdoutOf(e.Policy)
+	}
+	for _, standing := range e.Quiet {
+		row := api.QuietStanding{Quiet: quietOf(standing.Quiet, e.Policy), Now: standing.On}
+		if standing.On && standing.Until < capping.Never {
+			row.Until = pointerTo(standing.Until.Time())
+		}
+		told.Quiet = append(told.Quiet, row)
+	}
 }
 
 func pointerTo[T any](v T) *T { return &v }

@@ -128,62 +128,26 @@ func (a *answer) bitmap(users []capping.UserID) *answer {
 	return a
 }
 
-// denials writes each denied user. What is the same for all users of a limit
-// and segment is made once.
-func (a *answer) denials() {
-	texts := make([][]string, len(a.d.Names)+1)
-	var instants instantWriter
-	first := true
-	for i, v := range a.d.Verdicts {
-		if v.Outcome != capping.Denied {
-			continue
-		}
-		if !first {
-			a.out = append(a.out, ',')
-		}
-		first = false
-		a.out = append(a.out, `{"user_id":`...)
-		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
-		a.out = append(a.out, a.denialText(texts, i)...)
-		a.out = instants.append(a.out, v.FreesAt)
-		a.out = append(a.out, '}')
-	}
-}
-
-func (a *answer) denialText(texts [][]string, i int) string {
-	code, rule := a.d.Codes[i], int(a.d.Verdicts[i].Rule)
-	for rule >= len(texts[code]) {
-		texts[code] = append(texts[code], "")
-	}
-	if texts[code][rule] == "" {
-		limit := a.d.Limit(i)
-		text := appendText([]byte(`,"segment":`), SegmentName(a.d.Segment(i)))
-		text = appendText(append(text, `,"limit":`...), limit.Name)
-		text = strconv.AppendInt(append(text, `,"max":`...), int64(limit.Max), 10)
-		texts[code][rule] = string(append(text, `,"retry_at":`...))
-	}
-	return texts[code][rule]
-}
-
-// deniedBitmaps writes the denied users by the name of their limit.
+// deniedBitmaps writes the denied users by the name of what denied them.
 func (a *answer) deniedBitmaps() {
 	lists := map[string]*[]capping.UserID{}
 	for _, limit := range a.s.byLimit() {
 		users := make([]capping.UserID, 0, limit.users)
 		lists[limit.name] = &users
 	}
-	byRule := make([][]*[]capping.UserID, len(a.s.denials)) // the list of each segment code and rule
-	for code, rows := range a.s.denials {
-		byRule[code] = make([]*[]capping.UserID, len(rows))
-		for rule, row := range rows {
-			if row.limit != nil {
-				byRule[code][rule] = lists[row.limit.Name]
+	var byRule [reasons][][]*[]capping.UserID // the list of each reason, segment code and rule
+	for code := range a.s.denials {
+		for by, rows := range a.s.denials[code] {
+			found := make([]*[]capping.UserID, len(rows))
+			for rule := range rows {
+				found[rule] = lists[rows[rule].limit]
 			}
+			byRule[by] = append(byRule[by], found)
 		}
 	}
-	for i, v := range a.d.Verdicts {
-		if v.Outcome == capping.Denied {
-			users := byRule[a.d.Codes[i]][v.Rule]
+	for i := range a.d.Verdicts {
+		if v := &a.d.Verdicts[i]; v.Outcome == capping.Denied {
+			users := byRule[v.By][a.d.Codes[i]][v.Rule]
 			*users = append(*users, a.d.Users[i])
 		}
 	}
@@ -199,14 +163,8 @@ func (a *answer) summary() {
 	s := a.s
 	a.raw(`,"summary":{"requested":`).number(s.Requested + a.r.Duplicates)
 	a.raw(`,"allowed":`).number(s.Allowed)
-	a.raw(`,"denied":{`)
-	for i, c := range s.byLimit() {
-		if i > 0 {
-			a.raw(`,`)
-		}
-		a.text(c.name).raw(`:`).number(c.users)
-	}
-	a.raw(`},"unavailable":`).number(s.Unavailable)
+	a.raw(`,"denied":`).counts(s.byLimit())
+	a.raw(`,"unavailable":`).number(s.Unavailable)
 	a.raw(`,"duplicates":`).number(a.r.Duplicates)
 	a.raw(`,"replayed":`).number(s.Replayed)
 	a.raw(`,"segments":{`)
@@ -216,7 +174,26 @@ func (a *answer) summary() {
 		}
 		a.text(c.name).raw(`:{"requested":`).number(c.Requested).raw(`,"allowed":`).number(c.Allowed).raw(`}`)
 	}
-	a.raw(`}}`)
+	a.raw(`}`)
+	if sets := s.bySet(); len(sets) > 0 {
+		a.raw(`,"suppressed":`).counts(sets)
+	}
+	if limits := s.byShadow(); len(limits) > 0 {
+		a.raw(`,"shadow_denied":`).counts(limits)
+	}
+	a.raw(`}`)
+}
+
+// counts writes an object of numbers.
+func (a *answer) counts(counts []count) *answer {
+	a.raw(`{`)
+	for i, c := range counts {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(c.name).raw(`:`).number(c.users)
+	}
+	return a.raw(`}`)
 }
 
 // instantWriter writes instants, and remembers the day of the last one: a day's

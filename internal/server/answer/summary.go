@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"capper/client/api"
@@ -33,9 +34,23 @@ func (c *Counts) add(more *Counts) {
 	c.Unavailable += more.Unavailable
 }
 
-// denialCount counts the denials of one limit in one segment.
+// denialCount counts the users of one segment whom one thing denied.
 type denialCount struct {
-	limit *capping.Limit // nil: it denied nobody
+	limit string // as callers see it; "": it denied nobody
+	set   string // of those suppressed
+	users int
+}
+
+// reasons is how many values a capping.Reason has.
+const reasons = int(capping.ByQuiet) + 1
+
+// denialCounts counts denials by reason, and by what of that reason: the rule, the
+// suppression, the quiet hours.
+type denialCounts [reasons][]denialCount
+
+// shadowCount counts the users of one segment whom one shadow limit would have denied.
+type shadowCount struct {
+	limit string // "": it would have denied nobody
 	users int
 }
 
@@ -43,19 +58,23 @@ type denialCount struct {
 type Summary struct {
 	Counts                  // of all
 	byCode  []Counts        // by segment code
-	denials [][]denialCount // by segment code and rule
+	denials []denialCounts  // by segment code
+	shadows [][]shadowCount // by segment code and rule; nil: there are none
 }
 
 // Summarize counts the decisions, in one pass.
 func Summarize(d *capping.Decisions) *Summary {
-	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([][]denialCount, len(d.Names)+1)}
-	for i, v := range d.Verdicts {
-		code := d.Codes[i]
-		c := &s.byCode[code]
+	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([]denialCounts, len(d.Names)+1)}
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		c := &s.byCode[d.Codes[i]]
 		c.Requested++
 		switch v.Outcome {
 		case capping.Allowed:
 			c.Allowed++
+			if v.Shadow != 0 {
+				s.shadow(d, i)
+			}
 		case capping.Replayed:
 			c.Allowed++
 			c.Replayed++
@@ -73,15 +92,44 @@ func Summarize(d *capping.Decisions) *Summary {
 }
 
 func (s *Summary) deny(d *capping.Decisions, i int) {
-	rows, rule := &s.denials[d.Codes[i]], int(d.Verdicts[i].Rule)
+	v := &d.Verdicts[i]
+	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
 	for rule >= len(*rows) {
 		*rows = append(*rows, denialCount{})
 	}
 	row := &(*rows)[rule]
-	if row.limit == nil {
-		row.limit = d.Limit(i)
+	if row.limit == "" {
+		row.limit, row.set = DeniedBy(d, i), d.Set(i)
 	}
 	row.users++
+}
+
+// DeniedBy is what denied user i, as callers see it.
+func DeniedBy(d *capping.Decisions, i int) string {
+	switch d.Verdicts[i].By {
+	case capping.BySuppression:
+		return api.LimitSuppressed
+	case capping.ByHoldout:
+		return api.LimitHoldout
+	case capping.ByQuiet:
+		return api.LimitQuiet
+	}
+	return d.Limit(i).Name
+}
+
+func (s *Summary) shadow(d *capping.Decisions, i int) {
+	if s.shadows == nil {
+		s.shadows = make([][]shadowCount, len(d.Names)+1)
+	}
+	limits, rows := d.ShadowLimits(i), &s.shadows[d.Codes[i]]
+	if *rows == nil {
+		*rows = make([]shadowCount, len(limits))
+	}
+	for set := d.Verdicts[i].Shadow; set != 0; set &= set - 1 {
+		row := &(*rows)[bits.TrailingZeros32(set)]
+		row.limit = limits[bits.TrailingZeros32(set)].Name
+		row.users++
+	}
 }
 
 // Outcomes are the names of what can be decided of a user.
@@ -110,9 +158,38 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 				yield(outcome, segment, "", users)
 			}
 		})
-		for _, row := range s.denials[code] {
-			if row.limit != nil {
-				yield("denied", segment, row.limit.Name, row.users)
+		for _, rows := range s.denials[code] {
+			for _, row := range rows {
+				if row.users > 0 {
+					yield("denied", segment, row.limit, row.users)
+				}
+			}
+		}
+	}
+}
+
+// EachSet calls yield with the users of each set whom it denied.
+func (s *Summary) EachSet(yield func(set string, users int)) {
+	for code := range s.denials {
+		for _, row := range s.denials[code][capping.BySuppression] {
+			if row.users > 0 {
+				yield(row.set, row.users)
+			}
+		}
+	}
+}
+
+// EachShadow calls yield with the users of each segment whom each shadow limit would
+// have denied. names are those of the decisions.
+func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
+	for code, rows := range s.shadows {
+		segment := api.NoSegment
+		if code > 0 {
+			segment = SegmentName(names[code-1])
+		}
+		for _, row := range rows {
+			if row.users > 0 {
+				yield(segment, row.limit, row.users)
 			}
 		}
 	}
@@ -128,13 +205,39 @@ type count struct {
 // by name.
 func (s *Summary) byLimit() []count {
 	users := map[string]int{}
-	for _, rows := range s.denials {
-		for _, row := range rows {
-			if row.limit != nil {
-				users[row.limit.Name] += row.users
+	for code := range s.denials {
+		for _, rows := range s.denials[code] {
+			for _, row := range rows {
+				if row.users > 0 {
+					users[row.limit] += row.users
+				}
 			}
 		}
 	}
+	return sorted(users)
+}
+
+// bySet is those suppressed by set, sorted by name.
+func (s *Summary) bySet() []count {
+	users := map[string]int{}
+	s.EachSet(func(set string, n int) { users[set] += n })
+	return sorted(users)
+}
+
+// byShadow is whom shadow limits would have denied, by limit, sorted by name.
+func (s *Summary) byShadow() []count {
+	users := map[string]int{}
+	for _, rows := range s.shadows {
+		for _, row := range rows {
+			if row.users > 0 {
+				users[row.limit] += row.users
+			}
+		}
+	}
+	return sorted(users)
+}
+
+func sorted(users map[string]int) []count {
 	counts := make([]count, 0, len(users))
 	for name, n := range users {
 		counts = append(counts, count{name, n})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server/admission"
@@ -23,7 +22,7 @@ import (
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	users    *prometheus.CounterVec
+	decided  *decided
 
 	// Clients counts users by the client that asked for them.
 	Clients *Clients
@@ -31,11 +30,11 @@ type Metrics struct {
 	Pacers *Pacers
 }
 
-// New registers the metrics of calls and of the pacers of the policy in force, and
-// those that show what is held of the budgets and by the connections.
+// New registers the metrics of calls, of their users under the policy in force and of the
+// pacers in force, and those that show what is held of the budgets and by the connections.
 func New(
 	registerer prometheus.Registerer, budgets *admission.Budgets, listeners *admission.Listeners,
-	pacers func() *pacing.Policy, clock func() time.Time,
+	policy func() *capping.Policy, pacers func() *pacing.Policy, clock func() time.Time,
 ) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,15 +44,12 @@ func New(
 			Name: "capper_http_request_seconds", Help: "Time from the request's header to the end of the answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"route"}),
-		users: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_users_total",
-			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment and, where denied, limit.",
-		}, []string{"outcome", "segment", "limit"}),
+		decided: newDecided(policy),
 		Clients: newClients(),
 		Pacers:  newPacers(pacers, clock),
 	}
 	var faults []error
-	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.users, m.Clients.counter, m.Pacers) {
+	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided, m.Clients.counter, m.Pacers) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
@@ -77,24 +73,6 @@ func (m *Metrics) ExpectRoute(route string) {
 // as long as it was asked to.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
-// ExpectUsers makes the counters of the policy's segments. Those of segments
-// without limits of their own, and of later policies, come with their users.
-func (m *Metrics) ExpectUsers(p *capping.Policy) {
-	m.expectSegment(api.NoSegment, p.Default)
-	for segment, limits := range p.Segments {
-		m.expectSegment(answer.SegmentName(segment), limits)
-	}
-}
-
-func (m *Metrics) expectSegment(segment string, limits []capping.Limit) {
-	for _, outcome := range []string{"allowed", "replayed", "unavailable"} {
-		m.users.WithLabelValues(outcome, segment, "")
-	}
-	for i := range limits {
-		m.users.WithLabelValues("denied", segment, limits[i].Name)
-	}
-}
-
 // CountRequest counts a call that has been answered.
 func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
@@ -104,12 +82,4 @@ func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 }
 
 // CountDecisions counts the users of a call. names are those of its decisions.
-func (m *Metrics) CountDecisions(sum *answer.Summary, names []string) {
-	sum.EachSegment(names, m.add)
-}
-
-func (m *Metrics) add(outcome, segment, limit string, users int) {
-	if users > 0 {
-		m.users.WithLabelValues(outcome, segment, limit).Add(float64(users))
-	}
-}
+func (m *Metrics) CountDecisions(sum *answer.Summary, names []string) { m.decided.count(sum, names) }
