@@ -128,6 +128,7 @@ func ruleGen(now capping.Instant) *rapid.Generator[capping.Rule] {
 		if rapid.IntRange(0, 3).Draw(r, "limited") == 0 {
 			rule.Channels = capping.ChannelSetOf(rapid.SliceOfN(channelGen, 1, 3).Draw(r, "channels")...)
 		}
+		rule.Shadow = rapid.IntRange(0, 3).Draw(r, "shadow") == 0
 		return rule
 	})
 }

@@ -29,7 +29,7 @@ func randomHistories(f *fixture) {
 			h.messages = append(h.messages, capping.Message{ID: id}, capping.Message{Namespace: "growth", ID: id})
 		}
 		for range 3 {
-			h.limits = append(h.limits, rapid.SliceOfN(rapid.Custom(drawLimit), 0, 3).Draw(rt, "limits"))
+			h.limits = append(h.limits, rapid.SliceOfN(rapid.Custom(drawLimit), 0, 4).Draw(rt, "limits"))
 		}
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			h.step()
@@ -48,9 +48,10 @@ func drawLimit(rt *rapid.T) capping.Limit {
 	limit := capping.Limit{
 		Max:      rapid.IntRange(0, 4).Draw(rt, "max"),
 		Channels: capping.ChannelSetOf(rapid.SampledFrom(channelSets).Draw(rt, "channels")...),
+		Shadow:   rapid.IntRange(0, 3).Draw(rt, "shadow") == 0,
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "calendar") == 0 {
-		limit.Calendar = rapid.SampledFrom([]capping.Calendar{capping.CalendarDay, capping.CalendarWeek}).Draw(rt, "unit")
+		limit.Calendar = rapid.SampledFrom([]capping.Calendar{capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth}).Draw(rt, "unit")
 		return limit
 	}
 	limit.Window = rapid.SampledFrom(windowLengths).Draw(rt, "window")
@@ -125,9 +126,13 @@ func (h *history) filter(record bool) {
 
 func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows []window, at time.Time) {
 	want := h.model.ask(b.Users[i], b.Message, b.Channel, windows, at)
+	mask := uint32(0)
+	for _, k := range want.shadow {
+		mask |= 1 << k
+	}
 	require.Equal(h.rt, want.outcome, got.Outcome, "user %d at %v", b.Users[i], at)
 	if want.outcome != capping.Denied {
-		require.Equal(h.rt, capping.Verdict{Outcome: want.outcome}, got)
+		require.Equal(h.rt, capping.Verdict{Outcome: want.outcome, Shadow: mask}, got)
 		return
 	}
 	until := capping.Never
@@ -135,17 +140,18 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 		until = capping.InstantOf(want.until)
 	}
 	require.Equal(h.rt, until, got.FreesAt, "user %d at %v", b.Users[i], at)
+	require.Zero(h.rt, got.Shadow)
 	// The limit that is named is one that is full until that very instant.
 	named, sends := windows[got.Rule], h.model.remembered(b.Users[i], at)
-	require.False(h.rt, named.free(sends, at))
+	require.False(h.rt, named.shadow || named.free(sends, at))
 	if until != capping.Never {
 		require.False(h.rt, named.free(sends, want.until.Add(-time.Millisecond)))
 	}
 }
 
-// windowOf is the limit in the words of the model. Days and weeks are of UTC.
+// windowOf is the limit in the words of the model. Its calendar is that of UTC.
 func windowOf(l *capping.Limit, at time.Time) window {
-	w := window{most: l.Max, length: l.Window, channels: l.Channels.Channels()}
+	w := window{most: l.Max, length: l.Window, channels: l.Channels.Channels(), shadow: l.Shadow}
 	at = at.UTC()
 	switch l.Calendar {
 	case capping.CalendarDay:
@@ -154,6 +160,9 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	case capping.CalendarWeek:
 		w.start = at.Truncate(week) // the zero Time was a Monday
 		w.until = w.start.Add(week)
+	case capping.CalendarMonth:
+		w.start = time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+		w.until = w.start.AddDate(0, 1, 0)
 	}
 	return w
 }

@@ -20,6 +20,7 @@ type window struct {
 	length       time.Duration // rolling when set
 	start, until time.Time
 	channels     []capping.Channel // none: all
+	shadow       bool              // denies nobody
 }
 
 // model is the naive oracle: all sends of all users, none ever removed but by
@@ -58,10 +59,12 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 }
 
 // answer is what the model says of one user. until is set with Denied: the
-// first instant at which all windows have a free slot; zero: never.
+// first instant at which all windows have a free slot; zero: never. shadow is set with
+// Allowed: the shadow windows without a free slot, by their numbers.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
+	shadow  []int
 }
 
 func (m *model) ask(user capping.UserID, message capping.Message, channel capping.Channel, windows []window, at time.Time) answer {
@@ -71,10 +74,20 @@ func (m *model) ask(user capping.UserID, message capping.Message, channel cappin
 			return answer{outcome: capping.Replayed}
 		}
 	}
-	if allFree(windows, sends, at) {
-		return answer{outcome: capping.Allowed}
+	var deciding []window
+	allowed := answer{outcome: capping.Allowed}
+	for i, w := range windows {
+		switch {
+		case !w.shadow:
+			deciding = append(deciding, w)
+		case !w.free(sends, at):
+			allowed.shadow = append(allowed.shadow, i)
+		}
 	}
-	return answer{capping.Denied, firstFree(windows, sends, at)}
+	if allFree(deciding, sends, at) {
+		return allowed
+	}
+	return answer{outcome: capping.Denied, until: firstFree(deciding, sends, at)}
 }
 
 func allFree(windows []window, sends []send, at time.Time) bool {

@@ -150,3 +150,39 @@ func calendar(f *fixture) {
 	f.allowed(f.send(user, limit(), weekly(5)))
 	f.denied(f.send(user, limit(), weekly(5)), 1, after(next-2, week))
 }
+
+// calendarMonth: a send of a month's first millisecond counts until its last one. At
+// Antarctica/Troll clocks go back by two hours in October, so that no month is longer.
+func calendarMonth(f *fixture) {
+	troll, err := time.LoadLocation("Antarctica/Troll")
+	require.NoError(f, err)
+	limit := capping.Limit{Name: "month", Max: 2, Calendar: capping.CalendarMonth, Location: troll}
+	users := f.users(40)
+	ask := func(users []capping.UserID) []capping.Verdict {
+		b := f.batch(f.message(), users, limit)
+		b.Retention = (&capping.Policy{Default: []capping.Limit{limit}}).Retention(capping.Widening(f.store))
+		return f.filter(b)
+	}
+	first := time.Date(f.clock.Now().Year()+1, time.October, 1, 0, 0, 0, 0, troll)
+	november := time.Date(first.Year(), time.November, 1, 0, 0, 0, 0, troll)
+	require.Equal(f, 31*day+2*time.Hour, november.Sub(first))
+	f.clock.Advance(first.Sub(f.clock.Now()) - time.Millisecond)
+	f.all(ask(users), capping.Allowed)
+	f.clock.Advance(time.Millisecond)
+	for range 2 {
+		f.all(ask(users[:20]), capping.Allowed)
+	}
+	for range 31 { // others of the same place get something each day, as one sends in a month
+		f.denied(ask(users[:1])[0], 0, capping.InstantOf(november))
+		f.send(users[30])
+		f.clock.Advance(day)
+	}
+	f.clock.Advance(2*time.Hour - time.Millisecond) // the last one of October
+	for _, v := range ask(users[:20]) {
+		f.denied(v, 0, capping.InstantOf(november))
+	}
+	f.clock.Advance(time.Millisecond)
+	f.all(ask(users[:20]), capping.Allowed)
+	f.all(ask(users[:20]), capping.Allowed)
+	f.denied(ask(users[:1])[0], 0, capping.InstantOf(time.Date(first.Year(), time.December, 1, 0, 0, 0, 0, troll)))
+}

@@ -28,6 +28,7 @@ func constants() map[string]string {
 		"LOG_BOUND": capping.LogBound, "WORK": work, "SCAN": scan, "PLACES": rulePlaces,
 		"EPOCH": capping.EpochUnixMillis, "NEVER": int64(capping.Never), "LONGEST_LIFE": longestLife.Milliseconds(),
 		"KEY_USERS": keyUsers, "RULE": ruleSize, "CHANNEL_BITS": int64(channelBits),
+		"SHADOWS": capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
 		"FILTER_HEADER": int64(filterHeaderSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 
 		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "FIXED": trailerSize - fixedAt, "LIMITS": limitCount,

@@ -1,8 +1,10 @@
 package script
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +13,7 @@ import (
 )
 
 // This file alone knows the order of the scripts' arguments and what their
-// replies look like; the scripts' own headers say what each of them means. What
+// replies look like (of beats beat.go, of pacers pace.go); the scripts' own headers say what each of them means. What
 // both sides have to agree on is put into their texts from here (constants.go).
 
 // keyUsers is the most users of one key within a call: a bucket with more is
@@ -33,6 +35,13 @@ const (
 	releaseHeaderSize = stampSize + 1 + tokenSize
 	ruleSize          = maxSize + durationSize + 2*instantSize + 1
 	denialSize        = 1 + instantSize // of the reply, after its letter
+	shadowSize        = 4               // the same
+)
+
+// The kind of a rule, a bit each.
+const (
+	kindLimited = 1 << iota // to channels, whose bits follow
+	kindShadow
 )
 
 // The same for struct.unpack in Lua.
@@ -107,10 +116,14 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	dst = appendUint(dst, uint64(r.Hold), durationSize)
 	dst = appendUint(dst, uint64(max(r.Start, 0)), instantSize)
 	dst = appendUint(dst, uint64(max(r.Until, 0)), instantSize)
-	if r.Channels.All() {
-		return append(dst, 0)
+	kind := byte(0)
+	if r.Shadow {
+		kind |= kindShadow
 	}
-	dst = append(dst, 1)
+	if r.Channels.All() {
+		return append(dst, kind)
+	}
+	dst = append(dst, kind|kindLimited)
 	for _, word := range r.Channels {
 		for shift := 0; shift < 64; shift += 8 {
 			dst = append(dst, byte(word>>shift))
@@ -146,6 +159,16 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 			}
 			verdicts[i] = denied(rules, reply[0], reply[1:denialSize])
 			reply = reply[denialSize:]
+		case 'S':
+			if len(reply) < shadowSize {
+				return n, ErrReply
+			}
+			shadow := binary.BigEndian.Uint32([]byte(reply[:shadowSize]))
+			if !areShadows(shadow, b.Rules[b.Groups[i]]) {
+				return n, ErrReply
+			}
+			verdicts[i] = capping.Verdict{Outcome: capping.Allowed, Shadow: shadow}
+			reply = reply[shadowSize:]
 		default:
 			if !bad.add(kind) {
 				return n, ErrReply
@@ -153,6 +176,16 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 		}
 	}
 	return n, nil
+}
+
+// areShadows reports whether the mask's bits are those of shadow rules, of one at least.
+func areShadows(mask uint32, rules []capping.Rule) bool {
+	for left := mask; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros32(left); i >= len(rules) || !rules[i].Shadow {
+			return false
+		}
+	}
+	return mask != 0
 }
 
 func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
@@ -219,92 +252,6 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 	return capping.RateState{
 		Allowed: reply[0] == 1, Remaining: int(reply[1]), RetryAfter: millis(reply[2]), ResetAfter: millis(reply[3]),
 	}, nil
-}
-
-// Mode is what a beat may do.
-type Mode int
-
-// The modes of a beat.
-const (
-	LookOnly   Mode = iota // of an instance that runs
-	Adopt                  // of one that starts
-	MakeOrMend             // of one that starts and may begin anew
-)
-
-// Beat is what an instance tells the others.
-type Beat struct {
-	Mode        Mode
-	Retention   int64 // milliseconds; 0: none yet
-	ID          string
-	Description string        // one line
-	Silent      time.Duration // after which an instance that is not heard of is left out
-	Life        time.Duration // of the records, at least
-	Channels    map[string]capping.Channel
-}
-
-// Keys are the keys of a beat.
-func (m *Marker) Keys() []string {
-	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
-}
-
-// Args are the arguments of beat.lua after its keys.
-func (b *Beat) Args(m *Marker) []any {
-	args := []any{
-		m.Text, m.formats.Oldest(), m.formats.Newest(), m.space,
-		int(b.Mode), b.Retention, b.ID, b.Description, b.Silent.Milliseconds(), b.Life.Milliseconds(),
-	}
-	for name, number := range b.Channels {
-		args = append(args, name, int(number))
-	}
-	return args
-}
-
-// Heard is the reply of beat.lua.
-type Heard struct {
-	Outcome string   // format, gone, channel; or found, adopted, made
-	Marker  string   // of format: what was found
-	Channel []string // of channel: name and number here, then those that are stored
-	// Of the others:
-	Longest time.Duration // the longest retention in force
-	Born    time.Time
-	Signed  bool
-	Format  int // that the store is in now; Before: and was in until this beat
-	Before  int
-	Others  map[string]string // instances: what describes each
-}
-
-// DecodeBeat reads the reply of beat.lua.
-func DecodeBeat(reply []string) (Heard, error) {
-	h := Heard{Others: map[string]string{}}
-	if len(reply) > 0 {
-		h.Outcome = reply[0]
-	}
-	switch {
-	case h.Outcome == "format" && len(reply) == 2:
-		h.Marker = reply[1]
-		return h, nil
-	case h.Outcome == "gone" && len(reply) == 1:
-		return h, nil
-	case h.Outcome == "channel" && len(reply) == 5:
-		h.Channel = reply[1:]
-		return h, nil
-	case h.Outcome != "found" && h.Outcome != "adopted" && h.Outcome != "made" || len(reply) < 6 || len(reply)%2 != 0:
-		return Heard{}, ErrReply
-	}
-	var numbers [4]int64
-	for i, text := range []string{reply[1], reply[2], reply[4], reply[5]} {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return Heard{}, ErrReply
-		}
-		numbers[i] = n
-	}
-	h.Longest, h.Born = time.Duration(numbers[0])*time.Millisecond, time.UnixMilli(numbers[1])
-	h.Signed, h.Before, h.Format = reply[3] == "1", int(numbers[2]), int(numbers[3])
-	for i := 6; i+1 < len(reply); i += 2 {
-		h.Others[reply[i]] = reply[i+1]
-	}
-	return h, nil
 }
 
 // BadLogs counts users whose log a script left alone.

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,11 @@ import (
 func TestCommandOfAFilterCall(t *testing.T) {
 	t.Parallel()
 	b := batchOf("m", []capping.UserID{300, 2, 301, 190 * 128}, rolling(2, 24*time.Hour))
-	b.Rules = append(b.Rules, []capping.Rule{{Max: 1, Start: 5, Until: 9, Channels: capping.ChannelSetOf(2, 255)}})
+	b.Rules = append(b.Rules, []capping.Rule{
+		{Max: 1, Start: 5, Until: 9, Channels: capping.ChannelSetOf(2, 255)},
+		{Max: 1, Start: 5, Until: 9, Channels: capping.ChannelSetOf(0), Shadow: true},
+		{Max: 3, Hold: 7, Shadow: true},
+	})
 	b.Groups = []uint8{0, 1, 1, 0}
 	b.Channel = 7
 	var plan Plan
@@ -33,8 +36,10 @@ func TestCommandOfAFilterCall(t *testing.T) {
 		a.rules,
 		blob("\x01\x02\x00" + "\x01\x00\x01"), // groups by their number in the call
 	}, a.args)
-	require.Equal(t, "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+
-		"\x04"+string(make([]byte, 30))+"\x80"+
+	require.Equal(t, "\x03"+
+		"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+"\x04"+string(make([]byte, 30))+"\x80"+
+		"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x03"+"\x01"+string(make([]byte, 31))+
+		"\x00\x03\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"+
 		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
 }
 
@@ -75,12 +80,40 @@ func TestVerdictsOfAReply(t *testing.T) {
 	}
 }
 
+// Bits of a reply that are not those of shadow rules are no reply of the script.
+func TestShadowsOfAReply(t *testing.T) {
+	t.Parallel()
+	rules := make([]capping.Rule, 33)
+	for i := range rules {
+		rules[i] = rolling(1, time.Hour)
+		rules[i].Shadow = i == 1 || i == 3 || i == 31
+	}
+	b := batchOf("m", make([]capping.UserID, 3), rules...)
+	items := []uint64{Item(1, 2), Item(2, 1), Item(3, 0)}
+	verdicts := make([]capping.Verdict, 3)
+	n, err := DecodeVerdicts("S\x00\x00\x00\x02AS\x80\x00\x00\x08", items, b, verdicts, &BadLogs{})
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	A := capping.Allowed
+	require.Equal(t, []capping.Verdict{{Outcome: A, Shadow: 1<<31 | 1<<3}, {Outcome: A}, {Outcome: A, Shadow: 2}}, verdicts)
+	for _, reply := range []string{
+		"S", "S\x00\x00\x00", "S\x00\x00\x00\x00", "S\x00\x00\x00\x01", "S\x00\x00\x00\x03", "S\xff\xff\xff\xff", "AAAS\x00\x00\x00\x02",
+	} {
+		_, err := DecodeVerdicts(reply, items, b, make([]capping.Verdict, 3), &BadLogs{})
+		require.ErrorIs(t, err, ErrReply, "%q", reply)
+	}
+	few := batchOf("m", make([]capping.UserID, 3), rules[:2]...)
+	_, err = DecodeVerdicts("S\x00\x00\x00\x08", items, few, verdicts, &BadLogs{})
+	require.ErrorIs(t, err, ErrReply, "there is no fourth rule")
+}
+
 // A reply decides exactly the users that it answers, whatever its bytes.
 func FuzzVerdicts(f *testing.F) {
 	f.Add("AR", uint8(3))
 	f.Add("D\x01\x00\x00\x00\x00\x05CT", uint8(3))
+	f.Add("S\x00\x00\x00\x04A", uint8(3))
 	f.Fuzz(func(t *testing.T, reply string, users uint8) {
-		b := batchOf("m", make([]capping.UserID, users), rolling(1, time.Hour), rolling(0, time.Hour))
+		b := batchOf("m", make([]capping.UserID, users), rolling(1, time.Hour), rolling(0, time.Hour), capping.Rule{Hold: 1, Shadow: true})
 		items := make([]uint64, users)
 		for i := range items {
 			items[i] = Item(uint32(i), i)
@@ -94,6 +127,7 @@ func FuzzVerdicts(f *testing.F) {
 			if v.Outcome != capping.Unavailable {
 				decided++
 				require.Less(t, i, n)
+				require.Contains(t, []uint32{0, 4}, v.Shadow)
 			}
 		}
 		if err == nil {
@@ -212,64 +246,4 @@ func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *cap
 		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
 		Rules: [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
 	}
-}
-
-func TestArgumentsOfABeat(t *testing.T) {
-	t.Parallel()
-	m := NewMarker(Standard, "fc", Known)
-	require.Equal(t, []string{"fc:{format}", "fc:{format}:store", "fc:{format}:retentions", "fc:{format}:channels", "fc:{format}:instances"}, m.Keys())
-	b := Beat{
-		Mode: Adopt, Retention: 1000, ID: "a1", Description: `{"formats":"1-2"}`, Silent: 30 * time.Second, Life: time.Hour,
-		Channels: map[string]capping.Channel{"push": 1},
-	}
-	space := "bucket 190 partitions 64 epoch 2024-01-01"
-	require.Equal(t, []any{
-		"capper log 2 least 2 " + space, 1, 2, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000), int64(3_600_000), "push", 1,
-	}, b.Args(&m))
-	older := NewMarker(Standard, "fc", Known[:1])
-	require.Equal(t, "capper log 1 "+space, older.Text)
-	require.Equal(t, 2, older.Refusal(m.Text).Found)
-	require.Equal(t, "1-1", Known[:1].String())
-}
-
-func TestReplyOfABeat(t *testing.T) {
-	t.Parallel()
-	for outcome, reply := range map[string][]string{
-		"format": {"format", "something"}, "gone": {"gone"}, "channel": {"channel", "push", "1", "push", "2"},
-	} {
-		heard, err := DecodeBeat(reply)
-		require.NoError(t, err)
-		require.Equal(t, outcome, heard.Outcome)
-	}
-	heard, err := DecodeBeat([]string{"found", "1000", "5", "1", "1", "2", "a1", "{}", "b2", "x"})
-	require.NoError(t, err)
-	require.Equal(t, Heard{
-		Outcome: "found", Longest: time.Second, Born: time.UnixMilli(5), Signed: true, Before: 1, Format: 2,
-		Others: map[string]string{"a1": "{}", "b2": "x"},
-	}, heard)
-	for _, reply := range [][]string{
-		nil, {}, {"format"}, {"gone", "x"}, {"channel", "push"}, {"x"}, {"found"}, {"found", "1", "5", "1", "1"},
-		{"found", "one", "5", "1", "1", "2"}, {"made", "1", "5", "1", "1", "two"}, {"found", "1", "5", "1", "1", "2", "alone"},
-	} {
-		_, err := DecodeBeat(reply)
-		require.ErrorIs(t, err, ErrReply, "%q", reply)
-	}
-}
-
-// A reply of a beat is read whole or not at all.
-func FuzzBeat(f *testing.F) {
-	f.Add("found,1000,5,1,1,2,a1,{}")
-	f.Add("channel,push,1,push,2")
-	f.Fuzz(func(t *testing.T, text string) {
-		reply := strings.Split(text, ",")
-		heard, err := DecodeBeat(reply)
-		switch {
-		case err != nil:
-			require.Equal(t, Heard{}, heard)
-		case heard.Format > 0:
-			require.LessOrEqual(t, len(heard.Others), (len(reply)-6)/2)
-		default:
-			require.Equal(t, reply[0], heard.Outcome)
-		}
-	})
 }

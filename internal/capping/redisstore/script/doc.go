@@ -6,6 +6,7 @@
 //	rulebook.go   the rules of a batch's groups, encoded, and how many users a command may have under them
 //	format.go     the versions of what is stored, and the marker that tells them
 //	contract.go   the arguments and replies of the scripts: the one place that knows them
+//	beat.go       the same for what instances tell each other
 //	pace.go       the same for the scripts of pacers
 //	pacerlog.go   the logs of pacers as they are stored
 //	args.go       a command over users, in memory that serves again

@@ -5,7 +5,8 @@
 -- ARGV[1]  header, ${FILTER_HEADER} bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
 --          life (6), skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
---          max (2), hold (6), start (5), until (5), has channels (1), if so their bits (32)
+--          max (2), hold (6), start (5), until (5), kind (1: 1 has channels, 2 is a shadow rule, 3 both),
+--          with channels their bits (32). Shadow rules, among the first ${SHADOWS}, deny nobody.
 -- ARGV[3]  users, key by key: count (1), a field each (1: its number), then a group each (1)
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC,
@@ -19,6 +20,7 @@
 --
 -- Reply    a string, user by user in the order of ARGV[3]:
 --            A allowed, R replayed,
+--            S allowed, then the shadow rules that would have denied (4: 1 for the first, 2, 4, 8 …),
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
 --            C the log is corrupt, T the key is of another type (both: nothing done)
 --          It ends early when the call has used up its share of time.
@@ -35,6 +37,8 @@ local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.
 -- Rules and logs are compared in units of 65.536 s first, the upper three bytes
 -- of what is stored: that settles most questions, and costs half.
 local COARSE = 65536
+-- The span of a rule that no log is too long for.
+local UNBOUNDED = 1e9
 
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
 if #ARGV ~= 3 or #header ~= ${FILTER_HEADER} then
@@ -63,13 +67,15 @@ local names = #users > 12 and {[0] = ${FIELDS}}
 local horizon, oblivion = now - retention, now - forget
 local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
 local entry = pack('>I${INSTANT}B', now, channel) .. token
+local recorded = record == 1 and entry -- what allowed users get
 local no_token = token == '\0\0\0\0\0\0'
 
--- A group of rules is an array: the reply of a rule that denies always, or
--- false; the least coarse after of its rules; how many they are; the channels
--- of those that have any, by rule; then ${PLACES} places for each rule: it denies at
--- more than span bytes of entries later than after; after again, coarse; hold;
--- until.
+-- A group of rules is an array: the reply for users who received nothing, false for
+-- allowed; the least coarse after of its rules; how many they are; what only few
+-- groups have, or false; then ${PLACES} places for each rule: it denies at more than span
+-- bytes of entries later than after; after again, coarse; hold; until. What few
+-- have: by rule its channels; by the rule's negative number its bit, where it is a
+-- shadow rule; by 0 the bits of those that would always deny.
 local parsed = {}
 local p, whole = 1, true
 for g = 0, last_group do
@@ -81,8 +87,8 @@ for g = 0, last_group do
       whole = false
       break
     end
-    local max, hold, start, untl, limited
-    max, hold, start, untl, limited, p = scan('${RULE_FORMAT}', rules, p)
+    local max, hold, start, untl, kind
+    max, hold, start, untl, kind, p = scan('${RULE_FORMAT}', rules, p)
     local after, place = start - 1, ${PLACES} * r
     if hold > 0 then after = now - hold end
     if after < horizon then after = horizon end
@@ -90,13 +96,21 @@ for g = 0, last_group do
     if rough < group[2] then group[2] = rough end
     group[place], group[place + 1], group[place + 2] = max * ${ENTRY} - 1, after, rough
     group[place + 3], group[place + 4] = hold, untl
-    if max == 0 and not group[1] then group[1] = 'D' .. char(r - 1) .. pack('>I${INSTANT}', ${NEVER}) end
-    if limited == 1 then
-      group[4] = group[4] or {}
-      group[4][r] = {p - 1} -- where their bits begin; then what was asked, by channel
-      p = p + ${CHANNEL_BITS}
+    if max == 0 and kind < 2 and not group[1] then group[1] = 'D' .. char(r - 1) .. pack('>I${INSTANT}', ${NEVER}) end
+    if kind > 0 then
+      group[4] = group[4] or {[0] = 0}
+      if kind % 2 == 1 then
+        group[4][r] = {p - 1} -- where their bits begin; then what was asked, by channel
+        p = p + ${CHANNEL_BITS}
+      end
+      if kind >= 2 then
+        if kind > 3 or r > ${SHADOWS} then whole = false end
+        group[4][-r] = 2 ^ (r - 1)
+        if max == 0 then group[place], group[4][0] = UNBOUNDED, group[4][0] + 2 ^ (r - 1) end
+      end
     end
   end
+  if group[4] and group[4][0] > 0 then group[1] = group[1] or 'S' .. pack('>I${SHADOW}', group[4][0]) end
   parsed[g] = group
 end
 if not whole or p ~= #rules + 1 then return redis.error_reply('BADARG rules of ' .. #rules .. ' bytes') end
@@ -182,15 +196,17 @@ end
 
 local work = 0 -- bytes of logs so far
 
--- denial is the reply for a user whom a rule denies, or nil. newest is coarse.
-local function denial(log, size, newest, group)
-  if group[1] then return group[1] end
-  local channels, latest, reply = group[4], 0, nil
+-- judge is the reply for a user whom a rule denies, or would if it were no shadow
+-- rule, else nil; and with it what is to be recorded. newest is coarse.
+local function judge(log, size, newest, group, recorded)
+  if group[1] and byte(group[1]) == ${DENIED} then return group[1] end
+  local rare, latest, reply = group[4], 0, nil
+  local shadows = rare and rare[0] or 0
   for r = 1, group[3] do
     local place = ${PLACES} * r
     local offset = size - group[place]
     if offset > 0 and newest >= group[place + 2] then
-      local only = channels and channels[r]
+      local only = rare and rare[r]
       if only then -- the max-th newest entry of these channels
         local left = (group[place] + 1) / ${ENTRY}
         work = work + ${SCAN} * size
@@ -204,14 +220,17 @@ local function denial(log, size, newest, group)
       if stamped and stamped > group[place + 1] then
         local frees = stamped + group[place + 3]
         if frees < group[place + 4] then frees = group[place + 4] end
-        if frees > latest then
+        if rare and rare[-r] then
+          shadows = shadows + rare[-r]
+        elseif frees > latest then
           latest = frees
           reply = 'D' .. char(r - 1) .. sub(log, offset, offset + 4)
         end
       end
     end
   end
-  return reply
+  if reply then return reply end
+  return shadows > 0 and 'S' .. struct.pack('>I${SHADOW}', shadows) or nil, recorded
 end
 
 -- stamps are values of the field "" by age, for keys whose newest entry is of now.
@@ -222,7 +241,7 @@ local w = {'', '', '', '', '', '', '', ''}
 p = 1
 -- What the loop needs of the latest user's group: most users are settled by
 -- comparing with its first two rules, without a call.
-local code, group, none, low, span1, from1, span2, from2, more
+local code, group, none, fresh, low, span1, from1, span2, from2, more
 -- With one group of rules there is nothing to look up.
 local alone = last_group == 0 and {0}
 -- The log before, and what came of it: neighbours who got the same campaigns
@@ -241,14 +260,14 @@ for k = 1, #KEYS do
       code = codes[i]
       group = parsed[code]
       none, low, more = group[1], group[2], group[3] > 2 or group[4]
-      span1, from1, span2, from2 = group[5] or 1e9, group[7], group[10] or 1e9, group[12]
-      same = 0
+      span1, from1, span2, from2 = group[5] or UNBOUNDED, group[7], group[10] or UNBOUNDED, group[12]
+      fresh, same = (not none or byte(none) ~= ${DENIED}) and recorded, 0
     end
     local log, verdict, write = logs[i + 1], wrong, nil
     if log == same then
       work, verdict, write = work + #log, same_verdict, same_write
     elseif not log or log == '' then
-      verdict, write = wrong or none, entry
+      verdict, write = wrong or none, fresh
     else
       same = log
       local size = #log
@@ -276,8 +295,8 @@ for k = 1, #KEYS do
           a, b, c = byte(log, size - span2, size - span2 + 2)
           doubt = doubt or (a * 256 + b) * 256 + c >= from2
         end
-        if doubt then verdict = denial(log, size, newest, group) end
-        if not verdict and record == 1 then write = entry end
+        write = recorded
+        if doubt then verdict, write = judge(log, size, newest, group, recorded) end
         if write and newest >= now_coarse and instant(log, size - (${ENTRY} - 1)) > now then -- never stamped before the newest
           write = sub(log, size - (${ENTRY} - 1), size - (${ENTRY} - ${CHANNEL_AT})) .. sub(entry, ${CHANNEL_AT} + 1)
           last, same = math.max(last, instant(log, size - (${ENTRY} - 1))), 0
@@ -303,17 +322,17 @@ for k = 1, #KEYS do
       out[o] = verdict
     else
       allowed = allowed + 1
-      if write then
-        w[m + 1], w[m + 2] = fields[i], write
-        m = m + 2
-      end
+    end
+    if write then
+      w[m + 1], w[m + 2] = fields[i], write
+      m = m + 2
     end
     if work > ${WORK} then break end
   end
   -- Write what w holds from 3 to m, and see to it that the key outlives the
   -- instant last by keep. As a function of its own this would cost a call of one
   -- user a tenth.
-  if m > 2 and record == 1 then
+  if m > 2 and not wrong then
     local meta, age, untl = logs[1], 0, -1
     if meta and #meta == 6 then
       local a, b, c, d, e
