@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 
 	"internal/bitmap": {"internal/parallel"},
 
-	"internal/capping":         {"internal/quiet", "internal/share"},
+	"internal/capping":         {"internal/parallel", "internal/quiet", "internal/share"},
 	"internal/capping/measure": {"internal/capping"},
 	"internal/capping/pebblestore": {
 		"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache", "internal/capping/pebblestore/pacerlogs",

@@ -3,8 +3,11 @@ package capping
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"capper/internal/quiet"
 )
 
 // Capper decides batches: it joins segments, policy and store. It is safe for
@@ -13,7 +16,7 @@ type Capper struct {
 	store    Store
 	widen    time.Duration // of rolling windows, for the store's clocks
 	segments func() Segments
-	policy   atomic.Pointer[Policy]
+	policy   atomic.Pointer[inForce]
 	clock    func() time.Time
 }
 
@@ -21,16 +24,16 @@ type Capper struct {
 // never nil; clock is the one that the store stamps sends with.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
-	c.policy.Store(policy)
+	c.SetPolicy(policy)
 	return c
 }
 
 // Policy is the policy in force.
-func (c *Capper) Policy() *Policy { return c.policy.Load() }
+func (c *Capper) Policy() *Policy { return c.policy.Load().Policy }
 
 // SetPolicy puts a policy in force. Calls under way finish with the one they
 // began with; logs stay as they are.
-func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(p) }
+func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 
 // Segments is the generation in use.
 func (c *Capper) Segments() Segments { return c.segments() }
@@ -62,7 +65,10 @@ type Standing struct {
 type Explanation struct {
 	Segment    string // "" for none
 	Generation string
-	Standings  []Standing
+	// Missing are the sets that the policy needs and the generation lacks: what goes by them is
+	// told as if the user were in none of them, and sends that need one are Unavailable.
+	Missing   []string
+	Standings []Standing
 	// Zone is the user's time zone, the policy's for a user in no set of one.
 	Zone *time.Location
 	// Suppressed are the policy's suppressions whose set the user is in.
@@ -83,7 +89,7 @@ type QuietStanding struct {
 }
 
 // Explain reads one user's log and applies every limit of the user's segment,
-// those of single channels too. It writes nothing.
+// those of single channels too, and all that withholds sends. It writes nothing.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	segments, policy := c.segments(), c.policy.Load()
 	log, err := c.store.Log(ctx, user)
@@ -91,21 +97,52 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 		return nil, err
 	}
 	now := InstantOf(c.clock())
-	log = log.Live(now - Instant(policy.Retention(c.widen).Milliseconds()))
+	log = log.Live(now - Instant((policy.retention + c.widen).Milliseconds()))
+	e := &Explanation{Generation: segments.Generation(), Missing: policy.Missing(segments), Log: log, Policy: policy.Policy}
 	var code [1]uint8
 	segments.Lookup([]UserID{user}, code[:])
-	e := &Explanation{Generation: segments.Generation(), Log: log, Policy: policy}
 	if code[0] > 0 {
 		e.Segment = segments.Names()[code[0]-1]
 	}
-	e.Zone = zoneOf(segments, policy, user)
+	e.Zone = zoneOf(segments, policy.Policy, user)
 	limits := policy.Limits(e.Segment)
 	for i := range limits {
 		rule := limits[i].RuleIn(now, c.widen, e.Zone)
 		e.Standings = append(e.Standings, Standing{&limits[i], rule.Count(log, now), rule.FreesAt(log, now)})
 	}
+	e.withhold(segments, user, now)
 	e.Messages, err = c.store.Messages(ctx, log.tokens())
 	return e, err
+}
+
+// withhold finds what withholds sends from the user, on whatever channel.
+func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
+	policy := e.Policy
+	for i := range policy.Suppress {
+		if inSet(segments, policy.Suppress[i].Set, user) {
+			e.Suppressed = append(e.Suppressed, &policy.Suppress[i])
+		}
+	}
+	e.HeldOut = policy.Holdout != nil && policy.Holdout.Share.Has(user)
+	for i := range policy.Quiet {
+		q := &policy.Quiet[i]
+		if len(q.Sets) > 0 && !slices.ContainsFunc(q.Sets, func(name string) bool { return inSet(segments, name, user) }) {
+			continue
+		}
+		standing := QuietStanding{Quiet: q, Location: q.in(e.Zone)}
+		standing.On, _, standing.Until = quietAt([]quiet.Clock{{Hours: q.Hours, Location: standing.Location}}, now)
+		e.Quiet = append(e.Quiet, standing)
+	}
+}
+
+func inSet(segments Segments, name string, user UserID) bool {
+	set, ok := segments.Set(name)
+	if !ok {
+		return false
+	}
+	var marks [1]uint8
+	set.Mark([]UserID{user}, marks[:], 1)
+	return marks[0] != 0
 }
 
 func zoneOf(segments Segments, policy *Policy, user UserID) *time.Location {

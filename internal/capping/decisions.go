@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"capper/internal/parallel"
 )
 
 // Decisions is what was decided of a Send. All of it comes from one
@@ -21,7 +24,7 @@ type Decisions struct {
 	// Err says why users are unavailable, for operators; nil when none is.
 	Err error
 
-	groups   []uint16         // by user, an index into rulesets; nil: Codes are
+	groups   []uint32         // by user, an index into rulesets; nil: Codes are
 	rulesets []ruleset        // by group
 	zones    []uint16         // by user, an index into places; nil: nobody's time zone matters
 	places   []*time.Location // time zones: that of users in none, then those of the generation
@@ -33,39 +36,40 @@ type Decisions struct {
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
+	byZone bool // some of the limits go by the users' time zone
 }
 
 // Filter decides a send. What the deadline of ctx leaves open is Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	segments, policy := c.segments(), c.policy.Load()
 	d := &Decisions{
-		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy,
+		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy.Policy,
 		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
+	}
+	segments.Lookup(send.Users, d.Codes)
+	hold, err := newWithholding(policy.Policy, segments, send)
+	if err != nil { // nobody may be sent to before it is known who must not be
+		d.Err = err
+		return d
 	}
 	now := send.At
 	if now == 0 {
 		now = InstantOf(c.clock())
 	}
-	segments.Lookup(send.Users, d.Codes)
-	hold, err := newWithholding(policy, segments, send)
-	if err != nil { // nobody may be sent to before it is known who must not be
-		d.Err = err
-		return d
-	}
-	d.lookUpZones(segments, send)
+	d.lookUpZones(segments, policy, send)
 	hold.apply(d, now)
-	d.group(send, now, c.widen)
+	d.group(policy, send, now, c.widen)
 	d.Err = d.judge(ctx, c.store, &Batch{
 		Message: send.Message, Token: send.Message.Token(), Channel: send.Channel,
-		Record: send.Record, At: send.At, Retention: policy.Retention(c.widen),
+		Record: send.Record, At: send.At, Retention: policy.retention + c.widen,
 	})
 	hold.postpone(d)
 	return d
 }
 
 // lookUpZones finds the users' time zones, if any rule of the send needs them.
-func (d *Decisions) lookUpZones(segments Segments, send *Send) {
-	if !send.Enforce || !d.Policy.needsZones(send.Channel) {
+func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) {
+	if !send.Enforce || !policy.zones.onChannel(send.Channel) {
 		return
 	}
 	d.places = append([]*time.Location{cmp.Or(d.Policy.Zone, time.UTC)}, segments.Zones()...)
@@ -74,59 +78,81 @@ func (d *Decisions) lookUpZones(segments Segments, send *Send) {
 }
 
 // group sorts the users by the rules that they have.
-func (d *Decisions) group(send *Send, now Instant, widen time.Duration) {
+func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
 		return
 	}
-	if !d.Policy.limitsByZone(send.Channel) {
-		d.rulesets = append(d.rulesets, d.Policy.ruleset("", send.Channel, now, widen, nil))
-		for _, name := range d.Names {
-			d.rulesets = append(d.rulesets, d.Policy.ruleset(name, send.Channel, now, widen, nil))
-		}
+	if calendars := policy.zones.calendarsOn(send.Channel); len(calendars) > 0 {
+		g := grouping{d: d, channel: send.Channel, now: now, widen: widen, calendars: calendars}
+		g.sort()
 		return
 	}
-	d.groups = make([]uint16, len(d.Users))
-	classes := newZoneClasses(d.places, now)
-	known := map[uint32]uint16{}
-	for i := range d.Users {
-		class := classes.of(d.zones[i])
-		key := uint32(d.Codes[i])<<16 | uint32(class)
-		group, ok := known[key]
-		if !ok {
-			group = uint16(len(d.rulesets))
-			known[key] = group
-			d.rulesets = append(d.rulesets, d.Policy.ruleset(d.Segment(i), send.Channel, now, widen, d.places[d.zones[i]]))
-		}
-		d.groups[i] = group
+	d.rulesets = make([]ruleset, len(d.Names)+1)
+	d.rulesets[0] = d.Policy.ruleset("", send.Channel, now, widen, nil)
+	for i, name := range d.Names {
+		d.rulesets[i+1] = d.Policy.ruleset(name, send.Channel, now, widen, nil)
 	}
 }
 
-// zoneClasses tells time zones in which the periods of all calendars are the same
-// as one: they have the same rules.
-type zoneClasses struct {
-	places  []*time.Location
-	now     Instant
-	classes []uint16 // by place, plus 1; 0: not known yet
-	known   map[[6]Instant]uint16
+// grouping sorts users by segment and time zone. Zones in which the periods of all
+// calendars that matter are the same have the same rules, and so have users of a
+// segment whose limits go by nobody's zone.
+type grouping struct {
+	d         *Decisions
+	channel   Channel
+	now       Instant
+	widen     time.Duration
+	calendars []Calendar
+
+	zones   [][]uint32 // by zone: groups plus 1 by code; nil: not known yet
+	periods map[[6]Instant][]uint32
+	plain   []uint32 // by code: the group plus 1 of users whose limits go by no zone
 }
 
-func newZoneClasses(places []*time.Location, now Instant) *zoneClasses {
-	return &zoneClasses{places: places, now: now, classes: make([]uint16, len(places)), known: map[[6]Instant]uint16{}}
-}
-
-func (z *zoneClasses) of(zone uint16) uint16 {
-	if z.classes[zone] == 0 {
-		var periods [6]Instant
-		for i, calendar := range []Calendar{CalendarDay, CalendarWeek, CalendarMonth} {
-			periods[2*i], periods[2*i+1] = calendar.period(z.now, z.places[zone])
+func (g *grouping) sort() {
+	d := g.d
+	g.zones, g.periods = make([][]uint32, len(d.places)), map[[6]Instant][]uint32{}
+	g.plain = make([]uint32, len(d.Names)+1)
+	d.groups = make([]uint32, len(d.Users))
+	for i, code := range d.Codes {
+		zone := d.zones[i]
+		groups := g.zones[zone]
+		if groups == nil {
+			groups = g.ofZone(zone)
 		}
-		if _, ok := z.known[periods]; !ok {
-			z.known[periods] = uint16(len(z.known))
+		if groups[code] == 0 {
+			groups[code] = g.add(i)
 		}
-		z.classes[zone] = z.known[periods] + 1
+		d.groups[i] = groups[code] - 1
 	}
-	return z.classes[zone] - 1
+}
+
+// ofZone is the groups of the zone, shared with those in which all periods are the same.
+func (g *grouping) ofZone(zone uint16) []uint32 {
+	var key [6]Instant
+	for i, calendar := range g.calendars {
+		key[2*i], key[2*i+1] = calendar.period(g.now, g.d.places[zone])
+	}
+	if g.periods[key] == nil {
+		g.periods[key] = make([]uint32, len(g.d.Names)+1)
+	}
+	g.zones[zone] = g.periods[key]
+	return g.zones[zone]
+}
+
+// add makes the group of user i and answers its number plus 1.
+func (g *grouping) add(i int) uint32 {
+	d, code := g.d, g.d.Codes[i]
+	if g.plain[code] != 0 {
+		return g.plain[code]
+	}
+	rules := d.Policy.ruleset(d.Segment(i), g.channel, g.now, g.widen, d.places[d.zones[i]])
+	d.rulesets = append(d.rulesets, rules)
+	if !rules.byZone {
+		g.plain[code] = uint32(len(d.rulesets))
+	}
+	return uint32(len(d.rulesets))
 }
 
 // judge lets the store decide the users from whom nothing withholds the send.
@@ -135,34 +161,60 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
 		return store.Filter(ctx, b, d.Verdicts)
 	}
-	var faults []error
-	for first := 0; first < len(d.rulesets); first += maxGroups { // more than one turn only with very many time zones
-		part := *b
-		part.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
-		faults = append(faults, d.judgePart(ctx, store, &part, first))
+	parts := d.parts(b)
+	if len(parts) == 1 {
+		return parts[0].judge(ctx, store, d.Verdicts)
 	}
+	faults := make([]error, len(parts))
+	parallel.AtMost(maxParts, len(parts), func(k int) { faults[k] = parts[k].judge(ctx, store, d.Verdicts) })
 	return errors.Join(faults...)
 }
 
-// judgePart lets the store decide the users of the groups from first on.
-func (d *Decisions) judgePart(ctx context.Context, store Store, b *Batch, first int) error {
-	var at []int32
+// maxParts is how many parts of a call the store is asked at once.
+const maxParts = 16
+
+// part is the users of a call whom the store is asked of at once: those of up to
+// maxGroups groups.
+type part struct {
+	batch Batch
+	at    []int32 // by user of the batch, an index into the call's
+}
+
+// parts are the users from whom nothing withholds the send, more than one part only with
+// very many time zones and segments. Parts of nobody are left out.
+func (d *Decisions) parts(b *Batch) []part {
+	sizes := make([]int, (len(d.rulesets)+maxGroups-1)/maxGroups)
+	for i := range d.Users {
+		if d.marks == nil || d.marks[i] == 0 {
+			sizes[d.groupOf(i)/maxGroups]++
+		}
+	}
+	parts := make([]part, len(sizes))
+	for k, size := range sizes {
+		p := &parts[k]
+		p.batch = *b
+		p.batch.Rules = rulesOf(d.rulesets[k*maxGroups : min((k+1)*maxGroups, len(d.rulesets))])
+		p.batch.Users, p.batch.Groups, p.at = make([]UserID, 0, size), make([]uint8, 0, size), make([]int32, 0, size)
+	}
 	for i, user := range d.Users {
-		group := d.groupOf(i) - first
-		if group < 0 || group >= len(b.Rules) || d.marks != nil && d.marks[i] != 0 {
+		if d.marks != nil && d.marks[i] != 0 {
 			continue
 		}
-		at = append(at, int32(i))
-		b.Users = append(b.Users, user)
-		b.Groups = append(b.Groups, uint8(group))
+		group := d.groupOf(i)
+		p := &parts[group/maxGroups]
+		p.at = append(p.at, int32(i))
+		p.batch.Users = append(p.batch.Users, user)
+		p.batch.Groups = append(p.batch.Groups, uint8(group%maxGroups))
 	}
-	if len(at) == 0 {
-		return nil
-	}
-	verdicts := make([]Verdict, len(at))
-	err := store.Filter(ctx, b, verdicts)
-	for k, i := range at {
-		d.Verdicts[i] = verdicts[k]
+	return slices.DeleteFunc(parts, func(p part) bool { return len(p.at) == 0 })
+}
+
+// judge lets the store decide the users of the part.
+func (p *part) judge(ctx context.Context, store Store, verdicts []Verdict) error {
+	decided := make([]Verdict, len(p.at))
+	err := store.Filter(ctx, &p.batch, decided)
+	for k, i := range p.at {
+		verdicts[i] = decided[k]
 	}
 	return err
 }
@@ -182,6 +234,7 @@ func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen tim
 		if limits[i].AppliesTo(channel) {
 			set.limits = append(set.limits, &limits[i])
 			set.rules = append(set.rules, limits[i].RuleIn(now, widen, zone))
+			set.byZone = set.byZone || limits[i].byUserZone()
 		}
 	}
 	return set
@@ -204,18 +257,24 @@ func (d *Decisions) Segment(i int) string {
 
 // Limit is the limit that denied user i; nil where no limit did.
 func (d *Decisions) Limit(i int) *Limit {
-	if d.Verdicts[i].By != ByLimit {
+	if v := &d.Verdicts[i]; v.Outcome != Denied || v.By != ByLimit {
 		return nil
 	}
 	return d.rulesets[d.groupOf(i)].limits[d.Verdicts[i].Rule]
 }
 
-// ShadowLimits is the limits that user i had a bit of Verdict.Shadow for: limit k by bit k.
-func (d *Decisions) ShadowLimits(i int) []*Limit { return d.rulesets[d.groupOf(i)].limits }
+// ShadowLimits is the limits that the bits of user i's Verdict.Shadow stand for: limit k
+// for bit k; nil where no bit is set.
+func (d *Decisions) ShadowLimits(i int) []*Limit {
+	if d.Verdicts[i].Shadow == 0 {
+		return nil
+	}
+	return d.rulesets[d.groupOf(i)].limits
+}
 
 // Set is the set that denied user i; "" where none did.
 func (d *Decisions) Set(i int) string {
-	if d.Verdicts[i].By != BySuppression {
+	if d.Verdicts[i].By != BySuppression { // the zero value is ByLimit
 		return ""
 	}
 	return d.Policy.Suppress[d.Verdicts[i].Rule].Set
@@ -229,7 +288,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 			return cmp.Or(q.Location, time.UTC)
 		}
 	case ByLimit:
-		if !d.Limit(i).UserZone {
+		if limit := d.Limit(i); limit == nil || !limit.byUserZone() {
 			return nil
 		}
 	default:

@@ -49,6 +49,19 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
+// add puts the channels of other into s, of which the zero value, unlike other's, is none.
+func (s *ChannelSet) add(other ChannelSet) {
+	for i := range s {
+		if other.All() {
+			s[i] = ^uint64(0)
+		}
+		s[i] |= other[i]
+	}
+}
+
+// holds is Has of a set of which the zero value is none.
+func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
+
 // Channels lists the set in ascending order; of all it is empty.
 func (s ChannelSet) Channels() (channels []Channel) {
 	if s.All() {
@@ -76,6 +89,9 @@ type Limit struct {
 
 // AppliesTo reports whether a send on the channel is judged by the limit.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
+
+// byUserZone reports whether the limit's periods are those of the user's time zone.
+func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
 // longest is a bound of how long an entry can count. For calendar windows it
 // is two hours more than a day, a week and 31 days: clocks go back by one hour nearly
@@ -148,7 +164,7 @@ func startOfDay(y int, m time.Month, d int, location *time.Location) Instant {
 	return InstantOf(t)
 }
 
-// Span is the window as configuration writes it: "24h", "90m", "day" or "week".
+// Span is the window as configuration writes it: "24h", "90m", "day", "week" or "month".
 func (l *Limit) Span() string {
 	if l.Calendar != "" {
 		return string(l.Calendar)

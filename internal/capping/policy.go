@@ -1,6 +1,7 @@
 package capping
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -48,6 +49,14 @@ type Quiet struct {
 	UserZone bool           // by the clock of the user's time zone
 	Location *time.Location // otherwise by that of this one; nil is UTC
 	Sets     []string       // users of any of these only; none: everybody
+}
+
+// in is by whose clocks the hours are, for a user of a zone.
+func (q *Quiet) in(zone *time.Location) *time.Location {
+	if q.UserZone {
+		return zone
+	}
+	return cmp.Or(q.Location, time.UTC)
 }
 
 // Sets lists the sets without which the policy must not be applied, sorted.
@@ -136,4 +145,62 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	slices.Sort(configured)
 	slices.Sort(published)
 	return configured, published
+}
+
+// inForce is a policy with what every call asks of it, worked out once.
+type inForce struct {
+	*Policy
+	retention time.Duration // not widened
+	zones     zoneUses
+}
+
+func newInForce(p *Policy) *inForce {
+	return &inForce{Policy: p, retention: p.Retention(0), zones: newZoneUses(p)}
+}
+
+// zoneUses is on which channels sends are decided by the users' time zones, where the
+// zero ChannelSet is no channel.
+type zoneUses struct {
+	any       ChannelSet
+	calendars [3]ChannelSet // in the order of zoneCalendars
+}
+
+// zoneCalendars lists the calendars of limits.
+func zoneCalendars() [3]Calendar { return [...]Calendar{CalendarDay, CalendarWeek, CalendarMonth} }
+
+func newZoneUses(p *Policy) (uses zoneUses) {
+	for i := range p.Quiet {
+		if p.Quiet[i].UserZone {
+			uses.any.add(p.Quiet[i].Channels)
+		}
+	}
+	uses.addLimits(p.Default)
+	for _, limits := range p.Segments {
+		uses.addLimits(limits)
+	}
+	return uses
+}
+
+func (u *zoneUses) addLimits(limits []Limit) {
+	for i := range limits {
+		for k, calendar := range zoneCalendars() {
+			if limits[i].byUserZone() && limits[i].Calendar == calendar {
+				u.any.add(limits[i].Channels)
+				u.calendars[k].add(limits[i].Channels)
+			}
+		}
+	}
+}
+
+// onChannel reports whether a send on the channel asks for users' time zones.
+func (u *zoneUses) onChannel(c Channel) bool { return u.any.holds(c) }
+
+// calendarsOn lists the calendars of limits that go by users' time zones, of a send on the channel.
+func (u *zoneUses) calendarsOn(c Channel) (calendars []Calendar) {
+	for k, calendar := range zoneCalendars() {
+		if u.calendars[k].holds(c) {
+			calendars = append(calendars, calendar)
+		}
+	}
+	return calendars
 }

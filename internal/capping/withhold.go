@@ -1,7 +1,6 @@
 package capping
 
 import (
-	"cmp"
 	"time"
 
 	"capper/internal/quiet"
@@ -15,19 +14,23 @@ const (
 )
 
 // withholding is what keeps a send from users, whatever they have received: the
-// sets that are suppressed, the holdout and quiet hours.
+// sets that are suppressed, the holdout and quiet hours. The zero value keeps it
+// from nobody.
 type withholding struct {
-	policy  *Policy
-	send    *Send
-	sets    []Set // of the policy's suppressions, by index; nil: it does not apply to the send
-	clocks  quietClocks
-	holdout *Holdout
+	suppressed []suppressed
+	holdout    *Holdout
+	quiet      *nights
+}
+
+// suppressed is a set whose users the send is not for.
+type suppressed struct {
+	set  Set
+	mark uint8
 }
 
 // newWithholding finds what applies to the send. The error is that a set is
 // missing in the generation: then nobody may be sent to.
-func newWithholding(policy *Policy, segments Segments, send *Send) (*withholding, error) {
-	w := &withholding{policy: policy, send: send, sets: make([]Set, len(policy.Suppress))}
+func newWithholding(policy *Policy, segments Segments, send *Send) (w withholding, err error) {
 	var lacking []string
 	find := func(name string) Set {
 		set, ok := segments.Set(name)
@@ -38,198 +41,214 @@ func newWithholding(policy *Policy, segments Segments, send *Send) (*withholding
 	}
 	for i := range policy.Suppress {
 		if s := &policy.Suppress[i]; s.Channels.Has(send.Channel) && (send.Enforce || s.EvenExempt) {
-			w.sets[i] = find(s.Set)
+			w.suppressed = append(w.suppressed, suppressed{find(s.Set), uint8(i + 1)})
 		}
 	}
 	if send.Enforce {
 		if h := policy.Holdout; h != nil && h.Channels.Has(send.Channel) {
 			w.holdout = h
 		}
-		w.clocks.find(policy, send.Channel, find)
+		w.quiet = newNights(policy, send.Channel, find)
 	}
 	if len(lacking) > 0 {
-		return nil, missing(segments.Generation(), lacking)
+		return withholding{}, missing(segments.Generation(), lacking)
 	}
 	return w, nil
 }
 
 // apply marks and denies the users from whom the send is withheld at now.
 func (w *withholding) apply(d *Decisions, now Instant) {
-	marks := make([]uint8, len(d.Users))
-	for i, set := range w.sets {
-		if set != nil {
-			set.Mark(d.Users, marks, uint8(i+1))
-		}
+	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
+		return
 	}
-	w.clocks.begin(d)
-	held := 0
-	for i, user := range d.Users {
-		if marks[i] == 0 && w.holdout != nil && w.holdout.Share.Has(user) {
-			marks[i] = markHoldout
-		}
-		switch mark := marks[i]; mark {
+	marks := make([]uint8, len(d.Users))
+	for _, s := range w.suppressed {
+		s.set.Mark(d.Users, marks, s.mark)
+	}
+	w.markHoldout(d.Users, marks)
+	if w.quiet != nil {
+		w.quiet.begin(d, now)
+		w.quiet.mark(d.Verdicts, marks)
+	}
+	for i, mark := range marks {
+		switch mark {
+		case 0:
+			continue
 		case markHoldout:
 			d.Verdicts[i] = Verdict{Outcome: Denied, By: ByHoldout, FreesAt: Never}
-		case 0:
-			if piece := w.clocks.at(i, now); piece.on {
-				marks[i] = markQuiet
-				d.Verdicts[i] = Verdict{Outcome: Denied, By: ByQuiet, Rule: piece.by, FreesAt: piece.until}
-			}
+		case markQuiet: // has its verdict
 		default:
 			d.Verdicts[i] = Verdict{Outcome: Denied, By: BySuppression, Rule: mark - 1, FreesAt: Never}
 		}
-		if marks[i] != 0 {
-			held++
-		}
-	}
-	if held > 0 {
 		d.marks = marks
+	}
+}
+
+func (w *withholding) markHoldout(users []UserID, marks []uint8) {
+	if w.holdout == nil {
+		return
+	}
+	share := &w.holdout.Share
+	for i, user := range users {
+		if marks[i] == 0 && share.Has(user) {
+			marks[i] = markHoldout
+		}
 	}
 }
 
 // postpone moves what frees a slot in quiet hours to their end.
 func (w *withholding) postpone(d *Decisions) {
-	if len(w.clocks.all) == 0 {
+	if w.quiet == nil {
 		return
 	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if v.Outcome != Denied || v.By != ByLimit || v.FreesAt >= Never {
-			continue
-		}
-		if piece := w.clocks.at(i, v.FreesAt); piece.on {
-			v.FreesAt = piece.until
+		if v.Outcome == Denied && v.By == ByLimit && v.FreesAt < Never {
+			v.FreesAt = w.quiet.of(i).opens(v.FreesAt)
 		}
 	}
 }
 
-// quietClocks is the quiet hours that apply to a send.
-type quietClocks struct {
-	all     []Quiet
-	index   []uint8 // of each in the policy
-	sets    [][]Set // of each: users in any of these only; nil: everybody
-	members [][]uint8
-	d       *Decisions
-	pieces  map[uint32][]quietPiece // by time zone and which of them apply
+// nights is the quiet hours that apply to a send.
+type nights struct {
+	hours []*Quiet
+	index []uint8 // of each in the policy
+	sets  [][]Set // of each: users in any of these only; nil: everybody
+
+	now    Instant
+	zones  []uint16         // by user, an index into places; nil: 0 for everybody
+	places []*time.Location // time zones
+	masks  []uint16         // by user, a bit for each hours that are theirs; nil: all are everybody's
+	zoned  []*night         // by zone, where all hours are everybody's; nil: not known yet
+	masked map[uint32]*night
 }
 
-// quietPiece is a quiet.Piece in instants.
-type quietPiece struct {
-	on          bool
-	by          uint8
-	from, until Instant
+// night is the quiet hours of the users of one zone whose hours are the same.
+type night struct {
+	on       bool // at the instant of the call
+	by       uint8
+	until    Instant
+	timeline *quiet.Timeline
 }
 
-func (q *quietClocks) find(policy *Policy, channel Channel, find func(string) Set) {
+// newNights finds the quiet hours of sends on the channel; nil: there are none.
+func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
+	var n *nights
 	for i := range policy.Quiet {
-		hours := policy.Quiet[i]
+		hours := &policy.Quiet[i]
 		if !hours.Channels.Has(channel) {
 			continue
+		}
+		if n == nil {
+			n = &nights{}
 		}
 		var sets []Set
 		for _, name := range hours.Sets {
 			sets = append(sets, find(name))
 		}
-		q.all, q.index, q.sets = append(q.all, hours), append(q.index, uint8(i)), append(q.sets, sets)
+		n.hours, n.index, n.sets = append(n.hours, hours), append(n.index, uint8(i)), append(n.sets, sets)
+	}
+	return n
+}
+
+// begin looks up which hours are whose.
+func (n *nights) begin(d *Decisions, now Instant) {
+	n.now, n.zones, n.places = now, d.zones, d.places
+	everybody := uint16(0)
+	for k, sets := range n.sets {
+		if sets == nil {
+			everybody |= 1 << k
+		}
+	}
+	if everybody == 1<<len(n.hours)-1 {
+		n.zoned = make([]*night, max(len(d.places), 1))
+		return
+	}
+	n.masks, n.masked = make([]uint16, len(d.Users)), map[uint32]*night{}
+	member := make([]uint8, len(d.Users))
+	for k, sets := range n.sets {
+		clear(member)
+		for _, set := range sets {
+			set.Mark(d.Users, member, 1)
+		}
+		for i, in := range member {
+			n.masks[i] |= everybody | uint16(in)<<k
+		}
 	}
 }
 
-// begin looks the users of d up in the sets of the hours.
-func (q *quietClocks) begin(d *Decisions) {
-	q.d, q.pieces = d, map[uint32][]quietPiece{}
-	q.members = make([][]uint8, len(q.all))
-	for k, sets := range q.sets {
-		if sets == nil {
+// mark denies the users of whom it is quiet.
+func (n *nights) mark(verdicts []Verdict, marks []uint8) {
+	for i := range marks {
+		if marks[i] != 0 {
 			continue
 		}
-		q.members[k] = make([]uint8, len(d.Users))
-		for _, set := range sets {
-			set.Mark(d.Users, q.members[k], 1)
+		if night := n.of(i); night.on {
+			marks[i] = markQuiet
+			verdicts[i] = Verdict{Outcome: Denied, By: ByQuiet, Rule: night.by, FreesAt: night.until}
 		}
 	}
 }
 
-// at is the piece of time that the instant is in, for user i.
-func (q *quietClocks) at(i int, at Instant) quietPiece {
-	if len(q.all) == 0 {
-		return quietPiece{}
+// of is the night of user i.
+func (n *nights) of(i int) *night {
+	zone := uint16(0)
+	if n.zones != nil {
+		zone = n.zones[i]
 	}
-	zone, apply := uint16(0), uint16(0)
-	if q.d.zones != nil {
-		zone = q.d.zones[i]
-	}
-	for k := range q.all {
-		if q.members[k] == nil || q.members[k][i] != 0 {
-			apply |= 1 << k
+	if n.masks == nil {
+		if n.zoned[zone] == nil {
+			n.zoned[zone] = n.night(zone, 1<<len(n.hours)-1)
 		}
+		return n.zoned[zone]
 	}
-	key := uint32(zone)<<16 | uint32(apply)
-	for _, piece := range q.pieces[key] {
-		if at >= piece.from && at < piece.until {
-			return piece
-		}
+	key := uint32(zone)<<16 | uint32(n.masks[i])
+	found := n.masked[key]
+	if found == nil {
+		found = n.night(zone, n.masks[i])
+		n.masked[key] = found
 	}
-	piece := q.piece(zone, apply, at)
-	q.pieces[key] = append(q.pieces[key], piece)
-	return piece
+	return found
 }
 
-// piece works out the piece of time from an instant on.
-func (q *quietClocks) piece(zone, apply uint16, at Instant) quietPiece {
+// night is that of users of a zone, with the hours of the mask.
+func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
-	for k := range q.all {
-		if apply>>k&1 == 0 {
+	for k, hours := range n.hours {
+		if mask>>k&1 == 0 {
 			continue
 		}
-		location := cmp.Or(q.all[k].Location, time.UTC)
-		if q.all[k].UserZone {
-			location = q.d.places[zone]
+		location := time.UTC
+		if n.zones != nil {
+			location = n.places[zone]
 		}
-		clocks, index = append(clocks, quiet.Clock{Hours: q.all[k].Hours, Location: location}), append(index, q.index[k])
+		clocks, index = append(clocks, quiet.Clock{Hours: hours.Hours, Location: hours.in(location)}), append(index, n.index[k])
 	}
-	if len(clocks) == 0 {
-		return quietPiece{from: at, until: Never}
+	on, by, until := quietAt(clocks, n.now)
+	found := &night{on: on, until: until, timeline: quiet.NewTimeline(clocks)}
+	if on {
+		found.by = index[by]
 	}
-	found := quiet.At(clocks, at.Time())
-	piece := quietPiece{on: found.On, from: at, until: Never}
-	if found.On {
-		piece.by = index[found.By]
-	}
-	if !found.Until.IsZero() {
-		piece.until = InstantOf(found.Until)
-	}
-	return piece
+	return found
 }
 
-// needsZones reports whether a send on the channel asks for users' time zones.
-func (p *Policy) needsZones(channel Channel) bool {
-	for i := range p.Quiet {
-		if p.Quiet[i].UserZone && p.Quiet[i].Channels.Has(channel) {
-			return true
-		}
+// opens is the first instant from at on at which it is not quiet.
+func (n *night) opens(at Instant) Instant { return openingOf(n.timeline.Opens(at.Time())) }
+
+// quietAt tells whether it is quiet by any of the clocks, by the first of which, and until when.
+func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
+	piece := quiet.At(clocks, now.Time())
+	if !piece.On {
+		return false, 0, 0
 	}
-	return p.limitsByZone(channel)
+	return true, piece.By, openingOf(piece.Until)
 }
 
-// limitsByZone reports whether limits of a send on the channel go by users' time zones.
-func (p *Policy) limitsByZone(channel Channel) bool {
-	if anyByZone(p.Default, channel) {
-		return true
+// openingOf is the instant of an opening, Never where there is none.
+func openingOf(t time.Time) Instant {
+	if t.IsZero() {
+		return Never
 	}
-	for _, limits := range p.Segments {
-		if anyByZone(limits, channel) {
-			return true
-		}
-	}
-	return false
-}
-
-func anyByZone(limits []Limit, channel Channel) bool {
-	for i := range limits {
-		if limits[i].UserZone && limits[i].AppliesTo(channel) {
-			return true
-		}
-	}
-	return false
+	return min(InstantOf(t), Never)
 }

@@ -58,12 +58,11 @@ type Clock struct {
 type Piece struct {
 	On    bool      // it is quiet
 	By    int       // On: the first of the clocks whose hours are on at the beginning
-	Until time.Time // On: the first instant at which none is on, zero where there is none; else one until which none is
+	Until time.Time // On: the first instant at which none is on, zero where none opens within a year; else one until which none is
 }
 
-// longest bounds the search for an end: hours that together leave no minute of a
-// day open have none.
-const longest = 8 * day
+// farthest bounds the search for an opening: the clocks of a whole year are looked at.
+const farthest = 400 * day
 
 // At is the piece of time that t is in, from t on.
 func At(clocks []Clock, t time.Time) Piece {
@@ -71,14 +70,44 @@ func At(clocks []Clock, t time.Time) Piece {
 	if by < 0 {
 		return Piece{Until: next}
 	}
-	limit := t.Add(longest)
-	for at := next; at.Before(limit); at = next {
-		var on int
-		if on, next = step(clocks, at); on < 0 {
-			return Piece{On: true, By: by, Until: at}
+	return Piece{On: true, By: by, Until: opening(clocks, next)}
+}
+
+// opening is the first instant from t on at which no hours are on, zero where there is
+// none. A day that is quiet throughout is looked at once: as long as nobody changes
+// the clocks, all that follow are like it.
+func opening(clocks []Clock, t time.Time) time.Time {
+	for last := t.Add(farthest); t.Before(last); {
+		change := nextChange(clocks, t)
+		end := t.Add(day)
+		if !change.IsZero() && change.Before(end) {
+			end = change
+		}
+		for t.Before(end) {
+			by, next := step(clocks, t)
+			if by < 0 {
+				return t
+			}
+			t = next
+		}
+		if change.IsZero() {
+			break
+		}
+		if t.Before(change) {
+			t = change
 		}
 	}
-	return Piece{On: true, By: by}
+	return time.Time{}
+}
+
+// nextChange is when the first of the clocks is put forward or back after t; zero: none ever is.
+func nextChange(clocks []Clock, t time.Time) (first time.Time) {
+	for _, c := range clocks {
+		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
+			first = change
+		}
+	}
+	return first
 }
 
 // step tells the first clock whose hours are on at t, -1 for none, and an instant
@@ -114,7 +143,7 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 
 // away is for how long the hours stay off when the clock shows a time at which they are.
 func (h Hours) away(shown time.Duration) time.Duration {
-	return (h.From.ofDay() - shown + day) % day
+	return (h.From.ofDay()-shown+day-1)%day + 1
 }
 
 // ofDay is what the clock on the wall shows.
