@@ -62,8 +62,8 @@ var arrows = map[string][]string{
 	"internal/capping/storetest":                   {"internal/capping", "internal/testkit"},
 
 	"internal/config": {
-		"internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing",
-		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/yamltree",
+		"internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
+		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},

@@ -22,7 +22,11 @@ type Config struct {
 	Segments Segments
 	Store    Store
 	Log      Log
-	Policy   *capping.Policy // channels and limits; its Version is that of the file
+	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
+	// of the file. Its type says what each means.
+	Policy *capping.Policy
+	// Audiences is audiences: expressions by name, which others may use. Not nil.
+	Audiences map[string]string
 	// Pacers is pacers, by name: limits, a list of max and window, or rate, such as 250/s, or
 	// both, and max_wait and per (only message). Their type says what each means. Not nil.
 	Pacers *pacing.Policy

@@ -74,6 +74,9 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	if len(limits) > maxLimits {
 		v.Fault("must be at most %d limits, got %d", maxLimits, len(limits))
 	}
+	if len(limits) > 0 && !slices.ContainsFunc(limits, func(l capping.Limit) bool { return !l.Shadow }) {
+		r.Warnings = append(r.Warnings, v.Path()+": every limit is a shadow: these users are uncapped")
+	}
 	return limits
 }
 
@@ -83,15 +86,17 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 	given := v.Object(map[string]yamltree.Field{
 		"name": func(v yamltree.Value) {
 			yamltree.Text(&limit.Name)(v)
+			r.names = append(r.names, v)
 			if limit.Name != "" && !capping.IsName(limit.Name) {
 				v.Fault(capping.NameRule, limit.Name)
 			}
 		},
 		"max":      yamltree.Within(&limit.Max, 0, capping.LogBound),
 		"window":   duration(&limit.Window, minWindow, maxWindow),
-		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek)),
+		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek), string(capping.CalendarMonth)),
 		"timezone": func(v yamltree.Value) { zoneValue = v; yamltree.Text(&zone)(v) },
 		"channels": func(v yamltree.Value) { limit.Channels = r.channelSet(v) },
+		"shadow":   yamltree.Bool(&limit.Shadow),
 	})
 	for _, key := range []string{"name", "max"} {
 		if !given[key] {
@@ -105,22 +110,54 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 		v.FaultOf("timezone", "goes with calendar only: a rolling window is the same in every time zone")
 	}
 	limit.Calendar = capping.Calendar(calendar)
-	if given["calendar"] {
-		limit.Location = location(zoneValue, zone)
+	limit.UserZone = given["calendar"] && zone == userZone
+	r.userZones = r.userZones || limit.UserZone
+	if given["calendar"] && !limit.UserZone {
+		limit.Location = location(zoneValue, "user, or ", zone)
 	}
 	return limit
 }
 
-func location(v yamltree.Value, zone string) *time.Location {
+// checkNames refuses limits that are called what denies beside them: answers and
+// metrics could not tell the two apart.
+func (r *reader) checkNames(given map[string]bool) {
+	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
+	for _, v := range r.names {
+		if name, _ := v.Word(); given[reserved[name]] {
+			v.Fault("must be another name: answers call users so whom %s denies", reserved[name])
+		}
+	}
+}
+
+// location is a time zone by its name. or is what could have stood there instead.
+func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
 	}
 	l, err := time.LoadLocation(zone)
 	if err != nil || zone == "Local" {
-		v.Fault("must be a time zone of the IANA database such as Asia/Singapore, got %q", zone)
+		v.Fault("must be %sa time zone of the IANA database such as Asia/Singapore, got %q", or, zone)
 		return time.UTC
 	}
 	return l
+}
+
+// timezone reads that of users in no set of one.
+func (r *reader) timezone(v yamltree.Value) {
+	zone := ""
+	yamltree.Text(&zone)(v)
+	r.Policy.Zone = location(v, "", zone)
+}
+
+// checkZones warns of users' time zones that are asked for without a word on users
+// in none, and of the reverse.
+func (r *reader) checkZones(given map[string]bool) {
+	switch {
+	case r.userZones && !given["timezone"]:
+		r.Warnings = append(r.Warnings, "timezone is not set: users in no set "+segments.ZonePrefix+"… go by UTC where the time zone of the user counts")
+	case !r.userZones && given["timezone"]:
+		r.Warnings = append(r.Warnings, "timezone changes nothing: no limit and no quiet hours go by the time zone of the user")
+	}
 }
 
 func (r *reader) channelSet(v yamltree.Value) capping.ChannelSet {

@@ -29,7 +29,8 @@ func defaults(version string) *Config {
 		Policy: &capping.Policy{
 			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
-		Pacers: &pacing.Policy{},
+		Pacers:    &pacing.Policy{},
+		Audiences: map[string]string{},
 	}
 	c.Server.Access.Rates = map[string]capping.Rate{}
 	c.Store.Embedded.Path, c.Store.Embedded.CacheBytes = "var/log.db", pebblestore.DefaultCacheBytes
@@ -91,31 +92,49 @@ type reader struct {
 	*Config
 	places  []place          // paths of the file
 	clients []yamltree.Value // keys of rate_limits.clients, checked when api_keys are known
+	names   []yamltree.Value // of limits, checked when it is known what denies beside them
+	// userZones: something goes by the time zones of users.
+	userZones bool
 }
 
 func (r *reader) read(root yamltree.Value) {
 	r.Server.Bounds = r.Server.Bounds.WithDefaults()
+	var rest []func()
+	later := func(read yamltree.Field) yamltree.Field { // when the channels are known
+		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
+	}
 	given := root.Object(map[string]yamltree.Field{
-		"server":   r.server,
-		"segments": r.segments,
-		"store":    r.store,
-		"log": func(v yamltree.Value) {
-			v.Object(map[string]yamltree.Field{
-				"level":  yamltree.OneOf(&r.Log.Level, "debug", "info", "warn", "error"),
-				"format": yamltree.OneOf(&r.Log.Format, "text", "json"),
-			})
-		},
-		"channels": func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
-		"limits":   func(yamltree.Value) {}, // read below, when the channels are known
-		"pacers":   r.pacers,
+		"server":    r.server,
+		"segments":  r.segments,
+		"store":     r.store,
+		"log":       r.log,
+		"channels":  func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
+		"limits":    later(r.limits),
+		"suppress":  later(r.suppress),
+		"holdout":   later(r.holdout),
+		"quiet":     later(r.quietHours),
+		"timezone":  later(r.timezone),
+		"audiences": later(r.audiences),
+		"pacers":    later(r.pacers),
 	})
-	root.Key("limits", r.limits)
+	for _, read := range rest {
+		read()
+	}
+	r.checkNames(given)
+	r.checkZones(given)
 	if !given["segments"] {
 		root.FaultOf("segments", "is required: segments.source says where the segments are published")
 	}
 	if !given["limits"] {
 		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
 	}
+}
+
+func (r *reader) log(v yamltree.Value) {
+	v.Object(map[string]yamltree.Field{
+		"level":  yamltree.OneOf(&r.Log.Level, "debug", "info", "warn", "error"),
+		"format": yamltree.OneOf(&r.Log.Format, "text", "json"),
+	})
 }
 
 func readChannels(v yamltree.Value, channels map[string]capping.Channel) {

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/internal/capping"
+	"capper/internal/quiet"
+	"capper/internal/yamltree"
+)
+
+// userZone is the time zone of each user.
+const userZone = "user"
+
+// maxQuietSets keeps short what a call looks up for one quiet hours.
+const maxQuietSets = 64
+
+func (r *reader) quietHours(v yamltree.Value) {
+	var at []yamltree.Value
+	before := len(v.Faults())
+	v.List(func(v yamltree.Value) {
+		at = append(at, v)
+		r.Policy.Quiet = append(r.Policy.Quiet, r.quiet(v))
+	})
+	if n := len(at); n > capping.MaxQuiet {
+		v.Fault("must be at most %d, got %d", capping.MaxQuiet, n)
+	}
+	if len(v.Faults()) == before {
+		r.quietAllDay(at)
+	}
+}
+
+func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
+	before := len(v.Faults())
+	given := v.Object(map[string]yamltree.Field{
+		"from":     clock(&q.Hours.From),
+		"to":       clock(&q.Hours.To),
+		"channels": func(v yamltree.Value) { q.Channels = r.someChannels(v) },
+		"zone": func(v yamltree.Value) {
+			zone := ""
+			yamltree.Text(&zone)(v)
+			if q.UserZone = zone == userZone; !q.UserZone {
+				q.Location = location(v, "user, or ", zone)
+			}
+		},
+		"sets": func(v yamltree.Value) { q.Sets = setNames(v) },
+	})
+	for _, key := range []string{"from", "to"} {
+		if v.IsMapping() && !given[key] {
+			v.FaultOf(key, "is required")
+		}
+	}
+	if len(v.Faults()) == before && q.Hours.From == q.Hours.To {
+		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under suppress", q.Hours.To)
+	}
+	r.userZones = r.userZones || q.UserZone
+	return q
+}
+
+// clock reads a time of the day such as "21:00".
+func clock(to *quiet.Minute) yamltree.Field {
+	return func(v yamltree.Value) {
+		text, ok := v.Word()
+		if !ok { // other programs read 21:00 without quotes as a number
+			v.Fault("must be a time of the day in quotes, such as \"21:00\", got %s", v.Describe())
+			return
+		}
+		minute, err := quiet.ParseMinute(text)
+		if err != nil {
+			v.Fault("%s%s", err, clockHint(text))
+			return
+		}
+		*to = minute
+	}
+}
+
+// clockHint says how a time is written that has another form.
+func clockHint(text string) string {
+	if text == "24:00" {
+		return "; midnight is 00:00"
+	}
+	if minute, err := quiet.ParseMinute("0" + text); err == nil {
+		return "; did you mean " + minute.String() + "?"
+	}
+	return ""
+}
+
+func setNames(v yamltree.Value) (names []string) {
+	v.List(func(v yamltree.Value) {
+		name, ok := v.Text()
+		switch {
+		case !ok:
+		case slices.Contains(names, name):
+			v.Fault("is given twice: %q", name)
+		default:
+			setName(v, name)
+		}
+		names = append(names, name)
+	})
+	if n := len(names); v.IsList() && (n == 0 || n > maxQuietSets) {
+		v.Fault("must be 1 to %d sets, got %d; leave it out for everybody", maxQuietSets, n)
+	}
+	return names
+}
+
+const (
+	minutesOfDay = 24 * 60
+	littleOpen   = 60 // minutes: quiet hours that leave less of a day open are hardly meant
+)
+
+// quietAllDay refuses hours that leave no minute of the day to send in: they would
+// have no end. It looks at those by the same clock.
+func (r *reader) quietAllDay(at []yamltree.Value) {
+	for i := range r.Policy.Quiet {
+		open, channel := r.openMinutes(i)
+		switch {
+		case open == 0:
+			at[i].Fault("leaves, with the hours before it, no minute of the day open to sends %s: who is never to be sent to belongs in a set under suppress", r.on(channel))
+		case open < littleOpen:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: only %dm of the day are open to sends %s", at[i].Path(), open, r.on(channel)))
+		}
+	}
+}
+
+// openMinutes is how much of a day hours i and those before them leave open, to
+// the users and on the channel to which that is least.
+func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
+	least = minutesOfDay
+	hours := &r.Policy.Quiet[i]
+	for _, channel := range append([]capping.Channel{0}, slices.Sorted(maps.Values(r.Policy.Channels))...) {
+		for _, set := range r.quietUsers(i) {
+			if open := r.openTo(i, channel, set); hours.Channels.Has(channel) && open < least {
+				least, on = open, channel
+			}
+		}
+	}
+	return least, on
+}
+
+// quietUsers are the sets whose users hours i are for; "" is everybody else.
+func (r *reader) quietUsers(i int) []string {
+	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
+		return sets
+	}
+	users := []string{""}
+	for k := range r.Policy.Quiet[:i] {
+		users = append(users, r.Policy.Quiet[k].Sets...)
+	}
+	return users
+}
+
+// openTo is how many minutes of a day hours i, and those before them by the same
+// clock, leave open on the channel to users of a set.
+func (r *reader) openTo(i int, channel capping.Channel, set string) int {
+	var closed [minutesOfDay]bool
+	same := &r.Policy.Quiet[i]
+	for k := range r.Policy.Quiet[:i+1] {
+		q := &r.Policy.Quiet[k]
+		if !q.Channels.Has(channel) || q.UserZone != same.UserZone || q.Location.String() != same.Location.String() ||
+			len(q.Sets) > 0 && !slices.Contains(q.Sets, set) {
+			continue
+		}
+		for minute := q.Hours.From; minute != q.Hours.To; minute = (minute + 1) % minutesOfDay {
+			closed[minute] = true
+		}
+	}
+	open := 0
+	for _, isClosed := range closed {
+		if !isClosed {
+			open++
+		}
+	}
+	return open
+}
+
+// on names a channel of sends.
+func (r *reader) on(channel capping.Channel) string {
+	if channel == 0 {
+		return "without a channel"
+	}
+	return "on " + r.Policy.ChannelName(channel)
+}

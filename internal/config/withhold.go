@@ -1,0 +1,137 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"capper/internal/capping"
+	"capper/internal/segments"
+	"capper/internal/share"
+	"capper/internal/yamltree"
+)
+
+// What answers call a denial by no limit: a limit may not be called so where there
+// are such denials, as nobody could tell the two apart.
+const (
+	suppressedName = "suppressed"
+	holdoutName    = "holdout"
+	quietName      = "quiet"
+)
+
+// allWord stands for sends of every channel, and of none.
+const allWord = "all"
+
+// suppress reads the sets that get nothing, in the order of the file: of a user in
+// several the first is named.
+func (r *reader) suppress(v yamltree.Value) {
+	v.Pairs(func(key string, at, val yamltree.Value) {
+		setName(at, key)
+		r.Policy.Suppress = append(r.Policy.Suppress, r.suppression(key, val))
+	})
+	if n := len(r.Policy.Suppress); n > capping.MaxSuppress {
+		v.Fault("must be at most %d sets, got %d", capping.MaxSuppress, n)
+	}
+}
+
+// suppression reads what is suppressed of a set: all, a list of channels, or a
+// mapping of channels and even_exempt.
+func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
+	s := capping.Suppression{Set: set}
+	word, isWord := v.Word()
+	switch {
+	case isWord && word == allWord:
+	case v.IsList():
+		s.Channels = r.suppressedChannels(v)
+	case v.IsMapping():
+		given := v.Object(map[string]yamltree.Field{
+			"channels":    func(v yamltree.Value) { s.Channels = r.suppressedChannels(v) },
+			"even_exempt": yamltree.Bool(&s.EvenExempt),
+		})
+		if len(given) == 0 {
+			v.Fault("must say which sends: all, a list of channels, or a mapping of channels and even_exempt")
+		}
+	default:
+		v.Fault("must be all, a list of channels, or a mapping of channels and even_exempt, got %s", v.Describe())
+	}
+	return s
+}
+
+// suppressedChannels reads all, or a list of channels.
+func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
+	if word, ok := v.Word(); ok {
+		if word != allWord {
+			v.Fault("must be all or a list of channels, got %q", word)
+		}
+		return capping.ChannelSet{}
+	}
+	return r.someChannels(v)
+}
+
+// someChannels reads a list of channels of what is meant to hold sends back, and
+// warns of one that names them all: sends without a channel get by.
+func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
+	channels := r.channelSet(v)
+	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all", v.Path()))
+	}
+	return channels
+}
+
+// setName notes that a set cannot be called so.
+func setName(at yamltree.Value, name string) {
+	if err := segments.CheckSetName(name); err != nil {
+		at.Fault("%s, got %q", strings.TrimPrefix(err.Error(), fmt.Sprintf("set name %q: ", name)), name)
+	}
+}
+
+func (r *reader) holdout(v yamltree.Value) {
+	h := &capping.Holdout{}
+	percent, salt := 100.0, "-" // until they are read
+	before := len(v.Faults())
+	given := v.Object(map[string]yamltree.Field{
+		"percent":  number(&percent),
+		"salt":     yamltree.Text(&salt),
+		"channels": func(v yamltree.Value) { h.Channels = r.someChannels(v) },
+	})
+	for _, key := range []string{"percent", "salt"} {
+		if v.IsMapping() && !given[key] {
+			v.FaultOf(key, "is required")
+		}
+	}
+	if len(v.Faults()) == before {
+		h.Share = r.share(v, percent, salt)
+	}
+	r.Policy.Holdout = h
+}
+
+// share is the holdout's share of users.
+func (r *reader) share(v yamltree.Value, percent float64, salt string) share.Share {
+	if _, err := share.New(share.Holdout, percent, "-"); err != nil {
+		v.FaultOf("percent", "%s", strings.TrimPrefix(err.Error(), "percent: "))
+	}
+	if _, err := share.New(share.Holdout, 100, salt); err != nil {
+		v.FaultOf("salt", "%s", strings.TrimPrefix(err.Error(), "salt: "))
+	}
+	if percent >= 50 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s.percent: %v %% of all users get nothing", v.Path(), percent))
+	}
+	held, _ := share.New(share.Holdout, percent, salt)
+	return held
+}
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// number reads a number in plain digits, with or without a fraction.
+func number(to *float64) yamltree.Field {
+	return func(v yamltree.Value) {
+		_, isText := v.Word()
+		n, err := strconv.ParseFloat(v.Token(), 64)
+		if isText || err != nil || !plainNumber.MatchString(v.Token()) {
+			v.Fault("must be a number such as 5 or 0.5, got %s", v.Describe())
+			return
+		}
+		*to = n
+	}
+}

@@ -1,0 +1,274 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/quiet"
+	"capper/internal/share"
+	"capper/internal/yamltree"
+)
+
+// withheld is every key of what withholds sends, and of what goes with it.
+const withheld = `channels: {push: 1, email: 2, sms: 3}
+suppress: {opted-out: all, sms-stop: [sms], bounced: {channels: [email], even_exempt: true}}
+quiet: [{from: "21:00", to: "08:00", channels: [sms, push], zone: user}]
+holdout: {percent: 5, salt: "2027-q1", channels: [push]}
+timezone: Asia/Singapore
+audiences: {engaged: "active | vip"}
+`
+
+func TestParseReadsWhatWithholdsSends(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte(minimal+withheld))
+	require.NoError(t, err)
+	require.Empty(t, c.Warnings)
+	require.Equal(t, []capping.Suppression{
+		{Set: "opted-out"},
+		{Set: "sms-stop", Channels: capping.ChannelSetOf(3)},
+		{Set: "bounced", Channels: capping.ChannelSetOf(2), EvenExempt: true},
+	}, c.Policy.Suppress, "in the order of the file")
+	require.Equal(t, []capping.Quiet{{Hours: quiet.Hours{From: 21 * 60, To: 8 * 60}, Channels: capping.ChannelSetOf(1, 3), UserZone: true}}, c.Policy.Quiet)
+	five, err := share.New(share.Holdout, 5, "2027-q1")
+	require.NoError(t, err)
+	require.Equal(t, &capping.Holdout{Share: five, Channels: capping.ChannelSetOf(1)}, c.Policy.Holdout)
+	require.Equal(t, "Asia/Singapore", c.Policy.Zone.String())
+	require.Equal(t, map[string]string{"engaged": "active | vip"}, c.Audiences)
+
+	c, err = Parse("f", []byte(minimal))
+	require.NoError(t, err)
+	require.Empty(t, c.Policy.Suppress)
+	require.Empty(t, c.Policy.Quiet)
+	require.Nil(t, c.Policy.Holdout)
+	require.Nil(t, c.Policy.Zone)
+	require.Empty(t, c.Policy.Sets())
+}
+
+// The longer ways to write them, with anchors from sections further up, whatever
+// the order of the sections.
+func TestParseReadsWhatWithholdsSendsWrittenAtLength(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte(`segments: {source: d}
+suppress:
+  country/sg: all
+  tz/Etc/GMT+8: {even_exempt: true}
+  a+b: {channels: all}
+  loud: &loud [push, sms]
+  louder: {channels: *loud, even_exempt: false}
+quiet:
+  - from: 21:00
+    to: 08:00
+    sets: [country/de, country/at]
+  - {from: "12:00", to: "13:30", zone: Europe/Berlin, channels: *loud}
+holdout:
+  percent: 0.25
+  salt: |-
+    2027 q1
+audiences:
+  engaged: active - vip # without the best
+  week: engaged & (new | vip)
+limits:
+  default:
+    - {name: day, max: 1, calendar: day, timezone: user}
+    - {name: month, max: 9, calendar: month, timezone: Asia/Singapore}
+    - {name: strict, max: 1, window: 48h, shadow: true, channels: *loud}
+    - {name: loud, max: 2, calendar: week, shadow: false}
+timezone: Europe/Lisbon
+channels: {push: 1, email: 2, sms: 3}
+`))
+	require.NoError(t, err)
+	require.Empty(t, c.Warnings)
+	loud := capping.ChannelSetOf(1, 3)
+	require.Equal(t, []capping.Suppression{
+		{Set: "country/sg"}, {Set: "tz/Etc/GMT+8", EvenExempt: true}, {Set: "a+b"}, {Set: "loud", Channels: loud}, {Set: "louder", Channels: loud},
+	}, c.Policy.Suppress)
+	require.Equal(t, []string{"country/de", "country/at"}, c.Policy.Quiet[0].Sets)
+	require.Nil(t, c.Policy.Quiet[0].Location, "UTC")
+	require.Equal(t, "Europe/Berlin", c.Policy.Quiet[1].Location.String())
+	require.Equal(t, quiet.Hours{From: 12 * 60, To: 13*60 + 30}, c.Policy.Quiet[1].Hours)
+	require.InDelta(t, 0.25, c.Policy.Holdout.Share.Percent(), 0)
+	require.Equal(t, "2027 q1", c.Policy.Holdout.Share.Salt())
+	require.Equal(t, map[string]string{"engaged": "active - vip", "week": "engaged & (new | vip)"}, c.Audiences)
+	singapore, err := time.LoadLocation("Asia/Singapore")
+	require.NoError(t, err)
+	require.Equal(t, []capping.Limit{
+		{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true},
+		{Name: "month", Max: 9, Calendar: capping.CalendarMonth, Location: singapore},
+		{Name: "strict", Max: 1, Window: 48 * time.Hour, Shadow: true, Channels: loud},
+		{Name: "loud", Max: 2, Calendar: capping.CalendarWeek, Location: time.UTC},
+	}, c.Policy.Default)
+	require.Equal(t, []string{"a+b", "country/at", "country/de", "country/sg", "loud", "louder", "tz/Etc/GMT+8"}, c.Policy.Sets())
+}
+
+func TestFaultsOfWhatWithholdsSends(t *testing.T) {
+	t.Parallel()
+	const rest = "segments: {source: d}\nchannels: {push: 1, sms: 2}\n"
+	const someLimits = rest + "limits: {default: {daily: 1}}\n"
+	suppress := func(text string) string { return someLimits + "suppress: " + text + "\n" }
+	hours := func(text string) string { return someLimits + "quiet: [{" + text + "}]\n" }
+	held := func(text string) string { return someLimits + "holdout: " + text + "\n" }
+	limit := func(text string) string { return rest + "limits: {default: [{" + text + "}]}\n" }
+	for name, c := range map[string]struct{ yaml, want string }{
+		"suppress a list":             {suppress("[opted-out]"), "f:4:11: suppress: must be a mapping, got a list"},
+		"suppress nothing":            {suppress(""), "f:4:1: suppress: must have a value"},
+		"suppress twice":              {suppress("{a: all, a: all}"), "f:4:20: suppress.a: is given twice"},
+		"suppress null":               {suppress("{opted-out: }"), "suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got nothing"},
+		"suppress true":               {suppress("{opted-out: true}"), "f:4:23: suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got true"},
+		"suppress a channel":          {suppress("{opted-out: sms}"), `suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got "sms"`},
+		"suppress ALL":                {suppress("{opted-out: ALL}"), `even_exempt, got "ALL"`},
+		"suppress an empty mapping":   {suppress("{opted-out: {}}"), "suppress.opted-out: must say which sends: all, a list of channels, or a mapping of channels and even_exempt"},
+		"suppress no channel":         {suppress("{opted-out: []}"), "suppress.opted-out: must name a channel"},
+		"suppress unknown channel":    {suppress("{opted-out: [fax]}"), `f:4:24: suppress.opted-out[0]: must be one of the configured channels, got "fax"`},
+		"suppress channel twice":      {suppress("{opted-out: [sms, sms]}"), `suppress.opted-out[1]: is given twice: "sms"`},
+		"suppress all in a list":      {suppress("{opted-out: [all]}"), `suppress.opted-out[0]: must be one of the configured channels, got "all"`},
+		"suppress channels one":       {suppress("{opted-out: {channels: sms}}"), `suppress.opted-out.channels: must be all or a list of channels, got "sms"`},
+		"suppress channels null":      {suppress("{opted-out: {channels: }}"), "suppress.opted-out.channels: must have a value"},
+		"suppress even_exempt a word": {suppress("{opted-out: {even_exempt: 'yes'}}"), `suppress.opted-out.even_exempt: must be true or false, got "yes"`},
+		"suppress unknown key":        {suppress("{opted-out: {chanels: [sms]}}"), `f:4:24: suppress.opted-out.chanels: is not a known key; did you mean "channels"?`},
+		"suppress name":               {suppress("{/a: all}"), `f:4:12: suppress./a: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/', the first a letter or digit, got "/a"`},
+		"suppress long name":          {suppress("{" + strings.Repeat("a", 129) + ": all}"), "must be 1 to 128 letters"},
+		"suppress everybody":          {suppress("{all: all}"), `suppress.all: reserved, it is what answers and expressions call other users, got "all"`},
+		"suppress default":            {suppress("{default: all}"), "suppress.default: reserved"},
+		"suppress no zone":            {suppress("{tz/Mars/Olympus: all}"), `"Mars/Olympus" is no time zone of the IANA database such as Asia/Singapore`},
+		"suppress merge":              {suppress("{<<: {a: all}}"), "merge keys are not supported"},
+		"suppress too many":           {suppress("{" + suppressionsOf(251) + "}"), "f:4:11: suppress: must be at most 250 sets, got 251"},
+
+		"quiet a mapping":       {someLimits + "quiet: {from: '21:00', to: '08:00'}\n", "f:4:8: quiet: must be a list, got a mapping"},
+		"quiet a word":          {someLimits + "quiet: [night]\n", `quiet[0]: must be a mapping, got "night"`},
+		"quiet no from":         {hours("to: '08:00'"), "f:4:9: quiet[0].from: is required"},
+		"quiet no to":           {hours("from: '08:00'"), "quiet[0].to: is required"},
+		"quiet misspelt to":     {hours("from: '08:00', too: '09:00'"), `f:4:25: quiet[0].too: is not a known key; did you mean "to"?`},
+		"quiet from = to":       {hours("from: '08:00', to: '08:00'"), "f:4:29: quiet[0].to: must differ from from, got 08:00 for both: who is never to be sent to belongs in a set under suppress"},
+		"quiet 24:00":           {hours("from: '21:00', to: '24:00'"), `f:4:29: quiet[0].to: must be a time of the day from 00:00 to 23:59, got "24:00"; midnight is 00:00`},
+		"quiet 9:00":            {hours("from: '9:00', to: '10:00'"), `f:4:16: quiet[0].from: must be a time of the day from 00:00 to 23:59, got "9:00"; did you mean 09:00?`},
+		"quiet seconds":         {hours("from: '21:00:00', to: '10:00'"), `got "21:00:00"`},
+		"quiet pm":              {hours("from: 9pm, to: '10:00'"), `got "9pm"`},
+		"quiet a number":        {hours("from: 1260, to: '10:00'"), `f:4:16: quiet[0].from: must be a time of the day in quotes, such as "21:00", got 1260`},
+		"quiet a list":          {hours("from: [21], to: '10:00'"), `quiet[0].from: must be a time of the day in quotes, such as "21:00", got a list`},
+		"quiet null":            {hours("from: , to: '10:00'"), "quiet[0].from: must have a value"},
+		"quiet minutes":         {hours("from: '21:60', to: '10:00'"), `got "21:60"`},
+		"quiet signs":           {hours("from: '+1:00', to: '10:00'"), `got "+1:00"`},
+		"quiet zone":            {hours("from: '21:00', to: '08:00', zone: Mars/Olympus"), `f:4:44: quiet[0].zone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "Mars/Olympus"`},
+		"quiet zone Local":      {hours("from: '21:00', to: '08:00', zone: Local"), `got "Local"`},
+		"quiet zone empty":      {hours("from: '21:00', to: '08:00', zone: ''"), "quiet[0].zone: must not be empty"},
+		"quiet zone up":         {hours("from: '21:00', to: '08:00', zone: ../UTC"), `got "../UTC"`},
+		"quiet timezone":        {hours("from: '21:00', to: '08:00', timezone: UTC"), "quiet[0].timezone: is not a known key"},
+		"quiet channel":         {hours("from: '21:00', to: '08:00', channels: [fax]"), `quiet[0].channels[0]: must be one of the configured channels, got "fax"`},
+		"quiet channels all":    {hours("from: '21:00', to: '08:00', channels: all"), `quiet[0].channels: must be a list, got "all"`},
+		"quiet no sets":         {hours("from: '21:00', to: '08:00', sets: []"), "quiet[0].sets: must be 1 to 64 sets, got 0; leave it out for everybody"},
+		"quiet one set":         {hours("from: '21:00', to: '08:00', sets: country/de"), `quiet[0].sets: must be a list, got "country/de"`},
+		"quiet set twice":       {hours("from: '21:00', to: '08:00', sets: [de, de]"), `quiet[0].sets[1]: is given twice: "de"`},
+		"quiet set number":      {hours("from: '21:00', to: '08:00', sets: [1]"), "quiet[0].sets[0]: must be a string, got 1"},
+		"quiet set name":        {hours("from: '21:00', to: '08:00', sets: [a b]"), `quiet[0].sets[0]: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/', the first a letter or digit, got "a b"`},
+		"quiet too many sets":   {hours("from: '21:00', to: '08:00', sets: [" + setsOf(65) + "]"), "quiet[0].sets: must be 1 to 64 sets, got 65"},
+		"quiet too many":        {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00'}, ", 17) + "]\n", "quiet: must be at most 16, got 17"},
+		"quiet all day":         {someLimits + "quiet:\n- {from: '21:00', to: '08:00'}\n- {from: '08:00', to: '21:00'}\n", "f:6:3: quiet[1]: leaves, with the hours before it, no minute of the day open to sends without a channel: who is never"},
+		"quiet all day of some": {someLimits + "quiet:\n- {from: '21:00', to: '08:00', zone: user, sets: [de, at]}\n- {from: '07:00', to: '20:00', zone: user, channels: [sms]}\n- {from: '20:00', to: '21:00', zone: user, sets: [at]}\n", "f:7:3: quiet[2]: leaves, with the hours before it, no minute of the day open to sends on sms: who"},
+
+		"holdout a number":      {held("5"), "f:4:10: holdout: must be a mapping, got 5"},
+		"holdout nothing":       {held("{salt: a}"), "holdout.percent: is required"},
+		"holdout no salt":       {held("{percent: 5}"), "f:4:10: holdout.salt: is required"},
+		"holdout 0":             {held("{percent: 0, salt: a}"), "f:4:20: holdout.percent: must be above 0 and at most 100, got 0"},
+		"holdout negative":      {held("{percent: -5, salt: a}"), "holdout.percent: must be above 0 and at most 100, got -5"},
+		"holdout too much":      {held("{percent: 100.5, salt: a}"), "holdout.percent: must be above 0 and at most 100, got 100.5"},
+		"holdout sign":          {held("{percent: 5%, salt: a}"), `holdout.percent: must be a number such as 5 or 0.5, got "5%"`},
+		"holdout text":          {held("{percent: '5', salt: a}"), `holdout.percent: must be a number such as 5 or 0.5, got "5"`},
+		"holdout not a number":  {held("{percent: .nan, salt: a}"), "holdout.percent: must be a number such as 5 or 0.5, got .nan"},
+		"holdout infinite":      {held("{percent: .inf, salt: a}"), "got .inf"},
+		"holdout octal":         {held("{percent: 010, salt: a}"), "got 010"},
+		"holdout hexadecimal":   {held("{percent: 0x5, salt: a}"), "got 0x5"},
+		"holdout power":         {held("{percent: 1e1, salt: a}"), `got "1e1"`},
+		"holdout list":          {held("{percent: [5], salt: a}"), "holdout.percent: must be a number such as 5 or 0.5, got a list"},
+		"holdout salt number":   {held("{percent: 5, salt: 2027}"), "holdout.salt: must be a string, got 2027"},
+		"holdout salt empty":    {held("{percent: 5, salt: ''}"), "holdout.salt: must not be empty"},
+		"holdout salt too long": {held("{percent: 5, salt: " + strings.Repeat("a", 129) + "}"), "holdout.salt: must be 1 to 128 bytes, got 129"},
+		"holdout channel":       {held("{percent: 5, salt: a, channels: [fax]}"), "holdout.channels[0]: must be one of the configured channels"},
+		"holdout unknown key":   {held("{percent: 5, slat: a}"), `holdout.slat: is not a known key; did you mean "salt"?`},
+
+		"timezone of none":  {someLimits + "timezone: Mars/Olympus\n", `f:4:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "Mars/Olympus"`},
+		"timezone user":     {someLimits + "timezone: user\n", `timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`},
+		"timezone offset":   {someLimits + "timezone: '+08:00'\n", `got "+08:00"`},
+		"timezone a number": {someLimits + "timezone: 8\n", "timezone: must be a string, got 8"},
+
+		"limit user and window":  {limit("name: a, max: 1, window: 1h, timezone: user"), "timezone: goes with calendar only"},
+		"limit User":             {limit("name: a, max: 1, calendar: day, timezone: User"), `limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "User"`},
+		"limit year":             {limit("name: a, max: 1, calendar: year"), `limits.default[0].calendar: must be one of day, week, month, got "year"`},
+		"limit shadow a word":    {limit("name: a, max: 1, window: 1h, shadow: 'true'"), `limits.default[0].shadow: must be true or false, got "true"`},
+		"limit short and shadow": {rest + "limits: {default: {daily: 1, shadow: true}}\n", "limits.default.shadow: is not a known key"},
+		"limit suppressed":       {limit("name: suppressed, max: 1, window: 1h") + "suppress: {a: all}\n", "f:3:27: limits.default[0].name: must be another name: answers call users so whom suppress denies"},
+		"limit holdout":          {limit("name: holdout, max: 1, window: 1h") + "holdout: {percent: 1, salt: a}\n", "limits.default[0].name: must be another name: answers call users so whom holdout denies"},
+		"limit quiet":            {"quiet: [{from: '21:00', to: '08:00'}]\n" + limit("name: quiet, max: 1, window: 1h"), "f:4:27: limits.default[0].name: must be another name: answers call users so whom quiet denies"},
+
+		"audiences a list":      {someLimits + "audiences: [a]\n", "audiences: must be a mapping, got a list"},
+		"audience a list":       {someLimits + "audiences: {a: [b]}\n", "audiences.a: must be a string, got a list"},
+		"audience empty":        {someLimits + "audiences: {a: ''}\n", "audiences.a: must not be empty"},
+		"audience null":         {someLimits + "audiences: {a: }\n", "audiences.a: must be a string, got nothing"},
+		"audience twice":        {someLimits + "audiences: {a: b, a: c}\n", "audiences.a: is given twice"},
+		"audience of everybody": {someLimits + "audiences: {all: b}\n", "audiences.all: reserved"},
+		"audience name":         {someLimits + "audiences: {a b: b}\n", "audiences.a b: must be 1 to 128 letters"},
+		"audiences too many":    {someLimits + "audiences: {" + audiencesOf(1001) + "}\n", "audiences: must be at most 1000 audiences, got 1001"},
+		"misspelt section":      {someLimits + "supress: {a: all}\n", `f:4:1: supress: is not a known key; did you mean "suppress"?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse("f", []byte(c.yaml))
+			var faults *yamltree.Faults
+			require.True(t, errors.As(err, &faults), "%v", err)
+			require.Contains(t, err.Error(), c.want)
+			require.Len(t, faults.List, 1, "one slip is one fault: %v", err)
+		})
+	}
+}
+
+// suppressionsOf, setsOf and audiencesOf are that many, none of which is a fault by itself.
+func suppressionsOf(n int) string { return repeated(n, "s%d: all, ") }
+func setsOf(n int) string         { return repeated(n, "s%d, ") }
+func audiencesOf(n int) string    { return repeated(n, "a%d: vip, ") }
+
+func repeated(n int, format string) string {
+	var list strings.Builder
+	for i := range n {
+		fmt.Fprintf(&list, format, i)
+	}
+	return list.String()
+}
+
+func TestEveryFaultOfWhatWithholdsSendsIsReportedAtOnceInOrder(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("f", []byte(strings.Join([]string{
+		"segments: {source: d, keep: soon}",
+		"quiet:",
+		"  - {from: 24:00, to: 8:00, zone: Usr, channels: [fax]}",
+		"  - {from: '08:00', to: '08:00'}",
+		"suppress: {all: all, bounced: {channel: [email], even_exempt: 1}, x: []}",
+		"holdout: {percent: 200, salt: " + strings.Repeat("a", 129) + "}",
+		"limits:",
+		"  default: [{name: quiet, max: 1, calendar: month, timezone: nowhere, shadow: 1}]",
+		"timezone: user",
+		"channels: {push: 1, email: 2}",
+	}, "\n")))
+	require.EqualError(t, err, strings.Join([]string{
+		`f:1:29: segments.keep: must be a duration such as 30s or 24h, got "soon"`,
+		`f:3:12: quiet[0].from: must be a time of the day from 00:00 to 23:59, got "24:00"; midnight is 00:00`,
+		`f:3:23: quiet[0].to: must be a time of the day from 00:00 to 23:59, got "8:00"; did you mean 08:00?`,
+		`f:3:35: quiet[0].zone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "Usr"`,
+		`f:3:51: quiet[0].channels[0]: must be one of the configured channels, got "fax"`,
+		`f:4:25: quiet[1].to: must differ from from, got 08:00 for both: who is never to be sent to belongs in a set under suppress`,
+		`f:5:12: suppress.all: reserved, it is what answers and expressions call other users, got "all"`,
+		`f:5:32: suppress.bounced.channel: is not a known key; did you mean "channels"?`,
+		`f:5:63: suppress.bounced.even_exempt: must be true or false, got 1`,
+		`f:5:70: suppress.x: must name a channel; leave it out for all`,
+		`f:6:20: holdout.percent: must be above 0 and at most 100, got 200`,
+		`f:6:31: holdout.salt: must be 1 to 128 bytes, got 129`,
+		`f:8:20: limits.default[0].name: must be another name: answers call users so whom quiet denies`,
+		`f:8:62: limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "nowhere"`,
+		`f:8:79: limits.default[0].shadow: must be true or false, got 1`,
+		`f:9:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`,
+	}, "\n"))
+}
