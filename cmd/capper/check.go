@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"capper/internal/app"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/console"
 	"capper/internal/pacing"
+	"capper/internal/segments"
 	"capper/internal/server/access"
 	"capper/internal/yamltree"
 )
@@ -41,6 +44,9 @@ func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
 	fmt.Fprintf(on.Out, "  default: %s\n", describe(loaded.Policy, loaded.Policy.Default))
 	for _, segment := range slices.Sorted(maps.Keys(loaded.Policy.Segments)) {
 		fmt.Fprintf(on.Out, "  %s: %s\n", segment, describe(loaded.Policy, loaded.Policy.Segments[segment]))
+	}
+	for _, line := range describeWithheld(loaded) {
+		fmt.Fprintf(on.Out, "  %s\n", line)
 	}
 	for i := range loaded.Pacers.Pacers {
 		fmt.Fprintf(on.Out, "  pacer %s\n", describePacer(&loaded.Pacers.Pacers[i]))
@@ -77,18 +83,71 @@ func describe(policy *capping.Policy, limits []capping.Limit) string {
 	for _, l := range limits {
 		part := fmt.Sprintf("%s %d per %s", l.Name, l.Max, l.Span())
 		if l.Calendar != "" {
-			part += " in " + l.Location.String()
+			part += " " + inZone(l.UserZone, l.Location)
 		}
-		var on []string
-		for _, channel := range l.Channels.Channels() {
-			on = append(on, policy.ChannelName(channel))
+		if on := channelNames(policy, l.Channels); on != "" {
+			part += " on " + on
 		}
-		if len(on) > 0 {
-			part += " on " + strings.Join(on, " and ")
+		if l.Shadow {
+			part += " (shadow: denies nobody)"
 		}
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
+}
+
+func inZone(user bool, location *time.Location) string {
+	if user {
+		return "in the user's time zone"
+	}
+	return "in " + cmp.Or(location, time.UTC).String()
+}
+
+// channelNames is the channels of a set as people say them; "" for all.
+func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
+	var names []string
+	for _, channel := range set.Channels() {
+		names = append(names, policy.ChannelName(channel))
+	}
+	return strings.Join(names, " and ")
+}
+
+// describeWithheld is what is withheld from users whatever they have received, and
+// the named audiences, on lines of their own.
+func describeWithheld(cfg *config.Config) (lines []string) {
+	p := cfg.Policy
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for i := range p.Suppress {
+		s, exempt := &p.Suppress[i], ""
+		if s.EvenExempt {
+			exempt = ", even those to which no limit applies"
+		}
+		add("suppress %s: %s%s", s.Set, sendsOn(p, s.Channels), exempt)
+	}
+	if h := p.Holdout; h != nil {
+		add("holdout of %v %% of all users, salt %q: %s", h.Share.Percent(), h.Share.Salt(), sendsOn(p, h.Channels))
+	}
+	for i := range p.Quiet {
+		q, users := &p.Quiet[i], ""
+		if len(q.Sets) > 0 {
+			users = ", to users in " + strings.Join(q.Sets, " or ")
+		}
+		add("quiet from %s to %s %s: %s%s", q.Hours.From, q.Hours.To, inZone(q.UserZone, q.Location), sendsOn(p, q.Channels), users)
+	}
+	if p.Zone != nil {
+		add("time zone of users in no set %s…: %s", segments.ZonePrefix, p.Zone)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Audiences)) {
+		add("audience %s: %s", name, cfg.Audiences[name])
+	}
+	return lines
+}
+
+func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
+	if on := channelNames(policy, set); on != "" {
+		return "sends on " + on
+	}
+	return "all sends"
 }
 
 // describePacer is what a pacer allows: "carrier: one every 4ms (250/s), waits up to

@@ -13,7 +13,7 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "client/api", "cmd/capper/blast", "cmd/capper/lines", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/pacing", "internal/segments/ingest",
+		"client", "client/api", "cmd/capper/blast", "cmd/capper/lines", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/pacing", "internal/segments", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
 	"cmd/capper/blast": {"client", "internal/console"},

@@ -62,6 +62,9 @@ type Segments struct {
 	S3     objects.S3Config // s3: endpoint, region, path_style. Credentials come from the SDK's usual chain
 	// Refresher is refresh (Interval, at least 100ms; default segments.DefaultInterval) and cache_dir (default var/cache).
 	Refresher segments.RefresherConfig
+	// Keep is keep: how long an earlier generation stays in memory after the last call of an
+	// audience that is taken from it; default 1h, 1s to 24h.
+	Keep time.Duration
 }
 
 // The kinds of store.

@@ -188,7 +188,7 @@ func TestFaults(t *testing.T) {
 		"window too long":   {limits("      - {name: a, max: 1, window: 9000h}\n"), "must be at most 8784h"},
 		"window + calendar": {limits("      - {name: a, max: 1, window: 1h, calendar: day}\n"), "exactly one of window and calendar"},
 		"neither":           {limits("      - {name: a, max: 1}\n"), "exactly one of window and calendar"},
-		"calendar word":     {limits("      - {name: a, max: 1, calendar: month}\n"), "must be one of day, week, got \"month\""},
+		"calendar word":     {limits("      - {name: a, max: 1, calendar: hour}\n"), "must be one of day, week, month, got \"hour\""},
 		"time zone":         {limits("      - {name: a, max: 1, calendar: day, timezone: Mars/Base}\n"), "IANA"},
 		"zone, rolling":     {limits("      - {name: a, max: 1, window: 1h, timezone: UTC}\n"), "goes with calendar only"},
 		"no name":           {limits("      - {max: 1, window: 1h}\n"), "vip[0].name: is required"},
@@ -277,6 +277,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(minimal)
 	f.Add(full)
 	f.Add(minimal + fourPacers)
+	f.Add(minimal + withheld)
 	f.Fuzz(func(t *testing.T, yaml string) {
 		c, err := Parse("f", []byte(yaml))
 		require.True(t, (c == nil) != (err == nil))

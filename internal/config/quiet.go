@@ -54,6 +54,9 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	if len(v.Faults()) == before && q.Hours.From == q.Hours.To {
 		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under suppress", q.Hours.To)
 	}
+	if !given["zone"] {
+		r.Warnings = append(r.Warnings, v.Path()+".zone is not set: the hours are those of UTC")
+	}
 	r.userZones = r.userZones || q.UserZone
 	return q
 }

@@ -83,7 +83,7 @@ timezone: Europe/Lisbon
 channels: {push: 1, email: 2, sms: 3}
 `))
 	require.NoError(t, err)
-	require.Empty(t, c.Warnings)
+	require.Equal(t, []string{"quiet[0].zone is not set: the hours are those of UTC"}, c.Warnings)
 	loud := capping.ChannelSetOf(1, 3)
 	require.Equal(t, []capping.Suppression{
 		{Set: "country/sg"}, {Set: "tz/Etc/GMT+8", EvenExempt: true}, {Set: "a+b"}, {Set: "loud", Channels: loud}, {Set: "louder", Channels: loud},
