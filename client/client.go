@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -107,7 +108,10 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 }
 
 func (c *Client) once(ctx context.Context, method, path string, body []byte, out any) error {
-	request, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), bytes.NewReader(body))
+	path, query, _ := strings.Cut(path, "?")
+	at := c.base.JoinPath(path)
+	at.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -129,13 +133,23 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	if response.StatusCode/100 != 2 {
 		return errorOf(response, answer)
 	}
-	if out == nil {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *file:
+		*out = file{answer, response.Header}
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
 	}
 	return nil
+}
+
+// file is an answer that is taken as it is.
+type file struct {
+	content []byte
+	header  http.Header
 }
 
 // wait is the pause after a failed attempt; it ends early, with an error, when

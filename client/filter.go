@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,12 +12,14 @@ import (
 	"capper/client/api"
 )
 
-// FilterRequest asks which users may get a send. Either Users or Bitmap is set.
+// FilterRequest asks which users may get a send. Exactly one of Users, Bitmap and
+// Audience is set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. One id on two channels is two sends
 	Users     []uint32        // sent as ids; repeats are decided once
 	Bitmap    *roaring.Bitmap // sent as a bitmap: the answer is bitmaps too. It is read only
+	Audience  *Audience       // found by the service: the answer is bitmaps. Of one call, unless it is FilterAll's
 
 	Exempt  bool      // deny nobody, count the send all the same (enforce: false)
 	Preview bool      // decide only, count nothing (record: false)
@@ -25,8 +28,8 @@ type FilterRequest struct {
 	Waves   bool      // answer the denied by the hour in which they become eligible
 }
 
-// FilterResult is the answer. With Users the slices are filled, with Bitmap the
-// bitmaps.
+// FilterResult is the answer. With Users the slices are filled, with Bitmap and
+// Audience the bitmaps.
 type FilterResult struct {
 	Allowed     []uint32 // may be sent to, in the order of the request
 	Replayed    []uint32 // those of Allowed that an earlier call with the message id and channel had recorded
@@ -35,12 +38,14 @@ type FilterResult struct {
 
 	AllowedBitmap     *roaring.Bitmap
 	ReplayedBitmap    *roaring.Bitmap
-	DeniedBitmaps     map[string]*roaring.Bitmap // by the name of the limit
+	DeniedBitmaps     map[string]*roaring.Bitmap // by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	UnavailableBitmap *roaring.Bitmap
+
+	Audience *AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
 
 	Waves         []Wave
 	Summary       Summary
-	Generation    string // of the segments
+	Generation    string // of the segments that decided
 	ConfigVersion string // of the limits
 }
 
@@ -65,7 +70,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 			return result, nil // what is left stays unavailable
 		}
 		rest := *r
-		rest.Users, rest.Bitmap = result.Unavailable, result.UnavailableBitmap
+		rest.Users, rest.Bitmap, rest.Audience = result.Unavailable, result.UnavailableBitmap, nil
 		again, err := c.filterOnce(ctx, &rest)
 		if err != nil {
 			return result, nil
@@ -80,7 +85,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 		return nil, err
 	}
 	request := r.wire()
-	if r.Bitmap != nil {
+	if len(r.Users) == 0 {
 		var answer api.FilterBitmaps
 		if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
 			return nil, fmt.Errorf("filter %q: %w", r.MessageID, err)
@@ -95,15 +100,26 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 }
 
 func (r *FilterRequest) check() error {
-	if (len(r.Users) > 0) == (r.Bitmap != nil) {
-		return errors.New("filter: exactly one of Users and Bitmap must be set")
+	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
+		return errors.New("filter: exactly one of Users, Bitmap and Audience must be set")
 	}
 	return nil
 }
 
+// exactlyOne tells whether a request says in one way whom it is about.
+func exactlyOne(users []uint32, bitmap *roaring.Bitmap, audience *Audience) bool {
+	ways := 0
+	for _, given := range []bool{len(users) > 0, bitmap != nil, audience != nil} {
+		if given {
+			ways++
+		}
+	}
+	return ways == 1
+}
+
 func (r *FilterRequest) wire() *api.FilterRequest {
 	no := false
-	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, Waves: r.Waves}
+	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query(), Waves: r.Waves}
 	if r.Bitmap != nil {
 		w.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
 	}
@@ -136,14 +152,77 @@ func resultOfIDs(a *api.FilterIDs) *FilterResult {
 func resultOfBitmaps(a *api.FilterBitmaps) *FilterResult {
 	r := &FilterResult{
 		AllowedBitmap: a.AllowedBitmap.OrEmpty(), ReplayedBitmap: a.ReplayedBitmap.OrEmpty(),
-		UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), DeniedBitmaps: make(map[string]*roaring.Bitmap, len(a.DeniedBitmaps)),
-		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for limit, users := range a.DeniedBitmaps {
-		r.DeniedBitmaps[limit] = users.OrEmpty()
+		UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), DeniedBitmaps: roaringOf(a.DeniedBitmaps),
+		Audience: a.Audience, Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
 	}
 	for _, wave := range a.Waves {
 		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Bitmap: wave.UsersBitmap.OrEmpty()})
 	}
 	return r
+}
+
+func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
+	users := make(map[string]*roaring.Bitmap, len(bitmaps))
+	for name, bitmap := range bitmaps {
+		users[name] = bitmap.OrEmpty()
+	}
+	return users
+}
+
+// settle puts into r what a later call decided of r's unavailable users.
+func (r *FilterResult) settle(again *FilterResult) {
+	r.Allowed = append(r.Allowed, again.Allowed...)
+	r.Replayed = append(r.Replayed, again.Replayed...)
+	r.Denied = append(r.Denied, again.Denied...)
+	r.Unavailable = again.Unavailable
+	if r.AllowedBitmap != nil {
+		r.AllowedBitmap.Or(again.AllowedBitmap)
+		r.ReplayedBitmap.Or(again.ReplayedBitmap)
+		r.UnavailableBitmap = again.UnavailableBitmap
+		for limit, users := range again.DeniedBitmaps {
+			r.DeniedBitmaps[limit] = union(r.DeniedBitmaps[limit], users)
+		}
+	}
+	for _, wave := range again.Waves {
+		r.addWave(wave)
+	}
+	settleSummary(&r.Summary, &again.Summary)
+	r.Generation, r.ConfigVersion = again.Generation, again.ConfigVersion
+}
+
+func union(a, b *roaring.Bitmap) *roaring.Bitmap {
+	if a == nil {
+		return b
+	}
+	a.Or(b)
+	return a
+}
+
+func (r *FilterResult) addWave(wave Wave) {
+	i, found := slices.BinarySearchFunc(r.Waves, wave, func(a, b Wave) int { return a.From.Compare(b.From) })
+	if !found {
+		r.Waves = slices.Insert(r.Waves, i, wave)
+		return
+	}
+	same := &r.Waves[i]
+	same.Users = append(same.Users, wave.Users...)
+	if wave.Bitmap != nil {
+		same.Bitmap = union(same.Bitmap, wave.Bitmap)
+	}
+	if wave.ReadyAt.After(same.ReadyAt) {
+		same.ReadyAt = wave.ReadyAt
+	}
+}
+
+// settleSummary adds what a later call decided of the unavailable users: they
+// were counted as requested before.
+func settleSummary(s, again *Summary) {
+	more := *again
+	more.Requested, more.Duplicates = 0, 0
+	more.Segments = make(map[string]SegmentSummary, len(again.Segments))
+	for segment, counts := range again.Segments {
+		more.Segments[segment] = SegmentSummary{Allowed: counts.Allowed}
+	}
+	s.Unavailable = 0
+	s.Add(&more)
 }

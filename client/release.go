@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,13 +12,14 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest gives back the slots of sends that did not go out. Either
-// Users or Bitmap is set.
+// ReleaseRequest gives back the slots of sends that did not go out. Exactly
+// one of Users, Bitmap and Audience is set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
 	Users     []uint32
 	Bitmap    *roaring.Bitmap // read only
+	Audience  *Audience       // of one call, unless it is ReleaseAll's
 }
 
 // ReleaseResult is the answer. Users who had no such send are counted as
@@ -27,41 +29,70 @@ type ReleaseResult struct {
 	Unavailable       []uint32 // not known: release again
 	ReleasedBitmap    *roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
+	Audience          *AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
 	Summary           ReleaseSummary
+}
+
+func (r *ReleaseRequest) check() error {
+	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
+		return errors.New("release: exactly one of Users, Bitmap and Audience must be set")
+	}
+	return nil
 }
 
 // Release releases in one call.
 func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult, error) {
-	if (len(r.Users) > 0) == (r.Bitmap != nil) {
-		return nil, errors.New("release: exactly one of Users and Bitmap must be set")
+	if err := r.check(); err != nil {
+		return nil, err
 	}
-	request := &api.ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users}
-	if r.Bitmap == nil {
+	request := &api.ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query()}
+	if len(r.Users) > 0 {
 		var answer api.ReleaseIDs
 		if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
 			return nil, fmt.Errorf("release %q: %w", r.MessageID, err)
 		}
 		return &ReleaseResult{Released: answer.Released, Unavailable: answer.Unavailable, Summary: answer.Summary}, nil
 	}
-	request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	if r.Bitmap != nil {
+		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	}
 	var answer api.ReleaseBitmaps
 	if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
 		return nil, fmt.Errorf("release %q: %w", r.MessageID, err)
 	}
 	return &ReleaseResult{
 		ReleasedBitmap: answer.ReleasedBitmap.OrEmpty(), UnavailableBitmap: answer.UnavailableBitmap.OrEmpty(),
-		Summary: answer.Summary,
+		Audience: answer.Audience, Summary: answer.Summary,
 	}, nil
 }
 
-// ReleaseAll is Release for users of any number, in batches as FilterAll.
+// ReleaseAll is Release for users of any number, in batches as FilterAll: of an Audience
+// in parts of one generation. Give that of the filter calls: the one in use may have others.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
-	if (len(r.Users) > 0) == (r.Bitmap != nil) {
-		return errors.New("release: exactly one of Users and Bitmap must be set")
+	if err := r.check(); err != nil {
+		return err
 	}
+	if r.Audience == nil {
+		return c.releaseBatches(ctx, r, c.batches(r.Users, r.Bitmap), each)
+	}
+	parts, err := c.Parts(ctx, r.Audience)
+	if err != nil {
+		return err
+	}
+	var done reached
+	err = c.releaseBatches(ctx, r, parts.batches(), func(result *ReleaseResult) error {
+		done.add(result.Summary.Requested)
+		return each(result)
+	})
+	return parts.fault(done, err)
+}
+
+func (c *Client) releaseBatches(ctx context.Context, r *ReleaseRequest, batches iter.Seq[batch], each func(*ReleaseResult) error) error {
 	var mu sync.Mutex
-	return c.parallel(ctx, r.Users, r.Bitmap, func(ctx context.Context, users []uint32, part *roaring.Bitmap) error {
-		result, err := c.Release(ctx, &ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, Users: users, Bitmap: part})
+	return c.parallel(ctx, batches, func(ctx context.Context, b batch) error {
+		request := *r
+		request.Users, request.Bitmap, request.Audience = b.users, b.bitmap, b.audience
+		result, err := c.Release(ctx, &request)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,36 @@ type (
 	Summary = api.Summary
 	// SegmentSummary counts the users of one segment.
 	SegmentSummary = api.SegmentSummary
+	// AudienceTaken is whom a call with an audience was about.
+	AudienceTaken = api.AudienceTaken
+	// AudienceCount is how many users an audience has.
+	AudienceCount = api.AudienceCount
+	// Sample is a share of users, always the same one.
+	Sample = api.Sample
+	// Part is one of several parts that together are an audience, and share no user.
+	Part = api.Part
+	// Segments is the segments and sets of a generation.
+	Segments = api.Segments
+	// SegmentInfo is a segment or a set.
+	SegmentInfo = api.SegmentInfo
+	// UserLookup is what a user is in.
+	UserLookup = api.UserLookup
+	// Members is a page of the ids of a segment or set.
+	Members = api.Members
 	// ReleaseSummary counts the users of a release call.
 	ReleaseSummary = api.ReleaseSummary
 	// Explanation is why a user is allowed or denied.
 	Explanation = api.Explanation
 	// Standing is how a user stands with a limit.
 	Standing = api.Standing
+	// Suppression denies the users of a set.
+	Suppression = api.Suppression
+	// Holdout denies a share of all users.
+	Holdout = api.Holdout
+	// Quiet is quiet hours.
+	Quiet = api.Quiet
+	// QuietStanding is how a user stands with quiet hours.
+	QuietStanding = api.QuietStanding
 	// SentRecord is a recorded send.
 	SentRecord = api.Send
 	// Limits is the policy in force.
@@ -42,4 +66,14 @@ type (
 	Millis = api.Millis
 	// PacerState is what a pacer has given out.
 	PacerState = api.PacerState
+)
+
+// MaxParts is the most parts of an audience.
+const MaxParts = api.MaxParts
+
+// What Denial.Limit and the counts of denied users name where no limit of the policy denies.
+const (
+	LimitSuppressed = api.LimitSuppressed
+	LimitHoldout    = api.LimitHoldout
+	LimitQuiet      = api.LimitQuiet
 )

@@ -28,6 +28,11 @@ func (b *Bitmap) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("bitmap: %w", err)
 	}
+	return b.UnmarshalBinary(raw)
+}
+
+// UnmarshalBinary reads the portable format itself, and trusts nothing either.
+func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 	b.Bitmap = roaring.New()
 	n, err := b.ReadFrom(bytes.NewReader(raw))
 	if err != nil {

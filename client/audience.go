@@ -1,0 +1,137 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"capper/client/api"
+)
+
+// Audience is the users of an expression over the segments and sets of one
+// generation of the service.
+type Audience struct {
+	// Expression is names of segments and sets, & (both), | (either), - (the first without the second, with
+	// blanks around it) and parentheses: "active - country/my". & binds first, the others from left to right.
+	Expression string
+	Generation string  // "": the one in use when the first call comes
+	Sample     *Sample // only a share of them; nil: all
+
+	// What one call takes of them. FilterAll and ReleaseAll choose that themselves, and refuse these.
+	Part     *Part  // one of several parts
+	MaxUsers int    // the lowest ids first: AudienceTaken.Next leads to the rest. 0: all
+	Cursor   string // AudienceTaken.Next of the call before
+}
+
+func (a *Audience) query() api.AudienceQuery {
+	if a == nil {
+		return api.AudienceQuery{}
+	}
+	return api.AudienceQuery{
+		Audience: a.Expression, Generation: a.Generation, Sample: a.Sample,
+		Part: a.Part, MaxUsers: a.MaxUsers, Cursor: a.Cursor,
+	}
+}
+
+// AudienceCount counts an audience, by segment and by set.
+func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*AudienceCount, error) {
+	return c.count(ctx, a, nil)
+}
+
+// AudiencePreview is AudienceCount with how many could be sent to now on the
+// channel ("": without one), in Preview. It counts nothing as sent.
+func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*AudienceCount, error) {
+	return c.count(ctx, a, &channel)
+}
+
+func (c *Client) count(ctx context.Context, a *Audience, channel *string) (*AudienceCount, error) {
+	answer := new(AudienceCount)
+	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: channel}
+	if err := c.call(ctx, "POST", "/v1/audience/count", request, answer); err != nil {
+		return nil, fmt.Errorf("count audience %q: %w", a.Expression, err)
+	}
+	return answer, nil
+}
+
+// Parts is an audience of one generation, cut so that each part fits into a call.
+type Parts struct {
+	Generation string // that all parts name, so that what is published meanwhile changes none of them
+	Users      uint64 // of all parts
+	List       []Audience
+}
+
+// Parts pins the audience to its generation and cuts it into parts of about
+// Config.BatchBitmap users, at most MaxParts of them. An audience of nobody has none.
+func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
+	if a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" {
+		return nil, errors.New("audience: Part, MaxUsers and Cursor are of one call: a whole audience is cut without them")
+	}
+	count, err := c.AudienceCount(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	parts := &Parts{Generation: count.Generation, Users: count.Users}
+	of := int(min((count.Users+uint64(c.cfg.BatchBitmap)-1)/uint64(c.cfg.BatchBitmap), MaxParts))
+	for i := range of {
+		parts.List = append(parts.List, Audience{
+			Expression: a.Expression, Generation: count.Generation, Sample: a.Sample, Part: &Part{Of: of, Index: i},
+		})
+	}
+	return parts, nil
+}
+
+// batches are those of FilterAll.
+func (p *Parts) batches() iter.Seq[batch] {
+	return func(yield func(batch) bool) {
+		for i := range p.List {
+			if !yield(batch{audience: &p.List[i]}) {
+				return
+			}
+		}
+	}
+}
+
+// AudienceError is why a run over an audience ended early. HasCode(err, CodeGone)
+// tells that the generation is not kept any more: what was granted stays recorded, and a
+// new run with the same message id, of the generation in use, answers it as replayed.
+// After any other error a new run with this Generation ends with the same result.
+type AudienceError struct {
+	Generation  string // that the run was pinned to
+	Parts, Done int    // Done: those that were answered
+	Users       uint64 // of all parts
+	Asked       uint64 // of the answered ones
+	Err         error
+}
+
+// Error says how far the run came.
+func (e *AudienceError) Error() string {
+	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users, e.Generation)
+	if HasCode(e.Err, CodeGone) {
+		return fmt.Sprintf("after %s: %v; what was granted is recorded: a run with the same message id on the generation in use counts nobody twice", reached, e.Err)
+	}
+	return fmt.Sprintf("after %s: %v", reached, e.Err)
+}
+
+// Unwrap is Err.
+func (e *AudienceError) Unwrap() error { return e.Err }
+
+// reached is what a run over parts has been answered.
+type reached struct {
+	parts int
+	users uint64
+}
+
+// add takes the answer to a part.
+func (r *reached) add(users int) {
+	r.parts++
+	r.users += uint64(users)
+}
+
+// fault says how far the run over the parts came before the error; nil stays nil.
+func (p *Parts) fault(r reached, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &AudienceError{Generation: p.Generation, Parts: len(p.List), Done: r.parts, Users: p.Users, Asked: r.users, Err: err}
+}

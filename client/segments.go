@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client/api"
+)
+
+// Segments lists the segments and sets of the generation in use.
+func (c *Client) Segments(ctx context.Context) (*Segments, error) {
+	return read[Segments](ctx, c, "/v1/segments")
+}
+
+// LookupRequest asks what users are in. Exactly one of Users, Bitmap and Audience is set.
+type LookupRequest struct {
+	Users    []uint32        // the answer is by user
+	Bitmap   *roaring.Bitmap // the answer is bitmaps. It is read only
+	Audience *Audience       // the answer is bitmaps; of one call
+	Sets     []string        // also whether they are in these; at most api.MaxLookupSets
+}
+
+// LookupResult is the answer: Users, or the bitmaps.
+type LookupResult struct {
+	Generation string
+	Users      []UserLookup // in the order of the request, each once
+
+	Segments map[string]*roaring.Bitmap // without those that none of the users is in; api.NoSegment for users in none
+	Sets     map[string]*roaring.Bitmap // of LookupRequest.Sets
+	Audience *AudienceTaken             // with an Audience: whom the call was about, and what follows
+}
+
+// Lookup tells in one call which segment users are in, and which sets. It counts nothing.
+func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, error) {
+	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
+		return nil, errors.New("lookup: exactly one of Users, Bitmap and Audience must be set")
+	}
+	request := &api.LookupRequest{UserIDs: r.Users, AudienceQuery: r.Audience.query(), Sets: r.Sets}
+	if len(r.Users) > 0 {
+		var answer api.LookupIDs
+		if err := c.call(ctx, "POST", "/v1/segments/lookup", request, &answer); err != nil {
+			return nil, fmt.Errorf("look up users: %w", err)
+		}
+		return &LookupResult{Generation: answer.Generation, Users: answer.Users}, nil
+	}
+	if r.Bitmap != nil {
+		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	}
+	var answer api.LookupBitmaps
+	if err := c.call(ctx, "POST", "/v1/segments/lookup", request, &answer); err != nil {
+		return nil, fmt.Errorf("look up users: %w", err)
+	}
+	return &LookupResult{
+		Generation: answer.Generation, Segments: roaringOf(answer.Segments), Sets: roaringOf(answer.Sets), Audience: answer.Audience,
+	}, nil
+}
+
+// SegmentBitmap reads the users of a segment or set, and of which generation they are.
+// generation asks for one that is kept; "": the one in use.
+func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string, err error) {
+	var answer file
+	path := segmentPath(name, "bitmap", url.Values{}, generation)
+	if err := c.call(ctx, "GET", path, nil, &answer); err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", path, err)
+	}
+	var bitmap api.Bitmap
+	if err := bitmap.UnmarshalBinary(answer.content); err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
+}
+
+// Members iterates over the ids of a segment or set in pages, ascending, all of one
+// generation; "": the one in use when the first page comes. It ends after an error.
+func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*Members, error] {
+	return func(yield func(*Members, error) bool) {
+		parameters := url.Values{}
+		for {
+			page, err := read[Members](ctx, c, segmentPath(name, "members", parameters, generation))
+			if !yield(page, err) || err != nil || page.Next == nil {
+				return
+			}
+			generation = page.Generation
+			parameters.Set("after", strconv.FormatUint(uint64(*page.Next), 10))
+		}
+	}
+}
+
+func segmentPath(name, what string, parameters url.Values, generation string) string {
+	if generation != "" {
+		parameters.Set("generation", generation)
+	}
+	path := "/v1/segments/" + url.PathEscape(name) + "/" + what
+	if len(parameters) == 0 {
+		return path
+	}
+	return path + "?" + parameters.Encode()
+}
