@@ -30,6 +30,8 @@ var arrows = map[string][]string{
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
+	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
+
 	"internal/bitmap": {"internal/parallel"},
 
 	"internal/capping":         {"internal/parallel", "internal/quiet", "internal/share"},

@@ -1,9 +1,12 @@
 package segments
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/parallel"
 )
 
 // Snapshot is one generation in memory, immutable: which segment is a user in?
@@ -13,6 +16,10 @@ type Snapshot struct {
 	codes    *bitmap.CodeMap
 	sets     map[string]*bitmap.Bitmap
 	zones    *zoneMap
+
+	beside sync.Once
+	// unsegmented is set once somebody has asked for it.
+	unsegmented atomic.Pointer[bitmap.Bitmap]
 }
 
 // SegmentSize is one segment of a snapshot.
@@ -60,6 +67,39 @@ func (s *Snapshot) Sets() []SegmentSize {
 // Set is the bitmap of a set, nil where there is none of that name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
+// Codes says which segment every user is in: the codes are those of Lookup.
+func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
+
+// Unsegmented is the users who are in a set and in no segment. The first call works
+// it out, on all cores, and the snapshot keeps it.
+func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
+	s.beside.Do(func() {
+		blocks := 0
+		for _, set := range s.sets {
+			blocks = max(blocks, set.Blocks())
+		}
+		encoded := make([]bitmap.Encoded, blocks)
+		parallel.OnAllCores(blocks, func(key int) { encoded[key] = s.unsegmentedIn(key) })
+		s.unsegmented.Store(bitmap.Join(encoded))
+	})
+	return s.unsegmented.Load()
+}
+
+func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
+	var segmented, rest bitmap.Words
+	extent := s.codes.LoadAny(key, &segmented)
+	if extent == bitmap.Everything {
+		return bitmap.Encoded{}
+	}
+	for _, set := range s.sets {
+		set.Add(key, &rest)
+	}
+	if extent == bitmap.Some {
+		rest.Without(&segmented)
+	}
+	return rest.Encode(key)
+}
+
 // Zones lists the time zones of which there are sets, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
@@ -72,6 +112,9 @@ func (s *Snapshot) SizeBytes() int64 {
 	size := s.codes.SizeBytes() + s.zones.sizeBytes()
 	for _, set := range s.sets {
 		size += int64(len(set.Bytes()))
+	}
+	if rest := s.unsegmented.Load(); rest != nil {
+		size += int64(len(rest.Bytes()))
 	}
 	return size
 }

@@ -1,0 +1,117 @@
+package audience_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/audience"
+	"capper/internal/segments"
+	"capper/internal/share"
+)
+
+func bind(t testing.TB, g *audience.Engine, text string, s *segments.Snapshot) *audience.Audience {
+	t.Helper()
+	e, err := audience.Parse(text)
+	require.NoError(t, err, text)
+	a, err := g.Bind(e, s)
+	require.NoError(t, err, text)
+	return a
+}
+
+func TestAudiencesAreThoseOfTheModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 12))
+			m := newModel(r, []int{1, 2, 3, 5, 9, 3}[seed], []int{0, 6, 3, 6, 1, 6}[seed])
+			s, g := m.snapshot(t), audience.NewEngine(0)
+			for range 20 {
+				expression := randomSum(r, m.names(), 2)
+				a := bind(t, g, expression.text(r), s)
+				requireSame(t, r, m, m.of(expression), a)
+			}
+		})
+	}
+}
+
+// requireSame compares all that can be asked of an audience with the users it should have.
+func requireSame(t *testing.T, r *rand.Rand, m *model, want []int, a *audience.Audience) {
+	t.Helper()
+	sample, err := share.New(share.Sample, 1+99*r.Float64(), "salt")
+	require.NoError(t, err)
+	q := audience.Query{}
+	if r.IntN(2) == 0 {
+		q.Sample = &sample
+	}
+	parts := 1 + r.IntN(5)
+	for index := range parts {
+		var part []int
+		for _, user := range want[len(want)*index/parts : len(want)*(index+1)/parts] {
+			if q.Sample == nil || sample.Has(m.everyone[user]) {
+				part = append(part, user)
+			}
+		}
+		q.Part = audience.Part{Of: parts, Index: index}
+		requireSlice(t, r, m, part, a, q)
+	}
+	all, err := a.Count(t.Context(), audience.Query{})
+	require.NoError(t, err)
+	require.EqualValues(t, len(want), all)
+}
+
+func requireSlice(t *testing.T, r *rand.Rand, m *model, want []int, a *audience.Audience, q audience.Query) {
+	t.Helper()
+	users, err := a.Users(t.Context(), q, len(m.everyone))
+	require.NoError(t, err)
+	ids := m.ids(want)
+	require.True(t, slices.Equal(ids, users.Users), "%d users instead of %d", len(users.Users), len(want))
+	b, err := a.Bitmap(t.Context(), q)
+	require.NoError(t, err)
+	require.True(t, slices.Equal(ids, b.IDs()))
+	requirePages(t, r, ids, a, q)
+	requireBreakdown(t, m, want, a, q)
+}
+
+func requirePages(t *testing.T, r *rand.Rand, want []uint32, a *audience.Audience, q audience.Query) {
+	t.Helper()
+	n := 1 + len(want)/(1+r.IntN(4))
+	for first := 0; ; first += n {
+		p, err := a.Page(t.Context(), q, n)
+		require.NoError(t, err)
+		require.True(t, slices.Equal(want[min(first, len(want)):min(first+n, len(want))], p.Users))
+		if first+n >= len(want) {
+			require.Nil(t, p.Next)
+			require.Equal(t, q.Part.Index+1 < q.Part.Of, p.NextPart != nil)
+			return
+		}
+		require.Nil(t, p.NextPart)
+		q.Cursor, err = audience.ParseCursor(p.Next.String())
+		require.NoError(t, err)
+	}
+}
+
+func requireBreakdown(t *testing.T, m *model, want []int, a *audience.Audience, q audience.Query) {
+	t.Helper()
+	inSegments, inSets := map[string]uint64{}, map[string]uint64{}
+	for _, user := range want {
+		inSegments[m.segment[user]]++
+		for _, set := range m.sets {
+			if m.in[set][user] {
+				inSets[set]++
+			}
+		}
+	}
+	b, err := a.Breakdown(t.Context(), q)
+	require.NoError(t, err)
+	require.EqualValues(t, len(want), b.Users)
+	require.Equal(t, inSegments, b.Segments)
+	require.Equal(t, inSets, b.Sets)
+	n, err := a.Count(t.Context(), q)
+	require.NoError(t, err)
+	require.EqualValues(t, len(want), n)
+}

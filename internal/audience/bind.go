@@ -1,0 +1,178 @@
+package audience
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+)
+
+// UnknownError is a name that a generation does not have.
+type UnknownError struct {
+	Name       string
+	Column     int    // in the caller's expression; 0: it is in one of the configuration
+	Within     string // the expression of the configuration that has the name; "": the caller's own
+	Generation string
+	Nearest    string   // the name that was probably meant; "": none is near
+	Apart      []string // the names that it would be with spaces around its "-"; nil: none
+}
+
+func (e *UnknownError) Error() string {
+	text := place(e.Column, e.Within) + fmt.Sprintf("generation %s has no segment or set %q", e.Generation, e.Name)
+	switch {
+	case e.Apart != nil:
+		return text + fmt.Sprintf(`: a name may hold "-", so put spaces around it: %s`, strings.Join(e.Apart, " - "))
+	case e.Nearest != "":
+		return text + fmt.Sprintf("; the nearest is %q", e.Nearest)
+	}
+	return text
+}
+
+// AmbiguousError is a name that stands for two things.
+type AmbiguousError struct {
+	Name       string
+	Column     int    // in the caller's expression; 0: it is in one of the configuration
+	Within     string // which one, where that is known
+	Generation string
+	Also       string // what the name is beside a segment or a set of the generation
+}
+
+func (e *AmbiguousError) Error() string {
+	return place(e.Column, e.Within) + fmt.Sprintf("%q is %s and also the name of a segment or set of generation %s", e.Name, e.Also, e.Generation)
+}
+
+// place is how errors begin.
+func place(column int, within string) string {
+	if within != "" {
+		return fmt.Sprintf("in %s of the configuration: ", within)
+	}
+	if column == 0 {
+		return ""
+	}
+	return fmt.Sprintf("column %d: ", column)
+}
+
+// names is what the names of expressions are in one generation.
+type names struct {
+	*segments.Snapshot
+	codes map[string]uint8 // of segments
+}
+
+func namesOf(s *segments.Snapshot) *names {
+	n := &names{Snapshot: s, codes: map[string]uint8{}}
+	for i, name := range s.Names() {
+		n.codes[name] = uint8(i + 1)
+	}
+	return n
+}
+
+// has reports whether there is a segment or a set of the name.
+func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
+
+// bind checks that the expression's names have one meaning, and makes the plan of it.
+func (n *names) bind(e *Expression) (*plan, error) {
+	for _, name := range slices.Sorted(maps.Keys(e.used)) {
+		if n.has(name) {
+			return nil, &AmbiguousError{Name: name, Column: e.used[name], Generation: n.Generation(), Also: "an expression of the configuration"}
+		}
+	}
+	return n.plan(e.root)
+}
+
+func (n *names) plan(of *node) (*plan, error) {
+	if of.operator == 0 {
+		return n.leaf(of)
+	}
+	left, err := n.plan(of.left)
+	if err != nil {
+		return nil, err
+	}
+	right, err := n.plan(of.right)
+	if err != nil {
+		return nil, err
+	}
+	return &plan{operator: of.operator, left: left, right: right, words: max(left.words, right.words+1)}, nil
+}
+
+// leaf is the plan of a name.
+func (n *names) leaf(of *node) (*plan, error) {
+	leaf := &plan{words: 1}
+	switch {
+	case of.name == All || of.name == Default:
+		if n.has(of.name) {
+			return nil, &AmbiguousError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(), Also: "what expressions call other users"}
+		}
+		leaf.load = n.everybody(of.name == All)
+	case n.codes[of.name] != 0:
+		code, codes := n.codes[of.name], n.Codes()
+		leaf.load = func(key int, w *bitmap.Words) bitmap.Extent { return codes.Load(code, key, w) }
+	case n.Set(of.name) != nil:
+		leaf.load = n.Set(of.name).Load
+	default:
+		return nil, n.unknown(of)
+	}
+	return leaf, nil
+}
+
+// everybody loads those in no segment, and with segmented also those in one.
+func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
+	if !segmented {
+		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
+	}
+	codes := n.Codes()
+	return func(key int, w *bitmap.Words) bitmap.Extent {
+		extent := codes.LoadAny(key, w)
+		switch extent {
+		case bitmap.Nothing:
+			return n.Unsegmented().Load(key, w)
+		case bitmap.Some:
+			n.Unsegmented().Add(key, w)
+			return w.Extent()
+		default:
+			return extent
+		}
+	}
+}
+
+// ownColumn is the column of a name in the caller's expression, 0 where it is in one of the configuration.
+func (n *node) ownColumn() int {
+	if n.within != "" {
+		return 0
+	}
+	return n.column
+}
+
+func (n *names) unknown(of *node) error {
+	e := &UnknownError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(), Apart: n.apart(of.name)}
+	if e.Apart == nil {
+		e.Nearest = nearest(of.name, n.all())
+	}
+	return e
+}
+
+// apart divides a name at its "-" into names that there are; nil where that cannot be.
+func (n *names) apart(name string) []string {
+	for at, c := range name {
+		if c != '-' || !n.has(name[:at]) {
+			continue
+		}
+		if rest := name[at+1:]; n.has(rest) {
+			return []string{name[:at], rest}
+		} else if more := n.apart(rest); more != nil {
+			return append([]string{name[:at]}, more...)
+		}
+	}
+	return nil
+}
+
+// all is every name, in the order of the manifest.
+func (n *names) all() []string {
+	list := append([]string{All, Default}, n.Names()...)
+	for _, set := range n.Sets() {
+		list = append(list, set.Name)
+	}
+	return slices.Clip(list)
+}

@@ -1,0 +1,230 @@
+package audience_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
+)
+
+// model is a generation as lists of who is in what: what audiences are compared with. It
+// shares no code with them.
+type model struct {
+	segments []string // in order of precedence
+	sets     []string
+	users    map[string]map[uint32]bool // as given: segments may overlap
+	everyone []uint32                   // all ids that are in anything, ascending
+	in       map[string][]bool          // by name, of everyone
+	segment  []string                   // of everyone; "default": none
+}
+
+// settle works out, user by user, who is in what.
+func (m *model) settle() {
+	all := map[uint32]bool{}
+	for _, users := range m.users {
+		maps.Copy(all, users)
+	}
+	m.everyone = slices.Sorted(maps.Keys(all))
+	m.in = map[string][]bool{}
+	for _, name := range m.names() {
+		m.in[name] = make([]bool, len(m.everyone))
+	}
+	for i, id := range m.everyone {
+		segment := "default"
+		for _, name := range slices.Backward(m.segments) {
+			if m.users[name][id] {
+				segment = name
+			}
+		}
+		m.segment = append(m.segment, segment)
+		m.in["all"][i], m.in[segment][i] = true, true
+		for _, name := range m.sets {
+			m.in[name][i] = m.users[name][id]
+		}
+	}
+}
+
+func (m *model) names() []string {
+	return append(append([]string{"all", "default"}, m.segments...), m.sets...)
+}
+
+// sum is an expression as the language describes it: products with | or - before each.
+type sum []summand
+
+type summand struct {
+	sign    byte // '|' or '-'; not looked at in the first
+	factors []factor
+}
+
+// factor is a name, or else a sum in parentheses.
+type factor struct {
+	name  string
+	inner sum
+}
+
+// has reports whether the user is in the audience who is the i-th of everyone.
+func (s sum) has(m *model, user int) (in bool) {
+	for i, part := range s {
+		here := !slices.ContainsFunc(part.factors, func(f factor) bool {
+			if f.inner != nil {
+				return !f.inner.has(m, user)
+			}
+			return !m.in[f.name][user]
+		})
+		switch {
+		case i == 0 || part.sign == '|':
+			in = in || here
+		case here:
+			in = false
+		}
+	}
+	return in
+}
+
+// text writes the sum, with blanks at random where the language lets them be.
+func (s sum) text(r *rand.Rand) string {
+	var b strings.Builder
+	blank := func() { b.WriteString(strings.Repeat(" ", r.IntN(3))) }
+	for i, part := range s {
+		if i > 0 {
+			if part.sign == '-' && !strings.HasSuffix(b.String(), ")") {
+				b.WriteByte(' ')
+			}
+			blank()
+			b.WriteByte(part.sign)
+			blank()
+		}
+		for k, f := range part.factors {
+			if k > 0 {
+				blank()
+				b.WriteByte('&')
+				blank()
+			}
+			if f.inner != nil {
+				b.WriteString("(" + f.inner.text(r) + ")")
+			} else {
+				b.WriteString(f.name)
+			}
+		}
+	}
+	return b.String()
+}
+
+// randomSum draws an expression over the names.
+func randomSum(r *rand.Rand, names []string, depth int) sum {
+	var s sum
+	for range 1 + r.IntN(3) {
+		part := summand{sign: "|-"[r.IntN(2)]}
+		for range 1 + r.IntN(2) {
+			if depth > 0 && r.IntN(3) == 0 {
+				part.factors = append(part.factors, factor{inner: randomSum(r, names, depth-1)})
+			} else {
+				part.factors = append(part.factors, factor{name: names[r.IntN(len(names))]})
+			}
+		}
+		s = append(s, part)
+	}
+	return s
+}
+
+// newModel draws users in blocks of all kinds: full, nearly full, dense, sparse, runs and
+// empty ones, near 0, in the middle and at the end of the ids.
+func newModel(r *rand.Rand, segmentCount, setCount int) *model {
+	m := &model{users: map[string]map[uint32]bool{}}
+	for i := range segmentCount {
+		m.segments = append(m.segments, "s"+string(rune('a'+i)))
+	}
+	for i := range setCount {
+		m.sets = append(m.sets, []string{"opted-out", "country/sg", "tz/Asia/Singapore", "a+b", "x.y_z", "plain"}[i])
+	}
+	for _, name := range slices.Concat(m.segments, m.sets) {
+		m.users[name] = map[uint32]bool{}
+		for _, key := range []uint32{0, 1, 40_000, 65_535} {
+			addBlock(r, m.users[name], key<<16)
+		}
+	}
+	m.settle()
+	return m
+}
+
+func addBlock(r *rand.Rand, users map[uint32]bool, base uint32) {
+	switch r.IntN(7) {
+	case 0: // empty
+	case 1: // full
+		for low := range uint32(1 << 16) {
+			users[base+low] = true
+		}
+	case 2: // few
+		for range 1 + r.IntN(2000) {
+			users[base+r.Uint32N(1<<16)] = true
+		}
+	case 3: // a run that reaches an end
+		for low := r.Uint32N(1 << 16); low < 1<<16; low++ {
+			users[base+low] = true
+		}
+	case 4: // runs
+		for low := uint32(0); low < 1<<16; low++ {
+			if low>>9&3 == 1 {
+				users[base+low] = true
+			}
+		}
+	default: // many
+		for range 20_000 {
+			users[base+r.Uint32N(1<<16)] = true
+		}
+	}
+}
+
+func bitmapOf(users map[uint32]bool) *bitmap.Bitmap {
+	s := new(bitmap.Set)
+	for id := range users {
+		s.Add(id)
+	}
+	return s.Bitmap()
+}
+
+// snapshot is the model as a generation.
+func (m *model) snapshot(t testing.TB) *segments.Snapshot {
+	t.Helper()
+	g := &segments.Generation{}
+	var list []segments.Segment
+	for _, name := range m.segments {
+		g.Bitmaps = append(g.Bitmaps, bitmapOf(m.users[name]))
+		list = append(list, segments.Describe(name, g.Bitmaps[len(g.Bitmaps)-1]))
+	}
+	var sets []segments.Set
+	for _, name := range m.sets {
+		g.Sets = append(g.Sets, bitmapOf(m.users[name]))
+		sets = append(sets, segments.Set{Segment: segments.Describe(name, g.Sets[len(g.Sets)-1])})
+	}
+	manifest, err := segments.NewManifest(segmentstest.Epoch, "test", "", list, sets...)
+	require.NoError(t, err)
+	g.Manifest = manifest
+	return g.Snapshot()
+}
+
+// of lists the users of an expression, as indexes of everyone.
+func (m *model) of(s sum) []int {
+	list := []int{}
+	for i := range m.everyone {
+		if s.has(m, i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (m *model) ids(users []int) []uint32 {
+	list := make([]uint32, len(users))
+	for i, user := range users {
+		list[i] = m.everyone[user]
+	}
+	return list
+}

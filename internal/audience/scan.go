@@ -1,0 +1,93 @@
+package audience
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// SyntaxError says where an expression is not one, and what could stand there.
+type SyntaxError struct {
+	Column   int    // in characters, from 1
+	Expected string // such as `a name or "("`
+	Got      string // such as `"&"` or "the end"
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("column %d: expected %s, got %s", e.Column, e.Expected, e.Got)
+}
+
+// The kinds of tokens; an operator or a parenthesis is its own kind.
+const (
+	endToken  = 0
+	nameToken = 'n'
+)
+
+type token struct {
+	kind   byte
+	text   string
+	column int
+}
+
+func (t *token) String() string {
+	if t.kind == endToken {
+		return "the end"
+	}
+	return fmt.Sprintf("%q", t.text)
+}
+
+// scanner divides an expression into tokens.
+type scanner struct {
+	rest   string
+	column int // of the first character of rest
+}
+
+// next is the token that follows.
+func (s *scanner) next() (token, error) {
+	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
+		s.take(1)
+	}
+	if s.rest == "" {
+		return token{kind: endToken, column: s.column}, nil
+	}
+	switch c := s.rest[0]; {
+	case strings.IndexByte("&|-()", c) >= 0:
+		return s.take(1).as(c), nil
+	case isAlphanumeric(c):
+		return s.name()
+	default:
+		_, size := utf8.DecodeRuneInString(s.rest)
+		return token{}, &SyntaxError{Column: s.column, Expected: `a name, an operator ("&", "|", "-") or a parenthesis`,
+			Got: fmt.Sprintf("%+q", s.rest[:size])}
+	}
+}
+
+// name is the name at the beginning of the rest.
+func (s *scanner) name() (token, error) {
+	n := 1
+	for n < len(s.rest) && isOfName(s.rest[n]) {
+		n++
+	}
+	if n > MaxName {
+		return token{}, &SyntaxError{Column: s.column, Expected: fmt.Sprintf("a name of at most %d characters", MaxName), Got: fmt.Sprintf("one of %d", n)}
+	}
+	return s.take(n).as(nameToken), nil
+}
+
+// take takes n bytes, all of them ASCII, from the rest.
+func (s *scanner) take(n int) *token {
+	t := &token{text: s.rest[:n], column: s.column}
+	s.rest, s.column = s.rest[n:], s.column+n
+	return t
+}
+
+func (t *token) as(kind byte) token {
+	t.kind = kind
+	return *t
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func isOfName(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("._-/+", c) >= 0 }

@@ -1,0 +1,241 @@
+package audience
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"capper/internal/bitmap"
+	"capper/internal/share"
+)
+
+// MaxParts is the most parts of an audience.
+const MaxParts = 10_000
+
+// Query says which users of an audience are meant. The zero value: all of them.
+type Query struct {
+	Sample *share.Share // only those in it; nil: no sample
+	Part   Part
+	Cursor *Cursor // only those who follow it; nil: from the beginning
+}
+
+// Part is one of several parts of an audience. The zero value is the whole.
+type Part struct {
+	Of    int // 1 to MaxParts
+	Index int // from 0
+}
+
+// Check says what is wrong with a part, nil when nothing is.
+func (p Part) Check() error {
+	switch {
+	case p == Part{}:
+		return nil
+	case p.Of < 1 || p.Of > MaxParts:
+		return fmt.Errorf("of: must be 1 to %d, got %d", MaxParts, p.Of)
+	case p.Index < 0 || p.Index >= p.Of:
+		return fmt.Errorf("index: must be 0 to %d, got %d", p.Of-1, p.Index)
+	}
+	return nil
+}
+
+// next is the part that follows, nil when there is none.
+func (p Part) next() *Part {
+	if p.Index+1 >= p.Of {
+		return nil
+	}
+	return &Part{Of: p.Of, Index: p.Index + 1}
+}
+
+// slice is the users of an audience between two ids who are in the sample.
+type slice struct {
+	first, last uint32
+	empty       bool
+	sample      *share.Share
+}
+
+// blocks are the keys of the slice's first block and of the one after its last.
+func (s *slice) blocks(a *Audience) (from, to int) {
+	if s.empty {
+		return 0, 0
+	}
+	return int(s.first >> 16), min(a.blocks, int(s.last>>16)+1)
+}
+
+// slice is what a query means in the audience.
+func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
+	s := &slice{last: math.MaxUint32, sample: q.Sample}
+	if err := q.Part.Check(); err != nil {
+		return nil, fmt.Errorf("part.%w", err)
+	}
+	if q.Part.Of > 1 {
+		if err := a.part(ctx, q.Part, s); err != nil {
+			return nil, err
+		}
+	}
+	if q.Cursor == nil {
+		return s, nil
+	}
+	if q.Cursor.Generation != a.Generation() || q.Cursor.query != a.queryHash(q) {
+		return nil, ErrOtherQuery
+	}
+	s.empty = s.empty || q.Cursor.after >= s.last
+	s.first = max(s.first, q.Cursor.after+1)
+	return s, nil
+}
+
+// part narrows a slice to a part, see doc.go.
+func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
+	counts, err := a.inBlocks(ctx)
+	if err != nil {
+		return err
+	}
+	users := sum(counts)
+	from := users * uint64(p.Index) / uint64(p.Of)
+	to := users * uint64(p.Index+1) / uint64(p.Of)
+	if from == to {
+		s.empty = true
+		return nil
+	}
+	s.first, s.last = a.rank(counts, from), a.rank(counts, to-1)
+	return nil
+}
+
+func sum(counts []uint32) (total uint64) {
+	for _, n := range counts {
+		total += uint64(n)
+	}
+	return total
+}
+
+// rank is the user of the audience who has n users of it below, of whom there are more than n.
+func (a *Audience) rank(counts []uint32, n uint64) uint32 {
+	key := 0
+	for ; n >= uint64(counts[key]); key++ {
+		n -= uint64(counts[key])
+	}
+	w, giveBack := a.engine.workshop.take(a.plan.words)
+	defer giveBack()
+	if a.plan.eval(key, w) == bitmap.Everything {
+		w[0].Fill()
+	}
+	return uint32(key)<<16 | uint32(w[0].Rank(int(n)))
+}
+
+// narrow leaves the users of the slice in the words of a block.
+func (s *slice) narrow(key int, w *bitmap.Words, extent bitmap.Extent) {
+	if extent == bitmap.Everything {
+		w.Fill()
+	}
+	first, last := uint16(0), uint16(math.MaxUint16)
+	if key == int(s.first>>16) {
+		first = uint16(s.first)
+	}
+	if key == int(s.last>>16) {
+		last = uint16(s.last)
+	}
+	if first > 0 || last < math.MaxUint16 {
+		w.Keep(first, last)
+	}
+	if s.sample != nil {
+		w.KeepIf(key, s.sample.Has)
+	}
+}
+
+// Count is how many users a query means.
+func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
+	if q == (Query{}) {
+		counts, err := a.inBlocks(ctx)
+		return sum(counts), err
+	}
+	var users atomic.Uint64
+	err := a.eachOf(ctx, &q, func(_ int, w *bitmap.Words) { users.Add(uint64(w.Count())) })
+	return users.Load(), err
+}
+
+// eachOf calls use with the users of a query in each block, on all cores and in no order.
+func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
+	s, err := a.slice(ctx, q)
+	if err != nil {
+		return err
+	}
+	from, to := s.blocks(a)
+	return a.each(ctx, from, to, func(key int, w []bitmap.Words, extent bitmap.Extent) {
+		s.narrow(key, &w[0], extent)
+		use(key, &w[0])
+	})
+}
+
+// Bitmap is all users that a query means.
+func (a *Audience) Bitmap(ctx context.Context, q Query) (*bitmap.Bitmap, error) {
+	blocks := make([]bitmap.Encoded, a.blocks)
+	if err := a.eachOf(ctx, &q, func(key int, w *bitmap.Words) { blocks[key] = w.Encode(key) }); err != nil {
+		return nil, err
+	}
+	return bitmap.Join(blocks), nil
+}
+
+// Page is users of an audience, in ascending order. The slice is the caller's.
+type Page struct {
+	Users []uint32
+	Next  *Cursor // leads to those that follow; nil: these were the last
+	// NextPart is the part after this one, where these were its last users; nil: there is none.
+	NextPart *Part
+}
+
+// TooManyError: more users than a call takes.
+type TooManyError struct{ Most int }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("the audience has more users than the %d of a call: ask for a page or a part of it", e.Most)
+}
+
+// Users is all users that a query means; a *TooManyError where they are more than most.
+func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) {
+	p, err := a.Page(ctx, q, most)
+	if err == nil && p.Next != nil {
+		return nil, &TooManyError{Most: most}
+	}
+	return p, err
+}
+
+// Page is the first users that a query means, at most n, which is above 0.
+func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
+	s, err := a.slice(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	n = min(n, math.MaxUint32+1)         // there are no more
+	users, err := a.collect(ctx, s, n+1) // one more tells whether there are more
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Users: users}
+	if len(users) > n {
+		p.Users = users[:n]
+		p.Next = &Cursor{Generation: a.Generation(), after: users[n-1], query: a.queryHash(&q)}
+	} else {
+		p.NextPart = q.Part.next()
+	}
+	return p, nil
+}
+
+// collect lists the first n users of a slice.
+func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
+	w, giveBack := a.engine.workshop.take(a.plan.words)
+	defer giveBack()
+	users := []uint32{}
+	from, to := s.blocks(a)
+	for key := from; key < to && len(users) < n; key++ {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		extent := a.plan.eval(key, w)
+		if extent == bitmap.Nothing {
+			continue
+		}
+		s.narrow(key, &w[0], extent)
+		users = w[0].AppendIDs(users, key, n-len(users))
+	}
+	return users, nil
+}

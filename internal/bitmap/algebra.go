@@ -1,0 +1,242 @@
+package bitmap
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Encoded is the ids of one block as they are stored; the zero value is none.
+type Encoded struct{ of container }
+
+// Encode is the words as the block of a key.
+func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
+
+// Join is the bitmap of blocks in the order of their keys; those without ids are left out.
+func Join(blocks []Encoded) *Bitmap {
+	list := make([]container, 0, len(blocks))
+	for _, b := range blocks {
+		if b.of.card > 0 {
+			list = append(list, b.of)
+		}
+	}
+	return assemble(list)
+}
+
+// Blocks is one more than the key of the last block with an id.
+func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
+
+// Load makes w the ids of the block of a key: see Extent.
+func (b *Bitmap) Load(key int, w *Words) Extent {
+	c := b.container(uint16(key))
+	if c == nil {
+		return Nothing
+	}
+	extent := extentOf(c.card)
+	if extent == Some {
+		c.loadInto(&w.bits)
+	}
+	return extent
+}
+
+// Add puts the ids of the block of a key into w.
+func (b *Bitmap) Add(key int, w *Words) {
+	if c := b.container(uint16(key)); c != nil {
+		c.addTo(&w.bits)
+	}
+}
+
+// loadInto makes w the container's ids.
+func (c *container) loadInto(w *words) {
+	if c.kind != bitmapKind {
+		clear(w[:])
+		c.addTo(w)
+		return
+	}
+	data := c.data[:bitmapBytes]
+	for i := range w {
+		w[i] = binary.LittleEndian.Uint64(data[8*i:])
+	}
+}
+
+// CountIn is how many ids of w, which are of the block of a key, the bitmap holds.
+func (b *Bitmap) CountIn(key int, w *Words) (n int) {
+	c := b.container(uint16(key))
+	switch {
+	case c == nil:
+		return 0
+	case c.card == containerIDs:
+		return w.Count()
+	case c.kind == arrayKind:
+		for data := c.data; len(data) >= 2; data = data[2:] {
+			v := binary.LittleEndian.Uint16(data)
+			n += int(w.bits[v>>6] >> (v & 63) & 1)
+		}
+	case c.kind == bitmapKind:
+		data := c.data[:bitmapBytes]
+		for i, x := range w.bits {
+			n += bits.OnesCount64(x & binary.LittleEndian.Uint64(data[8*i:]))
+		}
+	default:
+		var v words
+		c.addTo(&v)
+		for i, x := range w.bits {
+			n += bits.OnesCount64(x & v[i])
+		}
+	}
+	return n
+}
+
+// Blocks is one more than the key of the last block with an id.
+func (m *CodeMap) Blocks() int { return len(m.blocks) }
+
+// block of a key; that of a key beyond the last is empty.
+func (m *CodeMap) block(key int) block {
+	if key < len(m.blocks) {
+		return m.blocks[key]
+	}
+	return block{kind: uniformBlock}
+}
+
+// Load makes w the ids of the block of a key that have a code, which is not 0: see Extent.
+func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
+	b := m.block(key)
+	switch b.kind {
+	case uniformBlock:
+		if b.code == code {
+			return Everything
+		}
+		return Nothing
+	case planeBlock:
+		return w.match(m.planesOf(b), m.width, code)
+	default:
+		w.Clear()
+		found := Nothing
+		m.sparseIDs(b, func(low uint16, is uint8) {
+			if is == code {
+				w.bits[low>>6] |= 1 << (low & 63)
+				found = Some
+			}
+		})
+		return found
+	}
+}
+
+// LoadAny makes w the ids of the block of a key that have any code: see Extent.
+func (m *CodeMap) LoadAny(key int, w *Words) Extent {
+	b := m.block(key)
+	switch {
+	case b.kind == uniformBlock && b.code == 0:
+		return Nothing
+	case b.kind == uniformBlock:
+		return Everything
+	case b.kind == planeBlock:
+		return w.anyOf(m.planesOf(b), m.width)
+	default:
+		w.Clear()
+		m.sparseIDs(b, func(low uint16, _ uint8) { w.bits[low>>6] |= 1 << (low & 63) })
+		return Some
+	}
+}
+
+func (m *CodeMap) planesOf(b block) []uint64 {
+	return m.planes[b.at : int(b.at)+containerWords*m.width]
+}
+
+// match makes w the ids whose bits in the planes are those of the code.
+func (w *Words) match(planes []uint64, width int, code uint8) Extent {
+	var flip [8]uint64 // what turns a plane into the ids that agree with the code
+	for p := range width {
+		flip[p] = uint64(code>>p&1) - 1
+	}
+	any, all := uint64(0), ^uint64(0)
+	if width == 3 { // of 4 to 7 segments: written out, as in Lookup
+		for i := range w.bits {
+			p := planes[3*i : 3*i+3 : 3*i+3]
+			x := (p[0] ^ flip[0]) & (p[1] ^ flip[1]) & (p[2] ^ flip[2])
+			w.bits[i], any, all = x, any|x, all&x
+		}
+		return extentOfWords(any, all)
+	}
+	for i := range w.bits {
+		x := ^uint64(0)
+		for p, plane := range planes[i*width : (i+1)*width] {
+			x &= plane ^ flip[p&7]
+		}
+		w.bits[i], any, all = x, any|x, all&x
+	}
+	return extentOfWords(any, all)
+}
+
+// anyOf makes w the ids that have a bit in one of the planes.
+func (w *Words) anyOf(planes []uint64, width int) Extent {
+	any, all := uint64(0), ^uint64(0)
+	for i := range w.bits {
+		x := uint64(0)
+		for _, plane := range planes[i*width : (i+1)*width] {
+			x |= plane
+		}
+		w.bits[i], any, all = x, any|x, all&x
+	}
+	return extentOfWords(any, all)
+}
+
+// extentOfWords is the extent of words whose union and intersection are these.
+func extentOfWords(union, intersection uint64) Extent {
+	switch {
+	case union == 0:
+		return Nothing
+	case intersection == ^uint64(0):
+		return Everything
+	default:
+		return Some
+	}
+}
+
+// sparseIDs calls found with the lower half and the code of each id of a sparse block.
+func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
+	at := int(b.at)
+	users := at + sparseHeader
+	for page := range 256 {
+		for i, to := m.starts(at+2*page), m.starts(at+2*page+2); i < to; i++ {
+			found(uint16(page)<<8|uint16(m.sparse[users+2*i]), m.sparse[users+2*i+1])
+		}
+	}
+}
+
+// CountCodes adds to counts[c] how many ids of w, which are of the block of a key,
+// have the code c; counts has room for every code, and 0 is none.
+func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
+	b := m.block(key)
+	switch b.kind {
+	case uniformBlock:
+		counts[b.code] += uint64(w.Count())
+	case planeBlock:
+		countPlanes(m.planesOf(b), m.width, w, counts)
+	default:
+		rest := uint64(w.Count())
+		m.sparseIDs(b, func(low uint16, code uint8) {
+			is := w.bits[low>>6] >> (low & 63) & 1
+			counts[code] += is
+			rest -= is
+		})
+		counts[0] += rest
+	}
+}
+
+// countPlanes takes, word by word, all ids at once that have the code of the lowest one left.
+func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
+	for i, left := range w.bits {
+		group := planes[i*width : (i+1)*width]
+		for left != 0 {
+			bit := bits.TrailingZeros64(left)
+			same, code := left, uint64(0)
+			for p, plane := range group {
+				is := plane >> bit & 1
+				code |= is << p
+				same &= plane ^ (is - 1)
+			}
+			counts[code] += uint64(bits.OnesCount64(same))
+			left &^= same
+		}
+	}
+}
