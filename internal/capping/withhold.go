@@ -65,7 +65,9 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	for _, s := range w.suppressed {
 		s.set.Mark(d.Users, marks, s.mark)
 	}
-	w.markHoldout(d.Users, marks)
+	if w.holdout != nil {
+		w.holdout.Share.Mark(d.Users, marks, markHoldout)
+	}
 	if w.quiet != nil {
 		w.quiet.begin(d, now)
 		w.quiet.mark(d.Verdicts, marks)
@@ -81,18 +83,6 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 			d.Verdicts[i] = Verdict{Outcome: Denied, By: BySuppression, Rule: mark - 1, FreesAt: Never}
 		}
 		d.marks = marks
-	}
-}
-
-func (w *withholding) markHoldout(users []UserID, marks []uint8) {
-	if w.holdout == nil {
-		return
-	}
-	share := &w.holdout.Share
-	for i, user := range users {
-		if marks[i] == 0 && share.Has(user) {
-			marks[i] = markHoldout
-		}
 	}
 }
 

@@ -1,0 +1,171 @@
+package share_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"capper/internal/share"
+)
+
+func newShare(t require.TestingT, kind share.Kind, percent float64, salt string) *share.Share {
+	s, err := share.New(kind, percent, salt)
+	require.NoError(t, err)
+	return &s
+}
+
+// of lists who of the users below n is in the share.
+func of(s *share.Share, n uint32) (users []uint32) {
+	for user := range n {
+		if s.Has(user) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// A share is for ever: who is in it was computed by a program of its own, from the specification of the
+// hash, and must never change.
+func TestSharesNeverChange(t *testing.T) {
+	t.Parallel()
+	large := []uint32{4294967295, 4000000000, 123456789, 270000000}
+	for _, c := range []struct {
+		kind    share.Kind
+		salt    string
+		percent float64
+		below   []uint32 // those of the users below 300
+		among   int      // how many of the users below 100,000
+		half    []uint32 // those of large in a share of 50 %
+	}{
+		{share.Holdout, "2027-q1", 5, []uint32{15, 22, 32, 33, 34, 38, 52, 74, 81, 84, 103, 110, 113, 135, 136, 166, 255, 261, 268, 279}, 4985, []uint32{4294967295, 270000000}},
+		{share.Sample, "2027-q1", 5, []uint32{0, 15, 28, 52, 77, 86, 88, 113, 136, 190, 216, 276, 280, 281, 287}, 4956, []uint32{4000000000, 123456789, 270000000}},
+		{share.Sample, "a", 10, []uint32{
+			9, 16, 21, 31, 39, 57, 62, 67, 76, 156, 160, 165, 172, 173, 176, 199, 202, 207, 212, 228, 229, 230, 233, 238, 239, 273, 280, 298,
+		}, 9934, []uint32{4294967295}},
+		{share.Holdout, "a salt of more than thirty-two bytes, in ü", 2.5, []uint32{61, 91, 99, 138, 177, 192, 197, 279}, 2550, []uint32{4000000000, 123456789}},
+	} {
+		s := newShare(t, c.kind, c.percent, c.salt)
+		require.Equal(t, c.below, of(s, 300))
+		require.Len(t, of(s, 100_000), c.among)
+		half := newShare(t, c.kind, 50, c.salt)
+		var found []uint32
+		for _, user := range large {
+			if half.Has(user) {
+				found = append(found, user)
+			}
+		}
+		require.Equal(t, c.half, found)
+		require.Equal(t, c.percent, s.Percent())
+		require.Equal(t, c.salt, s.Salt())
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []float64{0, -1, 100.0001, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err := share.New(share.Holdout, percent, "a")
+		require.ErrorContains(t, err, "percent: must be above 0 and at most 100")
+	}
+	for _, salt := range []string{"", strings.Repeat("a", share.MaxSalt+1)} {
+		_, err := share.New(share.Holdout, 5, salt)
+		require.ErrorContains(t, err, "salt: must be 1 to 128 bytes")
+	}
+	require.Len(t, of(newShare(t, share.Holdout, 100, strings.Repeat("a", share.MaxSalt)), 1000), 1000)
+	require.Empty(t, of(newShare(t, share.Holdout, math.SmallestNonzeroFloat64, "a"), 1000))
+	require.Empty(t, of(&share.Share{}, 1000), "the zero value")
+	require.NotEmpty(t, of(newShare(t, share.Sample, math.Nextafter(100, 0), "a"), 1000))
+}
+
+// A smaller share is part of a larger one, and Mark and Has say the same.
+func TestSharesAreNested(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		salt := rapid.StringN(1, 30, share.MaxSalt).Draw(t, "salt")
+		small := rapid.Float64Range(0.0001, 100).Draw(t, "small")
+		larger := rapid.Float64Range(small, 100).Draw(t, "larger")
+		a, b := newShare(t, share.Sample, small, salt), newShare(t, share.Sample, larger, salt)
+		users := rapid.SliceOfN(rapid.Uint32(), 1, 200).Draw(t, "users")
+		marks := make([]uint8, len(users))
+		marks[0] = 7
+		a.Mark(users, marks, 9)
+		require.EqualValues(t, 7, marks[0], "a mark that was there stays")
+		for i, user := range users {
+			require.True(t, !a.Has(user) || b.Has(user))
+			if i > 0 {
+				require.Equal(t, a.Has(user), marks[i] == 9)
+			}
+		}
+	})
+}
+
+// What one share says of a user tells nothing about what another does: of 200,000 users, those who are in
+// both are as many as chance says, within five standard deviations. No number here is drawn, so that
+// it holds always or never.
+func TestSharesAreIndependent(t *testing.T) {
+	t.Parallel()
+	const users = 200_000
+	shares := []*share.Share{
+		newShare(t, share.Holdout, 20, "2027-q1"), newShare(t, share.Sample, 20, "2027-q1"),
+		newShare(t, share.Holdout, 20, "2027-q2"), newShare(t, share.Sample, 20, "2027-q2"), newShare(t, share.Holdout, 20, "2027-q1:"),
+	}
+	near := func(n int, expected float64) {
+		t.Helper()
+		deviation := math.Sqrt(expected * (1 - expected/users))
+		require.InDelta(t, expected, float64(n), 5*deviation)
+	}
+	for i, a := range shares {
+		near(len(of(a, users)), 0.2*users)
+		for _, b := range shares[i+1:] {
+			both := 0
+			for user := range uint32(users) {
+				if a.Has(user) && b.Has(user) {
+					both++
+				}
+			}
+			near(both, 0.04*users)
+		}
+	}
+}
+
+// Neighbours in number fall as evenly as others: chi-square of a share over 1,000 stretches of 1,000 users.
+func TestSharesAreEven(t *testing.T) {
+	t.Parallel()
+	s := newShare(t, share.Holdout, 10, "2027-q1")
+	marks, users := make([]uint8, 1000), make([]uint32, 1000)
+	sum := 0.0
+	for stretch := range uint32(1000) {
+		clear(marks)
+		for i := range users {
+			users[i] = stretch*1000 + uint32(i)
+		}
+		s.Mark(users, marks, 1)
+		n := 0
+		for _, mark := range marks {
+			n += int(mark)
+		}
+		sum += (float64(n) - 100) * (float64(n) - 100) / 90
+	}
+	require.InDelta(t, 1000, sum, 5*math.Sqrt(2*1000))
+}
+
+func TestMarkDoesNotAllocate(t *testing.T) {
+	s := newShare(t, share.Holdout, 10, "2027-q1")
+	users, marks := make([]uint32, 100), make([]uint8, 100)
+	require.Zero(t, testing.AllocsPerRun(10, func() { s.Mark(users, marks, 1); s.Has(9) }))
+}
+
+func BenchmarkMark(b *testing.B) {
+	s := newShare(b, share.Holdout, 10, "2027-q1")
+	users, marks := make([]uint32, 10_000), make([]uint8, 10_000)
+	for i := range users {
+		users[i] = uint32(i) * 27
+	}
+	for b.Loop() {
+		clear(marks)
+		s.Mark(users, marks, 1)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(users)), "ns/user")
+}
