@@ -59,10 +59,11 @@ func place(column int, within string) string {
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // of segments
+	named map[string]*Expression
 }
 
-func namesOf(s *segments.Snapshot) *names {
-	n := &names{Snapshot: s, codes: map[string]uint8{}}
+func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
+	n := &names{Snapshot: s, codes: map[string]uint8{}, named: named}
 	for i, name := range s.Names() {
 		n.codes[name] = uint8(i + 1)
 	}
@@ -155,24 +156,36 @@ func (n *names) unknown(of *node) error {
 
 // apart divides a name at its "-" into names that there are; nil where that cannot be.
 func (n *names) apart(name string) []string {
-	for at, c := range name {
-		if c != '-' || !n.has(name[:at]) {
+	ways := map[int][]string{} // by where a name would begin
+	for from := len(name) - 1; from >= 0; from-- {
+		if from > 0 && name[from-1] != '-' {
 			continue
 		}
-		if rest := name[at+1:]; n.has(rest) {
-			return []string{name[:at], rest}
-		} else if more := n.apart(rest); more != nil {
-			return append([]string{name[:at]}, more...)
+		if n.means(name[from:]) {
+			ways[from] = []string{name[from:]}
+			continue
+		}
+		for to := from; to < len(name) && ways[from] == nil; to++ {
+			if name[to] == '-' && ways[to+1] != nil && n.means(name[from:to]) {
+				ways[from] = append([]string{name[from:to]}, ways[to+1]...)
+			}
 		}
 	}
-	return nil
+	return ways[0]
 }
 
-// all is every name, in the order of the manifest.
+// means reports whether an expression may have the name.
+func (n *names) means(name string) bool {
+	return n.has(name) || n.named[name] != nil || name == All || name == Default
+}
+
+// all is every name that an expression may have: those of the configuration, then in
+// the order of the manifest.
 func (n *names) all() []string {
-	list := append([]string{All, Default}, n.Names()...)
+	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
+	list = append(list, n.Names()...)
 	for _, set := range n.Sets() {
 		list = append(list, set.Name)
 	}
-	return slices.Clip(list)
+	return list
 }

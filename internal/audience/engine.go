@@ -40,7 +40,7 @@ type Audience struct {
 // Bind finds the names of an expression in a generation. The error is an
 // *UnknownError or an *AmbiguousError.
 func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
-	p, err := namesOf(s).bind(e)
+	p, err := namesOf(s, e.named).bind(e)
 	if err != nil {
 		return nil, err
 	}

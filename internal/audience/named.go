@@ -94,7 +94,7 @@ func (e *Expression) With(named *Named) (*Expression, error) {
 }
 
 func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) {
-	out := &Expression{text: e.text, used: map[string]int{}}
+	out := &Expression{text: e.text, used: map[string]int{}, named: expanded}
 	names, nesting := e.root.measure(expanded, out.used)
 	switch {
 	case names > MaxExpanded:

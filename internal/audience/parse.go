@@ -26,6 +26,8 @@ type Expression struct {
 	// used is the expressions of the configuration that it is made from, and the column
 	// of each; 0: another of them is made from it.
 	used map[string]int
+	// named is all expressions of the configuration, which could have been meant.
+	named map[string]*Expression
 }
 
 // node is a name, or an operator between two nodes.
@@ -53,7 +55,7 @@ func Parse(text string) (*Expression, error) {
 		return nil, err
 	}
 	if p.token.kind != endToken {
-		return nil, p.expected(`an operator ("&", "|", "-") or the end`)
+		return nil, p.expectedOperator("the end")
 	}
 	return &Expression{text: text, root: root}, nil
 }
@@ -93,17 +95,27 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 // parser reads tokens with one of them in advance.
 type parser struct {
 	scanner
-	token token
-	names int
+	token  token
+	before token
+	names  int
 }
 
 func (p *parser) advance() (err error) {
+	p.before = p.token
 	p.token, err = p.next()
 	return err
 }
 
 func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
+}
+
+// expectedOperator is for what stands behind an operand, where also the end of something may be.
+func (p *parser) expectedOperator(end string) error {
+	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
+		end += `; the name before it ends in "-"`
+	}
+	return p.expected(anyOperator + end)
 }
 
 // expression reads terms and what is between them, within so many parentheses.
@@ -141,7 +153,7 @@ func (p *parser) factor(depth int) (*node, error) {
 	case '(':
 		return p.parentheses(depth + 1)
 	default:
-		return nil, p.expected(`a name or "("`)
+		return nil, p.expected(anyOperand)
 	}
 }
 
@@ -165,7 +177,7 @@ func (p *parser) parentheses(depth int) (*node, error) {
 		return nil, err
 	}
 	if p.token.kind != ')' {
-		return nil, p.expected(`an operator ("&", "|", "-") or ")"`)
+		return nil, p.expectedOperator(`")"`)
 	}
 	n := *inner
 	n.nesting++

@@ -23,6 +23,13 @@ const (
 	nameToken = 'n'
 )
 
+// What could stand in a place.
+const (
+	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
+	anyOperand  = `a name or "("`
+	anyOperator = `an operator ("&", "|", "-") or `
+)
+
 type token struct {
 	kind   byte
 	text   string
@@ -57,7 +64,7 @@ func (s *scanner) next() (token, error) {
 		return s.name()
 	default:
 		_, size := utf8.DecodeRuneInString(s.rest)
-		return token{}, &SyntaxError{Column: s.column, Expected: `a name, an operator ("&", "|", "-") or a parenthesis`,
+		return token{}, &SyntaxError{Column: s.column, Expected: anyToken,
 			Got: fmt.Sprintf("%+q", s.rest[:size])}
 	}
 }
