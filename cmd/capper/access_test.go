@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
@@ -60,7 +61,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	require.Equal(t, 401, call("http://"+admin[1], "DELETE", "/v1/users/1", "", "").StatusCode)
 	erase := func(url string) string {
 		cmd := exec.Command("capper", "erase", "1", "--yes", "--url", url)
-		cmd.Env = append(os.Environ(), keyVariable+"="+key)
+		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+key)
 		out, err := cmd.CombinedOutput()
 		require.EqualError(t, err, "exit status 1", "%s", out)
 		return string(out)

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/client"
+	"capper/cmd/capper/paced"
 	"capper/internal/console"
 )
 
@@ -16,16 +17,16 @@ import (
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Serve       serveCommand   `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand   `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
-	Filter      filterCommand  `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
-	Release     releaseCommand `cmd:"" help:"Give back sends that did not go out."`
-	Explain     explainCommand `cmd:"" help:"Tell why a user is allowed or capped."`
-	Limits      limitsCommand  `cmd:"" help:"Show the limits in force."`
-	Pace        paceCommand    `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
-	Pacers      pacersCommand  `cmd:"" help:"Show what pacers have given out, or forget it."`
-	Erase       eraseCommand   `cmd:"" help:"Erase the recorded sends of users."`
-	Status      statusCommand  `cmd:"" help:"Tell the state of a running service."`
+	Serve       serveCommand        `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	CheckConfig checkCommand        `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Filter      filterCommand       `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
+	Release     releaseCommand      `cmd:"" help:"Give back sends that did not go out."`
+	Explain     explainCommand      `cmd:"" help:"Tell why a user is allowed or capped."`
+	Limits      limitsCommand       `cmd:"" help:"Show the limits in force."`
+	Pace        paced.PaceCommand   `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
+	Pacers      paced.PacersCommand `cmd:"" help:"Show what pacers have given out, or forget it."`
+	Erase       eraseCommand        `cmd:"" help:"Erase the recorded sends of users."`
+	Status      statusCommand       `cmd:"" help:"Tell the state of a running service."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

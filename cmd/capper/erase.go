@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
 // eraseCommand is `capper erase USER…`.
 type eraseCommand struct {
-	remote
+	remote.Service
 	Users []uint32 `arg:"" name:"user" help:"The user ids, 0 to 4294967295."`
 	Yes   bool     `help:"Erase without asking; needed where nobody can be asked."`
 }
@@ -31,7 +32,7 @@ func (c *eraseCommand) Help() string {
 
 // Run erases the users' logs and tells what became of each.
 func (c *eraseCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 		}
 	}
 	if err == nil && unavailable > 0 {
-		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), statusSays+"; then run the same command again: twice is once")
+		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return list, err
 }
@@ -89,9 +90,9 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 func (c *eraseCommand) refused(err error) error {
 	switch {
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+keyVariable+" needs the scope admin")
+		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope admin")
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
 		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
-	return c.hinted(err)
+	return c.Hinted(err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
@@ -13,19 +14,19 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // explainCommand is `capper explain USER`.
 type explainCommand struct {
-	remote
+	remote.Service
 	User uint32 `arg:"" help:"The user id, 0 to 4294967295."`
 }
 
 // Run prints why the user is allowed or capped.
 func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
 	explanation, err := api.Explain(ctx, c.User)
 	if err != nil {
-		return c.hinted(err)
+		return c.Hinted(err)
 	}
 	if c.JSON {
 		return console.JSON(on.Out, explanation)

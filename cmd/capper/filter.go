@@ -13,12 +13,13 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/blast"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
 // filterCommand is `capper filter AUDIENCE`.
 type filterCommand struct {
-	remote
+	remote.Service
 	audience
 	blast.Outputs
 	MessageID string        `placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again. Required unless --preview."`
@@ -68,7 +69,7 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.Summary.Unavailable; err == nil && n > 0 {
-		err = console.Hinted(undecided(n), "they must not be sent to yet; "+statusSays+"; then run the same command again")
+		err = console.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+"; then run the same command again")
 	}
 	return err
 }
@@ -86,13 +87,13 @@ func (c *filterCommand) unwritten(err error) error {
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return console.Hinted(c.hinted(err), "no file was written, and nothing counted; run the same command again")
+		return console.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again")
 	case ctx.Err() != nil || client.Passing(err):
-		return console.Hinted(c.hinted(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
+		return console.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return console.Hinted(err, "--batch N asks for fewer users in a call")
 	}
-	return c.hinted(err)
+	return c.Hinted(err)
 }
 
 // decide decides the whole audience. Until the time is up it asks again for the
@@ -100,7 +101,7 @@ func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 // away for a while.
 func (c *filterCommand) decide(ctx context.Context, on *console.Streams, users *roaring.Bitmap) (*blast.Results, error) {
 	api, err := client.New(client.Config{
-		URL: c.URL, Key: key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
+		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
 	})
 	if err != nil {
 		return nil, console.Misuse(err)

@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
 // limitsCommand is `capper limits`.
-type limitsCommand struct{ remote }
+type limitsCommand struct{ remote.Service }
 
 // Run prints the policy in force.
 func (c *limitsCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
 	policy, err := api.Limits(ctx)
 	if err != nil {
-		return c.hinted(err)
+		return c.Hinted(err)
 	}
 	if c.JSON {
 		return console.JSON(on.Out, policy)

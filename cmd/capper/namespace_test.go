@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"capper/cmd/capper/remote"
 	"github.com/stretchr/testify/require"
 )
 
@@ -40,7 +41,7 @@ func TestTeamsShareAMessageID(t *testing.T) {
 	as := func(key string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("capper", append(args, "--url", p.url)...)
-		cmd.Env = append(os.Environ(), keyVariable+"="+key+".secret")
+		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+key+".secret")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)

@@ -54,8 +54,8 @@ var reloads = []struct {
 	{"{y: {rate: 1/s}, x: {limits: [{max: 22, window: 1h}], rate: 1000/s}}", 25}, // x goes on with what is recorded
 }
 
-// paced is a service whose pacers are changed.
-type paced struct {
+// atPace is a service whose pacers are changed.
+type pacedProcess struct {
 	*process
 	file           string
 	content        func(dir, pacers string) string
@@ -63,13 +63,13 @@ type paced struct {
 	granted, calls atomic.Int64
 }
 
-func servePaced(t *testing.T, content func(dir, pacers string) string) *paced {
+func servePaced(t *testing.T, content func(dir, pacers string) string) *pacedProcess {
 	t.Helper()
 	dir := t.TempDir()
 	publish(t, filepath.Join(dir, "segments"), "new=1-10")
 	file := filepath.Join(dir, "capper.yaml")
 	write(t, file, content(dir, "{}"))
-	p := &paced{process: serve(t, file), file: file, content: content}
+	p := &pacedProcess{process: serve(t, file), file: file, content: content}
 	var err error
 	p.client, err = client.New(client.Config{URL: p.url, Attempts: 1})
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func servePaced(t *testing.T, content func(dir, pacers string) string) *paced {
 }
 
 // reload puts other pacers in force.
-func (p *paced) reload(pacers string) {
+func (p *pacedProcess) reload(pacers string) {
 	p.t.Helper()
 	before := p.get("/v1/status")["config_version"]
 	write(p.t, p.file, p.content(filepath.Dir(p.file), pacers))
@@ -86,7 +86,7 @@ func (p *paced) reload(pacers string) {
 
 // callers ask for one permit of x after the other, to the end of the test. What it
 // returns requires that so many have been granted, and that no more are.
-func (p *paced) callers(n int) (total func(int64)) {
+func (p *pacedProcess) callers(n int) (total func(int64)) {
 	var asking sync.WaitGroup
 	var ended atomic.Bool
 	for range n {
@@ -105,7 +105,7 @@ func (p *paced) callers(n int) (total func(int64)) {
 	}
 }
 
-func (p *paced) take() {
+func (p *pacedProcess) take() {
 	got, err := p.client.Permits(context.WithoutCancel(p.t.Context()), api.PermitsRequest{Pacers: []string{"x"}, Permits: 1, MessageID: "promo"})
 	switch {
 	case err == nil:

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
 // releaseCommand is `capper release AUDIENCE`.
 type releaseCommand struct {
-	remote
+	remote.Service
 	audience
 	MessageID string `required:"" placeholder:"ID" help:"The send to give back, of the key's own namespace."`
 	Channel   string `help:"Only that channel's sends. Default: all of the message id."`
@@ -19,7 +20,7 @@ type releaseCommand struct {
 
 // Run gives back the slots of sends that did not go out. Twice is once.
 func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 	})
 	shown.Stop()
 	if err != nil {
-		return console.Hinted(c.hinted(err), "run the same command again: twice is once")
+		return console.Hinted(c.Hinted(err), "run the same command again: twice is once")
 	}
 	if c.JSON {
 		err = console.JSON(on.Out, sum)
@@ -48,7 +49,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = console.Hinted(undecided(sum.Unavailable), statusSays+"; then run the same command again: twice is once")
+		err = console.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return err
 }

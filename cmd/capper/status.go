@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
 // statusCommand is `capper status`.
-type statusCommand struct{ remote }
+type statusCommand struct{ remote.Service }
 
 // Run prints the state of the service. It fails when the service is not ready.
 func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
 	status, err := api.Status(ctx)
 	if err != nil {
-		return c.hinted(err)
+		return c.Hinted(err)
 	}
 	if c.JSON {
 		err = console.JSON(on.Out, status)

@@ -91,7 +91,7 @@ func TestClientRefusals(t *testing.T) {
 	require.False(t, client.HasCode(err, client.CodeOverloaded))
 	require.EqualValues(t, 1, calls.Load(), "a refusal is not repeated")
 	_, err = c.Filter(t.Context(), &client.FilterRequest{MessageID: "m"})
-	require.ErrorContains(t, err, "exactly one of Users and Bitmap")
+	require.ErrorContains(t, err, "exactly one of Users, Bitmap and Audience")
 }
 
 func counting(calls *atomic.Int64) func(http.Handler) http.Handler {

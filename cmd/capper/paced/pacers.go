@@ -1,4 +1,4 @@
-package main
+package paced
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
-// pacersCommand is `capper pacers [NAME]`.
-type pacersCommand struct {
-	remote
+// PacersCommand is `capper pacers [NAME]`.
+type PacersCommand struct {
+	remote.Service
 	Name      string `arg:"" optional:"" help:"One pacer. Default: all of them."`
 	MessageID string `placeholder:"ID" help:"Of a pacer per message: this message's, of the key's own namespace."`
 	Forget    bool   `help:"Forget what the pacer has given out, for all messages: the next permits come as if nothing had been. The key needs the scope admin."`
@@ -25,13 +26,13 @@ type forgotten struct {
 }
 
 // Help is printed below the flags.
-func (c *pacersCommand) Help() string {
+func (c *PacersCommand) Help() string {
 	return "USED counts what is less than the window old, with the slots that were given out for later. " +
 		"QUEUE is until the newest of these, NEXT until a permit asked for now could be used."
 }
 
 // Validate refuses flags that make no sense together.
-func (c *pacersCommand) Validate() error {
+func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.MessageID != ""):
 		return errors.New("--forget and --message-id are of one pacer: give its name")
@@ -42,8 +43,8 @@ func (c *pacersCommand) Validate() error {
 }
 
 // Run prints what pacers have given out, or forgets it.
-func (c *pacersCommand) Run(ctx context.Context, on *console.Streams) error {
-	api, err := c.client()
+func (c *PacersCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (c *pacersCommand) Run(ctx context.Context, on *console.Streams) error {
 	return printPacers(on, list.Pacers)
 }
 
-func (c *pacersCommand) forget(ctx context.Context, api *client.Client, on *console.Streams) error {
+func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *console.Streams) error {
 	if err := api.ForgetPacer(ctx, c.Name); err != nil {
 		return c.refused(err)
 	}
@@ -81,7 +82,7 @@ func (c *pacersCommand) forget(ctx context.Context, api *client.Client, on *cons
 }
 
 // ofMessage prints the log that the message has, as a call for no permits tells it.
-func (c *pacersCommand) ofMessage(ctx context.Context, api *client.Client, on *console.Streams) error {
+func (c *PacersCommand) ofMessage(ctx context.Context, api *client.Client, on *console.Streams) error {
 	answer, err := api.Permits(ctx, client.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
 	if err != nil {
 		return c.refused(err)
@@ -93,7 +94,7 @@ func (c *pacersCommand) ofMessage(ctx context.Context, api *client.Client, on *c
 	return c.print(on, state)
 }
 
-func (c *pacersCommand) print(on *console.Streams, state *client.PacerState) error {
+func (c *PacersCommand) print(on *console.Streams, state *client.PacerState) error {
 	if c.JSON {
 		return console.JSON(on.Out, state)
 	}
@@ -101,7 +102,7 @@ func (c *pacersCommand) print(on *console.Streams, state *client.PacerState) err
 }
 
 // refused adds what to do about a call that was refused.
-func (c *pacersCommand) refused(err error) error {
+func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	switch {
 	case c.Forget:
@@ -111,13 +112,13 @@ func (c *pacersCommand) refused(err error) error {
 	}
 	switch {
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+keyVariable+" needs the scope "+scope)
+		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
 		return console.Hinted(console.Misuse(err), "capper pacers lists those that are configured")
 	case client.HasCode(err, client.CodeMethodNotAllowed):
 		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
-	return c.hinted(err)
+	return c.Hinted(err)
 }
 
 func printPacers(on *console.Streams, pacers []client.PacerState) error {

@@ -1,4 +1,4 @@
-package main
+package paced
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/cmd/capper/lines"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 )
 
-// paceCommand is `capper pace PACER [FILE]`.
-type paceCommand struct {
-	remote
+// PaceCommand is `capper pace PACER [FILE]`.
+type PaceCommand struct {
+	remote.Service
 	Pacer     string         `arg:"" help:"The pacer; several with commas between, all of which have to grant a line."`
 	File      string         `arg:"" optional:"" default:"-" help:"Lines to copy. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"The message that the lines are of, which pacers per message need."`
@@ -29,14 +30,14 @@ type paceCommand struct {
 }
 
 // Help is printed below the flags.
-func (c *paceCommand) Help() string {
+func (c *PaceCommand) Help() string {
 	return "Lines go to standard output as they are, each when a permit of the pacer lets it, those that may go at the same time together. " +
 		"Stopped, it says how many went through, counted from the beginning of the input, and --skip goes on there. " +
 		"Slots that were given out for later hold back others, used or not, at all of the pacers: about a second of them, with --max-wait up to that."
 }
 
 // Validate refuses flags that make no sense.
-func (c *paceCommand) Validate() error {
+func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
@@ -47,8 +48,8 @@ func (c *paceCommand) Validate() error {
 }
 
 // Run copies the lines at the pace.
-func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
-	service, err := c.client()
+func (c *PaceCommand) Run(ctx context.Context, on *console.Streams) error {
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (c *paceCommand) Run(ctx context.Context, on *console.Streams) error {
 }
 
 // pacers are the names in PACER.
-func (c *paceCommand) pacers() []string {
+func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
@@ -92,7 +93,7 @@ func (c *paceCommand) pacers() []string {
 }
 
 // longest is the longest wait for a slot; 0: however long it is.
-func (c *paceCommand) longest() time.Duration {
+func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
 	}
@@ -100,7 +101,7 @@ func (c *paceCommand) longest() time.Duration {
 }
 
 // pacer is the client's for the lines.
-func (c *paceCommand) pacer(on *console.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
+func (c *PaceCommand) pacer(on *console.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
@@ -113,7 +114,7 @@ func (c *paceCommand) pacer(on *console.Streams, service *client.Client, look cl
 // write.
 const stopPatience = 200 * time.Millisecond
 
-func (c *paceCommand) copy(ctx context.Context, on *console.Streams, shown *console.Progress, take lines.Take, from io.Reader, total int64) error {
+func (c *PaceCommand) copy(ctx context.Context, on *console.Streams, shown *console.Progress, take lines.Take, from io.Reader, total int64) error {
 	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
 	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take, Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
@@ -177,7 +178,7 @@ func (w *longWaits) tell(over context.Context) {
 }
 
 // slowest is how long, and for which pacer, a line that has no slot yet waits.
-func (c *paceCommand) slowest(pacers []client.PacerState) (wait time.Duration, text string) {
+func (c *PaceCommand) slowest(pacers []client.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
 		next := time.Duration(p.NextMS)
@@ -211,7 +212,7 @@ type pacedReport struct {
 
 // report tells how many lines went through, counted from the beginning of the input,
 // and how to go on when there are more.
-func (c *paceCommand) report(on *console.Streams, reached int64, took time.Duration, err error) error {
+func (c *PaceCommand) report(on *console.Streams, reached int64, took time.Duration, err error) error {
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
@@ -230,8 +231,11 @@ func (c *paceCommand) report(on *console.Streams, reached int64, took time.Durat
 }
 
 // through says that so many lines went through.
-func (c *paceCommand) through(reached int64) string {
-	text := fmt.Sprintf("%d %s went through", reached, plural(int(reached), "line"))
+func (c *PaceCommand) through(reached int64) string {
+	text := fmt.Sprintf("%d lines went through", reached)
+	if reached == 1 {
+		text = "1 line went through"
+	}
 	if c.Skip > 0 {
 		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)
 	}
@@ -239,7 +243,7 @@ func (c *paceCommand) through(reached int64) string {
 }
 
 // fault tells what is wrong with the input from what is wrong on the way.
-func (c *paceCommand) fault(err error) error {
+func (c *PaceCommand) fault(err error) error {
 	var read *lines.ReadError
 	var write *lines.WriteError
 	var long *client.QueueTooLongError
@@ -259,7 +263,7 @@ func (c *paceCommand) fault(err error) error {
 }
 
 // queueHint is what to do about a queue that is too long.
-func (c *paceCommand) queueHint(long *client.QueueTooLongError) string {
+func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
 		return fmt.Sprintf("go on later, or through another provider; a --max-wait of more than %s waits for the limit", long.Limit)
 	}
@@ -267,23 +271,23 @@ func (c *paceCommand) queueHint(long *client.QueueTooLongError) string {
 }
 
 // refused adds what to do about a call that was refused.
-func (c *paceCommand) refused(err error) error {
+func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
 	case err == nil:
 		return nil
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+keyVariable+" needs the scope filter")
+		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
 		return console.Hinted(err, "the pacer has a log for each message: --message-id says which")
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
 		return console.Hinted(err, "capper pacers lists those that are configured")
 	}
-	return c.hinted(err)
+	return c.Hinted(err)
 }
 
 // open opens the lines and counts them, as far as they are there: 0 is unknown.
-func (c *paceCommand) open(on *console.Streams) (from io.ReadCloser, total int64, err error) {
+func (c *PaceCommand) open(on *console.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil
 	}

@@ -1,0 +1,52 @@
+package remote
+
+import (
+	"errors"
+	"os"
+
+	"capper/client"
+	"capper/internal/console"
+)
+
+// Service is how commands reach a running service.
+type Service struct {
+	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"The service."`
+	JSON bool   `help:"Answer as JSON, for machines."`
+}
+
+// StatusSays is what to do about users whom the store cannot answer for: where its
+// records are gone, no repetition helps.
+const StatusSays = "capper status says why"
+
+// KeyVariable is the environment variable of the API key, id.secret. The key
+// is a secret, so there is no flag for it.
+const KeyVariable = "CAPPER_API_KEY"
+
+// Key is the API key of the environment; "": there is none.
+func Key() string { return os.Getenv(KeyVariable) }
+
+// Client calls the service; it calls nothing yet.
+func (r *Service) Client() (*client.Client, error) {
+	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
+	if err != nil {
+		return nil, console.Misuse(err)
+	}
+	return api, nil
+}
+
+// Hinted adds what to do about an error of a call.
+func (r *Service) Hinted(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case client.HasCode(err, client.CodeUnauthorized):
+		return console.Hinted(err, "set "+KeyVariable+" to id.secret")
+	case client.HasCode(err, client.CodeUnavailable):
+		return console.Hinted(err, StatusSays)
+	}
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code == "" {
+		return console.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
+	}
+	return err
+}
