@@ -7,14 +7,87 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"capper/client"
+	"capper/cmd/capper/remote"
 	"capper/internal/console"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
 )
 
-// audience is the users a command is about.
+// audience is the users a command is about: those of a file, or of an expression that
+// the service knows to answer.
 type audience struct {
-	File   string `arg:"" name:"audience" help:"Users: a file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input."`
+	File       string `arg:"" optional:"" name:"audience" help:"Users: a file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. Either this or --audience."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Users by segments and sets of the service: names, & (both), | (either), - (without, between blanks), parentheses, as in 'active - vip'."`
+	remote.Narrowed
+	idFile
+}
+
+// check refuses what does not say whom the command is about, or says it twice.
+func (a *audience) check() error {
+	switch {
+	case (a.File == "") == (a.Expression == ""):
+		return errors.New("the audience: name either a file of users or an expression (--audience), not both")
+	case a.File != "" && a.Given():
+		return errors.New("--sample, --salt and --generation: are of an expression (--audience), not of a file")
+	case a.Expression == "":
+		return nil
+	}
+	_, err := a.Audience(a.Expression)
+	return err
+}
+
+// parts is the audience of the expression, cut into calls of one generation, which is noted: a run
+// that goes on later is about the same users with it.
+func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
+	whole, err := a.Audience(a.Expression)
+	if err != nil {
+		return nil, console.Misuse(err)
+	}
+	parts, err := api.Parts(ctx, whole)
+	switch {
+	case err != nil:
+		return nil, remote.Pointed(err, a.Expression)
+	case parts.Users == 0:
+		return nil, console.WithStatus(console.BadInput, fmt.Errorf("audience %q: holds no user in generation %s", a.Expression, parts.Generation))
+	}
+	a.Generation = parts.Generation
+	return parts, nil
+}
+
+// pinned is the flag with which a run is about the same users as this one.
+func (a *audience) pinned() string {
+	if a.Generation == "" {
+		return ""
+	}
+	return " with --generation " + a.Generation
+}
+
+// whom is what reports tell of the audience of an expression.
+type whom struct {
+	Audience           string `json:"audience"`
+	AudienceGeneration string `json:"audience_generation"`
+}
+
+// whom is nil of a file.
+func (a *audience) whom() *whom {
+	if a.Expression == "" {
+		return nil
+	}
+	return &whom{a.Expression, a.Generation}
+}
+
+// read is the audience of a file, each user once.
+func (a *audience) read(ctx context.Context, on *console.Streams) (*roaring.Bitmap, error) {
+	users, err := a.idFile.read(ctx, on, a.File)
+	if err == nil && users.IsEmpty() {
+		err = console.WithStatus(console.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
+	}
+	return users, err
+}
+
+// idFile is how a file of users is read.
+type idFile struct {
 	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" placeholder:"FORMAT" help:"Format of the audience: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given."`
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 
@@ -24,39 +97,36 @@ type audience struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
 }
 
-// read is the audience, each user once.
-func (a *audience) read(ctx context.Context, on *console.Streams) (*roaring.Bitmap, error) {
+// read is the users of a file, each once.
+func (f *idFile) read(ctx context.Context, on *console.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, []ingest.Input{{
-		Path: a.File, Format: ingest.Format(a.Format), IDColumn: a.Column,
-		Quote: a.Quote, Escape: a.Escape, FinalNewline: a.FinalNewline,
+		Path: path, Format: ingest.Format(f.Format), IDColumn: f.Column,
+		Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline,
 	}})
 	if err == nil {
 		err = reader.Check()
 	}
-	for _, f := range reader.Reports() {
-		if f.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
-			on.Say("rows over several lines in %s: %s", f.File, f.Multiline)
+	for _, r := range reader.Reports() {
+		if r.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
+			on.Say("rows over several lines in %s: %s", r.File, r.Multiline)
 		}
 	}
-	switch {
-	case err != nil:
-		return nil, a.fault(err)
-	case set.Empty():
-		return nil, console.WithStatus(console.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
+	if err != nil {
+		return nil, unread(path, err)
 	}
 	return set.Bitmap().Roaring(), nil
 }
 
-// fault tells what is wrong with the audience from what is wrong on the way to it.
-func (a *audience) fault(err error) error {
+// unread tells what is wrong with the audience from what is wrong on the way to it.
+func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
 		return console.Hinted(console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err)), "if the file is whole: end its last line, or say --final-newline optional")
 	case errors.As(err, &rows):
-		return console.WithStatus(console.BadInput, fmt.Errorf("audience %s: %w", a.File, err))
+		return console.WithStatus(console.BadInput, fmt.Errorf("audience %s: %w", path, err))
 	case errors.As(err, &input):
 		return console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err))
 	}

@@ -21,6 +21,9 @@ type commands struct {
 	CheckConfig checkCommand        `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
 	Filter      filterCommand       `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
 	Release     releaseCommand      `cmd:"" help:"Give back sends that did not go out."`
+	Count       countCommand        `cmd:"" help:"Count an audience by segment and set; with --channel also who could be sent to now."`
+	Segments    segmentsCommand     `cmd:"" help:"List the segments and sets of the generation in use."`
+	Lookup      lookupCommand       `cmd:"" help:"Tell which segment users are in, and which sets."`
 	Explain     explainCommand      `cmd:"" help:"Tell why a user is allowed or capped."`
 	Limits      limitsCommand       `cmd:"" help:"Show the limits in force."`
 	Pace        paced.PaceCommand   `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`

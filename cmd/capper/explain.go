@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"capper/client"
 	"capper/cmd/capper/remote"
@@ -35,7 +36,12 @@ func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
 }
 
 func printExplanation(on *console.Streams, e *client.Explanation) error {
-	fmt.Fprintf(on.Out, "user %d is in segment %s (generation %s)\n", e.UserID, e.Segment, e.Generation)
+	zone := ""
+	if e.Timezone != "" {
+		zone = ", time zone " + e.Timezone
+	}
+	fmt.Fprintf(on.Out, "user %d is in segment %s%s (generation %s)\n", e.UserID, e.Segment, zone, e.Generation)
+	explainWithheld(on, e)
 	if len(e.Limits) == 0 {
 		fmt.Fprintln(on.Out, "no limits: uncapped")
 	} else {
@@ -46,6 +52,9 @@ func printExplanation(on *console.Streams, e *client.Explanation) error {
 		if err := console.Table(on.Out, console.Left, rows...); err != nil {
 			return err
 		}
+	}
+	if len(e.WouldBeDeniedBy) > 0 {
+		fmt.Fprintf(on.Out, "would be denied by %s (shadow: counted only)\n", strings.Join(e.WouldBeDeniedBy, ", "))
 	}
 	if len(e.Sends) == 0 {
 		fmt.Fprintln(on.Out, "no sends recorded")
@@ -60,15 +69,37 @@ func printExplanation(on *console.Streams, e *client.Explanation) error {
 	return console.Table(on.Out, console.Left, rows...)
 }
 
+// explainWithheld tells what denies the user before the limits do.
+func explainWithheld(on *console.Streams, e *client.Explanation) {
+	for i := range e.Suppressed {
+		s := &e.Suppressed[i]
+		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels), exemptText(s))
+	}
+	if e.Holdout != nil {
+		fmt.Fprintf(on.Out, "held out: one of %s\n", holdoutText(e.Holdout))
+	}
+	for i := range e.Quiet {
+		q := &e.Quiet[i]
+		state := "not now"
+		if q.Until != nil {
+			state = "until " + q.Until.UTC().Format(milliseconds)
+		}
+		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, q.Zone, listed(q.Channels), state)
+	}
+}
+
 func standingRow(s *client.Standing) []any {
-	state := "a slot is free"
+	state, capped, always := "a slot is free", "capped until ", "always capped"
+	if s.Shadow {
+		capped, always = "would be capped until ", "would always be capped"
+	}
 	switch {
 	case s.RetryAt != nil:
-		state = "capped until " + s.RetryAt.UTC().Format(milliseconds)
+		state = capped + s.RetryAt.UTC().Format(milliseconds)
 	case s.Max == 0:
-		state = "always capped"
+		state = always
 	}
-	return []any{s.Name, s.Used, s.Max, windowText(&s.Limit), channelsText(&s.Limit), state}
+	return []any{nameText(&s.Limit), s.Used, s.Max, windowText(&s.Limit), listed(s.Channels), state}
 }
 
 func or(text *string, otherwise string) string {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"capper/client"
 	"capper/cmd/capper/blast"
 	"capper/cmd/capper/remote"
@@ -39,23 +37,21 @@ func undecided(users int) error {
 // Run filters the audience and writes who may be sent to. Interrupted, it
 // writes nothing; what it granted is recorded under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
-	switch {
-	case c.MessageID == "" && !c.Preview:
-		return console.Misuse(errors.New("--message-id: is required, unless --preview"))
-	case c.Exempt && c.Preview:
-		return console.Misuse(errors.New("--exempt and --preview: together they would neither decide nor count anything"))
-	case c.Batch < 1 || c.Parallel < 1:
-		return console.Misuse(fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel))
-	}
-	if err := c.Check(c.File); err != nil {
+	if err := c.check(); err != nil {
 		return console.Misuse(err)
 	}
-	users, err := c.audience.read(ctx, on)
+	api, err := client.New(client.Config{
+		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
+	})
+	if err != nil {
+		return console.Misuse(err)
+	}
+	todo, err := c.todo(ctx, on, api)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	r, err := c.decide(ctx, on, users)
+	r, err := c.decide(ctx, on, api, todo)
 	if err != nil {
 		return c.interrupted(ctx, err)
 	}
@@ -74,6 +70,35 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 	return err
 }
 
+// check refuses flags that make no sense together, and outputs that cannot be written.
+func (c *filterCommand) check() error {
+	switch {
+	case c.MessageID == "" && !c.Preview:
+		return errors.New("--message-id: is required, unless --preview")
+	case c.Exempt && c.Preview:
+		return errors.New("--exempt and --preview: together they would neither decide nor count anything")
+	case c.Batch < 1 || c.Parallel < 1:
+		return fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)
+	}
+	if err := c.audience.check(); err != nil {
+		return err
+	}
+	return c.Outputs.Check(c.File)
+}
+
+// todo is whom to ask for.
+func (c *filterCommand) todo(ctx context.Context, on *console.Streams, api *client.Client) (*blast.Todo, error) {
+	if c.Expression == "" {
+		users, err := c.read(ctx, on)
+		return blast.TodoUsers(users), err
+	}
+	parts, err := c.parts(ctx, api)
+	if err != nil {
+		return nil, c.interrupted(ctx, err)
+	}
+	return blast.TodoParts(parts), nil
+}
+
 // unwritten says what to do when the results could not be written: they can be had again.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
@@ -86,44 +111,47 @@ func (c *filterCommand) unwritten(err error) error {
 // where that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
+	case client.HasCode(err, client.CodeGone):
+		return console.Hinted(err, "no file was written; run the same command again without --generation: "+c.nobodyTwice())
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return console.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again")
+		return console.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+c.pinned())
 	case ctx.Err() != nil || client.Passing(err):
-		return console.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again: message id %q continues where it was", c.MessageID))
+		return console.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: message id %q continues where it was", c.pinned(), c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return console.Hinted(err, "--batch N asks for fewer users in a call")
 	}
 	return c.Hinted(err)
 }
 
+func (c *filterCommand) nobodyTwice() string {
+	if c.Preview {
+		return "nothing was counted"
+	}
+	return fmt.Sprintf("message id %q counts nobody twice", c.MessageID)
+}
+
 // decide decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) decide(ctx context.Context, on *console.Streams, users *roaring.Bitmap) (*blast.Results, error) {
-	api, err := client.New(client.Config{
-		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
-	})
-	if err != nil {
-		return nil, console.Misuse(err)
-	}
+func (c *filterCommand) decide(ctx context.Context, on *console.Streams, api *client.Client, todo *blast.Todo) (*blast.Results, error) {
 	shown := console.NewProgress(on, console.Users)
 	defer shown.Stop()
-	shown.Step("filter", int64(users.GetCardinality()))
+	shown.Step("filter", todo.Users())
 	r := blast.NewResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := c.round(ctx, api, users, r, shown)
+		err := todo.Ask(ctx, api, c.request(), r, func() { showSums(shown, &r.Summary) })
 		late := time.Now().Add(pause).After(deadline)
 		switch {
 		case err != nil && (late || ctx.Err() != nil || !r.Answered() || !client.Passing(err)):
 			return nil, err
 		case err != nil:
 			on.Say("going on in %s: %v", pause, err)
-			users = r.Missing(users)
+			todo = todo.Rest(r)
 		case late || r.Unavailable.IsEmpty():
 			return r, nil
 		default:
-			users = r.Retry()
+			todo = blast.TodoUsers(r.Retry())
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -131,17 +159,11 @@ func (c *filterCommand) decide(ctx context.Context, on *console.Streams, users *
 	}
 }
 
-// round asks for all users once and adds what is answered.
-func (c *filterCommand) round(ctx context.Context, api *client.Client, users *roaring.Bitmap, r *blast.Results, shown *console.Progress) error {
-	request := &client.FilterRequest{
-		MessageID: c.MessageID, Channel: c.Channel, Bitmap: users,
-		Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
+// request is what is asked, whoever it is about.
+func (c *filterCommand) request() client.FilterRequest {
+	return client.FilterRequest{
+		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
-	return api.FilterAll(ctx, request, func(_ *client.FilterRequest, batch *client.FilterResult) error {
-		r.Add(batch)
-		showSums(shown, &r.Summary)
-		return nil
-	})
 }
 
 // showSums tells what has become of the users so far.
@@ -167,6 +189,7 @@ func sleep(ctx context.Context, pause time.Duration) error {
 // filterReport is what --json prints.
 type filterReport struct {
 	MessageID string `json:"message_id,omitempty"`
+	*whom
 	client.Summary
 	Seconds       float64 `json:"seconds"`
 	Generation    string  `json:"generation"`
@@ -176,18 +199,16 @@ type filterReport struct {
 }
 
 func (c *filterCommand) report(r *blast.Results, took time.Duration) filterReport {
-	return filterReport{c.MessageID, r.Summary, took.Seconds(), r.Generation, r.ConfigVersion, c.Waves(r)}
+	return filterReport{c.MessageID, c.whom(), r.Summary, took.Seconds(), r.Generation, r.ConfigVersion, c.Waves(r)}
 }
 
 func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.Duration) error {
 	s := r.Summary
+	if c.Expression != "" {
+		fmt.Fprintf(to, "audience %s of generation %s\n", c.Expression, c.Generation)
+	}
 	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
-	for _, limit := range sortedCounts(s.Denied) {
-		rows = append(rows, []any{"denied", s.Denied[limit], "by " + limit})
-	}
-	if s.Unavailable > 0 {
-		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
-	}
+	rows = append(rows, deniedRows(&s)...)
 	if err := console.Table(to, console.Left, rows...); err != nil {
 		return err
 	}
@@ -211,6 +232,26 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 		rows = append(rows, []any{w.File, w.Users, w.ReadyAt.UTC().Format(milliseconds)})
 	}
 	return console.Table(to, console.Left, rows...)
+}
+
+// deniedRows are the denied by limit, the suppressed by set, and whom shadow limits would have denied.
+func deniedRows(s *client.Summary) (rows [][]any) {
+	for _, limit := range sortedCounts(s.Denied) {
+		if limit == client.LimitSuppressed && len(s.Suppressed) > 0 {
+			for _, set := range sortedCounts(s.Suppressed) {
+				rows = append(rows, []any{"denied", s.Suppressed[set], "by " + limit + ": " + set})
+			}
+			continue
+		}
+		rows = append(rows, []any{"denied", s.Denied[limit], "by " + limit})
+	}
+	if s.Unavailable > 0 {
+		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
+	}
+	for _, limit := range sortedCounts(s.ShadowDenied) {
+		rows = append(rows, []any{"in the shadow", s.ShadowDenied[limit], "of the allowed would be denied by " + limit})
+	}
+	return rows
 }
 
 func replays(n int) string {

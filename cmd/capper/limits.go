@@ -38,7 +38,54 @@ func printLimits(on *console.Streams, p *client.Limits) error {
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
 		rows = append(rows, limitRows(segment, p.Segments[segment])...)
 	}
+	if err := console.Table(on.Out, console.Left, rows...); err != nil {
+		return err
+	}
+	return printWithheld(on, p)
+}
+
+// printWithheld tells what denies before the limits do.
+func printWithheld(on *console.Streams, p *client.Limits) error {
+	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
+	for i := range p.Suppress {
+		rows = append(rows, []any{p.Suppress[i].Set, listed(p.Suppress[i].Channels), exemptText(&p.Suppress[i])})
+	}
+	if err := tableOf(on, rows); err != nil {
+		return err
+	}
+	rows = [][]any{{"QUIET HOURS", "ZONE", "CHANNELS", "SETS"}}
+	for _, q := range p.Quiet {
+		rows = append(rows, []any{q.From + " to " + q.To, q.Zone, listed(q.Channels), listed(q.Sets)})
+	}
+	if err := tableOf(on, rows); err != nil {
+		return err
+	}
+	if p.Holdout != nil {
+		fmt.Fprintf(on.Out, "holdout: %s\n", holdoutText(p.Holdout))
+	}
+	if p.Timezone != "" {
+		fmt.Fprintf(on.Out, "time zone of users in no set of one: %s\n", p.Timezone)
+	}
+	return nil
+}
+
+// tableOf prints rows that have more than their heading.
+func tableOf(on *console.Streams, rows [][]any) error {
+	if len(rows) == 1 {
+		return nil
+	}
 	return console.Table(on.Out, console.Left, rows...)
+}
+
+func exemptText(s *client.Suppression) string {
+	if s.EvenExempt {
+		return "denied too"
+	}
+	return "pass"
+}
+
+func holdoutText(h *client.Holdout) string {
+	return fmt.Sprintf("%g%% of all users (salt %s), channels %s", h.Percent, h.Salt, listed(h.Channels))
 }
 
 func tolerance(ms int64) string {
@@ -55,21 +102,36 @@ func limitRows(segment string, limits []client.Limit) (rows [][]any) {
 	}
 	for i := range limits {
 		l := &limits[i]
-		rows = append(rows, []any{segment, l.Name, l.Max, windowText(l), channelsText(l)})
+		rows = append(rows, []any{segment, nameText(l), l.Max, windowText(l), listed(l.Channels)})
 	}
 	return rows
 }
+
+// zoneOfUser is the zone of quiet hours and calendar limits that go by the user's.
+const zoneOfUser = "user"
 
 func windowText(l *client.Limit) string {
 	if l.Timezone == "" {
 		return l.Window
 	}
+	if l.Timezone == zoneOfUser {
+		return l.Window + " where the user is"
+	}
 	return l.Window + " in " + l.Timezone
 }
 
-func channelsText(l *client.Limit) string {
-	if len(l.Channels) == 0 {
+// nameText is the limit's name; one in the shadow denies nobody.
+func nameText(l *client.Limit) string {
+	if l.Shadow {
+		return l.Name + " (shadow)"
+	}
+	return l.Name
+}
+
+// listed is names, or that there is no restriction to some.
+func listed(names []string) string {
+	if len(names) == 0 {
 		return "all"
 	}
-	return strings.Join(l.Channels, ",")
+	return strings.Join(names, ",")
 }

@@ -33,3 +33,27 @@ vip      push-gap   1    30m                    push,sms
 vip      email-day  12   day in Asia/Singapore  email
 `, out.String())
 }
+
+func TestLimitsTellWhatIsWithheld(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
+	require.NoError(t, printLimits(on, &client.Limits{
+		Version:  "v1",
+		Default:  []client.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user", Shadow: true}},
+		Suppress: []client.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
+		Quiet:    []client.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"sms", "push"}, Sets: []string{"country/sg"}}},
+		Holdout:  &client.Holdout{Percent: 2.5, Salt: "2027-q1"}, Timezone: "Asia/Singapore",
+	}))
+	require.Equal(t, `limits of configuration v1
+SEGMENT  LIMIT            MAX  WINDOW                   CHANNELS
+default  strict (shadow)  1    month where the user is  all
+SUPPRESSED  CHANNELS  EXEMPT SENDS
+opted-out   all       pass
+bounced     email     denied too
+QUIET HOURS     ZONE  CHANNELS  SETS
+21:00 to 08:00  user  sms,push  country/sg
+holdout: 2.5% of all users (salt 2027-q1), channels all
+time zone of users in no set of one: Asia/Singapore
+`, out.String())
+}

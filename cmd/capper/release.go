@@ -20,29 +20,32 @@ type releaseCommand struct {
 
 // Run gives back the slots of sends that did not go out. Twice is once.
 func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
+	if err := c.check(); err != nil {
+		return console.Misuse(err)
+	}
 	api, err := c.Client()
 	if err != nil {
 		return err
 	}
-	users, err := c.read(ctx, on)
+	request, users, err := c.request(ctx, on, api)
 	if err != nil {
 		return err
 	}
 	shown := console.NewProgress(on, console.Users)
-	shown.Step("release", int64(users.GetCardinality()))
+	shown.Step("release", users)
 	start := time.Now()
 	var sum client.ReleaseSummary
-	err = api.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel, Bitmap: users}, func(batch *client.ReleaseResult) error {
+	err = api.ReleaseAll(ctx, request, func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
 		shown.Reach(int64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil
 	})
 	shown.Stop()
 	if err != nil {
-		return console.Hinted(c.Hinted(err), "run the same command again: twice is once")
+		return c.interrupted(err)
 	}
 	if c.JSON {
-		err = console.JSON(on.Out, sum)
+		err = console.JSON(on.Out, releaseReport{c.whom(), sum})
 	} else {
 		err = console.Table(on.Out, console.Left,
 			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
@@ -52,4 +55,35 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 		err = console.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return err
+}
+
+// releaseReport is what --json prints.
+type releaseReport struct {
+	*whom
+	client.ReleaseSummary
+}
+
+// request is what to give back, and of how many users.
+func (c *releaseCommand) request(ctx context.Context, on *console.Streams, api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
+	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
+	if c.Expression == "" {
+		if r.Bitmap, err = c.read(ctx, on); err != nil {
+			return nil, 0, err
+		}
+		return r, int64(r.Bitmap.GetCardinality()), nil
+	}
+	parts, err := c.parts(ctx, api)
+	if err != nil {
+		return nil, 0, c.Hinted(err)
+	}
+	r.Audience, err = c.Audience(c.Expression)
+	return r, int64(parts.Users), err
+}
+
+// interrupted says what to do about a release that ended early.
+func (c *releaseCommand) interrupted(err error) error {
+	if client.HasCode(err, client.CodeGone) {
+		return console.Hinted(err, "run the same command again without --generation, and release those who have left the audience since from a file: twice is once")
+	}
+	return console.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+": twice is once")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"capper/client"
@@ -47,6 +48,15 @@ func printStatus(on *console.Streams, s *client.Status) error {
 	}
 	for _, segment := range s.Segments.Segments {
 		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users, segment.SizeBytes)})
+	}
+	for _, set := range s.Segments.Sets {
+		rows = append(rows, []any{"  set " + set.Name, fmt.Sprintf("%d users, %d bytes", set.Users, set.SizeBytes)})
+	}
+	if len(s.Segments.Pinned) > 0 {
+		rows = append(rows, []any{"kept", strings.Join(s.Segments.Pinned, ", ") + " for audiences"})
+	}
+	if len(s.Segments.Missing) > 0 {
+		rows = append(rows, []any{"missing", "sets that the configuration needs: " + strings.Join(s.Segments.Missing, ", ")})
 	}
 	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
 		rows = append(rows, []any{"warning", warning})

@@ -13,10 +13,12 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "client/api", "cmd/capper/blast", "cmd/capper/lines", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/pacing", "internal/segments", "internal/segments/ingest",
+		"client", "cmd/capper/blast", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/pacing", "internal/segments", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
-	"cmd/capper/blast": {"client", "internal/console"},
+	"cmd/capper/blast":  {"client", "internal/console"},
+	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/console"},
+	"cmd/capper/remote": {"client", "internal/console"},
 	"cmd/segmentbuild": {
 		"internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",

@@ -1,3 +1,3 @@
-// Package blast is what becomes of an audience that is asked for: the results of
+// Package blast is what becomes of an audience that is asked for: whom there is still to ask, the results of
 // its batches, gathered, and the files that they are written to.
 package blast

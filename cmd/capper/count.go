@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/client"
+	"capper/cmd/capper/remote"
+	"capper/internal/console"
+)
+
+// countCommand is `capper count EXPRESSION`.
+type countCommand struct {
+	remote.Service
+	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, between blanks), parentheses, as in 'active - vip'."`
+	remote.Narrowed
+	Channel *string `help:"Also how many of them could be sent to now on this channel; '' is a send without one. Counts nothing as sent."`
+}
+
+// Run counts the audience.
+func (c *countCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	audience, err := c.Audience(c.Expression)
+	if err != nil {
+		return console.Misuse(err)
+	}
+	count, err := c.count(ctx, api, audience)
+	if err != nil {
+		return c.Hinted(remote.Pointed(err, c.Expression))
+	}
+	if c.JSON {
+		return console.JSON(on.Out, count)
+	}
+	return c.print(on, count)
+}
+
+func (c *countCommand) count(ctx context.Context, api *client.Client, audience *client.Audience) (*client.AudienceCount, error) {
+	if c.Channel == nil {
+		return api.AudienceCount(ctx, audience)
+	}
+	return api.AudiencePreview(ctx, audience, *c.Channel)
+}
+
+func (c *countCommand) print(on *console.Streams, count *client.AudienceCount) error {
+	fmt.Fprintf(on.Out, "%d users in generation %s\n", count.Users, count.Generation)
+	if err := printCounts(on, "SEGMENT", count.Segments); err != nil {
+		return err
+	}
+	if err := printCounts(on, "SET", count.Sets); err != nil || count.Preview == nil {
+		return err
+	}
+	fmt.Fprintln(on.Out, "could be sent to now:")
+	rows := append([][]any{{"allowed", count.Preview.Allowed}}, deniedRows(count.Preview)...)
+	return console.Table(on.Out, console.Left, rows...)
+}
+
+// printCounts lists users by name, the largest first; nothing when there are none.
+func printCounts(on *console.Streams, what string, counts map[string]uint64) error {
+	if len(counts) == 0 {
+		return nil
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	rows := [][]any{{what, "USERS"}}
+	for _, name := range names {
+		rows = append(rows, []any{name, counts[name]})
+	}
+	return console.Table(on.Out, console.Left, rows...)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/console"
+)
+
+func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
+	night := client.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
+	require.NoError(t, printExplanation(on, &client.Explanation{
+		UserID: 42, Segment: "new", Generation: "g1", Timezone: "Asia/Singapore",
+		Suppressed: []client.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
+		Holdout:    &client.Holdout{Percent: 5, Salt: "2027-q1"},
+		Quiet:      []client.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: night}},
+		Limits: []client.Standing{
+			{Limit: client.Limit{Name: "daily", Max: 2, Window: "24h"}, Used: 1},
+			{Limit: client.Limit{Name: "strict", Max: 1, Window: "24h", Shadow: true}, Used: 1, RetryAt: &until},
+			{Limit: client.Limit{Name: "never", Window: "24h", Shadow: true}},
+		},
+		WouldBeDeniedBy: []string{"strict", "never"},
+	}))
+	require.Equal(t, `user 42 is in segment new, time zone Asia/Singapore (generation g1)
+suppressed: is in bounced, channels email; exempt sends: denied too
+held out: one of 5% of all users (salt 2027-q1), channels all
+quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: until 2026-11-22T00:00:00.000Z
+quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: not now
+LIMIT            USED  MAX  WINDOW  CHANNELS  STATE
+daily            1     2    24h     all       a slot is free
+strict (shadow)  1     1    24h     all       would be capped until 2026-11-22T00:00:00.000Z
+never (shadow)   0     0    24h     all       would always be capped
+would be denied by strict, never (shadow: counted only)
+no sends recorded
+`, out.String())
+}

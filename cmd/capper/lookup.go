@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capper/client"
+	"capper/cmd/capper/remote"
+	"capper/internal/console"
+)
+
+// lookupCommand is `capper lookup USER…`.
+type lookupCommand struct {
+	remote.Service
+	Users []uint32 `arg:"" optional:"" name:"user" help:"The user ids, 0 to 4294967295. Either these or --file."`
+	File  string   `placeholder:"FILE" help:"A file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
+	idFile
+	Set []string `placeholder:"NAME" help:"Also whether they are in this set; may be given several times."`
+	CSV bool     `name:"csv" help:"Answer as CSV, a column for each --set, as the answers come."`
+}
+
+// lookupBatch is how many users one call looks up.
+const lookupBatch = 50_000
+
+// lookupReport is what --json prints.
+type lookupReport struct {
+	Generation string              `json:"generation"`
+	Users      []client.UserLookup `json:"users"`
+}
+
+// Validate refuses what does not say whom to look up, or in two ways how to answer.
+func (c *lookupCommand) Validate() error {
+	switch {
+	case (len(c.Users) == 0) == (c.File == ""):
+		return errors.New("name either users or --file, not both")
+	case c.CSV && c.JSON:
+		return errors.New("--csv and --json: are two forms of one answer")
+	}
+	return nil
+}
+
+// Run tells what the users are in.
+func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	users := c.Users
+	if c.File != "" {
+		read, err := c.read(ctx, on, c.File)
+		if err != nil {
+			return err
+		}
+		users = read.ToArray()
+	}
+	if c.CSV {
+		return c.writeCSV(ctx, on, api, users)
+	}
+	report := lookupReport{Users: []client.UserLookup{}}
+	err = c.lookup(ctx, on, api, users, func(found *client.LookupResult) error {
+		report.Generation = found.Generation
+		report.Users = append(report.Users, found.Users...)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return console.JSON(on.Out, report)
+	}
+	return c.print(on, &report)
+}
+
+// lookup asks in batches, and says when a new generation came in between.
+func (c *lookupCommand) lookup(ctx context.Context, on *console.Streams, api *client.Client, users []uint32, each func(*client.LookupResult) error) error {
+	generation := ""
+	for batch := range slices.Chunk(users, lookupBatch) {
+		found, err := api.Lookup(ctx, &client.LookupRequest{Users: batch, Sets: c.Set})
+		if err != nil {
+			return c.Hinted(err)
+		}
+		if generation != "" && found.Generation != generation {
+			on.Warn(fmt.Sprintf("from user %d on it is generation %s, before it was %s", batch[0], found.Generation, generation))
+		}
+		generation = found.Generation
+		if err := each(found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *lookupCommand) print(on *console.Streams, report *lookupReport) error {
+	fmt.Fprintf(on.Out, "generation %s\n", report.Generation)
+	rows := [][]any{{"USER", "SEGMENT"}}
+	if len(c.Set) > 0 {
+		rows[0] = append(rows[0], "SETS")
+	}
+	for _, u := range report.Users {
+		rows = append(rows, []any{u.UserID, u.Segment, strings.Join(u.Sets, ",")})
+	}
+	return console.Table(on.Out, console.Left, rows...)
+}
+
+func (c *lookupCommand) writeCSV(ctx context.Context, on *console.Streams, api *client.Client, users []uint32) error {
+	out := csv.NewWriter(on.Out)
+	if err := out.Write(append([]string{"user_id", "segment"}, c.Set...)); err != nil {
+		return err
+	}
+	err := c.lookup(ctx, on, api, users, func(found *client.LookupResult) error {
+		for _, u := range found.Users {
+			row := []string{strconv.FormatUint(uint64(u.UserID), 10), u.Segment}
+			for _, set := range c.Set {
+				row = append(row, strconv.FormatBool(slices.Contains(u.Sets, set)))
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	out.Flush()
+	return errors.Join(err, out.Error())
+}

@@ -1,0 +1,68 @@
+package remote_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/cmd/capper/remote"
+)
+
+func TestPointed(t *testing.T) {
+	t.Parallel()
+	at := func(column int) error {
+		return fmt.Errorf("count: %w", &client.Error{Code: client.CodeInvalidRequest, Message: "column", Column: column})
+	}
+	for name, c := range map[string]struct {
+		expression string
+		column     int
+		want       string
+	}{
+		"in the middle":     {"active - & vip", 10, "active - & vip\n           ^"},
+		"at the beginning":  {"& vip", 1, "& vip\n  ^"},
+		"behind the end":    {"vip &", 6, "vip &\n       ^"},
+		"beyond all":        {"vip", 99, "vip\n     ^"},
+		"of more lines":     {"active\n- & vip\n| b", 10, "- & vip\n    ^"},
+		"behind a tab":      {"a\t& & b", 5, "a & & b\n      ^"},
+		"behind an umlaut":  {"ü a", 1, "ü a\n  ^"},
+		"columns not bytes": {"üü & & b", 6, "üü & & b\n       ^"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := remote.Pointed(at(c.column), c.expression)
+			require.EqualError(t, err, "count: invalid_request: column\n  "+c.want)
+			require.True(t, client.HasCode(err, client.CodeInvalidRequest))
+		})
+	}
+	plain := errors.New("no answer")
+	require.Equal(t, plain, remote.Pointed(plain, "a"))
+	require.NotContains(t, remote.Pointed(at(0), "a b").Error(), "^")
+	require.NoError(t, remote.Pointed(nil, "a"))
+}
+
+func TestPercent(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]remote.Percent{"10%": 10, "0.5": 0.5, "100%": 100} {
+		var p remote.Percent
+		require.NoError(t, p.UnmarshalText([]byte(text)))
+		require.Equal(t, want, p)
+	}
+	for _, text := range []string{"", "%", "0", "0%", "-1%", "100.1%", "NaN", "ten", "10%%"} {
+		require.ErrorContains(t, new(remote.Percent).UnmarshalText([]byte(text)), "must be more than 0%, at most 100%", text)
+	}
+}
+
+func TestNarrowed(t *testing.T) {
+	t.Parallel()
+	for _, n := range []remote.Narrowed{{Sample: 10}, {Salt: "a"}} {
+		_, err := n.Audience("vip")
+		require.ErrorContains(t, err, "go together")
+	}
+	n := remote.Narrowed{Sample: 10, Salt: "a", Generation: "g1"}
+	got, err := n.Audience("vip")
+	require.NoError(t, err)
+	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &client.Sample{Percent: 10, Salt: "a"}}, got)
+}

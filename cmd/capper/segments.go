@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/console"
+)
+
+// segmentsCommand is `capper segments`.
+type segmentsCommand struct{ remote.Service }
+
+// Run lists the segments and sets that calls and limits are about.
+func (c *segmentsCommand) Run(ctx context.Context, on *console.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	list, err := api.Segments(ctx)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if c.JSON {
+		return console.JSON(on.Out, list)
+	}
+	fmt.Fprintf(on.Out, "generation %s of %s\n", list.Generation, list.CreatedAt.UTC().Format(milliseconds))
+	rows := [][]any{{"NAME", "KIND", "USERS", "BYTES"}}
+	for _, s := range list.Segments {
+		rows = append(rows, []any{s.Name, s.Kind, s.Users, s.SizeBytes})
+	}
+	return console.Table(on.Out, console.Left, rows...)
+}
