@@ -20,10 +20,12 @@ echo $$ >"$dir/pid"
 
 say() { printf '\n== %s\n' "$*"; }
 
-say "publish the sample segments into $dir/segments"
+say "publish the sample segments and sets into $dir/segments"
 build/bin/segmentbuild build --to "$dir/segments" \
   --segment new=testdata/segments/new.csv --segment active=testdata/segments/active.txt \
-  --segment lapsed=testdata/segments/lapsed.txt --segment vip=testdata/segments/vip.csv
+  --segment lapsed=testdata/segments/lapsed.txt --segment vip=testdata/segments/vip.csv \
+  --set opted-out=testdata/sets/opted-out.txt --only-grows opted-out \
+  --set-table country/=testdata/sets/countries.csv --set-table tz/=testdata/sets/timezones.csv
 
 say "serve on $url (log: $dir/capper.log)"
 sed "s|^  listen: 127.0.0.1:8080 |  listen: \"$LISTEN\" |" testdata/capper.yaml >"$dir/capper.yaml"

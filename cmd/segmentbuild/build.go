@@ -17,8 +17,11 @@ import (
 
 type buildCommand struct {
 	To         string   `required:"" placeholder:"LOCATION" help:"Where to publish: a directory or s3://bucket/prefix."`
-	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment and --table."`
+	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment, --set and tables."`
 	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"A segment and a file of its ids; again for more files, which may be patterns, s3:// objects or - for standard input. The order is the order of precedence."`
+	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"A set to publish beside the segments, which may overlap with everything, and a file of its ids; again for more files. tz/Asia/Singapore is the set of that time zone."`
+	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"A file of ids with the names of their sets, such as tz/=zones.csv with the columns user_id and timezone: every name makes a set."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"A set that users join and do not leave, such as those who object: more who leave than this are refused, by later builds too. NAME=false lifts it, with --force."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
 	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error. A table needs it: other names in it are bad rows."`
 
@@ -178,25 +181,26 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 		if _, err := build.Load(c.File, base, plan); err != nil {
 			return nil, console.WithStatus(console.BadInput, err)
 		}
-		return plan, console.Misuse(c.Bounds.override(plan))
+		return plan, console.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan)))
 	}
 	for _, path := range c.Table {
 		base.Path = path
 		plan.Tables = append(plan.Tables, base)
 	}
-	if err := c.addSegments(plan, base); err != nil {
-		return nil, console.Misuse(err)
+	err = errors.Join(addDefinitions(&plan.Segments, "--segment", c.Segment, base), c.addSets(plan, base))
+	if err == nil {
+		err = errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan))
 	}
-	return plan, console.Misuse(c.Bounds.override(plan))
+	return plan, console.Misuse(err)
 }
 
 // input is what the flags say of every input. It also refuses flags that do not go together.
 func (c *buildCommand) input() (base ingest.Input, err error) {
-	switch given := len(c.Segment) + len(c.Table); {
+	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.Force && strings.TrimSpace(c.Reason) == "":
 		return base, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
 	case c.File != "" && given > 0:
-		return base, errors.New("give a build file or --segment and --table, not both")
+		return base, errors.New("give a build file or --segment, --set and tables, not both")
 	case c.File == "" && given == 0:
 		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
 	}
@@ -209,28 +213,44 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	return base, nil
 }
 
-func (c *buildCommand) addSegments(plan *build.Plan, base ingest.Input) error {
+// addDefinitions adds what a flag says: each NAME once, with all its files.
+func addDefinitions(to *[]build.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
-	for _, arg := range c.Segment {
+	for _, arg := range args {
 		name, path, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || path == "" {
-			return fmt.Errorf("--segment %q: want NAME=FILE", arg)
+			return fmt.Errorf("%s %q: want NAME=FILE", flag, arg)
 		}
 		i, seen := index[name]
 		if !seen {
-			i = len(plan.Segments)
+			i = len(*to)
 			index[name] = i
-			plan.Segments = append(plan.Segments, build.Definition{Name: name})
+			*to = append(*to, build.Definition{Name: name, Publish: flag == setFlag})
 		}
 		base.Path = path
-		plan.Segments[i].Inputs = append(plan.Segments[i].Inputs, base)
+		(*to)[i].Inputs = append((*to)[i].Inputs, base)
 	}
 	return nil
+}
+
+const setFlag = "--set"
+
+func (c *buildCommand) addSets(plan *build.Plan, base ingest.Input) error {
+	for _, arg := range c.SetTable {
+		prefix, path, ok := strings.Cut(arg, "=")
+		if !ok || prefix == "" || path == "" {
+			return fmt.Errorf("--set-table %q: want PREFIX/=FILE", arg)
+		}
+		base.Path = path
+		plan.AddSetTable(prefix, base)
+	}
+	return addDefinitions(&plan.Sets, setFlag, c.Set, base)
 }
 
 const buildHelp = `Simple cases:
 
   segmentbuild build --to s3://segments/prod --segment new=new.csv --segment active='active/*.parquet'
+  segmentbuild build --to var/segments --segment new=new.csv --set opted-out=out.csv --only-grows opted-out --set-table tz/=zones.csv
   segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
 
 With a build file, segments.yaml:
@@ -247,9 +267,16 @@ With a build file, segments.yaml:
     - name: dormant               # everyone minus active
       union: [everyone]
       minus: [active, vip]
-  sets:                           # ingredients that are not published
-    - name: everyone
+  sets:
+    - name: everyone              # an ingredient, not published
       inputs: ["everyone-*.txt.zst"]
+    - name: opted-out
+      publish: true
+      only_grows: true            # refused when more than 0.1% of its users leave
+      inputs: [opted-out.csv]
+  tables:
+    - path: zones.csv             # user_id,timezone: a set tz/Asia/Singapore and so on
+      set_prefix: tz/
   overlaps: precedence            # or error, the default
   max_bad_rows: 0
   allow_new: [dormant]            # may appear beside what is live

@@ -18,16 +18,16 @@ import (
 	"capper/internal/segments/publish"
 )
 
-const description = `Builds segments of users from raw ids and publishes them, as one generation, to a directory or to S3.`
+const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
 
 // commands is the command line.
 type commands struct {
-	Build       buildCommand       `cmd:"" help:"Build segments and publish them as the live generation."`
+	Build       buildCommand       `cmd:"" help:"Build segments and sets and publish them as the live generation."`
 	List        listCommand        `cmd:"" help:"List the generations and which one is live."`
-	Inspect     inspectCommand     `cmd:"" help:"Show the segments of a generation, or a bitmap file."`
+	Inspect     inspectCommand     `cmd:"" help:"Show the segments and sets of a generation, or a bitmap file."`
 	Diff        diffCommand        `cmd:"" help:"Show what changes from one generation to another."`
-	Members     membersCommand     `cmd:"" help:"Ask whether a user is in a segment, or sample its users."`
-	Export      exportCommand      `cmd:"" help:"Write the users of a segment as ids or as a bitmap."`
+	Members     membersCommand     `cmd:"" help:"Ask whether a user is in a segment or set, or sample its users."`
+	Export      exportCommand      `cmd:"" help:"Write the users of a segment or set as ids or as a bitmap."`
 	Verify      verifyCommand      `cmd:"" help:"Download a generation and check everything that a reader checks."`
 	Rollback    rollbackCommand    `cmd:"" help:"Make an earlier generation live again."`
 	ReleaseHold releaseHoldCommand `cmd:"" name:"release-hold" help:"End a hold of rollback --hold: publishing goes on."`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"capper/internal/console"
@@ -22,6 +23,7 @@ type difference struct {
 	Changes []publish.Change `json:"changes"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment publish.NoSegment `json:"no_segment"`
+	Sets      []publish.Change  `json:"set_changes,omitempty"`
 }
 
 // Run compares two generations.
@@ -39,7 +41,7 @@ func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
 		return console.JSON(on.Out, report)
 	}
 	fmt.Fprintf(on.Out, "from %s to %s\n", report.From, report.To)
-	return printChanges(on.Out, report.Changes, &report.NoSegment)
+	return errors.Join(printChanges(on.Out, report.Changes, &report.NoSegment), printSetChanges(on.Out, report.Sets))
 }
 
 func diff(ctx context.Context, location objects.Location, from, to string) (*difference, error) {
@@ -51,6 +53,7 @@ func diff(ctx context.Context, location objects.Location, from, to string) (*dif
 	if err != nil {
 		return nil, err
 	}
-	later := &publish.Candidate{Names: names(b), Bitmaps: b.Bitmaps}
-	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation, Changes: later.Compare(a), NoSegment: later.NoSegment(a)}, nil
+	later := publish.CandidateOf(b)
+	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation,
+		Changes: later.Compare(a), NoSegment: later.NoSegment(a), Sets: later.CompareSets(a)}, nil
 }

@@ -16,9 +16,9 @@ import (
 // boundFlags are the guard's bounds on the command line; they go over those of the
 // build file, but for the ones that it gives to single segments.
 type boundFlags struct {
-	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"A segment that may appear beside a live generation, or fill after it was empty; may be repeated."`
-	AllowFirst    []guard.Flaw `name:"allow-first" placeholder:"FLAW" help:"What a first publish may have: empty-segments, empty-files (files without a good row), bad-rows; may be repeated."`
-	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Refuse when more of a segment's users come and go than this."`
+	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"A segment or set that may appear beside a live generation, or fill after it was empty; country/* is all sets of a folder; may be repeated."`
+	AllowFirst    []guard.Flaw `name:"allow-first" placeholder:"FLAW" help:"What a first publish may have: empty-segments, empty-sets, empty-files (files without a good row), bad-rows; may be repeated."`
+	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Refuse when more of a segment's or set's users come and go than this."`
 	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"50%" help:"The same since a week ago; 2.5 times --max-change if not given, or a segment's own max_change."`
 	MaxUnassigned *percentage  `name:"max-unassigned" placeholder:"20%" help:"Refuse when more of all users fall to no segment than this, since the last publish or a week ago; as --max-change if not given."`
 }
@@ -30,6 +30,24 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	v, err := guard.ParsePercent(string(text))
 	*p = percentage(v)
 	return err
+}
+
+// onlyGrow are sets that only grow, with how many users may leave.
+func onlyGrow(plan *build.Plan, list []string) error {
+	for _, arg := range list {
+		name, text, given := strings.Cut(arg, "=")
+		if !given {
+			text = "true"
+		}
+		growth, err := build.ParseGrowth(text)
+		if err != nil {
+			return fmt.Errorf("--only-grows %q: %w", arg, err)
+		}
+		if err := plan.SetGrowth(name, growth); err != nil {
+			return fmt.Errorf("--only-grows: %w", err)
+		}
+	}
+	return nil
 }
 
 // override puts the flags over what the plan has from its build file.
@@ -45,8 +63,8 @@ func (f *boundFlags) override(plan *build.Plan) error {
 		b.MaxUnassigned = (*float64)(f.MaxUnassigned)
 	}
 	for _, name := range f.AllowNew {
-		if !slices.Contains(plan.Order, name) && !slices.ContainsFunc(plan.Segments, func(r build.Definition) bool { return r.Name == name }) {
-			return fmt.Errorf("--allow-new %q is not one of the segments", name)
+		if !plan.Publishes(name) {
+			return fmt.Errorf("--allow-new %q is not one of the segments and sets to publish", name)
 		}
 	}
 	b.New = append(b.New, f.AllowNew...)
@@ -67,6 +85,7 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 		return err
 	}
 	report.noteFindings(found)
+	report.noteSets(p.Candidate)
 	if len(found.Refusals) == 0 || c.Force {
 		report.Forced = len(found.Refusals) > 0
 		return nil

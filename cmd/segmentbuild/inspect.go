@@ -32,7 +32,15 @@ type inspection struct {
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users in both segment i and segment j.
-	Overlaps [][]uint64 `json:"overlaps"`
+	Overlaps [][]uint64     `json:"overlaps"`
+	Sets     []inspectedSet `json:"sets,omitempty"`
+}
+
+// inspectedSet is a set, which may have users in common with anything.
+type inspectedSet struct {
+	inspected
+	OnlyGrows bool    `json:"only_grows,omitempty"`
+	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, of one that only grows
 }
 
 type inspected struct {
@@ -68,7 +76,7 @@ func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*ins
 		if err != nil {
 			return nil, console.WithStatus(console.BadInput, fmt.Errorf("%s: %w", c.What, err))
 		}
-		return inspect([]string{filepath.Base(c.What)}, []*bitmap.Bitmap{b}), nil
+		return inspect(&publish.Candidate{Names: []string{filepath.Base(c.What)}, Bitmaps: []*bitmap.Bitmap{b}}), nil
 	}
 	if c.At == "" {
 		return nil, console.Misuse(errors.New("--at LOCATION is missing: it is needed for a generation"))
@@ -82,7 +90,7 @@ func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*ins
 	if err != nil {
 		return nil, timedOut(ctx, err)
 	}
-	report := inspect(names(g), g.Bitmaps)
+	report := inspect(publish.CandidateOf(g))
 	report.Generation, report.Manifest = g.Manifest.Generation, g.Manifest
 	checked, err := segments.ReadChecked(ctx, location)
 	if err == nil && checked.Generation == report.Generation {
@@ -132,32 +140,43 @@ func namedManifest(ctx context.Context, location objects.Location, name string) 
 	return nil, console.Misuse(err)
 }
 
-func names(g *segments.Generation) []string {
-	var list []string
-	for _, s := range g.Manifest.Segments {
-		list = append(list, s.Name)
+func newInspected(s *segments.Segment, b *bitmap.Bitmap) inspected {
+	row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes, Containers: b.Containers(), SHA256: s.SHA256}
+	if s.Cardinality > 0 {
+		row.BytesPerUser = float64(s.SizeBytes) / float64(s.Cardinality)
 	}
-	return list
+	return row
 }
 
-func inspect(names []string, bitmaps []*bitmap.Bitmap) *inspection {
-	c := &publish.Candidate{Names: names, Bitmaps: bitmaps}
+func inspect(c *publish.Candidate) *inspection {
 	report := &inspection{}
 	for i, s := range c.Describe() {
-		row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes,
-			Containers: bitmaps[i].Containers(), SHA256: s.SHA256}
-		if s.Cardinality > 0 {
-			row.BytesPerUser = float64(s.SizeBytes) / float64(s.Cardinality)
-		}
-		report.Segments = append(report.Segments, row)
-		report.Overlaps = append(report.Overlaps, make([]uint64, len(names)))
+		report.Segments = append(report.Segments, newInspected(&s, c.Bitmaps[i]))
+		report.Overlaps = append(report.Overlaps, make([]uint64, len(c.Names)))
 		report.Overlaps[i][i] = s.Cardinality
 	}
 	for _, o := range c.Overlaps() {
-		i, j := slices.Index(names, o.A), slices.Index(names, o.B)
+		i, j := slices.Index(c.Names, o.A), slices.Index(c.Names, o.B)
 		report.Overlaps[i][j], report.Overlaps[j][i] = o.Users, o.Users
 	}
+	for i, s := range c.DescribeSets() {
+		report.Sets = append(report.Sets, inspectedSet{newInspected(&s.Segment, c.Sets[i].Bitmap), s.OnlyGrows, s.MaxLoss})
+	}
 	return report
+}
+
+// columns are the cells of its row behind the name.
+func (s *inspected) columns() []any {
+	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
+		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}
+}
+
+func (r *inspection) printSets(w io.Writer, sizeColumns []any) error {
+	var table [][]any
+	for _, s := range r.Sets {
+		table = append(table, slices.Concat([]any{s.Name}, s.columns(), []any{growth(s.OnlyGrows, s.MaxLoss)}))
+	}
+	return printSetTable(w, append([]any{"set"}, sizeColumns...), table)
 }
 
 func (r *inspection) print(w io.Writer) error {
@@ -170,20 +189,25 @@ func (r *inspection) print(w io.Writer) error {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))
 		}
 	}
-	sizes := [][]any{{"segment", "users", "lowest", "highest", "bytes", "bytes/user", "arrays", "bitmaps", "runs"}}
+	sizeColumns := []any{"users", "lowest", "highest", "bytes", "bytes/user", "arrays", "bitmaps", "runs"}
+	sizes := [][]any{append([]any{"segment"}, sizeColumns...)}
 	var both [][]any
 	for i, s := range r.Segments {
-		sizes = append(sizes, []any{s.Name, s.Users, bound(s.Min), bound(s.Max), s.SizeBytes,
-			fmt.Sprintf("%.3f", s.BytesPerUser), s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]})
+		sizes = append(sizes, append([]any{s.Name}, s.columns()...))
 		row := []any{s.Name}
 		for _, n := range r.Overlaps[i] {
 			row = append(row, n)
 		}
 		both = append(both, row)
 	}
-	if err := console.Table(w, console.Right, sizes...); err != nil || len(r.Segments) < 2 {
+	if err := console.Table(w, console.Right, sizes...); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "users in both:")
-	return console.Table(w, console.Right, both...)
+	if len(r.Segments) > 1 {
+		fmt.Fprintln(w, "users in both:")
+		if err := console.Table(w, console.Right, both...); err != nil {
+			return err
+		}
+	}
+	return r.printSets(w, sizeColumns)
 }

@@ -95,7 +95,7 @@ func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
 	if len(list) == 0 {
 		on.Say("no generations at %s", c.At)
 	}
-	table := [][]any{{"", "GENERATION", "CREATED", "SEGMENTS", "USERS", "BYTES", "TOOL", "REASON"}}
+	table := [][]any{{"", "GENERATION", "CREATED", "SEGMENTS", "SETS", "USERS", "BYTES", "TOOL", "REASON"}}
 	for _, l := range list {
 		table = append(table, rowOf(&l))
 	}
@@ -110,7 +110,7 @@ func rowOf(l *publish.Listing) []any {
 		return []any{markOf(l), l.Generation, fmt.Sprintf("damaged: %s", l.Fault)}
 	}
 	users, size := totals(l.Manifest)
-	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments), users, size,
+	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments), len(l.Manifest.Sets), users, size,
 		l.Manifest.ToolVersion, l.Manifest.Reason}
 }
 
@@ -145,9 +145,12 @@ func notLive(l *publish.Listing) string {
 	return ", when " + l.Generation + " was live"
 }
 
+// totals are the users in the segments, and the bytes of all bitmaps.
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
+	}
+	for _, s := range m.Entries() {
 		sizeBytes += s.SizeBytes
 	}
 	return users, sizeBytes

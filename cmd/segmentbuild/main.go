@@ -3,6 +3,8 @@
 package main
 
 import (
+	_ "time/tzdata" // names of sets are zones, whatever the machine has
+
 	"os"
 
 	"capper/internal/console"

@@ -15,14 +15,14 @@ import (
 	"capper/internal/segments"
 )
 
-// segmentOf names one segment of a generation.
+// segmentOf names one segment or set of a generation.
 type segmentOf struct {
-	Segment    string `arg:"" help:"The segment."`
+	Segment    string `arg:"" help:"The segment or set."`
 	Generation string `placeholder:"GENERATION" help:"The generation; the live one if not given."`
 	at         `embed:""`
 }
 
-// read reads the segment's bitmap.
+// read reads its bitmap.
 func (c *segmentOf) read(ctx context.Context, on *console.Streams) (*bitmap.Bitmap, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 		return nil, err
 	}
 	b, err := segments.ReadSegment(ctx, location, m, c.Segment)
-	if !slices.ContainsFunc(m.Segments, func(s segments.Segment) bool { return s.Name == c.Segment }) {
+	if !slices.ContainsFunc(m.Entries(), func(s *segments.Segment) bool { return s.Name == c.Segment }) {
 		return nil, console.Misuse(err)
 	}
 	return b, err
@@ -47,8 +47,8 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 
 type membersCommand struct {
 	segmentOf `embed:""`
-	User      []uint32 `placeholder:"ID" help:"Is this user in the segment? Again for more."`
-	Sample    int      `placeholder:"N" help:"Write N users of the segment, ascending; all if it has fewer."`
+	User      []uint32 `placeholder:"ID" help:"Is this user in it? Again for more."`
+	Sample    int      `placeholder:"N" help:"Write N of its users, ascending; all if it has fewer."`
 	Seed      uint64   `default:"1" help:"Another seed, another sample."`
 }
 
@@ -106,7 +106,7 @@ type exportCommand struct {
 	Output    string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output, which - means."`
 }
 
-// Run writes the users of one segment.
+// Run writes the users of one segment or set.
 func (c *exportCommand) Run(ctx context.Context, on *console.Streams) error {
 	toFile := c.Output != "" && c.Output != "-"
 	if toFile {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"capper/internal/console"
+	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
@@ -25,8 +27,10 @@ type buildReport struct {
 	// ComparedWith is the newest generation, where none is live and there are some.
 	ComparedWith string            `json:"compared_with,omitempty"`
 	Segments     []builtSegment    `json:"segments,omitempty"`
-	Overlaps     []publish.Overlap `json:"overlaps,omitempty"`
+	Sets         []builtSet        `json:"sets,omitempty"`
+	Overlaps     []publish.Overlap `json:"overlaps,omitempty"` // of segments
 	Changes      []publish.Change  `json:"changes,omitempty"`
+	SetChanges   []publish.Change  `json:"set_changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Week      *guard.Drift       `json:"week,omitempty"`
@@ -50,6 +54,17 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
+// builtSet is a set as it goes live.
+type builtSet struct {
+	builtSegment
+	OnlyGrows bool    `json:"only_grows,omitempty"`
+	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, of one that only grows
+}
+
+func newBuiltSegment(s *segments.Segment) builtSegment {
+	return builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max}
+}
+
 func (r *buildReport) noteResult(result *build.Result) {
 	if result == nil {
 		return
@@ -57,14 +72,27 @@ func (r *buildReport) noteResult(result *build.Result) {
 	r.Overlaps, r.Files, r.LeftOut = result.Overlaps, result.Files, result.LeftOut
 	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
 	for _, s := range result.Candidate.Describe() {
-		r.Segments = append(r.Segments, builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max})
+		r.Segments = append(r.Segments, newBuiltSegment(&s))
+	}
+	r.noteSets(result.Candidate)
+}
+
+// noteSets notes the sets; whether they only grow is known in full when the guard has looked.
+func (r *buildReport) noteSets(c *publish.Candidate) {
+	if len(r.Sets) == 0 {
+		for _, s := range c.DescribeSets() {
+			r.Sets = append(r.Sets, builtSet{builtSegment: newBuiltSegment(&s.Segment)})
+		}
+	}
+	for i, s := range c.Sets {
+		r.Sets[i].OnlyGrows, r.Sets[i].MaxLoss = s.Growth.OnlyGrows, s.Growth.MaxLoss
 	}
 }
 
 // noteFindings notes what the guard has found.
 func (r *buildReport) noteFindings(found *guard.Findings) {
 	r.ComparedWith = found.ComparedWith
-	r.Changes, r.NoSegment, r.Week = found.Changes, found.NoSegment, found.Drift
+	r.Changes, r.NoSegment, r.SetChanges, r.Week = found.Changes, found.NoSegment, found.Sets, found.Drift
 	r.Refusals = found.Refusals
 }
 
@@ -93,10 +121,15 @@ func (r *buildReport) notePublished(p *publish.Published) {
 
 // print writes the report for people.
 func (r *buildReport) print(w io.Writer) error {
-	err := r.printSegments(w)
+	err := errors.Join(r.printSegments(w), r.printSets(w))
 	for _, s := range r.Segments {
 		if s.Users == 0 {
 			fmt.Fprintf(w, "warning: segment %q has no users\n", s.Name)
+		}
+	}
+	for _, s := range r.Sets {
+		if s.Users == 0 {
+			fmt.Fprintf(w, "warning: set %q has no users\n", s.Name)
 		}
 	}
 	for _, o := range r.Overlaps {
@@ -118,7 +151,7 @@ func (r *buildReport) print(w io.Writer) error {
 	if r.ComparedWith != "" {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
-	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printDrift(w, r.Week), r.printEnd(w))
+	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printSetChanges(w, r.SetChanges), printDrift(w, r.Week), r.printEnd(w))
 }
 
 func (r *buildReport) printSegments(w io.Writer) error {
@@ -130,6 +163,40 @@ func (r *buildReport) printSegments(w io.Writer) error {
 		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max)})
 	}
 	return console.Table(w, console.Right, table...)
+}
+
+// shownSets are written for people; --json has all.
+const shownSets = 60
+
+func (r *buildReport) printSets(w io.Writer) error {
+	var table [][]any
+	for _, s := range r.Sets {
+		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max), growth(s.OnlyGrows, s.MaxLoss)})
+	}
+	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
+}
+
+// printSetTable writes the first rows of a table of sets; nothing where there is none.
+func printSetTable(w io.Writer, head []any, table [][]any) error {
+	if len(table) == 0 {
+		return nil
+	}
+	err := console.Table(w, console.Right, slices.Concat([][]any{head}, table[:min(len(table), shownSets)])...)
+	if more := len(table) - shownSets; more > 0 {
+		_, err = fmt.Fprintf(w, "and %d more sets: --json lists all\n", more)
+	}
+	return err
+}
+
+// growth says that a set only grows.
+func growth(onlyGrows bool, maxLoss float64) string {
+	switch {
+	case !onlyGrows:
+		return ""
+	case maxLoss == 0:
+		return "only grows"
+	}
+	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
 
 // shownFiles are written for people; --json has all.
@@ -191,7 +258,7 @@ func printDrift(w io.Writer, r *guard.Drift) error {
 		return nil
 	}
 	fmt.Fprintf(w, "drift since %s:\n", r.Generation)
-	return printChanges(w, r.Changes, &r.NoSegment)
+	return errors.Join(printChanges(w, r.Changes, &r.NoSegment), printSetChanges(w, r.Sets))
 }
 
 // printChanges writes the table of what becomes of every segment, and of the
@@ -219,4 +286,20 @@ func noneNote(n *publish.NoSegment) string {
 		return publish.Same
 	}
 	return fmt.Sprintf("%d fall to the default limits", n.Fall)
+}
+
+// printSetChanges writes the table of what becomes of the sets that change, and how
+// many do not; nothing where there are no sets.
+func printSetChanges(w io.Writer, changes []publish.Change) error {
+	var table [][]any
+	for _, c := range changes {
+		if c.State != publish.Same {
+			table = append(table, []any{c.Set, c.Before, c.After, c.Added, c.Removed, fmt.Sprintf("%.1f %%", c.Percent), c.State})
+		}
+	}
+	err := printSetTable(w, []any{"set", "before", "after", "added", "removed", "change"}, table)
+	if same := len(changes) - len(table); same > 0 {
+		_, err = fmt.Fprintf(w, "sets that stay the same: %d\n", same)
+	}
+	return err
 }

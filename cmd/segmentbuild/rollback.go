@@ -36,6 +36,7 @@ type rollbackReport struct {
 	Changes []publish.Change `json:"changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
+	Sets      []publish.Change   `json:"set_changes,omitempty"`
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
@@ -58,7 +59,7 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	if c.JSON {
 		return console.JSON(on.Out, report)
 	}
-	if err := printChanges(on.Out, report.Changes, report.NoSegment); err != nil {
+	if err := errors.Join(printChanges(on.Out, report.Changes, report.NoSegment), printSetChanges(on.Out, report.Sets)); err != nil {
 		return err
 	}
 	return c.print(on.Out, report)
@@ -99,9 +100,9 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	}
 	report := &rollbackReport{Status: rollbackDry, Before: base.Name, Live: base.Name}
 	if base.Generation != nil {
-		to := &publish.Candidate{Names: names(earlier), Bitmaps: earlier.Bitmaps}
+		to := publish.CandidateOf(earlier)
 		none := to.NoSegment(base.Generation)
-		report.Changes, report.NoSegment = to.Compare(base.Generation), &none
+		report.Changes, report.NoSegment, report.Sets = to.Compare(base.Generation), &none, to.CompareSets(base.Generation)
 	}
 	if c.DryRun {
 		return report, nil

@@ -133,3 +133,27 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 		}
 	}
 }
+
+// LowestWithout returns the lowest ids that other does not have, up to n; nil has none.
+func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
+	for i := range b.containers {
+		mine := &b.containers[i]
+		var w, v words
+		mine.addTo(&w)
+		if other != nil {
+			if theirs := other.container(mine.key); theirs != nil {
+				theirs.addTo(&v)
+			}
+		}
+		for k := range w {
+			w[k] &^= v[k]
+		}
+		for at := w.next(0, 0); at < containerIDs; at = w.next(at+1, 0) {
+			if len(lowest) == n {
+				return lowest
+			}
+			lowest = append(lowest, uint32(mine.key)<<16|uint32(at))
+		}
+	}
+	return lowest
+}

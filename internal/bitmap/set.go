@@ -92,6 +92,15 @@ func SetOf(ids ...uint32) *Set {
 // Of is the bitmap of the given ids.
 func Of(ids ...uint32) *Bitmap { return SetOf(ids...).Bitmap() }
 
+// OfSorted is the bitmap of ids that ascend strictly, without a Set in between.
+func OfSorted(ids []uint32) *Bitmap {
+	b, err := Read(AppendSorted(nil, ids))
+	if err != nil {
+		panic("bitmap: ids that do not ascend: " + err.Error())
+	}
+	return b
+}
+
 // Range is the bitmap of the ids from … to-1.
 func Range(from, to uint32) *Bitmap {
 	s := new(Set)

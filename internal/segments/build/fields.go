@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/publish"
 	"capper/internal/segments/publish/guard"
 	"capper/internal/yamltree"
 )
@@ -111,12 +113,45 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// addBounds adds what a segment says of itself.
+// onlyGrows reads true, false, or how many users may leave.
+func onlyGrows(to *publish.Growth) yamltree.Field {
+	return func(v yamltree.Value) {
+		growth, err := ParseGrowth(v.Token())
+		if v.IsList() || v.IsMapping() || err != nil {
+			v.Fault("must be true, false, or how many users may leave, such as 0.1%%, got %s", v.Describe())
+			return
+		}
+		*to = growth
+	}
+}
+
+// ParseGrowth reads whether a set only grows: true, false, or the users that may leave
+// in one publish, such as 0.1%; true is guard.UsualMaxLoss.
+func ParseGrowth(text string) (publish.Growth, error) {
+	switch text {
+	case "true":
+		return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: guard.UsualMaxLoss}, nil
+	case "false":
+		return publish.Growth{Said: true}, nil
+	}
+	loss, err := guard.ParsePercent(text)
+	if err != nil || loss >= 100 {
+		return publish.Growth{}, fmt.Errorf("%q is neither true nor false nor a percentage below 100 such as 0.1%%", text)
+	}
+	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
+}
+
+// addChangeBounds adds how much may change.
+func addChangeBounds(fields map[string]yamltree.Field, to *guard.SegmentBounds) {
+	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
+	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
+}
+
+// addBounds adds what a segment or a set that is published says of itself.
 func addBounds(fields map[string]yamltree.Field, to *guard.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })
 	}
-	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
-	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
+	addChangeBounds(fields, to)
 	fields["min_users"], fields["max_users"] = users(&to.MinUsers), users(&to.MaxUsers)
 }

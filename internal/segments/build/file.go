@@ -1,6 +1,7 @@
 package build
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -57,7 +58,7 @@ func (f *buildFile) read(root yamltree.Value) {
 	root.Fields(map[string]yamltree.Field{
 		"segments":        list(func(v yamltree.Value) { f.segment(v) }), // in order of precedence
 		"sets":            list(func(v yamltree.Value) { f.set(v) }),
-		"tables":          list(f.input(&f.into.Tables)),
+		"tables":          list(f.table),
 		"overlaps":        f.overlaps,
 		"max_bad_rows":    f.maxBadRows(),
 		"defaults":        func(yamltree.Value) {}, // has been read: it counts for what stands before it too
@@ -68,8 +69,8 @@ func (f *buildFile) read(root yamltree.Value) {
 		"allow_first":     list(f.allowFirst),
 	})
 	for _, r := range f.named {
-		if !slices.Contains(f.into.Order, r.name) && !slices.ContainsFunc(f.into.Segments, func(s Definition) bool { return s.Name == r.name }) {
-			r.at.Fault("%q is not one of the segments", r.name)
+		if !f.into.Publishes(r.name) {
+			r.at.Fault("%q is not one of the segments and sets to publish", r.name)
 		}
 	}
 }
@@ -82,25 +83,63 @@ func (f *buildFile) segment(v yamltree.Value) {
 	fields := f.definitionFields(&r)
 	addBounds(fields, &own)
 	v.Fields(fields)
-	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
-		v.FaultOf("min_users", "must not be above max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
-	}
+	checkBounds(v, &own)
 	f.into.Segments = append(f.into.Segments, r)
 	f.into.Bounds.Of[r.Name] = own
 }
 
+// set reads an ingredient, or with publish a set of the generation, which has bounds.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
-	fields := f.definitionFields(&r)
-	bounded := false
-	for _, key := range []string{"max_change", "max_week_change", "min_users", "max_users"} {
-		fields[key] = func(yamltree.Value) { bounded = true }
+	var own guard.SegmentBounds
+	fields, bounds, bounded := f.definitionFields(&r), map[string]yamltree.Field{"only_grows": onlyGrows(&r.Growth)}, false
+	addBounds(bounds, &own)
+	for key, field := range bounds {
+		fields[key] = func(v yamltree.Value) {
+			bounded = true
+			field(v)
+		}
 	}
+	fields["publish"] = yamltree.Bool(&r.Publish)
 	v.Fields(fields)
-	if bounded {
-		v.Fault("a set is not published, so it has no bounds such as max_change and min_users")
+	if !r.Publish && bounded {
+		v.Fault("a set is not published, so it has no bounds such as max_change and min_users, and no only_grows; publish: true publishes it")
 	}
+	checkBounds(v, &own)
 	f.into.Sets = append(f.into.Sets, r)
+	if own != (guard.SegmentBounds{}) {
+		f.into.Bounds.Of[r.Name] = own
+	}
+}
+
+// checkBounds reports bounds that nothing can keep to.
+func checkBounds(v yamltree.Value, own *guard.SegmentBounds) {
+	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
+		v.FaultOf("min_users", "must not be above max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
+	}
+}
+
+// table reads a table of segments, or with set_prefix one of sets: their names stand
+// in its rows, and their bounds are those of the folder.
+func (f *buildFile) table(v yamltree.Value) {
+	prefix := ""
+	var own guard.SegmentBounds
+	more := map[string]yamltree.Field{"set_prefix": text(&prefix)}
+	addChangeBounds(more, &own)
+	more["free_below"] = whole(func(n int64) { own.FreeBelow = uint64(n) })
+	var inputs []ingest.Input
+	f.inputWith(&inputs, more)(v)
+	switch {
+	case prefix == "" && own != guard.SegmentBounds{}:
+		v.Fault("max_change, max_week_change and free_below are of a table with set_prefix; segments have their own")
+	case prefix == "":
+		f.into.Tables = append(f.into.Tables, inputs...)
+	default:
+		f.into.AddSetTable(prefix, inputs...)
+		if own != (guard.SegmentBounds{}) {
+			f.into.Bounds.Of[prefix+"*"] = own
+		}
+	}
 }
 
 func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
@@ -111,7 +150,10 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 }
 
 // input reads a path alone, or a path with columns and expectations.
-func (f *buildFile) input(to *[]ingest.Input) yamltree.Field {
+func (f *buildFile) input(to *[]ingest.Input) yamltree.Field { return f.inputWith(to, nil) }
+
+// inputWith reads an input whose mapping may have more fields.
+func (f *buildFile) inputWith(to *[]ingest.Input, more map[string]yamltree.Field) yamltree.Field {
 	return func(v yamltree.Value) {
 		in := f.base
 		if path, ok := v.Word(); ok {
@@ -119,6 +161,7 @@ func (f *buildFile) input(to *[]ingest.Input) yamltree.Field {
 		} else {
 			fields := f.columnFields(&in)
 			fields["path"] = text(&in.Path)
+			maps.Copy(fields, more)
 			v.Fields(fields)
 		}
 		if in.Path == ingest.Stdin && in.Expect.NewerThan > 0 {

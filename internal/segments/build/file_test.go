@@ -27,7 +27,7 @@ defaults:
 max_bad_rows: some
 sets: {name: everyone}
 `), "conf/segments.yaml", ingest.Input{}, &Plan{})
-	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other" is not one of the segments
+	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other" is not one of the segments and sets to publish
 conf/segments.yaml:2:11: overlaps: "maybe" is neither error nor precedence
 conf/segments.yaml:4:11: segments[0].name: must be a single value, got a list
 conf/segments.yaml:5:5: segments[0].input: is not a known key; did you mean "inputs"?

@@ -3,9 +3,11 @@ package build
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"capper/internal/bitmap"
+	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
 	"capper/internal/segments/publish"
@@ -68,7 +70,8 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 		return nil, &PlanError{err}
 	}
 	cfg.MaxBadRows = p.MaxBadRows
-	b := &builder{plan: p, reader: ingest.NewReader(cfg), made: map[string]*bitmap.Bitmap{}, step: step}
+	b := &builder{plan: p, reader: ingest.NewReader(cfg), made: map[string]*bitmap.Bitmap{},
+		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step}
 	candidate, err := b.build(ctx)
 	if err != nil {
 		return nil, err
@@ -95,8 +98,10 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 type builder struct {
 	plan   *Plan
 	reader *ingest.Reader
-	rows   map[string]*bitmap.Set // of the tables, by segment
+	rows   map[string]*bitmap.Set    // of the tables, by segment or set
+	named  map[string]*bitmap.Bitmap // of the tables of sets
 	made   map[string]*bitmap.Bitmap
+	byName map[string]*Definition
 	step   Step
 }
 
@@ -108,6 +113,9 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 			return nil, err
 		}
 	}
+	if err := b.readSetTables(ctx); err != nil {
+		return nil, err
+	}
 	if len(b.plan.Segments) == 0 {
 		for _, name := range b.plan.Order {
 			b.plan.Segments = append(b.plan.Segments, Definition{Name: name})
@@ -115,6 +123,9 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 		if err := b.plan.check(); err != nil {
 			return nil, &PlanError{err}
 		}
+	}
+	for _, r := range b.plan.definitions() {
+		b.byName[r.Name] = &r
 	}
 	names, err := b.names()
 	if err != nil {
@@ -128,16 +139,53 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 		}
 		c.Bitmaps = append(c.Bitmaps, made)
 	}
+	for _, r := range b.plan.published() {
+		made, err := b.make(ctx, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		c.Sets = append(c.Sets, publish.Set{Name: r.Name, Bitmap: made, Growth: r.Growth})
+	}
 	return c, nil
+}
+
+// readSetTables reads the tables of sets. What the plan does not define gets a
+// definition, in order of the names, as which of them comes first in the files says nothing.
+func (b *builder) readSetTables(ctx context.Context) error {
+	for _, t := range b.plan.SetTables {
+		b.step("reading tables of " + t.Prefix)
+		sets, err := b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
+		if err != nil {
+			return err
+		}
+		defined := map[string]bool{}
+		for _, r := range b.plan.definitions() {
+			defined[r.Name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(sets)) {
+			b.named[name] = sets[name]
+			if !defined[name] {
+				b.plan.Sets = append(b.plan.Sets, Definition{Name: name, Publish: true})
+			}
+		}
+	}
+	if len(b.plan.SetTables) == 0 {
+		return nil
+	}
+	if n := len(b.plan.published()); n > segments.MaxSets {
+		return &PlanError{fmt.Errorf("%d sets to publish, with those of tables, at most %d are possible", n, segments.MaxSets)}
+	}
+	return nil
 }
 
 // known lists the names that a table may hold.
 func (b *builder) known() []string {
-	if len(b.plan.Segments) == 0 {
-		return b.plan.Order
+	names := slices.Clone(b.plan.Order)
+	list := b.plan.published()
+	if len(b.plan.Segments) > 0 {
+		names, list = nil, b.plan.definitions()
 	}
-	var names []string
-	for _, r := range b.plan.definitions() {
+	for _, r := range list {
 		names = append(names, r.Name)
 	}
 	return names
@@ -164,8 +212,12 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 	if made := b.made[name]; made != nil {
 		return made, nil
 	}
-	definitions := b.plan.definitions()
-	r := definitions[slices.IndexFunc(definitions, func(r Definition) bool { return r.Name == name })]
+	r, named := b.byName[name], b.named[name]
+	delete(b.named, name)
+	if named != nil && len(r.Inputs)+len(r.refs()) == 0 && b.rows[name] == nil {
+		b.made[name] = named
+		return named, nil
+	}
 	for _, ref := range r.refs() {
 		if _, err := b.make(ctx, ref); err != nil {
 			return nil, err
@@ -174,13 +226,16 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 	b.step("reading " + name)
 	set, err := b.reader.ReadIDs(ctx, r.Inputs)
 	if err != nil {
-		return nil, fmt.Errorf("segment %q: %w", name, err)
+		return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(name), name, err)
 	}
 	if rows := b.rows[name]; rows != nil {
 		set.Union(rows)
 		delete(b.rows, name)
 	}
-	b.combine(set, &r)
+	if named != nil {
+		set.AddBitmap(named)
+	}
+	b.combine(set, r)
 	b.step("encoding " + name)
 	b.made[name] = set.Bitmap()
 	return b.made[name], nil

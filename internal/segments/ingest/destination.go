@@ -17,7 +17,7 @@ type destination interface {
 // sink takes the rows of one worker.
 type sink interface {
 	// add takes rows; codes is as long as ids for tables, else empty.
-	add(ids []uint32, codes []uint8)
+	add(ids []uint32, codes []uint16)
 	flush()
 }
 
@@ -35,5 +35,5 @@ func (o *oneSet) addBitmap(b *bitmap.Bitmap) error {
 
 type setSink struct{ writer *bitmap.Writer }
 
-func (s *setSink) add(ids []uint32, _ []uint8) { s.writer.Add(ids) }
-func (s *setSink) flush()                      { s.writer.Flush() }
+func (s *setSink) add(ids []uint32, _ []uint16) { s.writer.Add(ids) }
+func (s *setSink) flush()                       { s.writer.Flush() }

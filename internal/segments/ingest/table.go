@@ -12,66 +12,88 @@ import (
 	"capper/internal/segments/ingest/rows"
 )
 
-// table is the destination of tables. Codes are given in the order in which
-// names are first seen, which differs from run to run; nothing depends on it.
-type table struct {
-	mu    sync.Mutex
-	known []string // nil: every name
-	codes map[string]uint8
-	names []string
-	sets  []*bitmap.Set
-	// refused are the first names that are not a segment's, which repeat by the million where a whole export spells them otherwise.
+// names gives the names in a table's rows their codes, in the order in which they are
+// first seen, which differs from run to run; nothing depends on it.
+type names struct {
+	mu      sync.Mutex
+	check   func(name string) error // why rows with this name are bad
+	most    int
+	tooMany error
+	added   func() // a name got its code
+	codes   map[string]uint16
+	list    []string
+	// refused are the first names that are not taken, which repeat by the million where a whole export spells them otherwise.
 	refused map[string]error
 }
 
+func newNames(most int, tooMany error, check func(string) error, added func()) *names {
+	return &names{check: check, most: most, tooMany: tooMany, added: added, codes: map[string]uint16{}, refused: map[string]error{}}
+}
+
+func (n *names) code(name string) (uint16, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if code, ok := n.codes[name]; ok {
+		return code, nil
+	}
+	if err := n.refuse(name); err != nil {
+		return 0, err
+	}
+	if len(n.list) == n.most {
+		return 0, n.tooMany
+	}
+	code := uint16(len(n.list))
+	n.codes[name] = code
+	n.list = append(n.list, name)
+	n.added()
+	return code, nil
+}
+
+func (n *names) refuse(name string) error {
+	if err, seen := n.refused[name]; seen {
+		return err
+	}
+	err := n.check(name)
+	if err != nil && len(n.refused) < segments.MaxSets {
+		n.refused[name] = err
+	}
+	return err
+}
+
+// table is the destination of tables whose rows name what is to be built.
+type table struct {
+	known []string // nil: every name
+	names *names
+	sets  []*bitmap.Set
+}
+
+var errTooManySegments = fmt.Errorf("more than %d different segments: is this the segment column?", segments.MaxSegments)
+
 func newTable(known []string) *table {
-	return &table{known: known, codes: map[string]uint8{}, refused: map[string]error{}}
+	t := &table{known: known}
+	t.names = newNames(max(segments.MaxSegments, len(known)), errTooManySegments, t.check, func() { t.sets = append(t.sets, new(bitmap.Set)) })
+	return t
 }
 
 func (t *table) isTable() bool { return true }
 
 func (t *table) newSink() (sink, rows.Names) {
-	s := &tableSink{table: t, codes: map[string]uint8{}}
+	s := &tableSink{table: t, nameCache: nameCache{names: t.names, codes: map[string]uint16{}}}
 	return s, s
 }
 
-func (t *table) addBitmap(*bitmap.Bitmap) error {
-	return errors.New("a bitmap cannot be a table of ids and segments")
-}
+func (t *table) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-var errTooManySegments = fmt.Errorf("more than %d different segments: is this the segment column?", segments.MaxSegments)
+var errBitmapTable = errors.New("a bitmap cannot be a table of ids and segments")
 
-func (t *table) code(name string) (uint8, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if code, ok := t.codes[name]; ok {
-		return code, nil
-	}
-	if err := t.check(name); err != nil {
-		return 0, err
-	}
-	if len(t.names) == segments.MaxSegments {
-		return 0, errTooManySegments
-	}
-	code := uint8(len(t.names))
-	t.codes[name] = code
-	t.names, t.sets = append(t.names, name), append(t.sets, new(bitmap.Set))
-	return code, nil
-}
-
-// check says why rows with this name are bad.
 func (t *table) check(name string) error {
-	if err, seen := t.refused[name]; seen {
+	if slices.Contains(t.known, name) {
+		return nil
+	}
+	if err := segments.CheckName(name); err != nil || t.known == nil {
 		return err
 	}
-	err := segments.CheckName(name)
-	if err == nil && t.known != nil && !slices.Contains(t.known, name) {
-		err = fmt.Errorf("segment %q is not one of those to build%s", name, t.similar(name))
-	}
-	if err != nil && len(t.refused) < segments.MaxSegments {
-		t.refused[name] = err
-	}
-	return err
+	return fmt.Errorf("segment %q is not one of those to build%s", name, t.similar(name))
 }
 
 // similar says which of the names to build is the same in other letters' case.
@@ -86,30 +108,29 @@ func (t *table) similar(name string) string {
 
 func (t *table) bySegment() map[string]*bitmap.Set {
 	sets := map[string]*bitmap.Set{}
-	for i, name := range t.names {
+	for i, name := range t.names.list {
 		sets[name] = t.sets[i]
 	}
 	return sets
 }
 
-type tableSink struct {
-	table   *table
-	codes   map[string]uint8
-	writers []*bitmap.Writer
-	last    string // the name of the row before: most exports are grouped or have few names
-	lastIs  uint8
-	split   [segments.MaxSegments][]uint32
+// nameCache is what one worker knows of the names.
+type nameCache struct {
+	names  *names
+	codes  map[string]uint16
+	last   string // the name of the row before: most exports are grouped or have few names
+	lastIs uint16
 }
 
 // Code implements rows.Names.
-func (s *tableSink) Code(name []byte) (uint8, error) {
+func (s *nameCache) Code(name []byte) (uint16, error) {
 	if string(name) == s.last && s.last != "" {
 		return s.lastIs, nil
 	}
 	code, ok := s.codes[string(name)]
 	if !ok {
 		var err error
-		if code, err = s.table.code(string(name)); err != nil {
+		if code, err = s.names.code(string(name)); err != nil {
 			return 0, err
 		}
 		s.codes[string(name)] = code
@@ -118,23 +139,42 @@ func (s *tableSink) Code(name []byte) (uint8, error) {
 	return code, nil
 }
 
-func (s *tableSink) add(ids []uint32, codes []uint8) {
+// splitter sorts the ids of a block by their codes.
+type splitter [][]uint32
+
+// split adds the ids of each code to their list.
+func (s *splitter) split(ids []uint32, codes []uint16) [][]uint32 {
 	for i, id := range ids {
-		s.split[codes[i]] = append(s.split[codes[i]], id)
+		for int(codes[i]) >= len(*s) {
+			*s = append(*s, nil)
+		}
+		(*s)[codes[i]] = append((*s)[codes[i]], id)
 	}
-	for code, part := range s.split {
+	return *s
+}
+
+type tableSink struct {
+	nameCache
+	table   *table
+	writers []*bitmap.Writer
+	parts   splitter
+}
+
+func (s *tableSink) add(ids []uint32, codes []uint16) {
+	parts := s.parts.split(ids, codes)
+	for code, part := range parts {
 		if len(part) > 0 {
 			s.writer(code).Add(part)
-			s.split[code] = part[:0]
+			parts[code] = part[:0]
 		}
 	}
 }
 
 func (s *tableSink) writer(code int) *bitmap.Writer {
 	for len(s.writers) <= code {
-		s.table.mu.Lock()
+		s.table.names.mu.Lock()
 		set := s.table.sets[len(s.writers)]
-		s.table.mu.Unlock()
+		s.table.names.mu.Unlock()
 		s.writers = append(s.writers, set.NewWriter())
 	}
 	return s.writers[code]

@@ -10,6 +10,40 @@ import (
 type Candidate struct {
 	Names   []string // in order of precedence
 	Bitmaps []*bitmap.Bitmap
+	Sets    []Set // beside the segments, in their order
+}
+
+// Set is one set of a candidate. Sets may have users in common with segments and with each other.
+type Set struct {
+	Name   string
+	Bitmap *bitmap.Bitmap
+	Growth Growth
+}
+
+// Growth is what is said of the direction of a set.
+type Growth struct {
+	// Said is false where nothing is said: then what was said before stays.
+	Said      bool
+	OnlyGrows bool
+	// MaxLoss is how many users may leave a set that only grows, per 100 before.
+	MaxLoss float64
+}
+
+// Inherit gives the sets of which nothing is said what before says of them: who
+// forgets that a list only grows does not change that.
+func (c *Candidate) Inherit(before *segments.Manifest) {
+	if before == nil {
+		return
+	}
+	was := map[string]*segments.Set{}
+	for i := range before.Sets {
+		was[before.Sets[i].Name] = &before.Sets[i]
+	}
+	for i := range c.Sets {
+		if old := was[c.Sets[i].Name]; old != nil && !c.Sets[i].Growth.Said {
+			c.Sets[i].Growth = Growth{Said: true, OnlyGrows: old.OnlyGrows, MaxLoss: old.MaxLoss}
+		}
+	}
 }
 
 // Describe lists the manifest entries of the candidate. Hashing takes all cores.
@@ -19,11 +53,48 @@ func (c *Candidate) Describe() []segments.Segment {
 	return list
 }
 
+// DescribeSets lists the manifest entries of the sets. Hashing takes all cores.
+func (c *Candidate) DescribeSets() []segments.Set {
+	if len(c.Sets) == 0 {
+		return nil
+	}
+	list := make([]segments.Set, len(c.Sets))
+	parallel.OnAllCores(len(c.Sets), func(i int) {
+		s := &c.Sets[i]
+		list[i] = segments.Set{Segment: segments.Describe(s.Name, s.Bitmap), OnlyGrows: s.Growth.OnlyGrows, MaxLoss: s.Growth.MaxLoss}
+	})
+	return list
+}
+
+// CandidateOf is what a generation would be as a candidate.
+func CandidateOf(g *segments.Generation) *Candidate {
+	c := &Candidate{Bitmaps: g.Bitmaps}
+	for _, s := range g.Manifest.Segments {
+		c.Names = append(c.Names, s.Name)
+	}
+	for i, s := range g.Manifest.Sets {
+		c.Sets = append(c.Sets, Set{Name: s.Name, Bitmap: g.Sets[i], Growth: Growth{Said: true, OnlyGrows: s.OnlyGrows, MaxLoss: s.MaxLoss}})
+	}
+	return c
+}
+
+// generation is the candidate under its manifest.
+func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
+	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}
+	for _, s := range c.Sets {
+		g.Sets = append(g.Sets, s.Bitmap)
+	}
+	return g
+}
+
 // SizeBytes is the size of all its serialized bitmaps.
 func (c *Candidate) SizeBytes() int64 {
 	var sum int64
 	for _, b := range c.Bitmaps {
 		sum += int64(len(b.Bytes()))
+	}
+	for _, s := range c.Sets {
+		sum += int64(len(s.Bitmap.Bytes()))
 	}
 	return sum
 }

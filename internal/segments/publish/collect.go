@@ -62,7 +62,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			g.Live = l.Generation
 		}
 		g.Kept = append(g.Kept, l.Generation)
-		for _, s := range l.Manifest.Segments {
+		for _, s := range l.Manifest.Entries() {
 			used[s.Key] = true
 		}
 	}

@@ -1,6 +1,9 @@
 package publish
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"slices"
 
 	"capper/internal/bitmap"
@@ -8,20 +11,35 @@ import (
 	"capper/internal/segments"
 )
 
-// Change is what becomes of one segment from one generation to another.
+// Change is what becomes of one segment or set from one generation to another.
 type Change struct {
-	Segment string `json:"segment"`
+	// Segment or Set is its name; the other is empty.
+	Segment string `json:"segment,omitempty"`
+	Set     string `json:"set,omitempty"`
 	// State is one of the constants below.
 	State   string `json:"state"`
 	Before  uint64 `json:"before"`
 	After   uint64 `json:"after"`
 	Added   uint64 `json:"added"`   // in it now, not before
 	Removed uint64 `json:"removed"` // in it before, not now
+	// Left are the lowest of the users that were removed, of a set.
+	Left []uint32 `json:"left,omitempty"`
 	// MovedFrom says how many of the added came from another segment, in order
 	// of the precedence before; the rest were in no segment.
 	MovedFrom []Moved `json:"moved_from,omitempty"`
 	// Percent is added and removed users per 100 users before. 0 when there were none.
 	Percent float64 `json:"percent"`
+}
+
+// Name is the name of the segment or set.
+func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
+
+// What names it with its kind: segment "new".
+func (c *Change) What() string {
+	if c.Set != "" {
+		return fmt.Sprintf("set %q", c.Set)
+	}
+	return fmt.Sprintf("segment %q", c.Segment)
 }
 
 // Moved is users who come from another segment.
@@ -111,6 +129,51 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 		changes[i].compareWith(before.Bitmaps[j].Cardinality(), both)
 	})
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
+}
+
+// leftSamples is how many of the users that leave a set a Change shows.
+const leftSamples = 5
+
+// CompareSets says what changes from before to c for every set of either: those of c
+// in their order, then those that vanish. It uses all cores.
+func (c *Candidate) CompareSets(before *segments.Generation) []Change {
+	was := map[string]*bitmap.Bitmap{}
+	for i, s := range before.Manifest.Sets {
+		was[s.Name] = before.Sets[i]
+	}
+	changes := make([]Change, len(c.Sets), len(c.Sets)+len(was))
+	parallel.OnAllCores(len(c.Sets), func(i int) { changes[i] = c.Sets[i].compare(was[c.Sets[i].Name]) })
+	for _, s := range c.Sets {
+		delete(was, s.Name)
+	}
+	for _, s := range before.Manifest.Sets {
+		if old := was[s.Name]; old != nil {
+			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(), Removed: old.Cardinality(),
+				Left: old.LowestWithout(nil, leftSamples), Percent: percent(old.Cardinality(), old.Cardinality())})
+		}
+	}
+	return changes
+}
+
+// DriftSets says the same of the sets that both have, as Drift does of segments.
+func (c *Candidate) DriftSets(before *segments.Generation) []Change {
+	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool { return c.State == Appears || c.State == Vanishes })
+}
+
+// compare compares the set with what it was; nil: it was not there.
+func (s *Set) compare(was *bitmap.Bitmap) Change {
+	change := Change{Set: s.Name, State: Appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
+	switch {
+	case was == nil:
+	case bytes.Equal(was.Bytes(), s.Bitmap.Bytes()): // most sets, most nights
+		change.compareWith(was.Cardinality(), was.Cardinality())
+	default:
+		both, _ := bitmap.Common(s.Bitmap, was, 0)
+		if change.compareWith(was.Cardinality(), both); change.Removed > 0 {
+			change.Left = was.LowestWithout(s.Bitmap, leftSamples)
+		}
+	}
+	return change
 }
 
 // NoSegment is who falls to no segment, and so to the default limits, and who

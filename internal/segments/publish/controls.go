@@ -18,7 +18,8 @@ import (
 const controlsKey = "controls.json"
 
 // maxWithdrawn bounds the list of what was withdrawn, some 200 bytes each; the
-// oldest go. There is room for 15 withdrawals of a generation of MaxSegments.
+// oldest go. There is room for 15 withdrawals of a generation of MaxSegments; of
+// MaxSets that all differ the last are kept.
 const maxWithdrawn = 4000
 
 // Hold stops all publishing until it is released; roll-backs go on.
@@ -28,11 +29,11 @@ type Hold struct {
 }
 
 // Withdrawal is what was rolled back from, with its generation: all of it, or one
-// segment that it had otherwise than the generation that is live instead. It must
+// segment or set that it had otherwise than the generation that is live instead. It must
 // not go live again unasked, under whatever name.
 type Withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash: see Content and contentOf. Both stand in one field, so
+	// Content is a hash: see Content and part.content. Both stand in one field, so
 	// that a tool that knows of whole contents alone reads and keeps the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
@@ -55,31 +56,55 @@ func (e *HoldError) Error() string {
 // WithdrawnError: what was to be published has been rolled back from.
 type WithdrawnError struct {
 	Withdrawal Withdrawal
-	Segment    string // that has its users of then; empty: all have
+	Part       string // segment "new", that has its users of then; empty: all have
 }
 
 func (e *WithdrawnError) Error() string {
 	what := "this is the content of"
-	if e.Segment != "" {
-		what = fmt.Sprintf("segment %q has the very users that it had in", e.Segment)
+	if e.Part != "" {
+		what = e.Part + " has the very users that it had in"
 	}
 	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
 }
 
 // Content is a hash of what a generation says about users: names, order and
-// users of its segments, not its time.
-func Content(list []segments.Segment) string {
+// users of its segments and sets, not its time.
+func Content(list []segments.Segment, sets ...segments.Set) string {
 	var text strings.Builder
 	for _, s := range list {
 		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
 	}
+	for _, s := range sets {
+		fmt.Fprintf(&text, "set %s %s\n", s.Name, s.SHA256)
+	}
 	return segments.Sum([]byte(text.String()))
 }
 
-// contentOf is a hash of the name and the users of one segment. It is no Content: no
-// name holds a blank.
-func contentOf(s *segments.Segment) string {
-	return segments.Sum(fmt.Appendf(nil, "segment %s %s\n", s.Name, s.SHA256))
+// part is a segment or a set with its users.
+type part struct{ kind, name, sha256 string }
+
+func segmentParts(list []segments.Segment) (parts []part) {
+	for _, s := range list {
+		parts = append(parts, part{"segment", s.Name, s.SHA256})
+	}
+	return parts
+}
+
+func setParts(list []segments.Set) (parts []part) {
+	for _, s := range list {
+		parts = append(parts, part{"set", s.Name, s.SHA256})
+	}
+	return parts
+}
+
+func partsOf(m *segments.Manifest) []part {
+	return slices.Concat(segmentParts(m.Segments), setParts(m.Sets))
+}
+
+// content is a hash of the kind, the name and the users of a part. It is no Content: no
+// segment's name holds a blank.
+func (p part) content() string {
+	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.sha256))
 }
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
@@ -103,15 +128,15 @@ func readControls(ctx context.Context, src objects.Source) (*Controls, string, e
 	return c, tag, nil
 }
 
-// Refusals returns why segments must not go live over base unasked: they are what
+// Refusals returns why segments and sets must not go live over base unasked: they are what
 // was rolled back from, or some of them are. What is live may stay.
-func (c *Controls) Refusals(list []segments.Segment, base *LiveState) (refusals []*WithdrawnError) {
-	var live []segments.Segment
+func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set, base *LiveState) (refusals []*WithdrawnError) {
+	live := &segments.Manifest{}
 	if base.manifest != nil {
-		live = base.manifest.Segments
+		live = base.manifest
 	}
-	content := Content(list)
-	if content == Content(live) {
+	content := Content(list, sets...)
+	if content == Content(live.Segments, live.Sets...) {
 		return nil
 	}
 	withdrawn := map[string]Withdrawal{}
@@ -121,21 +146,21 @@ func (c *Controls) Refusals(list []segments.Segment, base *LiveState) (refusals 
 	if w, ok := withdrawn[content]; ok {
 		return []*WithdrawnError{{Withdrawal: w}}
 	}
-	for _, s := range differing(list, live) {
-		if w, ok := withdrawn[contentOf(&s)]; ok {
-			refusals = append(refusals, &WithdrawnError{Withdrawal: w, Segment: s.Name})
+	for _, p := range differing(slices.Concat(segmentParts(list), setParts(sets)), partsOf(live)) {
+		if w, ok := withdrawn[p.content()]; ok {
+			refusals = append(refusals, &WithdrawnError{Withdrawal: w, Part: fmt.Sprintf("%s %q", p.kind, p.name)})
 		}
 	}
 	return refusals
 }
 
-// differing lists the segments of list that the other has not, or not with the same users.
-func differing(list, other []segments.Segment) []segments.Segment {
-	users := map[string]string{}
-	for _, s := range other {
-		users[s.Name] = s.SHA256
+// differing lists the parts that the other has not, or not with the same users.
+func differing(list, other []part) []part {
+	there := map[part]bool{}
+	for _, p := range other {
+		there[p] = true
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(s segments.Segment) bool { return users[s.Name] == s.SHA256 })
+	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
 // withdrawn reports whether a generation was rolled back from.
@@ -143,11 +168,11 @@ func (c *Controls) withdrawn(generation string) bool {
 	return slices.ContainsFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Generation == generation })
 }
 
-// lift forgets that these segments were withdrawn, all together or each.
-func (c *Controls) lift(list []segments.Segment) {
-	lifted := map[string]bool{Content(list): true}
-	for _, s := range list {
-		lifted[contentOf(&s)] = true
+// lift forgets that what a generation holds was withdrawn, all together or each.
+func (c *Controls) lift(m *segments.Manifest) {
+	lifted := map[string]bool{Content(m.Segments, m.Sets...): true}
+	for _, p := range partsOf(m) {
+		lifted[p.content()] = true
 	}
 	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return lifted[w.Content] })
 }
@@ -184,7 +209,7 @@ func (c *Controls) mark(l *Listing) {
 		l.Hold = c.Hold
 	}
 	for _, w := range c.Withdrawn {
-		if w.Generation == l.Generation || l.Manifest != nil && w.Content == Content(l.Manifest.Segments) {
+		if w.Generation == l.Generation || l.Manifest != nil && w.Content == Content(l.Manifest.Segments, l.Manifest.Sets...) {
 			l.WithdrawnAt = &w.At
 		}
 	}

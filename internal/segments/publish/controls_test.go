@@ -142,7 +142,7 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 		require.ErrorContains(t, try("", []string{"active", "bots"}, grown, bot), `segment "bots" has`+refusal)
 		var back *WithdrawnError
 		require.ErrorAs(t, try("", []string{"vip", "active", "bots"}, bad, same, bot), &back)
-		require.Empty(t, back.Segment, "the whole content is told as that")
+		require.Empty(t, back.Part, "the whole content is told as that")
 		require.Equal(t, good, live(t, store).Manifest)
 
 		// What differs in every segment passes, and so does a segment that both have.
@@ -193,8 +193,8 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 	require.NoError(t, err)
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)
-	require.Len(t, c.Refusals(bad.Segments, &LiveState{}), 1)
-	require.Empty(t, c.Refusals(bad.Segments[:1], &LiveState{}))
+	require.Len(t, c.Refusals(bad.Segments, nil, &LiveState{}), 1)
+	require.Empty(t, c.Refusals(bad.Segments[:1], nil, &LiveState{}))
 }
 
 // However often, and of however many segments: the document stays small enough to be read.
@@ -216,6 +216,6 @@ func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, c.Withdrawn, maxWithdrawn)
-	require.Len(t, c.Refusals(list("bad19")[3:], &LiveState{}), segments.MaxSegments-3)
-	require.Len(t, c.Refusals(list("bad19"), &LiveState{}), 1)
+	require.Len(t, c.Refusals(list("bad19")[3:], nil, &LiveState{}), segments.MaxSegments-3)
+	require.Len(t, c.Refusals(list("bad19"), nil, &LiveState{}), 1)
 }

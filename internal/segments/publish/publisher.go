@@ -31,7 +31,7 @@ func (p *Publisher) now() time.Time {
 // Published is what a publish did.
 type Published struct {
 	Manifest *segments.Manifest
-	// Unchanged: the same segments were live already, nothing was written.
+	// Unchanged: the same segments and sets were live already, nothing was written.
 	Unchanged bool
 	// UploadedBytes of the bitmaps that the location did not have yet.
 	UploadedBytes int64
@@ -43,29 +43,30 @@ type Published struct {
 // leaves the live generation whole. What is live already changes nothing but
 // the time at which it was checked.
 // objects.ErrLostRace when somebody else has published since base was read, a HoldError
-// when publishing is on hold. What was rolled back from, or a segment of it, is a
+// when publishing is on hold. What was rolled back from, or a segment or set of it, is a
 // WithdrawnError without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
-	list := c.Describe()
-	if base.Generation != nil && sameSegments(base.Generation.Manifest.Segments, list) {
+	c.Inherit(base.manifest)
+	list, sets := c.Describe(), c.DescribeSets()
+	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) && sameSets(live.Manifest.Sets, sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
-	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list)
+	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list, sets...)
 	if err != nil {
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	err = p.goLive(ctx, p.upload(&segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}, base, done), base, func(c *Controls) error {
+	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *Controls) error {
 		if c.Hold != nil {
 			return &HoldError{*c.Hold}
 		}
-		if refusals := c.Refusals(list, base); reason == "" && len(refusals) > 0 {
+		if refusals := c.Refusals(m.Segments, m.Sets, base); reason == "" && len(refusals) > 0 {
 			return refusals[0]
 		}
 		return nil
 	})
 	if err == nil && reason != "" {
-		err = changeControls(ctx, p.Location, func(c *Controls) { c.lift(list) })
+		err = changeControls(ctx, p.Location, func(c *Controls) { c.lift(m) })
 	}
 	if err == nil {
 		err = p.noteChecked(ctx, m.Generation)
@@ -75,6 +76,12 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 
 func sameSegments(a, b []segments.Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b segments.Segment) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 })
+}
+
+func sameSets(a, b []segments.Set) bool {
+	return slices.EqualFunc(a, b, func(a, b segments.Set) bool {
+		return a.Name == b.Name && a.SHA256 == b.SHA256 && a.OnlyGrows == b.OnlyGrows && a.MaxLoss == b.MaxLoss
+	})
 }
 
 // goLive stores what the location does not have of it, and makes it live if base

@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"capper/internal/bitmap"
@@ -28,7 +29,7 @@ type upload struct {
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
 	if base.Generation != nil {
-		for _, s := range base.Generation.Manifest.Segments {
+		for _, s := range base.Generation.Manifest.Entries() {
 			u.young[s.Key] = true
 		}
 	}
@@ -39,10 +40,11 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 // stored again: so it is whole, and so young that its age protects it too. The
 // same again costs one look at each object.
 func (u *upload) put(ctx context.Context) error {
-	faults := make([]error, len(u.g.Bitmaps))
-	first := u.firstOfEachKey()
+	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
+	first := firstOfEachKey(entries)
+	faults := make([]error, len(first))
 	parallel.AtMost(parallelRequests, len(first), func(i int) {
-		faults[i] = u.putBitmap(ctx, &u.g.Manifest.Segments[first[i]], u.g.Bitmaps[first[i]])
+		faults[i] = u.putBitmap(ctx, entries[first[i]], bitmaps[first[i]])
 	})
 	if err := errors.Join(faults...); err != nil {
 		return err
@@ -55,11 +57,11 @@ func (u *upload) put(ctx context.Context) error {
 // parallelRequests bounds what is asked of a location at once.
 const parallelRequests = 8
 
-// firstOfEachKey lists the segments without those that have the users of one
+// firstOfEachKey lists the segments and sets without those that have the users of one
 // before them, such as a second empty one.
-func (u *upload) firstOfEachKey() (list []int) {
+func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
-	for i, s := range u.g.Manifest.Segments {
+	for i, s := range entries {
 		if !seen[s.Key] {
 			seen[s.Key] = true
 			list = append(list, i)

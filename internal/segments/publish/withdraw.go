@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,17 +47,18 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *Controls) {
-		c.lift(to.Segments)
+		c.lift(to)
 		if base.manifest == nil {
 			return // what it was is not known
 		}
-		content := Content(base.manifest.Segments)
-		if content == Content(to.Segments) {
+		was := base.manifest
+		content := Content(was.Segments, was.Sets...)
+		if content == Content(to.Segments, to.Sets...) {
 			return
 		}
-		c.lift(base.manifest.Segments)
-		for _, s := range differing(base.manifest.Segments, to.Segments) {
-			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: contentOf(&s), At: at})
+		c.lift(was)
+		for _, part := range slices.Concat(differing(setParts(was.Sets), setParts(to.Sets)), differing(segmentParts(was.Segments), segmentParts(to.Segments))) {
+			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: part.content(), At: at})
 		}
 		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
 		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]

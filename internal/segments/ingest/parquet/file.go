@@ -167,7 +167,7 @@ func (c *columns) takeRow(into *rows.Block, row int64, ids pageIDs, i int, codes
 	default:
 		into.IDs = append(into.IDs, uint32(v))
 		if codes != nil {
-			into.Codes = append(into.Codes, uint8(code))
+			into.Codes = append(into.Codes, uint16(code))
 		}
 	}
 }

@@ -6,15 +6,15 @@ import "bytes"
 type Names interface {
 	// Code is a small number for the segment of this name; an error is the reason
 	// why the row is bad. The name is not kept.
-	Code(name []byte) (uint8, error)
+	Code(name []byte) (uint16, error)
 }
 
 // Block is what a parser found in one piece of a file. It is used again from
 // block to block: Reset empties it. Not safe for concurrent use.
 type Block struct {
 	IDs   []uint32
-	Codes []uint8 // of the rows' segments: as many as IDs in a table, else none
-	Bad   []Bad   // the first bad rows
+	Codes []uint16 // of the rows' segments: as many as IDs in a table, else none
+	Bad   []Bad    // the first bad rows
 	// BadLines counts all bad rows, each by its lines: what a stray quote encloses are rows too.
 	BadLines int64
 	// Lines of the row that is looked at: 1 unless a parser sets it, for as long as it looks at that row.
@@ -36,7 +36,7 @@ func (b *Block) Reset() {
 }
 
 // Code is the code of a segment's name, of a table only.
-func (b *Block) Code(name []byte) (uint8, error) { return b.names.Code(name) }
+func (b *Block) Code(name []byte) (uint16, error) { return b.names.Code(name) }
 
 // Add takes a row's fields, which are not kept. segment counts in a table only.
 func (b *Block) Add(row int64, id, segment []byte) {

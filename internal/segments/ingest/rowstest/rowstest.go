@@ -39,7 +39,7 @@ func PlainID(field string) (uint32, bool) {
 // oneName is the only segment of a table.
 type oneName struct{}
 
-func (oneName) Code([]byte) (uint8, error) { return 1, nil }
+func (oneName) Code([]byte) (uint16, error) { return 1, nil }
 
 // Benchmark is the parsing alone, on one core, of one block of random ids in rows of
 // this form, of a table or of ids alone.

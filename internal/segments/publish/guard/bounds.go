@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,17 +26,25 @@ type Bounds struct {
 	// MaxUnassigned is how many users may fall to no segment, per 100 users that
 	// were in one. Nil: as MaxChange.
 	MaxUnassigned *float64
-	// New names the segments that may appear beside a live generation, or fill
-	// after they had no users.
+	// New names the segments and sets that may appear beside a live generation, or fill
+	// after they had no users; tz/* is all sets below tz/.
 	New []string
-	// Of holds the bounds of single segments, which go over the general ones.
+	// Of holds the bounds of single segments and sets, which go over the general ones;
+	// those of tz/* are of all sets below tz/ that have none of their own.
 	Of map[string]SegmentBounds
 	// AllowFirst is what a first publish may have.
 	AllowFirst []Flaw
 }
 
-// SegmentBounds are those of one segment; nil: none of its own.
+// UsualMaxLoss is how many users may leave a set that only grows where nothing is
+// said, in per cent: who takes an objection back, and who is erased.
+const UsualMaxLoss = 0.1
+
+// SegmentBounds are those of one segment or set; nil: none of its own.
 type SegmentBounds struct {
+	// FreeBelow is how many users a set has to have, before or after, for its changes
+	// to be judged; one that only grows is judged in any case.
+	FreeBelow     uint64
 	MaxChange     *float64
 	MaxWeekChange *float64
 	MinUsers      *uint64
@@ -51,12 +60,32 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-func (b *Bounds) maxChange(segment string) float64 {
-	return orElse(b.Of[segment].MaxChange, b.MaxChange)
+// family is how bounds name all sets of a folder: tz/* for tz/Asia/Singapore.
+func family(name string) string {
+	folder, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return ""
+	}
+	return folder + "/*"
 }
 
+// own are the bounds of one segment or set.
+func (b *Bounds) own(name string) SegmentBounds {
+	if own, ok := b.Of[name]; ok {
+		return own
+	}
+	return b.Of[family(name)]
+}
+
+// mayAppear reports whether somebody has said that a name is new.
+func (b *Bounds) mayAppear(name string) bool {
+	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
+}
+
+func (b *Bounds) maxChange(name string) float64 { return orElse(b.own(name).MaxChange, b.MaxChange) }
+
 func (b *Bounds) maxWeekChange(segment string) float64 {
-	return orElse(b.Of[segment].MaxWeekChange, orElse(b.MaxWeekChange, usualWeek*b.maxChange(segment)))
+	return orElse(b.own(segment).MaxWeekChange, orElse(b.MaxWeekChange, usualWeek*b.maxChange(segment)))
 }
 
 func orElse(v *float64, otherwise float64) float64 {

@@ -3,22 +3,29 @@ package guard
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"capper/internal/segments/publish"
 )
 
-// judgeSizes says which segments have too few or too many users.
+// judgeSizes says which segments and sets have too few or too many users.
 func (b *Bounds) judgeSizes(c *publish.Candidate) (refusals []string) {
 	for i, name := range c.Names {
-		own, users := b.Of[name], c.Bitmaps[i].Cardinality()
-		if own.MinUsers != nil && users < *own.MinUsers {
-			refusals = append(refusals, fmt.Sprintf("segment %q has %d users, at least %d are expected (min_users)", name, users, *own.MinUsers))
-		}
-		if own.MaxUsers != nil && users > *own.MaxUsers {
-			refusals = append(refusals, fmt.Sprintf("segment %q has %d users, at most %d are expected (max_users)", name, users, *own.MaxUsers))
-		}
+		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
+	}
+	for _, s := range c.Sets {
+		refusals = append(refusals, b.judgeSize("set", s.Name, s.Bitmap.Cardinality())...)
+	}
+	return refusals
+}
+
+func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) {
+	own := b.own(name)
+	if own.MinUsers != nil && users < *own.MinUsers {
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at least %d are expected (min_users)", kind, name, users, *own.MinUsers))
+	}
+	if own.MaxUsers != nil && users > *own.MaxUsers {
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at most %d are expected (max_users)", kind, name, users, *own.MaxUsers))
 	}
 	return refusals
 }
@@ -28,34 +35,47 @@ func (b *Bounds) judgeSizes(c *publish.Candidate) (refusals []string) {
 // many users come or go; too many users that fall to no segment.
 func (b *Bounds) judgeChanges(changes []publish.Change, none publish.NoSegment) (refusals []string) {
 	for _, c := range changes {
-		allowed := b.maxChange(c.Segment)
-		switch {
-		case c.State == publish.Vanishes, c.State == publish.Empties:
-			refusals = append(refusals, fmt.Sprintf("segment %q %s (it has %d users now)", c.Segment, c.State, c.Before))
-		case c.State == publish.Appears && !slices.Contains(b.New, c.Segment):
-			refusals = append(refusals, fmt.Sprintf("segment %q is new, with %d users%s: --allow-new %s if it is meant",
-				c.Segment, c.After, similar(c.Segment, changes), c.Segment))
-		case c.State == publish.Fills && !slices.Contains(b.New, c.Segment):
-			refusals = append(refusals, fmt.Sprintf("segment %q fills: it has no users now and would have %d: --allow-new %s if that is meant",
-				c.Segment, c.After, c.Segment))
-		case c.Percent > allowed:
-			refusals = append(refusals, fmt.Sprintf("segment %q changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d",
-				c.Segment, round(c.Percent), round(allowed), c.Added, c.Removed, c.Before))
-		}
+		refusals = append(refusals, b.judgeChange(&c, changes)...)
 	}
 	return append(refusals, b.judgeFall(none, "")...)
+}
+
+// judgeChange judges one change of all those of segments, or of sets.
+func (b *Bounds) judgeChange(c *publish.Change, all []publish.Change) (refusals []string) {
+	refuse := func(format string, args ...any) {
+		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
+	}
+	allowed, meant := b.maxChange(c.Name()), b.mayAppear(c.Name())
+	switch {
+	case c.State == publish.Vanishes, c.State == publish.Empties:
+		refuse("%s (it has %d users now)", c.State, c.Before)
+	case c.State == publish.Appears && !meant:
+		refuse("is new, with %d users%s: --allow-new %s if it is meant", c.After, similar(c, all), c.Name())
+	case c.State == publish.Fills && !meant:
+		refuse("fills: it has no users now and would have %d: --allow-new %s if that is meant", c.After, c.Name())
+	case c.Percent > allowed:
+		refuse("changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d", round(c.Percent), round(allowed), c.Added, c.Removed, c.Before)
+	}
+	return refusals
 }
 
 // judgeWeek says the same of the drift since the generation of a week ago. What
 // appeared or emptied since then has been judged when it did.
 func (b *Bounds) judgeWeek(generation string, drift []publish.Change, none publish.NoSegment) (refusals []string) {
 	for _, c := range drift {
-		if allowed := b.maxWeekChange(c.Segment); c.State == publish.Changed && c.Percent > allowed {
-			refusals = append(refusals, fmt.Sprintf("segment %q changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, %d go, of %d",
-				c.Segment, round(c.Percent), generation, round(allowed), c.Added, c.Removed, c.Before))
-		}
+		refusals = append(refusals, b.judgeDrift(generation, &c)...)
 	}
 	return append(refusals, b.judgeFall(none, " since "+generation)...)
+}
+
+// judgeDrift judges the drift of one segment or set.
+func (b *Bounds) judgeDrift(generation string, c *publish.Change) []string {
+	allowed := b.maxWeekChange(c.Name())
+	if c.State != publish.Changed || c.Percent <= allowed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, %d go, of %d",
+		c.What(), round(c.Percent), generation, round(allowed), c.Added, c.Removed, c.Before)}
 }
 
 func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
@@ -67,11 +87,11 @@ func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 		n.Fall, n.Before, since, round(n.Percent), round(allowed))}
 }
 
-// similar says which live segment has the name in other letters' case.
-func similar(name string, changes []publish.Change) string {
-	for _, c := range changes {
-		if c.Segment != name && c.State != publish.Appears && strings.EqualFold(c.Segment, name) {
-			return fmt.Sprintf(" (%q is live, which differs by case only)", c.Segment)
+// similar says which live segment or set has the name in other letters' case.
+func similar(is *publish.Change, all []publish.Change) string {
+	for _, c := range all {
+		if c.Name() != is.Name() && c.State != publish.Appears && strings.EqualFold(c.Name(), is.Name()) {
+			return fmt.Sprintf(" (%q is live, which differs by case only)", c.Name())
 		}
 	}
 	return ""

@@ -12,12 +12,13 @@ type Flaw string
 // Flaws, as --allow-first and allow_first name them.
 const (
 	EmptySegments Flaw = "empty-segments"
+	EmptySets     Flaw = "empty-sets"
 	EmptyFiles    Flaw = "empty-files" // files without one good row
 	BadRows       Flaw = "bad-rows"    // any of them, also where some are tolerated
 )
 
 // Flaws lists what can be allowed by name.
-var Flaws = []Flaw{EmptySegments, EmptyFiles, BadRows}
+var Flaws = []Flaw{EmptySegments, EmptySets, EmptyFiles, BadRows}
 
 // judgeFirst says what is wrong with a proposal as a first publish, but for what is allowed.
 func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
@@ -29,6 +30,11 @@ func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	for i, name := range p.Candidate.Names {
 		if p.Candidate.Bitmaps[i].Cardinality() == 0 {
 			refuse(EmptySegments, "segment %q has no users", name)
+		}
+	}
+	for _, s := range p.Candidate.Sets {
+		if s.Bitmap.Cardinality() == 0 {
+			refuse(EmptySets, "set %q has no users", s.Name)
 		}
 	}
 	for _, file := range p.EmptyFiles {

@@ -33,6 +33,8 @@ type Findings struct {
 	// none; nil where there is nothing to compare with.
 	Changes   []publish.Change
 	NoSegment *publish.NoSegment
+	// Sets say what becomes of every set.
+	Sets []publish.Change
 	// Drift is nil where nothing was live a week ago, and where nothing changes.
 	Drift *Drift
 	// Refusals are why the proposal must not go live without somebody's word for it.
@@ -45,6 +47,7 @@ type Drift struct {
 	Generation string            `json:"generation,omitempty"`
 	Changes    []publish.Change  `json:"changes,omitempty"`
 	NoSegment  publish.NoSegment `json:"no_segment"`
+	Sets       []publish.Change  `json:"sets,omitempty"`
 	Skipped    []string          `json:"skipped,omitempty"` // generations that cannot be read
 }
 
@@ -59,7 +62,8 @@ func (e *RefusedError) Error() string {
 }
 
 // Judge looks at what is to go live at a location, and refuses what looks like an
-// accident. The error is for a location that cannot be read.
+// accident. Sets of which nothing is said get from the generation that they are compared
+// with whether they only grow. The error is for a location that cannot be read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	if err := b.compare(ctx, at, p, f, now); err != nil {
@@ -69,7 +73,7 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 	if err != nil {
 		return nil, err
 	}
-	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Base) {
+	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Candidate.DescribeSets(), p.Base) {
 		f.refuse(refusal.Error())
 	}
 	return f, nil
@@ -99,16 +103,19 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, p *Proposal, f 
 		return nil
 	}
 	none := p.Candidate.NoSegment(before)
-	f.Changes, f.NoSegment = p.Candidate.Compare(before), &none
+	f.Changes, f.NoSegment, f.Sets = p.Candidate.Compare(before), &none, p.Candidate.CompareSets(before)
 	f.refuse(b.judgeChanges(f.Changes, none)...)
-	if !slices.ContainsFunc(f.Changes, func(c publish.Change) bool { return c.State != publish.Same }) {
+	directions := directionsOf(p.Candidate, before.Manifest)
+	f.refuse(b.judgeSets(f.Sets, directions)...)
+	p.Candidate.Inherit(before.Manifest)
+	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets), func(c publish.Change) bool { return c.State != publish.Same }) {
 		return nil // nothing goes live that is not live already
 	}
-	return b.compareWeek(ctx, at, p, f, before.Manifest.Generation, now)
+	return b.compareWeek(ctx, at, p, f, before.Manifest.Generation, directions, now)
 }
 
 // compareWeek judges the drift: 19 % every night are not 19 % after a week.
-func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal, f *Findings, live string, now time.Time) error {
+func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal, f *Findings, live string, directions map[string]*direction, now time.Time) error {
 	earlier, err := publish.FindEarlier(ctx, at, live, now)
 	if err != nil {
 		return err
@@ -122,7 +129,9 @@ func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal
 	}
 	drift.Generation = earlier.Generation.Manifest.Generation
 	drift.Changes, drift.NoSegment = p.Candidate.Drift(earlier.Generation), p.Candidate.NoSegment(earlier.Generation)
+	drift.Sets = p.Candidate.DriftSets(earlier.Generation)
 	f.Drift = drift
+	f.refuse(b.judgeSetsWeek(drift.Generation, drift.Sets, directions)...)
 	f.refuse(b.judgeWeek(drift.Generation, drift.Changes, drift.NoSegment)...)
 	return nil
 }
