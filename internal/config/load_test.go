@@ -288,6 +288,16 @@ func FuzzParse(f *testing.F) {
 				ask := pacing.Ask{Targets: []pacing.Target{{Pacer: p.Name, Limits: p.Judged()}}, MaxWait: p.MaxWait}
 				require.NoError(t, ask.Check(), "a store takes it")
 			}
+			for i := range c.Policy.Quiet {
+				hours := c.Policy.Quiet[i].Hours
+				require.NotEqual(t, hours.From, hours.To)
+			}
+			if c.Policy.Holdout != nil {
+				require.Positive(t, c.Policy.Holdout.Share.Percent())
+			}
+			for _, name := range c.Policy.Sets() {
+				require.NoError(t, segments.CheckSetName(name))
+			}
 		}
 	})
 }
@@ -298,6 +308,7 @@ func TestOneWordInEveryPackage(t *testing.T) {
 	require.Equal(t, api.NoSegment, segments.ReservedName)
 	require.Equal(t, api.MaxMessageID, capping.MaxMessageID)
 	require.Equal(t, api.PerMessage, perMessage)
+	require.Equal(t, []string{api.LimitSuppressed, api.LimitHoldout, api.LimitQuiet}, []string{suppressedName, holdoutName, quietName})
 	require.Equal(t, []any{api.MaxPacers, api.MaxPermits, api.MaxWait}, []any{pacing.MaxPacers, pacing.MaxPermits, pacing.MaxWait})
 	longest := strings.Repeat("a", capping.MaxName)
 	require.True(t, capping.IsName(longest))

@@ -272,3 +272,86 @@ func TestEveryFaultOfWhatWithholdsSendsIsReportedAtOnceInOrder(t *testing.T) {
 		`f:9:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`,
 	}, "\n"))
 }
+
+func TestWarningsOfWhatWithholdsSends(t *testing.T) {
+	t.Parallel()
+	const start = "segments: {source: d}\nchannels: {push: 1, sms: 2}\n"
+	const rest = start + "limits: {default: {daily: 1}}\n"
+	for name, c := range map[string]struct {
+		yaml string
+		want []string
+	}{
+		"every channel suppressed": {rest + "suppress: {a: [push, sms], b: [push]}\n",
+			[]string{"suppress.a: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all"}},
+		"every channel held out": {rest + "holdout: {percent: 1, salt: a, channels: [sms, push]}\n",
+			[]string{"holdout.channels: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all"}},
+		"the only channel": {strings.ReplaceAll(rest, ", sms: 2", "") + "suppress: {a: [push]}\n", nil},
+		"half of all users": {rest + "holdout: {percent: 50, salt: a}\n",
+			[]string{"holdout.percent: 50 % of all users get nothing"}},
+		"all users":            {rest + "holdout: {percent: 100, salt: a}\n", []string{"holdout.percent: 100 % of all users get nothing"}},
+		"not half of them":     {rest + "holdout: {percent: 49.9, salt: a}\n", nil},
+		"hours of nobody":      {rest + "quiet: [{from: '21:00', to: '08:00'}]\n", []string{"quiet[0].zone is not set: the hours are those of UTC"}},
+		"hours of users":       {rest + "quiet: [{from: '21:00', to: '08:00', zone: user}]\n", []string{"timezone is not set: users in no set tz/… go by UTC where the time zone of the user counts"}},
+		"hours of users, both": {rest + "quiet: [{from: '21:00', to: '08:00', zone: user}]\ntimezone: UTC\n", nil},
+		"days of users": {start + "limits: {segments: {vip: [{name: a, max: 1, calendar: day, timezone: user}]}, default: {daily: 1}}\n",
+			[]string{"timezone is not set: users in no set tz/… go by UTC where the time zone of the user counts"}},
+		"no days of users": {rest + "timezone: Asia/Singapore\n", []string{"timezone changes nothing: no limit and no quiet hours go by the time zone of the user"}},
+		"all shadows": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}]}\n",
+			[]string{"limits.default: every limit is a shadow: these users are uncapped"}},
+		"a shadow and none": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}, {name: b, max: 2, window: 1h}]}\n", nil},
+		"hardly open": {rest + "quiet:\n- {from: '21:00', to: '08:00', zone: UTC}\n- {from: '08:00', to: '20:15', zone: UTC, channels: [sms]}\n",
+			[]string{"quiet[1]: only 45m of the day are open to sends on sms"}},
+		"one minute":      {rest + "quiet: [{from: '00:00', to: '23:59', zone: UTC}]\n", []string{"quiet[0]: only 1m of the day are open to sends without a channel"}},
+		"to midnight":     {rest + "quiet: [{from: '23:59', to: '00:00', zone: UTC}]\n", nil},
+		"by other clocks": {rest + "quiet:\n- {from: '21:00', to: '08:00', zone: UTC}\n- {from: '08:00', to: '21:00', zone: Asia/Tokyo}\n", nil},
+		"of other users":  {rest + "quiet:\n- {from: '21:00', to: '08:00', zone: UTC, sets: [a]}\n- {from: '08:00', to: '21:00', zone: UTC, sets: [b]}\n", nil},
+		"of other sends":  {rest + "quiet:\n- {from: '21:00', to: '08:00', zone: UTC, channels: [sms]}\n- {from: '08:00', to: '21:00', zone: UTC, channels: [push]}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parsed, err := Parse("f", []byte(c.yaml))
+			require.NoError(t, err)
+			require.Equal(t, c.want, parsed.Warnings)
+		})
+	}
+}
+
+// A limit may be called suppressed where nothing is suppressed: files from before
+// there were sets are read as they were.
+func TestNamesOfDenialsAreFreeWithoutThem(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte("segments: {source: d}\nlimits: {default: [{name: suppressed, max: 1, window: 1h}, {name: quiet, max: 1, window: 2h}]}\nholdout: {percent: 1, salt: a}\n"))
+	require.NoError(t, err)
+	require.Equal(t, "suppressed", c.Policy.Default[0].Name)
+}
+
+// A reload may change every key of what withholds sends, but for how long
+// generations are kept.
+func TestWhatWithholdsSendsIsReloaded(t *testing.T) {
+	t.Parallel()
+	was, wasGiven, err := parse("f", []byte(minimal+withheld))
+	require.NoError(t, err)
+	const channels = "channels: {push: 1, email: 2, sms: 3}\n"
+	for _, next := range []string{"", channels, channels + "suppress: {other: [push]}\nholdout: {percent: 50, salt: b}\nquiet: [{from: '00:00', to: '00:01'}]\naudiences: {}\n"} {
+		is, isGiven, err := parse("f", []byte(minimal+next))
+		require.NoError(t, err)
+		require.NoError(t, was.reloadable("f", is, wasGiven, isGiven))
+	}
+	is, isGiven, err := parse("f", []byte(strings.Replace(minimal, "testdata/segments", "testdata/segments, keep: 2h", 1)+withheld))
+	require.NoError(t, err)
+	require.EqualError(t, was.reloadable("f", is, wasGiven, isGiven),
+		"f: segments.keep: changes only at a start; the configuration in force stays (not given, now 2h)")
+}
+
+// As many sets and hours as there may be are read at once.
+func TestAllThatWithholdsSendsFitsIntoAFile(t *testing.T) {
+	t.Parallel()
+	var hours strings.Builder
+	for i := range capping.MaxQuiet {
+		fmt.Fprintf(&hours, "- {from: '%02d:00', to: '%02d:30', zone: UTC, sets: [%s]}\n", i, i, setsOf(maxQuietSets))
+	}
+	c, err := Parse("f", []byte(minimal+"suppress: {"+suppressionsOf(capping.MaxSuppress)+"}\nquiet:\n"+hours.String()))
+	require.NoError(t, err)
+	require.Len(t, c.Policy.Suppress, capping.MaxSuppress)
+	require.Len(t, c.Policy.Quiet, capping.MaxQuiet)
+}
