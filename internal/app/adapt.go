@@ -16,6 +16,7 @@ func (s *Service) newServer(context.Context) (err error) {
 	cfg := s.config.Server
 	s.capper = capping.New(s.store, func() capping.Segments { return generation{s.segments.Current()} }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
+	s.reportMissing(nil, s.segments.Current())
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
@@ -33,10 +34,21 @@ func (s *Service) segmentsStatus() api.SegmentsStatus {
 		Generation: status.Generation, CreatedAt: status.CreatedAt, LoadedAt: status.LoadedAt, Origin: status.Origin,
 		CheckedAt: status.CheckedAt, BuiltAt: status.BuiltAt, Error: status.Error, ErrorAt: status.ErrorAt,
 	}
-	for _, size := range s.segments.Current().Segments() {
-		answer.Segments = append(answer.Segments, api.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})
+	current := s.segments.Current()
+	answer.Segments, answer.Sets = sizes(current.Segments()), sizes(current.Sets())
+	for _, pinned := range status.Pinned {
+		if pinned.Generation != current.Generation() {
+			answer.Pinned = append(answer.Pinned, pinned.Generation)
+		}
 	}
 	return answer
+}
+
+func sizes(list []segments.SegmentSize) (sizes []api.SegmentSize) {
+	for _, size := range list {
+		sizes = append(sizes, api.SegmentSize{Name: size.Name, Users: size.Cardinality, SizeBytes: size.SizeBytes})
+	}
+	return sizes
 }
 
 func (s *Service) configStatus() api.ConfigStatus {

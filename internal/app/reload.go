@@ -38,14 +38,29 @@ func (s *Service) watchConfig(ctx context.Context) {
 // reload puts a configuration in force whole, or refuses it and leaves the one
 // before.
 func (s *Service) reload(cfg *config.Config) error {
+	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
+		return err // before others are told of it, as it is tried again and again
+	}
 	if err := s.announce(context.Background(), cfg.Policy); err != nil {
 		return err
 	}
-	if err := s.api.SetAccess(cfg.Server.Access); err != nil {
+	if err := s.take(cfg); err != nil {
 		_ = s.announce(context.Background(), s.capper.Policy()) // as before; that was accepted once
 		return err
 	}
-	s.shortened.note(s.capper.Policy(), cfg.Policy, s.clock())
+	return nil
+}
+
+// take puts a configuration in force that others have been told of.
+func (s *Service) take(cfg *config.Config) error {
+	inForce := s.capper.Policy()
+	if err := lacks(cfg.Policy, inForce, s.segments.Current()); err != nil {
+		return err // a generation came into use since
+	}
+	if err := s.api.SetAccess(cfg.Server.Access); err != nil {
+		return err
+	}
+	s.shortened.note(inForce, cfg.Policy, s.clock())
 	s.pacers.SetPolicy(cfg.Pacers)
 	s.capper.SetPolicy(cfg.Policy)
 	return nil

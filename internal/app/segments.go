@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"capper/internal/capping"
 	"capper/internal/console"
@@ -20,7 +21,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 		return named("open segments.source", err)
 	}
 	refresher := cfg.Refresher
-	refresher.Source, refresher.OnSwap = source, s.reportSwap
+	refresher.Source, refresher.Require, refresher.OnSwap = source, s.require, s.reportSwap
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
 	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
@@ -35,12 +36,13 @@ func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
 // reportSwap tells of a generation that goes into use.
 func (s *Service) reportSwap(next *segments.Snapshot) {
-	before := ""
-	if current := s.segments.Current(); current != nil {
+	current, before := s.segments.Current(), ""
+	if current != nil {
 		before = current.Generation()
 	}
 	server.AuditFile(s.logger, "refresh", "accepted", "generation", next.Generation(), "before", before)
 	s.warnUnmatched(next)
+	s.reportMissing(current, next)
 }
 
 // warnUnmatched logs segments that are configured and not published, and the
@@ -57,7 +59,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 // problems is what is odd and tolerated of the limits in force.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
-	return append(unmatched(policy, current), s.shortened.problems(policy, s.clock())...)
+	return slices.Concat(unmatched(policy, current), zoneless(policy, current), s.shortened.problems(policy, s.clock()))
 }
 
 func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {

@@ -82,6 +82,9 @@ func (p *Policy) Missing(segments Segments) (names []string) {
 	return names
 }
 
+// UsesZones reports whether anything goes by the users' time zones.
+func (p *Policy) UsesZones() bool { return newZoneUses(p).any != ChannelSet{} }
+
 // Limits is the limits of a segment; of "" they are the default.
 func (p *Policy) Limits(segment string) []Limit {
 	if limits, ok := p.Segments[segment]; ok && segment != "" {

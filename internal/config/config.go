@@ -60,11 +60,10 @@ type TLS struct{ CertFile, KeyFile string }
 type Segments struct {
 	Source string           // source: a directory or s3://bucket/prefix
 	S3     objects.S3Config // s3: endpoint, region, path_style. Credentials come from the SDK's usual chain
-	// Refresher is refresh (Interval, at least 100ms; default segments.DefaultInterval) and cache_dir (default var/cache).
+	// Refresher is refresh (Interval, at least 100ms; default segments.DefaultInterval), cache_dir (default
+	// var/cache) and keep (Keep, for audiences that are taken from an earlier generation; default
+	// segments.DefaultKeep, 1s to 24h).
 	Refresher segments.RefresherConfig
-	// Keep is keep: how long an earlier generation stays in memory after the last call of an
-	// audience that is taken from it; default 1h, 1s to 24h.
-	Keep time.Duration
 }
 
 // The kinds of store.

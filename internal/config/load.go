@@ -23,7 +23,7 @@ func defaults(version string) *Config {
 		Server: Server{
 			Listen: "127.0.0.1:8080", StopDelay: time.Second, StopTimeout: 20 * time.Second,
 		},
-		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval, CacheDir: "var/cache"}, Keep: time.Hour},
+		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval, Keep: segments.DefaultKeep, CacheDir: "var/cache"}},
 		Store:    Store{Kind: Embedded},
 		Log:      Log{Level: "info", Format: "text"},
 		Policy: &capping.Policy{

@@ -15,7 +15,7 @@ func (r *reader) segments(v yamltree.Value) {
 	given := v.Object(map[string]yamltree.Field{
 		"source":    r.source,
 		"refresh":   duration(&s.Refresher.Interval, 100*time.Millisecond, 24*time.Hour),
-		"keep":      duration(&s.Keep, time.Second, 24*time.Hour),
+		"keep":      duration(&s.Refresher.Keep, time.Second, 24*time.Hour),
 		"cache_dir": r.path(&s.Refresher.CacheDir),
 		"s3": func(v yamltree.Value) {
 			var pathStyle bool

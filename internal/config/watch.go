@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ type Watcher struct {
 
 	// Of Run's goroutine alone: reading, parsing and applying hold no lock, so
 	// that a file that takes long holds up nobody who asks for the status.
-	seen  []byte            // the bytes last judged, good or bad
-	given map[string]string // what the file in use gives, by path
+	seen    []byte            // the bytes last judged, good or bad
+	given   map[string]string // what the file in use gives, by path
+	waiting func() error      // puts what seen says in force, when that was refused for now; nil: it was not
 
 	mu     sync.Mutex // over what follows
 	inUse  *Config
@@ -67,6 +69,10 @@ func (w *Watcher) Status() Status {
 	return w.status
 }
 
+// ErrNotYet is in the error of what refuses a configuration for now: it is tried
+// again with every look at the file.
+var ErrNotYet = errors.New("not yet")
+
 // Run polls the file until ctx ends. apply puts a changed configuration in
 // force; when it returns an error it has changed nothing. reloaded is told of
 // every change that was accepted (nil) or refused (why).
@@ -96,13 +102,32 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 		return changed, w.refuse(fmt.Errorf("read configuration: %w", err))
 	}
 	if w.seen != nil && bytes.Equal(data, w.seen) {
-		return false, nil
+		return w.again()
 	}
-	w.seen = data
+	w.seen, w.waiting = data, nil
 	next, given, err := w.parse(w.file, data)
 	if err == nil {
 		err = w.put(next, given, apply)
 	}
+	if err == nil {
+		return true, nil
+	}
+	if errors.Is(err, ErrNotYet) {
+		w.waiting = func() error { return w.put(next, given, apply) }
+	}
+	return true, w.refuse(err)
+}
+
+// again tries what was refused for now. That it still is is no news.
+func (w *Watcher) again() (changed bool, err error) {
+	if w.waiting == nil {
+		return false, nil
+	}
+	err = w.waiting()
+	if errors.Is(err, ErrNotYet) {
+		return false, nil
+	}
+	w.waiting = nil
 	if err != nil {
 		return true, w.refuse(err)
 	}

@@ -205,8 +205,13 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	if err := r.cache.save(limited, g); err != nil {
 		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
 	}
+	next := g.Snapshot()
+	if err := g.Manifest.fulfils(require); err != nil { // what is required has changed while it was read
+		r.record(resultFailed, err)
+		return err
+	}
 	r.tag = tag
-	r.swap(g.Snapshot(), OriginSource)
+	r.swap(next, OriginSource)
 	r.record(resultSwapped, nil)
 	return nil
 }

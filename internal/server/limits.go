@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"capper/client/api"
@@ -29,7 +28,7 @@ func (s *Server) limits(c *call) error {
 	for i := range policy.Quiet {
 		answer.Quiet = append(answer.Quiet, quietOf(&policy.Quiet[i], policy))
 	}
-	if usesZones(policy) {
+	if policy.UsesZones() {
 		answer.Timezone = cmp.Or(policy.Zone, time.UTC).String()
 	}
 	return writeJSON(c.w, answer)
@@ -90,18 +89,4 @@ func limitOf(l *capping.Limit, policy *capping.Policy) api.Limit {
 		answer.Timezone = cmp.Or(l.Location, time.UTC).String()
 	}
 	return answer
-}
-
-// usesZones reports whether anything of the policy goes by users' time zones.
-func usesZones(policy *capping.Policy) bool {
-	byZone := func(l capping.Limit) bool { return l.UserZone }
-	if slices.ContainsFunc(policy.Quiet, func(q capping.Quiet) bool { return q.UserZone }) || slices.ContainsFunc(policy.Default, byZone) {
-		return true
-	}
-	for _, limits := range policy.Segments {
-		if slices.ContainsFunc(limits, byZone) {
-			return true
-		}
-	}
-	return false
 }

@@ -34,7 +34,7 @@ func (s *Server) explain(c *call) error {
 		return failure.OfStore(ctx, err)
 	}
 	told := explanationOf(user, e)
-	if usesZones(e.Policy) || len(s.capper.Segments().Zones()) > 0 {
+	if e.Policy.UsesZones() || len(s.capper.Segments().Zones()) > 0 {
 		told.Timezone = e.Zone.String()
 	}
 	return writeJSON(c.w, told)

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/segments"
+)
+
+// require refuses a generation without a set that the policy in force needs: what
+// is sent to people who must not be sent to cannot be taken back.
+func (s *Service) require(m *segments.Manifest) error {
+	policy := s.config.Policy // while there is no capper yet
+	if s.capper != nil {
+		policy = s.capper.Policy()
+	}
+	var missing []string
+	for _, name := range policy.Sets() {
+		if !slices.ContainsFunc(m.Sets, func(set segments.Set) bool { return set.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it has no set %s, which the configuration needs", strings.Join(missing, ", "))
+}
+
+// lacks says which sets a policy needs that the generation lacks, and the policy in
+// force does without, nil for none. What is missing already is no reason to refuse a
+// reload: it may be the way out.
+func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
+	known := inForce.Missing(generation{current})
+	var faults []error
+	for _, name := range policy.Missing(generation{current}) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		faults = append(faults, fmt.Errorf("%s: generation %s has no set %s%s: refused until one that has it is in use",
+			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
+}
+
+// keyOf is where the configuration names a set.
+func keyOf(policy *capping.Policy, set string) string {
+	for i := range policy.Quiet {
+		if slices.Contains(policy.Quiet[i].Sets, set) {
+			return fmt.Sprintf("quiet[%d].sets", i)
+		}
+	}
+	return "suppress." + set
+}
+
+// butSegment is a hint where a segment is called as the set that is missing.
+func butSegment(current *segments.Snapshot, name string) string {
+	if slices.Contains(current.Names(), name) {
+		return " (it is a segment there, and sets are asked for)"
+	}
+	return ""
+}
+
+// reportMissing logs that nobody is sent to, or again.
+func (s *Service) reportMissing(before, next *segments.Snapshot) {
+	if s.capper == nil { // it is done again when there is one
+		return
+	}
+	policy := s.capper.Policy()
+	switch missing := policy.Missing(generation{next}); {
+	case len(missing) > 0:
+		s.logger.Error("not ready: the generation lacks sets, and nobody is sent to before they are published",
+			"generation", next.Generation(), "missing", strings.Join(missing, ", "))
+	case before != nil && len(policy.Missing(generation{before})) > 0:
+		s.logger.Info("the generation has every set that the configuration needs", "generation", next.Generation())
+	}
+}
+
+// zoneless says that users' time zones count, and that the generation has none.
+func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
+	if !policy.UsesZones() || len(current.Zones()) > 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("time zones of users count, and generation %s has no set %s…: all go by %s", current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
+}
