@@ -137,8 +137,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	if p.Zone != nil {
 		add("time zone of users in no set %s…: %s", segments.ZonePrefix, p.Zone)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Audiences)) {
-		add("audience %s: %s", name, cfg.Audiences[name])
+	for _, name := range cfg.Audiences.Names() {
+		add("audience %s: %s", name, cfg.Audiences.Text(name))
 	}
 	return lines
 }

@@ -59,7 +59,8 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 // problems is what is odd and tolerated of the limits in force.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
-	return slices.Concat(unmatched(policy, current), zoneless(policy, current), s.shortened.problems(policy, s.clock()))
+	return slices.Concat(unmatched(policy, current), zoneless(policy, current), unbound(s.watcher.Current().Audiences, current),
+		s.shortened.problems(policy, s.clock()))
 }
 
 func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/audience"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/segments"
@@ -90,4 +91,23 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("time zones of users count, and generation %s has no set %s…: all go by %s", current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
+}
+
+// unbound says which audiences of the configuration have names that the generation
+// lacks, or that stand for two things in it.
+func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
+	engine := audience.NewEngine(0)
+	for _, name := range named.Names() {
+		e, err := audience.Parse(name)
+		if err == nil {
+			e, err = e.With(named)
+		}
+		if err == nil {
+			_, err = engine.Bind(e, current)
+		}
+		if err != nil {
+			list = append(list, fmt.Sprintf("audiences.%s: %v", name, err))
+		}
+	}
+	return list
 }

@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"scripts/demo": {"client"},
 
 	"internal/app": {
-		"client/api", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
+		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 	"internal/capping/storetest":                   {"internal/capping", "internal/testkit"},
 
 	"internal/config": {
-		"internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
+		"internal/audience", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 

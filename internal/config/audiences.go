@@ -1,19 +1,48 @@
 package config
 
-import "capper/internal/yamltree"
+import (
+	"errors"
 
-// maxAudiences keeps what /v1/limits and an expression's names go through short.
+	"capper/internal/audience"
+	"capper/internal/yamltree"
+)
+
+// maxAudiences keeps short what is looked through for a name that is misspelt.
 const maxAudiences = 1000
 
 // audiences reads expressions by name.
 func (r *reader) audiences(v yamltree.Value) {
-	v.Pairs(func(key string, at, val yamltree.Value) {
-		setName(at, key)
-		expression := ""
-		yamltree.Text(&expression)(val)
-		r.Audiences[key] = expression
+	texts, at := map[string]string{}, map[string]yamltree.Value{}
+	before := len(v.Faults())
+	v.Pairs(func(key string, _, val yamltree.Value) {
+		text := ""
+		yamltree.Text(&text)(val)
+		texts[key], at[key] = text, val
 	})
-	if n := len(r.Audiences); n > maxAudiences {
+	if n := len(texts); n > maxAudiences {
 		v.Fault("must be at most %d audiences, got %d", maxAudiences, n)
 	}
+	if len(v.Faults()) > before {
+		return
+	}
+	named, err := audience.NewNamed(texts)
+	for _, fault := range faultsOf(err) {
+		at[fault.Name].Fault("%v", fault.Err)
+	}
+	r.Audiences = named
+}
+
+// faultsOf are the faults of single expressions that were joined.
+func faultsOf(err error) (faults []*audience.NamedError) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	for _, err := range joined.Unwrap() {
+		var fault *audience.NamedError
+		if errors.As(err, &fault) {
+			faults = append(faults, fault)
+		}
+	}
+	return faults
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"capper/internal/audience"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
@@ -25,8 +26,8 @@ type Config struct {
 	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
-	// Audiences is audiences: expressions by name, which others may use. Not nil.
-	Audiences map[string]string
+	// Audiences is audiences: expressions by name, which others may use.
+	Audiences *audience.Named
 	// Pacers is pacers, by name: limits, a list of max and window, or rate, such as 250/s, or
 	// both, and max_wait and per (only message). Their type says what each means. Not nil.
 	Pacers *pacing.Policy

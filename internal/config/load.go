@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"capper/internal/audience"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
@@ -30,7 +31,7 @@ func defaults(version string) *Config {
 			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
 		Pacers:    &pacing.Policy{},
-		Audiences: map[string]string{},
+		Audiences: &audience.Named{},
 	}
 	c.Server.Access.Rates = map[string]capping.Rate{}
 	c.Store.Embedded.Path, c.Store.Embedded.CacheBytes = "var/log.db", pebblestore.DefaultCacheBytes

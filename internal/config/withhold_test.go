@@ -39,7 +39,8 @@ func TestParseReadsWhatWithholdsSends(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &capping.Holdout{Share: five, Channels: capping.ChannelSetOf(1)}, c.Policy.Holdout)
 	require.Equal(t, "Asia/Singapore", c.Policy.Zone.String())
-	require.Equal(t, map[string]string{"engaged": "active | vip"}, c.Audiences)
+	require.Equal(t, []string{"engaged"}, c.Audiences.Names())
+	require.Equal(t, "active | vip", c.Audiences.Text("engaged"))
 
 	c, err = Parse("f", []byte(minimal))
 	require.NoError(t, err)
@@ -48,6 +49,7 @@ func TestParseReadsWhatWithholdsSends(t *testing.T) {
 	require.Nil(t, c.Policy.Holdout)
 	require.Nil(t, c.Policy.Zone)
 	require.Empty(t, c.Policy.Sets())
+	require.Empty(t, c.Audiences.Names())
 }
 
 // The longer ways to write them, with anchors from sections further up, whatever
@@ -94,7 +96,8 @@ channels: {push: 1, email: 2, sms: 3}
 	require.Equal(t, quiet.Hours{From: 12 * 60, To: 13*60 + 30}, c.Policy.Quiet[1].Hours)
 	require.InDelta(t, 0.25, c.Policy.Holdout.Share.Percent(), 0)
 	require.Equal(t, "2027 q1", c.Policy.Holdout.Share.Salt())
-	require.Equal(t, map[string]string{"engaged": "active - vip", "week": "engaged & (new | vip)"}, c.Audiences)
+	require.Equal(t, []string{"engaged", "week"}, c.Audiences.Names())
+	require.Equal(t, "engaged & (new | vip)", c.Audiences.Text("week"))
 	singapore, err := time.LoadLocation("Asia/Singapore")
 	require.NoError(t, err)
 	require.Equal(t, []capping.Limit{
@@ -210,8 +213,13 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"audience empty":        {someLimits + "audiences: {a: ''}\n", "audiences.a: must not be empty"},
 		"audience null":         {someLimits + "audiences: {a: }\n", "audiences.a: must be a string, got nothing"},
 		"audience twice":        {someLimits + "audiences: {a: b, a: c}\n", "audiences.a: is given twice"},
-		"audience of everybody": {someLimits + "audiences: {all: b}\n", "audiences.all: reserved"},
+		"audience of everybody": {someLimits + "audiences: {all: b}\n", `audiences.all: "all" is what expressions call other users`},
 		"audience name":         {someLimits + "audiences: {a b: b}\n", "audiences.a b: must be 1 to 128 letters"},
+		"audience syntax":       {someLimits + "audiences: {b: vip, a: vip & | new}\n", "f:4:24: audiences.a: column 7"},
+		"audience long syntax":  {someLimits + "audiences:\n  a: |\n    vip &\n    ! new\n", "audiences.a: column 7"},
+		"audience of itself":    {someLimits + "audiences: {a: b - c, b: vip | a}\n", "audiences.a: a is made from itself: a → b → a"},
+		"audience of only it":   {someLimits + "audiences: {a: a}\n", "f:4:16: audiences.a: a is made from itself: a → a"},
+		"audience huge":         {someLimits + "audiences: {" + doubling(11) + "}\n", "audiences.a11: with the expressions that its names stand for it has more than 1024 names"},
 		"audiences too many":    {someLimits + "audiences: {" + audiencesOf(1001) + "}\n", "audiences: must be at most 1000 audiences, got 1001"},
 		"misspelt section":      {someLimits + "supress: {a: all}\n", `f:4:1: supress: is not a known key; did you mean "suppress"?`},
 	} {
@@ -230,6 +238,15 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 func suppressionsOf(n int) string { return repeated(n, "s%d: all, ") }
 func setsOf(n int) string         { return repeated(n, "s%d, ") }
 func audiencesOf(n int) string    { return repeated(n, "a%d: vip, ") }
+
+// doubling is names of which each has twice the names of the one before.
+func doubling(n int) string {
+	list := "a0: vip"
+	for i := range n {
+		list += fmt.Sprintf(", a%d: a%d | a%d", i+1, i, i)
+	}
+	return list
+}
 
 func repeated(n int, format string) string {
 	var list strings.Builder
