@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -17,14 +16,20 @@ import (
 type Bitmap struct {
 	raw        []byte
 	containers []container
+	table      []place // see tableOf
 	card       uint64
 }
 
+// newBitmap is the bitmap of these containers, whose data is the end of raw.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
-	for i := range list {
+	at := len(raw)
+	for i := len(list) - 1; i >= 0; i-- {
+		at -= len(list[i].data)
+		list[i].at = uint32(at)
 		b.card += uint64(list[i].card)
 	}
+	b.table = tableOf(list)
 	return b
 }
 
@@ -55,36 +60,6 @@ func (b *Bitmap) Containers() map[string]int {
 		kinds[b.containers[i].kind.String()]++
 	}
 	return kinds
-}
-
-// Contains reports whether id is in the set.
-func (b *Bitmap) Contains(id uint32) bool {
-	c := b.container(uint16(id >> 16))
-	if c == nil {
-		return false
-	}
-	var w words
-	c.addTo(&w)
-	return w[id>>6&(containerWords-1)]>>(id&63)&1 == 1
-}
-
-// Mark sets marks[i] to mark where ids[i] is in the set and marks[i] is 0. Any order
-// of ids is right, ascending is fastest. It does not allocate.
-func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
-	for i, id := range ids {
-		if marks[i] == 0 && b.Contains(id) {
-			marks[i] = mark
-		}
-	}
-}
-
-// container finds the container of a key, nil when there is none.
-func (b *Bitmap) container(key uint16) *container {
-	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
-	if i == len(b.containers) || b.containers[i].key != key {
-		return nil
-	}
-	return &b.containers[i]
 }
 
 // All yields the ids in ascending order.

@@ -73,6 +73,7 @@ func (f *form) size() int {
 // data aliases the serialized bytes.
 type container struct {
 	form
+	at   uint32 // where data is in them
 	data []byte
 }
 
