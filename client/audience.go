@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"capper/client/api"
 )
@@ -40,9 +41,30 @@ func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*AudienceCount
 }
 
 // AudiencePreview is AudienceCount with how many could be sent to now on the
-// channel ("": without one), in Preview. It counts nothing as sent.
+// channel ("": without one), in Preview: more than Config.BatchBitmap are asked for in
+// parts. It counts nothing as sent.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*AudienceCount, error) {
-	return c.count(ctx, a, &channel)
+	whole, err := c.AudienceCount(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	parts := &Parts{Generation: whole.Generation, Users: whole.Users, List: []Audience{*a}}
+	parts.List[0].Generation = whole.Generation
+	if whole.Users > uint64(c.cfg.BatchBitmap) && !a.ofOneCall() {
+		parts = c.cut(a, whole)
+	}
+	var mu sync.Mutex
+	whole.Preview = new(Summary)
+	return whole, c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
+		part, err := c.count(ctx, b.audience, &channel)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		whole.Preview.Add(part.Preview)
+		return nil
+	})
 }
 
 func (c *Client) count(ctx context.Context, a *Audience, channel *string) (*AudienceCount, error) {
@@ -64,21 +86,30 @@ type Parts struct {
 // Parts pins the audience to its generation and cuts it into parts of about
 // Config.BatchBitmap users, at most MaxParts of them. An audience of nobody has none.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
-	if a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" {
+	if a.ofOneCall() {
 		return nil, errors.New("audience: Part, MaxUsers and Cursor are of one call: a whole audience is cut without them")
 	}
 	count, err := c.AudienceCount(ctx, a)
 	if err != nil {
 		return nil, err
 	}
+	return c.cut(a, count), nil
+}
+
+// ofOneCall reports whether a call takes only some of them.
+func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
+
+// cut cuts the audience that was counted.
+func (c *Client) cut(a *Audience, count *AudienceCount) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
-	of := int(min((count.Users+uint64(c.cfg.BatchBitmap)-1)/uint64(c.cfg.BatchBitmap), MaxParts))
+	size := uint64(c.cfg.BatchBitmap)
+	of := int(min((count.Users+size-1)/size, MaxParts))
 	for i := range of {
 		parts.List = append(parts.List, Audience{
 			Expression: a.Expression, Generation: count.Generation, Sample: a.Sample, Part: &Part{Of: of, Index: i},
 		})
 	}
-	return parts, nil
+	return parts
 }
 
 // batches are those of FilterAll.

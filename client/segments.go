@@ -24,6 +24,10 @@ type LookupRequest struct {
 	Bitmap   *roaring.Bitmap // the answer is bitmaps. It is read only
 	Audience *Audience       // the answer is bitmaps; of one call
 	Sets     []string        // also whether they are in these; at most api.MaxLookupSets
+
+	// Generation is that of an earlier call, to be told the same; "": the one in use. An
+	// Audience has its own.
+	Generation string
 }
 
 // LookupResult is the answer: Users, or the bitmaps.
@@ -42,6 +46,9 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 		return nil, errors.New("lookup: exactly one of Users, Bitmap and Audience must be set")
 	}
 	request := &api.LookupRequest{UserIDs: r.Users, AudienceQuery: r.Audience.query(), Sets: r.Sets}
+	if r.Audience == nil {
+		request.Generation = r.Generation
+	}
 	if len(r.Users) > 0 {
 		var answer api.LookupIDs
 		if err := c.call(ctx, "POST", "/v1/segments/lookup", request, &answer); err != nil {

@@ -60,7 +60,7 @@ type LookupBitmaps struct {
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap names the generation of its
 // answer, which is the bitmap itself in the portable roaring format (application/octet-stream). A /
 // of a name is %2F in these paths; the parameter generation asks for one that is kept.
-const HeaderGeneration = "Capper-Generation"
+const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the answer of GET /v1/segments/{name}/members: a page of ids, ascending.
 type Members struct {

@@ -62,7 +62,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.writeCSV(ctx, on, api, users)
 	}
 	report := lookupReport{Users: []client.UserLookup{}}
-	err = c.lookup(ctx, on, api, users, func(found *client.LookupResult) error {
+	err = c.lookup(ctx, api, users, func(found *client.LookupResult) error {
 		report.Generation = found.Generation
 		report.Users = append(report.Users, found.Users...)
 		return nil
@@ -76,18 +76,16 @@ func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
 	return c.print(on, &report)
 }
 
-// lookup asks in batches, and says when a new generation came in between.
-func (c *lookupCommand) lookup(ctx context.Context, on *console.Streams, api *client.Client, users []uint32, each func(*client.LookupResult) error) error {
-	generation := ""
+// lookup asks in batches, all of the generation of the first.
+func (c *lookupCommand) lookup(ctx context.Context, api *client.Client, users []uint32, each func(*client.LookupResult) error) error {
+	request := &client.LookupRequest{Sets: c.Set}
 	for batch := range slices.Chunk(users, lookupBatch) {
-		found, err := api.Lookup(ctx, &client.LookupRequest{Users: batch, Sets: c.Set})
+		request.Users = batch
+		found, err := api.Lookup(ctx, request)
 		if err != nil {
 			return c.Hinted(err)
 		}
-		if generation != "" && found.Generation != generation {
-			on.Warn(fmt.Sprintf("from user %d on it is generation %s, before it was %s", batch[0], found.Generation, generation))
-		}
-		generation = found.Generation
+		request.Generation = found.Generation
 		if err := each(found); err != nil {
 			return err
 		}
@@ -112,7 +110,7 @@ func (c *lookupCommand) writeCSV(ctx context.Context, on *console.Streams, api *
 	if err := out.Write(append([]string{"user_id", "segment"}, c.Set...)); err != nil {
 		return err
 	}
-	err := c.lookup(ctx, on, api, users, func(found *client.LookupResult) error {
+	err := c.lookup(ctx, api, users, func(found *client.LookupResult) error {
 		for _, u := range found.Users {
 			row := []string{strconv.FormatUint(uint64(u.UserID), 10), u.Segment}
 			for _, set := range c.Set {
