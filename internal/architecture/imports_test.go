@@ -36,8 +36,9 @@ var arrows = map[string][]string{
 
 	"internal/bitmap": {"internal/parallel"},
 
-	"internal/capping":         {"internal/parallel", "internal/quiet", "internal/share"},
-	"internal/capping/measure": {"internal/capping"},
+	"internal/capping":            {"internal/parallel", "internal/quiet", "internal/share"},
+	"internal/capping/cappertest": {"internal/capping", "internal/quiet", "internal/share", "internal/testkit"},
+	"internal/capping/measure":    {"internal/capping"},
 	"internal/capping/pebblestore": {
 		"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache", "internal/capping/pebblestore/pacerlogs",
 		"internal/pacing",
