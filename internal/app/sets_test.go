@@ -1,0 +1,274 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/bitmap"
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+// withSets is a service whose segments and configuration change while it runs.
+type withSets struct {
+	*Service
+	t        testing.TB
+	log      *testkit.Log
+	file     string
+	location objects.Location
+	rest     string // of the configuration, before limits
+}
+
+// configureSets is a configuration over a directory; rest is its sections that change.
+// Segment new has users 1 to 9.
+func configureSets(t *testing.T, store string) *withSets {
+	t.Helper()
+	dir := t.TempDir()
+	location, err := objects.Open(t.Context(), dir, objects.S3Config{})
+	require.NoError(t, err)
+	return &withSets{t: t, log: new(testkit.Log), file: filepath.Join(dir, "capper.yaml"), location: location, rest: fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+segments: {source: %s, refresh: 100ms}
+store: %s
+channels: {push: 1, sms: 2}
+limits: {default: {daily: 1}, segments: {new: {daily: 1}}}
+`, dir, store)}
+}
+
+// publish makes a generation live with segment new and these sets, and names it.
+func (w *withSets) publish(sets map[string][]uint32) string {
+	w.t.Helper()
+	base, err := publish.ReadLiveState(w.t.Context(), w.location)
+	require.NoError(w.t, err)
+	candidate := &publish.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3, 4, 5, 6, 7, 8, 9)}}
+	for _, name := range []string{"bounced", "de", "opted-out", "tz/Asia/Tokyo"} {
+		if users, ok := sets[name]; ok {
+			candidate.Sets = append(candidate.Sets, publish.Set{Name: name, Bitmap: bitmap.Of(users...)})
+		}
+	}
+	_, err = (&publish.Publisher{Location: w.location}).Publish(w.t.Context(), candidate, base, "")
+	require.NoError(w.t, err)
+	live, err := segments.ReadLiveManifest(w.t.Context(), w.location)
+	require.NoError(w.t, err)
+	return live.Generation
+}
+
+// configure writes the configuration with these sections.
+func (w *withSets) configure(sections string) {
+	w.t.Helper()
+	require.NoError(w.t, os.WriteFile(w.file, []byte(w.rest+sections), 0o600))
+}
+
+func (w *withSets) start(t *testing.T) {
+	t.Helper()
+	watcher, err := config.NewWatcher(w.file, time.Now)
+	require.NoError(t, err)
+	w.Service = begin(t, Config{Watcher: watcher, Log: w.log})
+}
+
+// call asks the service; the answer is the status, and the body in to.
+func (w *withSets) call(method, path string, body, to any) int {
+	w.t.Helper()
+	sent, err := json.Marshal(body)
+	require.NoError(w.t, err)
+	request, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.Addr().String()+path, bytes.NewReader(sent))
+	require.NoError(w.t, err)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := new(http.Transport).RoundTrip(request)
+	require.NoError(w.t, err)
+	defer response.Body.Close()
+	require.NoError(w.t, json.NewDecoder(response.Body).Decode(to))
+	return response.StatusCode
+}
+
+func (w *withSets) status() (status api.Status) {
+	require.Equal(w.t, http.StatusOK, w.call(http.MethodGet, "/v1/status", nil, &status))
+	return status
+}
+
+func (w *withSets) ready() (status int, says string) {
+	var failure api.Error
+	status = w.call(http.MethodGet, "/readyz", nil, &failure)
+	return status, failure.Error.Message
+}
+
+func (w *withSets) filter(request api.FilterRequest) (answer api.FilterIDs) {
+	require.Equal(w.t, http.StatusOK, w.call(http.MethodPost, "/v1/filter", request, &answer))
+	return answer
+}
+
+// A service that lacks a set which its configuration needs starts, asks for no calls
+// and sends to nobody; it does as soon as the set is published.
+func TestAServiceWithoutASetIsNotReady(t *testing.T) {
+	t.Parallel()
+	for kind, store := range map[string]string{
+		config.Embedded: onEmbedded(t.TempDir()),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := configureSets(t, store)
+			first := w.publish(map[string][]uint32{"bounced": {5}})
+			w.configure("suppress: {opted-out: all, bounced: [sms]}\nquiet: [{from: '00:00', to: '23:59', zone: UTC, sets: [de], channels: [sms]}]\n")
+			w.start(t)
+			code, says := w.ready()
+			require.Equal(t, http.StatusServiceUnavailable, code)
+			require.Contains(t, says, "not ready: generation "+first+" has no set de, opted-out")
+			status := w.status()
+			require.False(t, status.Ready)
+			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
+			require.Contains(t, status.Segments.Error, "generation "+first+" is refused: it has no set de, opted-out, which the configuration needs")
+			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`, w.log.String())
+
+			for _, request := range []api.FilterRequest{
+				{MessageID: "m", UserIDs: []uint32{1, 2}},
+				{MessageID: "m", UserIDs: []uint32{1, 2}, Channel: "sms"},
+			} {
+				require.Equal(t, []uint32{1, 2}, w.filter(request).Unavailable, "nobody, and the same message id again is right")
+			}
+
+			w.publish(map[string][]uint32{"de": {3}, "bounced": {5}})
+			testkit.Eventually(t, func() bool {
+				return len(w.status().Segments.Missing) == 1 || strings.Contains(w.status().Segments.Error, "opted-out")
+			})
+			require.False(t, w.status().Ready, "one is not both")
+
+			second := w.publish(map[string][]uint32{"de": {}, "bounced": {5}, "opted-out": {1}})
+			testkit.Eventually(t, func() bool { code, _ := w.ready(); return code == http.StatusOK })
+			status = w.status()
+			require.True(t, status.Ready)
+			require.Empty(t, status.Segments.Missing)
+			require.Empty(t, status.Segments.Error)
+			require.Equal(t, []string{"bounced", "de", "opted-out"}, names(status.Segments.Sets))
+			answer := w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1, 2}})
+			require.Equal(t, []api.Denial{{UserID: 1, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}}, answer.Denied)
+			require.Equal(t, []uint32{2}, answer.Allowed)
+			require.Equal(t, map[string]int{"opted-out": 1}, answer.Summary.Suppressed)
+			require.Equal(t, second, answer.Generation)
+			require.Regexp(t, `level=INFO msg="the generation has every set that the configuration needs" generation=`+second, w.log.String())
+		})
+	}
+}
+
+func names(sizes []api.SegmentSize) (names []string) {
+	for _, size := range sizes {
+		names = append(names, size.Name)
+	}
+	return names
+}
+
+// A generation without a set that is needed is not taken over, whoever published it.
+func TestAGenerationWithoutASetIsRefused(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	first := w.publish(map[string][]uint32{"opted-out": {1}})
+	w.configure("suppress: {opted-out: all}\n")
+	w.start(t)
+	second := w.publish(nil)
+	testkit.Eventually(t, func() bool { return w.status().Segments.Error != "" })
+	status := w.status()
+	require.True(t, status.Ready)
+	require.Equal(t, first, status.Generation)
+	require.Equal(t, "generation "+second+" is refused: it has no set opted-out, which the configuration needs", status.Segments.Error)
+	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
+
+	w.configure("") // nobody is suppressed any more: now it may be used
+	testkit.Eventually(t, func() bool { return w.status().Generation == second })
+	require.Equal(t, []uint32{1}, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Allowed)
+	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
+}
+
+// A reload that names a set which the generation in use lacks is refused whole, and
+// put in force by itself once a generation with the set is in use.
+func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
+	t.Parallel()
+	for kind, store := range map[string]string{
+		config.Embedded: onEmbedded(t.TempDir()),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := configureSets(t, store)
+			first := w.publish(nil)
+			w.configure("")
+			w.start(t)
+			before := w.status().ConfigVersion
+			w.configure("suppress: {opted-out: all, new: all}\nquiet: [{from: '00:00', to: '00:01', sets: [de]}]\npacers: {x: {rate: 1/s}}\n")
+			testkit.Eventually(t, func() bool { return w.status().Config.Error != "" })
+			status := w.status()
+			require.Equal(t, strings.Join([]string{
+				"not yet: quiet[0].sets: generation " + first + " has no set de: refused until one that has it is in use",
+				"suppress.new: generation " + first + " has no set new (it is a segment there, and sets are asked for): refused until one that has it is in use",
+				"suppress.opted-out: generation " + first + " has no set opted-out: refused until one that has it is in use",
+			}, "\n"), status.Config.Error)
+			require.Equal(t, before, status.ConfigVersion)
+			require.True(t, status.Ready)
+			var pacers api.Pacers
+			require.Equal(t, http.StatusOK, w.call(http.MethodGet, "/v1/pacers", nil, &pacers))
+			require.Empty(t, pacers.Pacers, "whole")
+			require.Equal(t, []uint32{1}, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Allowed)
+
+			w.configure("suppress: {opted-out: all}\nquiet: [{from: '00:00', to: '00:01', sets: [de]}]\npacers: {x: {rate: 1/s}}\n")
+			testkit.Eventually(t, func() bool { return !strings.Contains(w.status().Config.Error, "suppress.new") })
+			w.publish(map[string][]uint32{"opted-out": {1}, "de": {}})
+			testkit.Eventually(t, func() bool { return w.status().Config.Error == "" })
+			require.NotEqual(t, before, w.status().ConfigVersion)
+			require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1, "also who was recorded")
+			require.Equal(t, 3, strings.Count(w.log.String(), "action=reload"), "refused twice and accepted: tries between are no news\n%s", w.log)
+		})
+	}
+}
+
+// What is missing already is no reason to refuse another change.
+func TestAReloadMayTakeAMissingSetOut(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	w.publish(nil)
+	w.configure("suppress: {opted-out: all, bounced: all}\n")
+	w.start(t)
+	w.configure("suppress: {bounced: [sms]}\n")
+	testkit.Eventually(t, func() bool { return len(w.status().Segments.Missing) == 1 })
+	require.Empty(t, w.status().Config.Error)
+	w.configure("holdout: {percent: 100, salt: a}\n")
+	testkit.Eventually(t, func() bool { return w.status().Ready })
+	require.Equal(t, api.LimitHoldout, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied[0].Limit)
+	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
+}
+
+// The status says what is odd of sets and audiences, and tolerated.
+func TestProblemsOfSets(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	first := w.publish(map[string][]uint32{"de": {1}})
+	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\naudiences: {de: new, good: new - de2, fine: all - new}\n")
+	w.start(t)
+	problems := strings.Join(w.status().Config.Problems, "\n")
+	require.Contains(t, problems, "timezone is not set")
+	require.Contains(t, problems, "time zones of users count, and generation "+first+" has no set tz/…: all go by UTC")
+	require.Contains(t, problems, `audiences.good: in good of the configuration: generation `+first+` has no segment or set "de2"; the nearest is "de"`)
+	require.Contains(t, problems, `audiences.de: column 1: "de" is an expression of the configuration and also the name of a segment or set of generation `+first)
+	require.NotContains(t, problems, "fine")
+
+	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\ntimezone: Asia/Tokyo\naudiences: {good: new - de}\n")
+	w.publish(map[string][]uint32{"de": {1}, "tz/Asia/Tokyo": {1}})
+	testkit.Eventually(t, func() bool {
+		return len(w.status().Config.Problems) == 1 // hardly open
+	})
+	denied := w.filter(api.FilterRequest{MessageID: "m", Channel: "sms", UserIDs: []uint32{1, 2}, Record: new(bool)}).Denied
+	if len(denied) > 0 { // but for one minute of the day
+		require.Equal(t, "Asia/Tokyo", denied[0].Timezone)
+	}
+}
