@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -17,15 +19,37 @@ import (
 // enter admits a call of the audience: the bounds of all calls, and the
 // client's rate. answer is about the most bytes that the answer takes.
 func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Place, error) {
-	place, err := s.budgets.Enter(c.holder, len(a.Users), answer)
+	users := max(len(a.Users), 1) // an audience may be empty
+	place, err := s.budgets.Enter(c.holder, users, answer)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admit(c, a.Field(), len(a.Users)); err != nil {
+	if err := s.admit(c, a.Field(), users); err != nil {
 		place.Close()
 		return nil, err
 	}
 	return place, nil
+}
+
+// take finds the users of an audience that was given as an expression, and says in the
+// audience whom it took. b holds their memory.
+func (s *Server) take(c *call, b *body.Body, a *decode.Audience) error {
+	if a.Query == nil {
+		return nil
+	}
+	if err := b.Reserve(4 * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
+		return err
+	}
+	ctx, cancel := s.findContext(c)
+	defer cancel()
+	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.bounds.BitmapUsers)
+	a.Users, a.Taken = users, taken
+	return err
+}
+
+// findContext bounds how long an audience is worked out: no longer than the caller waits.
+func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), s.bounds.CallTimeout)
 }
 
 // decodeBounds are those of the request in a body.
@@ -48,7 +72,11 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return nil
 	}
 	if users > rate.Largest() {
-		return failure.OfField(api.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): split the batch into at most %d users",
+		split := "split the batch into at most %d users"
+		if field == "audience" {
+			split = "set max_users to at most %d, and follow audience.next of each answer"
+		}
+		return failure.OfField(api.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): "+split,
 			users, rate.Largest())
 	}
 	result, err := s.limiter.Take(c.r.Context(), c.Client, rate, users)

@@ -8,16 +8,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/client/api"
+	"capper/internal/audience"
 	"capper/internal/capping"
 	"capper/internal/pacing"
+	"capper/internal/segments"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
+	"capper/internal/server/lookup"
 )
 
 // Config is what a Server is made of.
 type Config struct {
 	// Capper decides. Required.
 	Capper *capping.Capper
+	// Generations pins generations, for look-ups and audiences. Nil: there is none that
+	// could be asked.
+	Generations lookup.Pin
+	// Audiences are the expressions of the configuration in force. It is called by many
+	// goroutines. Nil: there are none.
+	Audiences func() *audience.Named
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
@@ -54,6 +63,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Pacers == nil {
 		c.Pacers = pacing.New(nil, nil) // which never asks its store
+	}
+	if c.Generations == nil {
+		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }
+	}
+	if c.Audiences == nil {
+		c.Audiences = func() *audience.Named { return nil }
 	}
 	if (c.Registerer == nil) != (c.Gatherer == nil) {
 		return c, errors.New("server: Config.Registerer and Config.Gatherer go together")

@@ -17,6 +17,9 @@ func (s *Server) filter(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := s.take(c, body, &r.Audience); err != nil {
+		return err
+	}
 	size := len(body.Data)
 	body.KeepUsers(len(r.Users))
 	send, err := s.sendOf(c, r)
@@ -42,6 +45,9 @@ func (s *Server) filter(c *call) error {
 // expectedBytes is about what the answer to a body of the size takes: the
 // bitmaps of answers are about as large as those of requests.
 func expectedBytes(r *decode.FilterRequest, sum *answer.Summary, size int) int64 {
+	if r.Query != nil {
+		return int64(1024 + 3*sum.Requested)
+	}
 	if r.Bitmap {
 		return int64(size) + 1024
 	}

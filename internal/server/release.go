@@ -16,6 +16,9 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := s.take(c, body, &r.Audience); err != nil {
+		return err
+	}
 	body.KeepUsers(len(r.Users))
 	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
 	if err != nil {

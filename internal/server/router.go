@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
+	"capper/internal/server/decode"
 	"capper/internal/server/failure"
 	"capper/internal/server/listen"
 )
@@ -24,7 +26,9 @@ import (
 type call struct {
 	w  http.ResponseWriter
 	r  *http.Request
-	id string // path parameter: a user's id, a pacer's name
+	id string // path parameter: a user's id, the name of a pacer, a segment or a set
+	// parameters are those of the query, by name.
+	parameters map[string]string
 	access.Caller
 	requestID string
 	holder    string // whose the budgets are: the client, or without keys the address
@@ -51,11 +55,14 @@ func newRouter(s *Server) *router {
 	return r
 }
 
-func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.echo.ServeHTTP(w, req) }
+func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.echo.ServeHTTP(w, withWholeName(req))
+}
 
-// handle routes a method and path to h for clients with the scope.
-func (r *router) handle(method, path string, scope access.Scope, h handler) {
-	r.route(method, path, func(*http.Request) access.Scope { return scope }, h)
+// handle routes a method and path to h for clients with the scope. parameters are
+// those that the query may have.
+func (r *router) handle(method, path string, scope access.Scope, h handler, parameters ...string) {
+	r.route(method, path, func(*http.Request) access.Scope { return scope }, h, parameters...)
 }
 
 // handleLocal is handle, but callers through loopback need no scope.
@@ -75,25 +82,58 @@ func arrivedLocally(req *http.Request) bool {
 	return ok && addr.IP.IsLoopback() && listen.LocalHost(req.Host)
 }
 
-func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler) {
+func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler, parameters ...string) {
 	route := template(path)
 	r.s.metrics.ExpectRoute(route)
+	whole := strings.HasPrefix(path, segmentsPath)
 	r.echo.Add(method, path, func(c echo.Context) error {
-		r.serve(route, &call{w: c.Response(), r: c.Request(), id: strings.Join(c.ParamValues(), "/")}, func(call *call) (err error) {
+		id := strings.Join(c.ParamValues(), "/")
+		if whole {
+			id = wholeName(c.Request().URL.Path)
+		}
+		r.serve(route, &call{w: c.Response(), r: c.Request(), id: id}, func(call *call) (err error) {
 			if call.Caller, err = r.s.access.Load().Caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
 				return err
 			}
 			call.holder = holderOf(call)
-			if strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
+			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
 				return noSuchPath(call)
 			}
-			if query := call.r.URL.RawQuery; query != "" && strings.HasPrefix(path, "/v1/") {
-				return failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", failure.Clip([]byte(query)))
+			if strings.HasPrefix(path, "/v1/") {
+				if call.parameters, err = decode.Parameters(call.r.URL.RawQuery, parameters); err != nil {
+					return err
+				}
 			}
 			return h(call)
 		})
 		return nil
 	})
+}
+
+// segmentsPath is what the calls about one segment or set begin with.
+const segmentsPath = "/v1/segments/"
+
+// wholeName is the name in the path of such a call, "" in others. It may hold slashes, as
+// in /v1/segments/tz/Asia/Singapore/bitmap.
+func wholeName(path string) string {
+	rest, ok := strings.CutPrefix(path, segmentsPath)
+	last := strings.LastIndexByte(rest, '/')
+	if !ok || last < 0 || rest[last:] != "/bitmap" && rest[last:] != "/members" {
+		return ""
+	}
+	return rest[:last]
+}
+
+// withWholeName is a request in whose path such a name is one element.
+func withWholeName(req *http.Request) *http.Request {
+	name := wholeName(req.URL.Path)
+	if name == "" {
+		return req
+	}
+	routed, to := *req, *req.URL
+	to.RawPath = segmentsPath + url.PathEscape(name) + strings.TrimPrefix(to.Path, segmentsPath+name)
+	routed.URL = &to
+	return &routed
 }
 
 // template is a path as the API's description writes it.

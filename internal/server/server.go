@@ -18,6 +18,7 @@ import (
 	"capper/internal/server/admission"
 	"capper/internal/server/body"
 	"capper/internal/server/listen"
+	"capper/internal/server/lookup"
 	"capper/internal/server/metrics"
 )
 
@@ -25,6 +26,7 @@ import (
 type Server struct {
 	capper       *capping.Capper
 	pacers       *pacing.Pacers
+	finder       *lookup.Finder
 	segments     func() api.SegmentsStatus
 	configStatus func() api.ConfigStatus
 	log          *slog.Logger
@@ -54,7 +56,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),
@@ -100,6 +102,8 @@ func (s *Server) Public() http.Handler {
 	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
 	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
 	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
+	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
+	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
 	s.routeReads(r)
 	s.routeCommon(r)
 	if !s.adminSeparate {
@@ -128,6 +132,11 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/pacers", access.ScopeRead, s.listPacers)
 	r.handle(http.MethodGet, "/v1/pacers/:name", access.ScopeRead, s.pacer)
 	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
+	r.handle(http.MethodGet, "/v1/segments", access.ScopeRead, s.listSegments, "generation")
+	r.handle(http.MethodGet, "/v1/segments/:name/members", access.ScopeRead, s.members, "after", "max", "generation")
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r.handle(method, "/v1/segments/:name/bitmap", access.ScopeRead, s.segmentBitmap, "generation")
+	}
 }
 
 func (s *Server) routeRemovals(r *router) {

@@ -12,6 +12,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
+	"capper/internal/server/answer"
 	"capper/internal/server/failure"
 )
 
@@ -89,4 +90,9 @@ func notReady(reason string) *failure.Failure {
 func (s *Server) scrape(c *call) error {
 	promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
 	return nil
+}
+
+// limits serves GET /v1/limits.
+func (s *Server) limits(c *call) error {
+	return writeJSON(c.w, answer.Policy(s.capper.Policy(), s.capper.Widening()))
 }

@@ -95,6 +95,12 @@ func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	AnswerPace(w, rate).write(w, p.answers, p.out)
 }
 
+// WriteShared writes an answer that is not the place's own, and that others read, too.
+func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
+	p.users.Close()
+	AnswerPace(w, rate).write(w, p.answers, out)
+}
+
 // Close gives back what is held still. A second time does nothing.
 func (p *Place) Close() {
 	p.users.Close()

@@ -31,6 +31,7 @@ func Filter(dst []byte, r *decode.FilterRequest, d *capping.Decisions, s *Summar
 	if r.Waves {
 		a.waves()
 	}
+	a.taken(&r.Audience)
 	a.summary()
 	a.raw(`,"generation":`).text(d.Generation)
 	a.raw(`,"config_version":`).text(d.Policy.Version)

@@ -17,6 +17,7 @@ func Release(dst []byte, r *decode.ReleaseRequest, results []capping.Released) (
 		a.raw(`{"released":`).list(released)
 		a.raw(`,"unavailable":`).list(open)
 	}
+	a.taken(&r.Audience)
 	a.raw(`,"summary":{"requested":`).number(len(r.Users) + r.Duplicates)
 	a.raw(`,"released":`).number(len(released))
 	a.raw(`,"absent":`).number(len(r.Users) - len(released) - len(open))

@@ -274,3 +274,33 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	}
 	return append(counts, segmentCount{api.NoSegment, none})
 }
+
+// NewSummary is a summary of nobody.
+func NewSummary() *api.Summary {
+	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
+}
+
+// SummaryOf is a summary as callers see it. names are those of the decisions.
+func SummaryOf(s *Summary, names []string) *api.Summary {
+	told := NewSummary()
+	told.Requested, told.Allowed, told.Replayed, told.Unavailable = s.Requested, s.Allowed, s.Replayed, s.Unavailable
+	for _, c := range s.byLimit() {
+		told.Denied[c.name] = c.users
+	}
+	for _, c := range s.bySegment(names) {
+		told.Segments[c.name] = api.SegmentSummary{Requested: c.Requested, Allowed: c.Allowed}
+	}
+	told.Suppressed, told.ShadowDenied = countsOf(s.bySet()), countsOf(s.byShadow())
+	return told
+}
+
+// countsOf are counts by name, nil where there are none.
+func countsOf(counts []count) (told map[string]int) {
+	for _, c := range counts {
+		if told == nil {
+			told = map[string]int{}
+		}
+		told[c.name] = c.users
+	}
+	return told
+}

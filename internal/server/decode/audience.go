@@ -12,22 +12,27 @@ import (
 
 // Audience is the users of a request.
 type Audience struct {
-	Users      []capping.UserID // distinct, in the order of the request; not pooled: a store may read it after the call
-	Bitmap     bool             // they came as a bitmap: ascending, and the answer is bitmaps
-	Duplicates int              // ids that were repeats of earlier ones
+	Query      *api.AudienceQuery // who they are, where they came as an expression; nil: they did not
+	Taken      *api.AudienceTaken // of Query, with Users: the caller's to find
+	Users      []capping.UserID   // distinct, in the order of the request; not pooled: a store may read it after the call
+	Bitmap     bool               // they came as a bitmap or an expression: ascending, and the answer is bitmaps
+	Duplicates int                // ids that were repeats of earlier ones
 }
 
 // Field is the request's field that held them.
 func (a *Audience) Field() string {
-	if a.Bitmap {
+	switch {
+	case a.Query != nil:
+		return "audience"
+	case a.Bitmap:
 		return "users_bitmap"
 	}
 	return "user_ids"
 }
 
 func (d *decoder) users(name string) (err error) {
-	if d.seen["user_ids"] && d.seen["users_bitmap"] {
-		return failure.Invalid(name, "user_ids and users_bitmap are both given: exactly one of them is needed")
+	if other := d.otherUsers(name); other != "" {
+		return bothGiven(name, other)
 	}
 	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
 		return err
@@ -51,10 +56,18 @@ func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
 }
 
-// audience is the users given, each once.
+// audience is the users given, each once, or who they are.
 func (d *decoder) audience() (Audience, error) {
+	if d.seen["audience"] {
+		return Audience{Query: &d.asked, Bitmap: true}, nil
+	}
+	for _, name := range queryFields[1:] {
+		if d.seen[name] {
+			return Audience{}, failure.Invalid(name, "it goes with audience, which is missing")
+		}
+	}
 	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
-		return Audience{}, failure.Invalid("user_ids", "neither user_ids nor users_bitmap is given: exactly one of them is needed")
+		return Audience{}, failure.Invalid("user_ids", "none of user_ids, users_bitmap and audience is given: exactly one of them is needed")
 	}
 	a := d.given
 	if len(a.Users) == 0 {

@@ -10,7 +10,7 @@ import (
 // Bounds are what a request may hold.
 type Bounds struct {
 	IDs     int                     // most users in user_ids
-	Bitmap  int                     // most users in users_bitmap
+	Bitmap  int                     // most users in users_bitmap, and of an audience
 	Reserve func(bytes int64) error // makes sure of memory before it is taken
 }
 
@@ -39,6 +39,7 @@ type decoder struct {
 	bounds Bounds
 	seen   map[string]bool
 	given  Audience
+	asked  api.AudienceQuery
 }
 
 func newDecoder(body []byte, bounds Bounds) *decoder {
@@ -72,7 +73,7 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 		case "at":
 			r.At, err = d.at()
 		default:
-			err = d.unknown(name)
+			err = d.queryOrUnknown(name)
 		}
 		return err
 	})
@@ -114,7 +115,7 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		default:
-			err = d.unknown(name)
+			err = d.queryOrUnknown(name)
 		}
 		return err
 	})
@@ -136,10 +137,19 @@ func (d *decoder) markSeen(name string) error {
 	return nil
 }
 
+// queryOrUnknown reads a field of api.AudienceQuery; others are refused.
+func (d *decoder) queryOrUnknown(name string) error {
+	known, err := d.query(name)
+	if !known {
+		return d.unknown(name)
+	}
+	return err
+}
+
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
 		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
-		"pacers", "permits", "max_wait", "request_id",
+		"pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users", "cursor", "generation", "sets",
 	} {
 		switch {
 		case name == known:

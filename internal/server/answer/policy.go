@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -8,30 +8,29 @@ import (
 	"capper/internal/capping"
 )
 
-// limits serves GET /v1/limits.
-func (s *Server) limits(c *call) error {
-	policy := s.capper.Policy()
-	answer := api.Policy{
+// Policy is a policy as callers see it; widening is how much longer rolling windows are.
+func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
+	told := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
-		Segments: map[string][]api.Limit{}, ToleranceMS: s.capper.Widening().Milliseconds(),
+		Segments: map[string][]api.Limit{}, ToleranceMS: widening.Milliseconds(),
 	}
 	for name, channel := range policy.Channels {
-		answer.Channels[name] = uint8(channel)
+		told.Channels[name] = uint8(channel)
 	}
 	for segment, limits := range policy.Segments {
-		answer.Segments[segment] = limitsOf(limits, policy)
+		told.Segments[segment] = limitsOf(limits, policy)
 	}
 	for i := range policy.Suppress {
-		answer.Suppress = append(answer.Suppress, suppressionOf(&policy.Suppress[i], policy))
+		told.Suppress = append(told.Suppress, suppressionOf(&policy.Suppress[i], policy))
 	}
-	answer.Holdout = holdoutOf(policy)
+	told.Holdout = holdoutOf(policy)
 	for i := range policy.Quiet {
-		answer.Quiet = append(answer.Quiet, quietOf(&policy.Quiet[i], policy))
+		told.Quiet = append(told.Quiet, quietOf(&policy.Quiet[i], policy))
 	}
 	if policy.UsesZones() {
-		answer.Timezone = cmp.Or(policy.Zone, time.UTC).String()
+		told.Timezone = cmp.Or(policy.Zone, time.UTC).String()
 	}
-	return writeJSON(c.w, answer)
+	return told
 }
 
 func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppression {

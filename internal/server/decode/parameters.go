@@ -1,0 +1,61 @@
+package decode
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"capper/client/api"
+	"capper/internal/server/failure"
+)
+
+// Parameters are those of a call's query, by name: each of the known ones at most
+// once, and not empty.
+func Parameters(query string, known []string) (map[string]string, error) {
+	if query == "" {
+		return nil, nil
+	}
+	shown := failure.Clip([]byte(query))
+	if len(known) == 0 {
+		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", shown)
+	}
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not one of a URL: %s", shown, err)
+	}
+	parameters := map[string]string{}
+	for name, values := range given {
+		field := failure.Clip([]byte(name))
+		switch {
+		case !slices.Contains(known, name):
+			return nil, failure.Invalid(field, "there is no such parameter: this call takes %s", strings.Join(known, ", "))
+		case len(values) > 1:
+			return nil, failure.Invalid(field, "the parameter is given %d times", len(values))
+		case values[0] == "" || len(values[0]) > maxText:
+			return nil, failure.Invalid(field, "it has %d bytes, 1 to %d are allowed", len(values[0]), maxText)
+		}
+		parameters[name] = values[0]
+	}
+	return parameters, nil
+}
+
+// PageOf are the parameters after and max of a page: the ids from first on, at most so
+// many. Left out, a page begins with the first id and has usual ids, or most where that is less.
+func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {
+	n = min(usual, most)
+	if text, given := parameters["after"]; given {
+		after, ok := UserID(text)
+		if !ok {
+			return 0, 0, failure.Invalid("after", "%s is not a user id (0 to 4294967295)", failure.Clip([]byte(text)))
+		}
+		first = uint64(after) + 1
+	}
+	if text, given := parameters["max"]; given {
+		wanted, ok := UserID(text)
+		if !ok || wanted < 1 || int64(wanted) > int64(most) {
+			return 0, 0, failure.Invalid("max", "%s is not a number from 1 to %d", failure.Clip([]byte(text)), most)
+		}
+		n = int(wanted)
+	}
+	return first, n, nil
+}

@@ -1,0 +1,151 @@
+package decode
+
+import (
+	"regexp"
+	"strconv"
+
+	"capper/client/api"
+	"capper/internal/server/failure"
+	"capper/internal/share"
+)
+
+// maxText is the most bytes of a cursor and of the name of a generation.
+const maxText = 1024
+
+// queryFields are the fields of api.AudienceQuery, the first of which the others go with.
+var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
+
+// query reads a field of api.AudienceQuery; known is false where it is none.
+func (d *decoder) query(name string) (known bool, err error) {
+	q := &d.asked
+	switch name {
+	case "audience":
+		q.Audience, err = d.expression()
+	case "sample":
+		q.Sample, err = d.sample()
+	case "part":
+		q.Part, err = d.part()
+	case "max_users":
+		q.MaxUsers, err = d.whole(name, 1, d.bounds.Bitmap)
+	case "cursor", "generation":
+		var text string
+		if text, err = d.id(name, maxText); name == "cursor" {
+			q.Cursor = text
+		} else {
+			q.Generation = text
+		}
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// expression reads the text of an expression, whose syntax is left to the caller.
+func (d *decoder) expression() (string, error) {
+	const field = "audience"
+	if other := d.otherUsers(field); other != "" {
+		return "", bothGiven(field, other)
+	}
+	text, err := d.str(field)
+	if err == nil && len(text) == 0 {
+		err = failure.Invalid(field, "it is empty: an expression such as active - vip is needed, all is everybody")
+	}
+	return string(text), err
+}
+
+func (d *decoder) sample() (*api.Sample, error) {
+	s := &api.Sample{}
+	err := d.object("sample", []string{"percent", "salt"}, func(name, field string) (err error) {
+		if name == "percent" {
+			s.Percent, err = d.percent(field)
+			return err
+		}
+		s.Salt, err = d.id(field, share.MaxSalt)
+		return err
+	})
+	return s, err
+}
+
+func (d *decoder) part() (*api.Part, error) {
+	p := &api.Part{}
+	err := d.object("part", []string{"of", "index"}, func(name, field string) (err error) {
+		if name == "of" {
+			p.Of, err = d.whole(field, 1, api.MaxParts)
+			return err
+		}
+		p.Index, err = d.whole(field, 0, api.MaxParts-1)
+		return err
+	})
+	if err == nil && p.Index >= p.Of {
+		err = failure.Invalid("part.index", "%d is not one of %d parts, which are counted from 0", p.Index, p.Of)
+	}
+	return p, err
+}
+
+// object reads an object that must have each of the members, which member consumes.
+func (d *decoder) object(field string, members []string, member func(name, field string) error) error {
+	if !d.accept('{') {
+		return failure.Invalid(field, "%s is not an object", d.value())
+	}
+	given := map[string]bool{}
+	if !d.accept('}') {
+		if err := d.members(func(name string) error {
+			inner := field + "." + failure.Clip([]byte(name))
+			switch {
+			case given[name]:
+				return failure.Invalid(inner, "the field is given twice")
+			case name != members[0] && name != members[1]:
+				return failure.Invalid(inner, "there is no such field: %s has %s and %s", field, members[0], members[1])
+			}
+			given[name] = true
+			return member(name, inner)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, name := range members {
+		if !given[name] {
+			return failure.Invalid(field+"."+name, "it is missing: %s needs %s and %s", field, members[0], members[1])
+		}
+	}
+	return nil
+}
+
+// whole reads a number without fraction.
+func (d *decoder) whole(field string, least, most int) (int, error) {
+	d.skipSpace()
+	n, end := number(d.data, d.pos)
+	if end < 0 || int64(n) < int64(least) || int64(n) > int64(most) {
+		return 0, failure.Invalid(field, "%s is not a number from %d to %d", d.value(), least, most)
+	}
+	d.pos = end
+	return int(n), nil
+}
+
+// jsonNumber is a number as JSON writes it, at the beginning of a text.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+
+func (d *decoder) percent(field string) (float64, error) {
+	d.skipSpace()
+	text := jsonNumber.Find(d.data[d.pos:])
+	percent, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(percent > 0 && percent <= 100) {
+		return 0, failure.Invalid(field, "%s is not a percentage above 0 and at most 100", d.value())
+	}
+	d.pos += len(text)
+	return percent, nil
+}
+
+// otherUsers is a field that says who the call is about, too; "": none was seen.
+func (d *decoder) otherUsers(name string) string {
+	for _, other := range []string{"user_ids", "users_bitmap", "audience"} {
+		if other != name && d.seen[other] {
+			return other
+		}
+	}
+	return ""
+}
+
+func bothGiven(name, other string) error {
+	return failure.Invalid(name, "%s and %s are both given: exactly one of user_ids, users_bitmap and audience is needed", other, name)
+}

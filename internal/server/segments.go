@@ -1,0 +1,217 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/server/answer"
+	"capper/internal/server/body"
+	"capper/internal/server/decode"
+	"capper/internal/server/failure"
+	"capper/internal/server/lookup"
+)
+
+// listSegments serves GET /v1/segments.
+func (s *Server) listSegments(c *call) error {
+	generation, err := s.finder.Pin.Generation("generation", c.parameters["generation"])
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, lookup.List(generation))
+}
+
+// lookup serves POST /v1/segments/lookup.
+func (s *Server) lookup(c *call) error {
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := decode.Lookup(body.Data, s.decodeBounds(body))
+	if err != nil {
+		return err
+	}
+	if err := s.take(c, body, &r.Audience); err != nil {
+		return err
+	}
+	name := r.Generation
+	if r.Taken != nil {
+		name = r.Taken.Generation
+	}
+	generation, err := s.finder.Pin.Generation("generation", name)
+	if err != nil {
+		return err
+	}
+	body.KeepUsers(len(r.Users))
+	p, err := s.enter(c, &r.Audience, lookupBytes(r, generation.Names()))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	body.Close()
+	found, err := lookup.MembershipOf(generation, r.Users, r.Sets)
+	if err != nil {
+		return err
+	}
+	s.writeAnswer(c, p, answer.Lookup(p.Buffer(lookupBytes(r, generation.Names())), r, found))
+	return nil
+}
+
+// lookupBytes is about what the answer takes.
+func lookupBytes(r *decode.LookupRequest, names []string) int64 {
+	if r.Bitmap {
+		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users))
+	}
+	longest := len(api.NoSegment)
+	for _, name := range names {
+		longest = max(longest, len(name))
+	}
+	perUser := len(`{"user_id":4294967295,"segment":"","sets":[]},`) + longest
+	for _, name := range r.Sets {
+		perUser += (len(name) + 3) / 2 // few users are in all of them
+	}
+	return 1024 + int64(perUser)*int64(len(r.Users))
+}
+
+// The users of a page of members.
+const (
+	usualPage = 10_000
+	idBytes   = len("4294967295,")
+)
+
+// members serves GET /v1/segments/{name}/members.
+func (s *Server) members(c *call) error {
+	first, n, err := decode.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
+	if err != nil {
+		return err
+	}
+	m, err := s.membersOf(c)
+	if err != nil {
+		return err
+	}
+	p, err := s.budgets.Enter(c.holder, n, int64(1024+(4+idBytes)*n))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := s.admit(c, "max", n); err != nil {
+		return err
+	}
+	s.writeAnswer(c, p, answer.Members(p.Buffer(int64(1024+idBytes*n)), m.Page(first, n)))
+	return nil
+}
+
+// membersOf are those that the call is about, of a generation that is kept.
+func (s *Server) membersOf(c *call) (*lookup.Members, error) {
+	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
+	if err != nil {
+		return nil, err
+	}
+	return lookup.MembersOf(generation, c.id)
+}
+
+// generationHeader names the generation of an answer that has no room for it.
+const generationHeader = "X-Segments-Generation"
+
+// segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
+func (s *Server) segmentBitmap(c *call) error {
+	m, err := s.membersOf(c)
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	tag := strconv.Quote(m.Generation())
+	set := func() {
+		h[generationHeader] = []string{m.Generation()}
+		h["ETag"] = []string{tag}
+		h.Set("Cache-Control", "no-cache") // ask whether it is the same still
+	}
+	if c.r.Header.Get("If-None-Match") == tag {
+		set()
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	p, err := s.budgets.Enter(c.holder, 1, m.MostBytes())
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	ctx, cancel := s.findContext(c)
+	defer cancel()
+	found, err := s.finder.Bitmap(ctx, c.holder, m)
+	if err != nil {
+		return err
+	}
+	set()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.Itoa(len(found.Bytes())))
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method != http.MethodHead {
+		p.WriteShared(c.w, s.bounds.MinRate, found.Bytes())
+	}
+	return nil
+}
+
+// countAudience serves POST /v1/audience/count.
+func (s *Server) countAudience(c *call) error {
+	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := decode.Count(body.Data, s.decodeBounds(body))
+	if err != nil {
+		return err
+	}
+	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.findContext(c)
+	defer cancel()
+	counts, err := s.finder.Count(ctx, c.holder, &r.Query)
+	if err != nil {
+		return err
+	}
+	if r.Preview {
+		if counts.Preview, err = s.preview(c, body, r, counts, channel); err != nil {
+			return err
+		}
+	}
+	return writeJSON(c.w, counts)
+}
+
+// previewBatch is how many users of a preview are decided at a time.
+const previewBatch = 100_000
+
+// preview decides of those that were counted as a filter call on the channel would now,
+// and records nothing.
+func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, channel capping.Channel) (*api.Summary, error) {
+	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
+		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users, at most %d are previewed at once: ask for a sample of them, or for one of at least %d parts",
+			counts.Users, most, (counts.Users+most-1)/most)
+	}
+	r.Query.Generation = counts.Generation
+	a := &decode.Audience{Query: &r.Query, Bitmap: true}
+	if err := s.take(c, b, a); err != nil {
+		return nil, err
+	}
+	p, err := s.enter(c, a, 1024)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	ctx, cancel := s.callContext(c.r, len(a.Users))
+	defer cancel()
+	total := answer.NewSummary()
+	at := capping.InstantOf(s.clock())
+	for first := 0; first < len(a.Users); first += previewBatch {
+		d := s.capper.Filter(ctx, &capping.Send{
+			Channel: channel, Users: a.Users[first:min(first+previewBatch, len(a.Users))], Enforce: true, At: at,
+		})
+		total.Add(answer.SummaryOf(answer.Summarize(d), d.Names))
+	}
+	return total, nil
+}
