@@ -97,16 +97,19 @@ var arrows = map[string][]string{
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
 	"internal/server": {
-		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
-		"internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/metrics",
+		"client/api", "internal/audience", "internal/capping", "internal/pacing", "internal/segments", "internal/server/access", "internal/server/admission", "internal/server/answer",
+		"internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/metrics",
 	},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
-	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/server/decode"},
+	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/server/decode", "internal/server/lookup"},
 	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
-	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure"},
+	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},
 	"internal/server/failure":   {"client/api"},
 	"internal/server/listen":    {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/lookup": {
+		"client/api", "internal/audience", "internal/bitmap", "internal/parallel", "internal/segments", "internal/server/failure", "internal/share",
+	},
 	"internal/server/metrics": {
 		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 	},

@@ -149,7 +149,7 @@ func (n *node) ownColumn() int {
 func (n *names) unknown(of *node) error {
 	e := &UnknownError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(), Apart: n.apart(of.name)}
 	if e.Apart == nil {
-		e.Nearest = nearest(of.name, n.all())
+		e.Nearest = Nearest(of.name, n.all())
 	}
 	return e
 }

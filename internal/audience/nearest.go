@@ -3,9 +3,9 @@ package audience
 // maxDistance is how many letters may be missing, too many or others in what was meant.
 const maxDistance = 3
 
-// nearest is the first of the names that differs least from name, "" when all are
+// Nearest is the first of the names that differs least from name, "" when all are
 // further than maxDistance away or share less than half of it.
-func nearest(name string, names []string) (found string) {
+func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {
 		if d := distance(name, candidate, least); d < least {

@@ -31,9 +31,9 @@ func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Pl
 	return place, nil
 }
 
-// take finds the users of an audience that was given as an expression, and says in the
+// findUsers finds the users of an audience that was given as an expression, and says in the
 // audience whom it took. b holds their memory.
-func (s *Server) take(c *call, b *body.Body, a *decode.Audience) error {
+func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience) error {
 	if a.Query == nil {
 		return nil
 	}

@@ -110,17 +110,18 @@ func TestEveryStatusIsDescribed(t *testing.T) {
 func statusesOf(method, path string) []string {
 	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"), strings.HasPrefix(path, "/v1/pacers")
 	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count"}, path)
+	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
 		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
 		"405": method == http.MethodDelete,                       // the admin listener's
-		"408": method == http.MethodPost, "413": method == http.MethodPost, "415": method == http.MethodPost,
-		"410": audience,
-		"429": method == http.MethodPost && path != "/v1/permits" || user && method == http.MethodGet,
+		"408": method == http.MethodPost, "413": method == http.MethodPost || members, "415": method == http.MethodPost,
+		"304": bitmap, "410": generation,
+		"429": method == http.MethodPost && path != "/v1/permits" || user && method == http.MethodGet || members,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || path == "/readyz",
+		"503": method == http.MethodPost || user || pacer || generation || path == "/readyz",
 	} {
 		found[status] = answered
 	}

@@ -17,7 +17,7 @@ func (s *Server) filter(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.take(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience); err != nil {
 		return err
 	}
 	size := len(body.Data)

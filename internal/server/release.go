@@ -16,7 +16,7 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.take(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience); err != nil {
 		return err
 	}
 	body.KeepUsers(len(r.Users))

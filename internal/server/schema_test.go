@@ -27,6 +27,11 @@ var bodies = map[string]any{
 	"Policy": api.Policy{}, "Limit": api.Limit{}, "Status": api.Status{}, "Probe": api.Probe{}, "Error": api.Error{},
 	"PermitsRequest": api.PermitsRequest{}, "Permits": api.Permits{}, "Slot": api.Slot{}, "LimitedBy": api.LimitedBy{},
 	"PacerState": api.PacerState{}, "PacerLimitUse": api.PacerLimitUse{}, "Pacers": api.Pacers{},
+	"Sample": api.Sample{}, "Part": api.Part{}, "AudienceTaken": api.AudienceTaken{},
+	"AudienceCountRequest": api.AudienceCountRequest{}, "AudienceCount": api.AudienceCount{},
+	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
+	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
+	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},
 }
 
 // Each field of a wire type is described with its kind, whether it may be left
@@ -118,6 +123,7 @@ func (c *comparison) fields(path string, of reflect.Type, s flat) {
 	var names []string
 	for _, field := range reflect.VisibleFields(of) {
 		if field.Anonymous {
+			c.seen[field.Type.Name()] = true
 			continue
 		}
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")

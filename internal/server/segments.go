@@ -33,7 +33,7 @@ func (s *Server) lookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.take(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience); err != nil {
 		return err
 	}
 	name := r.Generation
@@ -195,7 +195,7 @@ func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *
 	}
 	r.Query.Generation = counts.Generation
 	a := &decode.Audience{Query: &r.Query, Bitmap: true}
-	if err := s.take(c, b, a); err != nil {
+	if err := s.findUsers(c, b, a); err != nil {
 		return nil, err
 	}
 	p, err := s.enter(c, a, 1024)

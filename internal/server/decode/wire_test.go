@@ -18,6 +18,9 @@ import (
 // fieldsOf are the names of a wire type's fields.
 func fieldsOf(body any) (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
+		if field.Anonymous {
+			continue
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
@@ -27,13 +30,15 @@ func fieldsOf(body any) (names []string) {
 // The decoders know the fields of the wire types, and no others.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Parallel()
-	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "summary", "MESSAGE_ID", "Permits")
+	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary", "MESSAGE_ID", "Permits", "Audience")
 	for _, call := range []struct {
 		body any
 		read func([]byte) error
 	}{
 		{api.FilterRequest{}, func(body []byte) error { _, err := Filter(body, testBounds); return err }},
 		{api.ReleaseRequest{}, func(body []byte) error { _, err := Release(body, testBounds); return err }},
+		{api.LookupRequest{}, func(body []byte) error { _, err := Lookup(body, testBounds); return err }},
+		{api.AudienceCountRequest{}, func(body []byte) error { _, err := Count(body, testBounds); return err }},
 		{api.PermitsRequest{}, func(body []byte) error { _, err := Permits(body); return err }},
 	} {
 		for _, name := range all {
