@@ -60,7 +60,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"message id line end", "{\"message_id\":\"a\nb\",\"user_ids\":[1]}", "", "control"},
 		{"message id line end after an escape", "{\"message_id\":\"\\ta\nb\",\"user_ids\":[1]}", "", "control"},
 
-		{"no users", `{"message_id":"m"}`, "user_ids", "neither"},
+		{"no users", `{"message_id":"m"}`, "user_ids", "none of user_ids, users_bitmap and audience"},
 		{"both kinds", `{"message_id":"m","user_ids":[1],"users_bitmap":"` + bitmapText(t, 1) + `"}`, "users_bitmap", "exactly one"},
 		{"both kinds, one empty", `{"message_id":"m","users_bitmap":"` + bitmapText(t, 1) + `","user_ids":[]}`, "user_ids", "exactly one"},
 		{"empty batch", `{"message_id":"m","user_ids":[]}`, "user_ids", "empty"},
@@ -134,7 +134,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	s := newService(t)
 	for _, c := range []badBody{
 		{"no message id", `{"user_ids":[1]}`, "message_id", "missing"},
-		{"no users", `{"message_id":"m"}`, "user_ids", "neither"},
+		{"no users", `{"message_id":"m"}`, "user_ids", "none of user_ids, users_bitmap and audience"},
 		{"a field of filter", `{"message_id":"m","user_ids":[1],"waves":true}`, "waves", "no such field"},
 		{"id null", `{"message_id":"m","user_ids":[null]}`, "user_ids[0]", "null is not"},
 	} {
