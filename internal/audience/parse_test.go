@@ -211,7 +211,7 @@ func TestNearestNames(t *testing.T) {
 		"actve": "active", "Active": "active", "lapse": "lapsed", "opted_out": "opted-out", "optedout": "opted-out",
 		"country/my": "country/sg", "b": "", "ab": "a", "xyz": "", "nothing-like-it": "",
 	} {
-		require.Equal(t, want, nearest(name, names), name)
+		require.Equal(t, want, Nearest(name, names), name)
 	}
 	require.Equal(t, 3, distance("kitten", "sitting", 10))
 	require.Equal(t, 2, distance("kitten", "sitting", 2))
