@@ -61,11 +61,11 @@ func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	return a.engine.counts.get(ctx, countKey{a.Generation(), a.expression}, func() ([]uint32, error) {
 		counts := make([]uint32, a.blocks)
-		err := a.each(ctx, 0, a.blocks, func(key int, w []bitmap.Words, extent bitmap.Extent) {
+		err := a.each(ctx, 0, a.blocks, func(key int, d *desk, extent bitmap.Extent) {
 			if extent == bitmap.Everything {
 				counts[key] = bitmap.BlockIDs
 			} else {
-				counts[key] = uint32(w[0].Count())
+				counts[key] = uint32(d.words[0].Count())
 			}
 		})
 		return counts, err
@@ -77,18 +77,18 @@ const stretch = 16
 
 // each calls use for each block from … to-1 with a user of the audience, on all cores
 // and in no order. It ends early when ctx does.
-func (a *Audience) each(ctx context.Context, from, to int, use func(key int, w []bitmap.Words, extent bitmap.Extent)) error {
+func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {
 		if stopped.Load() || ctx.Err() != nil {
 			stopped.Store(true)
 			return
 		}
-		w, giveBack := a.engine.workshop.take(a.plan.words)
-		defer giveBack()
+		d := a.engine.workshop.take(a.plan)
+		defer a.engine.workshop.giveBack(d)
 		for key := from + i*stretch; key < min(to, from+(i+1)*stretch); key++ {
-			if extent := a.plan.eval(key, w); extent != bitmap.Nothing {
-				use(key, w, extent)
+			if extent := a.plan.eval(key, d.words); extent != bitmap.Nothing {
+				use(key, d, extent)
 			}
 		}
 	})

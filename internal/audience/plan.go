@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"capper/internal/bitmap"
+	"capper/internal/share"
 )
 
 // plan is an expression whose names have been found in a generation.
@@ -81,15 +82,34 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 	return w[0].Without(&w[1])
 }
 
-// workshop keeps the words of goroutines that have worked out a block.
-type workshop struct{ pool sync.Pool }
-
-// take is words for a plan, and what gives them back.
-func (s *workshop) take(n int) (w []bitmap.Words, giveBack func()) {
-	kept, _ := s.pool.Get().(*[]bitmap.Words)
-	if kept == nil || len(*kept) < n {
-		list := make([]bitmap.Words, n)
-		kept = &list
-	}
-	return *kept, func() { s.pool.Put(kept) }
+// desk is what a goroutine works out blocks on.
+type desk struct {
+	words []bitmap.Words // of the block; the first are the result
+	ids   []uint32       // of the block, where they are looked at one by one
+	marks []uint8
 }
+
+// keep leaves the users of a sample in the first words.
+func (d *desk) keep(key int, sample *share.Share) {
+	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
+	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
+	sample.Mark(d.ids, d.marks, 1)
+	d.words[0].SetMarked(d.ids, d.marks)
+}
+
+// workshop keeps desks that nobody works at.
+type workshop struct{ desks sync.Pool }
+
+// take is a desk with room for a plan.
+func (s *workshop) take(p *plan) *desk {
+	d, _ := s.desks.Get().(*desk)
+	if d == nil {
+		d = &desk{}
+	}
+	if len(d.words) < p.words {
+		d.words = make([]bitmap.Words, p.words)
+	}
+	return d
+}
+
+func (s *workshop) giveBack(d *desk) { s.desks.Put(d) }

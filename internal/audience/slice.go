@@ -114,16 +114,17 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	for ; n >= uint64(counts[key]); key++ {
 		n -= uint64(counts[key])
 	}
-	w, giveBack := a.engine.workshop.take(a.plan.words)
-	defer giveBack()
-	if a.plan.eval(key, w) == bitmap.Everything {
-		w[0].Fill()
+	d := a.engine.workshop.take(a.plan)
+	defer a.engine.workshop.giveBack(d)
+	if a.plan.eval(key, d.words) == bitmap.Everything {
+		d.words[0].Fill()
 	}
-	return uint32(key)<<16 | uint32(w[0].Rank(int(n)))
+	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow leaves the users of the slice in the words of a block.
-func (s *slice) narrow(key int, w *bitmap.Words, extent bitmap.Extent) {
+// narrow leaves the users of the slice in the first words.
+func (s *slice) narrow(key int, d *desk, extent bitmap.Extent) {
+	w := &d.words[0]
 	if extent == bitmap.Everything {
 		w.Fill()
 	}
@@ -138,7 +139,7 @@ func (s *slice) narrow(key int, w *bitmap.Words, extent bitmap.Extent) {
 		w.Keep(first, last)
 	}
 	if s.sample != nil {
-		w.KeepIf(key, s.sample.Has)
+		d.keep(key, s.sample)
 	}
 }
 
@@ -160,9 +161,9 @@ func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bi
 		return err
 	}
 	from, to := s.blocks(a)
-	return a.each(ctx, from, to, func(key int, w []bitmap.Words, extent bitmap.Extent) {
-		s.narrow(key, &w[0], extent)
-		use(key, &w[0])
+	return a.each(ctx, from, to, func(key int, d *desk, extent bitmap.Extent) {
+		s.narrow(key, d, extent)
+		use(key, &d.words[0])
 	})
 }
 
@@ -222,20 +223,20 @@ func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 
 // collect lists the first n users of a slice.
 func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
-	w, giveBack := a.engine.workshop.take(a.plan.words)
-	defer giveBack()
+	d := a.engine.workshop.take(a.plan)
+	defer a.engine.workshop.giveBack(d)
 	users := []uint32{}
 	from, to := s.blocks(a)
 	for key := from; key < to && len(users) < n; key++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		extent := a.plan.eval(key, w)
+		extent := a.plan.eval(key, d.words)
 		if extent == bitmap.Nothing {
 			continue
 		}
-		s.narrow(key, &w[0], extent)
-		users = w[0].AppendIDs(users, key, n-len(users))
+		s.narrow(key, d, extent)
+		users = d.words[0].AppendIDs(users, key, n-len(users))
 	}
 	return users, nil
 }

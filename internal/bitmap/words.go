@@ -162,16 +162,11 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// KeepIf takes out the ids of the block of a key for which keep is false.
-func (w *Words) KeepIf(key int, keep func(id uint32) bool) {
-	base := uint32(key) << 16
-	for i, x := range w.bits {
-		for left := x; left != 0; left &= left - 1 {
-			if bit := bits.TrailingZeros64(left); !keep(base | uint32(i<<6+bit)) {
-				x &^= 1 << bit
-			}
-		}
-		w.bits[i] = x
+// SetMarked makes w those of the ids, all of its block, whose mark is 1, and not 0.
+func (w *Words) SetMarked(ids []uint32, marks []uint8) {
+	w.Clear()
+	for i, id := range ids {
+		w.bits[uint16(id)>>6] |= uint64(marks[i]&1) << (id & 63)
 	}
 }
 
