@@ -27,6 +27,8 @@ var arrows = map[string][]string{
 
 	"scripts/demo": {"client"},
 
+	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
+
 	"internal/app": {
 		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",

@@ -89,6 +89,13 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 // Blocks is one more than the key of the last block with an id.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
+// Code is the code of one id.
+func (m *CodeMap) Code(id uint32) uint8 {
+	var codes [1]uint8
+	m.Lookup([]uint32{id}, codes[:])
+	return codes[0]
+}
+
 // block of a key; that of a key beyond the last is empty.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {

@@ -61,7 +61,7 @@ func TestTheModulesAreRenamed(t *testing.T) {
 		must("make module-path NEW=" + path)
 		require.Equal(t, path, strings.TrimSpace(must("sed -n 's/^module //p' go.mod")))
 		require.Equal(t, path+"/client", strings.TrimSpace(must("sed -n 's/^module //p' client/go.mod")))
-		left, _ := run(`git grep -nE '"` + strings.ReplaceAll(old, ".", `\.`) + `/(client|cmd|internal|scripts)' -- '*.go' '*.mod' docs README.md`)
+		left, _ := run(`git grep -nE '"` + strings.ReplaceAll(old, ".", `\.`) + `/(client|cmd|internal|lookup|scripts)' -- '*.go' '*.mod' docs README.md`)
 		require.Empty(t, left)
 		old = path
 	}

@@ -1,0 +1,139 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/audience"
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// ErrNothingPublished: nothing has ever been published to the source. Compare with errors.Is.
+var ErrNothingPublished = errors.New("nothing has been published there")
+
+// Follower keeps the live generation of a source in memory until Close. It is safe
+// for concurrent use.
+type Follower struct {
+	refresher *segments.Refresher
+	engine    *audience.Engine
+	named     *audience.Named
+	current   atomic.Pointer[Generation]
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+}
+
+// Follow loads the live generation, from the source, or when that fails from the cache,
+// and goes on following the source until Close. ctx bounds the loading alone.
+func Follow(ctx context.Context, cfg Config) (*Follower, error) {
+	f, err := open(ctx, &cfg)
+	if err == nil {
+		err = f.load(ctx, &cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lookup: %w", err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	f.running.Go(func() { f.refresher.Run(running) })
+	return f, nil
+}
+
+// open is a follower that has not read anything.
+func open(ctx context.Context, cfg *Config) (*Follower, error) {
+	named, err := audience.NewNamed(cfg.Expressions)
+	if err != nil {
+		return nil, fmt.Errorf("expressions: %w", err)
+	}
+	if cfg.Interval < 0 || cfg.Timeout < 0 {
+		return nil, errors.New("interval and timeout must not be negative")
+	}
+	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle})
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{engine: audience.NewEngine(0), named: named}
+	required := slices.Clone(cfg.Require)
+	f.refresher = segments.NewRefresher(segments.RefresherConfig{
+		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Interval, Timeout: cfg.Timeout, Logger: cfg.Logger,
+		Require: func(m *segments.Manifest) error { return lacks(required, m) },
+		OnSwap:  func(s *segments.Snapshot) { f.current.Store(newGeneration(s, f.engine, f.named)) },
+	})
+	return f, nil
+}
+
+// load brings a generation into memory that lacks nothing.
+func (f *Follower) load(ctx context.Context, cfg *Config) error {
+	err := f.refresher.Load(ctx)
+	if errors.Is(err, objects.ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrNothingPublished, err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range cfg.Require { // the refresher takes what lacks it when there is nothing else
+		if g := f.Current(); g.byName[name] == nil {
+			return fmt.Errorf("generation %s: %w", g.Name(), lacksError(name))
+		}
+	}
+	return nil
+}
+
+// lacks says which of the required names a generation has not.
+func lacks(required []string, m *segments.Manifest) error {
+	has := map[string]bool{}
+	for i := range m.Segments {
+		has[m.Segments[i].Name] = true
+	}
+	for i := range m.Sets {
+		has[m.Sets[i].Name] = true
+	}
+	for _, name := range required {
+		if !has[name] {
+			return lacksError(name)
+		}
+	}
+	return nil
+}
+
+func lacksError(name string) error {
+	return fmt.Errorf("no segment or set %q, which is required", name)
+}
+
+// Current is the generation in use. Look-ups that belong together go to one: the next
+// call may return a later one.
+func (f *Follower) Current() *Generation { return f.current.Load() }
+
+// Close ends the following and waits for a look that is under way to end. Generations go on
+// to answer. A second call does nothing.
+func (f *Follower) Close() {
+	f.stop()
+	f.running.Wait()
+}
+
+// Status describes the generation in use and the last look at the source.
+type Status struct {
+	Generation string
+	CreatedAt  time.Time // of the generation, by who published it
+	LoadedAt   time.Time
+	FromCache  bool      // the source has not confirmed it yet
+	CheckedAt  time.Time // the last look, whatever came of it
+	BuiltAt    time.Time // when a build last ran to its end, changed or not; zero: the source does not say
+	// Error is why the last look did not succeed, empty when it did. ErrorAt is when this began.
+	Error   string
+	ErrorAt time.Time
+}
+
+// Status describes the generation in use and the last look at the source.
+func (f *Follower) Status() Status {
+	s := f.refresher.Status()
+	return Status{
+		Generation: s.Generation, CreatedAt: s.CreatedAt, LoadedAt: s.LoadedAt, FromCache: s.Origin == segments.OriginCache,
+		CheckedAt: s.CheckedAt, BuiltAt: s.BuiltAt, Error: s.Error, ErrorAt: s.ErrorAt,
+	}
+}
