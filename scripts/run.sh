@@ -49,8 +49,12 @@ for campaign in welcome reminder; do
     --allowed "$dir/$campaign.txt" --denied-dir "$dir/$campaign-denied"
 done
 
-say "why was user 42 capped?"
+say "why was user 42 capped, and user 13 not sent to at all?"
 build/bin/capper explain 42 --url "$url"
+build/bin/capper explain 13 --url "$url"
+
+say "an audience by expression: capper filter --audience 'engaged - country/us' --message-id spring --channel email"
+build/bin/capper filter --url "$url" --message-id spring --channel email --audience 'engaged - country/us' --allowed "$dir/spring.txt"
 
 say "serving on $url until Ctrl-C; try:"
 cat <<TRY
