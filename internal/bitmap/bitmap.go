@@ -36,6 +36,11 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 // Bytes is the serialized bitmap. The caller must not change it.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
+// SizeBytes is the memory that the bitmap takes: its bytes, and where each container is.
+func (b *Bitmap) SizeBytes() int64 {
+	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
+}
+
 // Cardinality is the number of ids.
 func (b *Bitmap) Cardinality() uint64 { return b.card }
 

@@ -77,6 +77,9 @@ type container struct {
 	data []byte
 }
 
+// containerSize is the memory of a container without its data.
+const containerSize = 56
+
 // check verifies order, bounds and cardinality of the container's data.
 func (c *container) check() error {
 	switch c.kind {

@@ -39,6 +39,9 @@ type place struct {
 	kind placeKind
 }
 
+// placeSize is the memory of a place.
+const placeSize = 8
+
 type placeKind uint8
 
 const (

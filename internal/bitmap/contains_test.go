@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
@@ -210,4 +211,13 @@ func each(b *testing.B, batches [64][]uint32, ask func(ids []uint32, marks []uin
 	b.ReportMetric(perUser(b.Elapsed())/float64(b.N), "ns/user")
 	b.ReportMetric(perUser(took[len(took)/2]), "median-ns/user")
 	b.ReportMetric(perUser(took[0]), "least-ns/user")
+}
+
+func TestSizesAreThoseOfMemory(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, containerSize, unsafe.Sizeof(container{}))
+	require.EqualValues(t, placeSize, unsafe.Sizeof(place{}))
+	require.EqualValues(t, blockSize, unsafe.Sizeof(block{}))
+	b := Of(1, 70_000)
+	require.EqualValues(t, len(b.Bytes())+2*(containerSize+placeSize), b.SizeBytes())
 }

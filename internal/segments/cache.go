@@ -55,6 +55,28 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
+// holds reports whether the cache has files of these sizes for all segments; where there
+// is no cache, nothing is missing in it.
+func (c *cache) holds(ctx context.Context, list []Segment) bool {
+	if c == nil {
+		return true
+	}
+	files, err := c.at.List(ctx, BitmapsPrefix)
+	if err != nil {
+		return false
+	}
+	sizes := map[string]int64{}
+	for _, file := range files {
+		sizes[file.Key] = file.SizeBytes
+	}
+	for i := range list {
+		if size, ok := sizes[list[i].Key]; !ok || size != list[i].SizeBytes {
+			return false
+		}
+	}
+	return true
+}
+
 // exists reports whether anything has ever been cached, also where that cannot be told.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
@@ -77,6 +99,9 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	keep := map[string]bool{ManifestKey(g.Manifest.Generation): true}
 	for i, entry := range g.Manifest.Entries() {
 		keep[entry.Key] = true
+		if g.bitmap(i) == nil {
+			continue // it is there, see holds
+		}
 		if _, err := c.at.Put(ctx, entry.Key, g.bitmap(i).Bytes()); err != nil {
 			return err
 		}

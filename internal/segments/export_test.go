@@ -2,6 +2,8 @@ package segments
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"capper/internal/objects"
 )
@@ -34,3 +36,15 @@ func NameOf(m *Manifest) string { return m.name() }
 
 // SumOf is the SHA-256 of the manifest as it is stored.
 func SumOf(m *Manifest) string { return m.sum() }
+
+// ParseAnyName parses a manifest under the name that its content has, so that a change
+// of a byte is not all that is found; renamed is what was parsed.
+func ParseAnyName(raw []byte) (m *Manifest, renamed []byte, err error) {
+	var any Manifest
+	if err := decodeDocument(raw, &any, SetsFormatVersion); err != nil {
+		return nil, nil, err
+	}
+	renamed = []byte(strings.Replace(string(raw), strconv.Quote(any.Generation), strconv.Quote(any.name()), 1))
+	m, err = parseManifest(any.name(), renamed)
+	return m, renamed, err
+}

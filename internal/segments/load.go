@@ -70,7 +70,7 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 
 // ReadBitmaps reads and checks the bitmaps of the manifest.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
-	return readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
+	return readBitmaps(ctx, m, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
 }
@@ -84,22 +84,48 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps of a manifest in parallel.
-func readBitmaps(ctx context.Context, m *Manifest, read func(context.Context, *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
+// readBitmaps reads the bitmaps of a manifest in parallel, one that is there under
+// several names once.
+func readBitmaps(ctx context.Context, m *Manifest, read func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
 	all := make([]*bitmap.Bitmap, len(entries))
 	faults := make([]error, len(all))
+	first := m.firstOf(entries)
 	parallel.AtMost(parallelReads, len(all), func(i int) {
-		var err error
-		if all[i], err = read(ctx, entries[i]); err != nil {
-			faults[i] = fmt.Errorf("%s: %w", m.whatIs(i), err)
+		if first[i] == i {
+			all[i], faults[i] = read(ctx, i, entries[i])
 		}
 	})
+	for i, s := range entries {
+		if all[i] = all[first[i]]; all[i] != nil && faults[i] == nil {
+			faults[i] = s.agree(all[i])
+		}
+		if faults[i] != nil {
+			faults[i] = fmt.Errorf("%s: %w", m.whatIs(i), faults[i])
+		}
+	}
 	g := &Generation{Manifest: m, Bitmaps: all[:segments:segments], Sets: all[segments:]}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
 	}
 	return g, nil
+}
+
+// firstOf is for each entry the first of its kind with the same bitmap: those of segments
+// are not always read, see fetch, and those of sets are.
+func (m *Manifest) firstOf(entries []*Segment) []int {
+	first := make([]int, len(entries))
+	seen := map[string]int{}
+	for i, s := range entries {
+		if i == len(m.Segments) {
+			clear(seen)
+		}
+		if _, ok := seen[s.SHA256]; !ok {
+			seen[s.SHA256] = i
+		}
+		first[i] = seen[s.SHA256]
+	}
+	return first
 }
 
 // bitmap is the bitmap of an entry of the manifest.
@@ -114,14 +140,7 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 const parallelReads = 8
 
 // Snapshot lays the generation out for lookups.
-func (g *Generation) Snapshot() *Snapshot {
-	s := &Snapshot{manifest: *g.Manifest, codes: bitmap.NewCodeMap(g.Bitmaps), sets: map[string]*bitmap.Bitmap{}}
-	for i, set := range g.Sets {
-		s.sets[g.Manifest.Sets[i].Name] = set
-	}
-	s.zones = newZoneMap(g)
-	return s
-}
+func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live
 // generation. ErrNothingLive when nothing has been published.

@@ -120,16 +120,6 @@ func CheckSetName(name string) error {
 	return nil
 }
 
-// Zone is the time zone of a set whose name begins with ZonePrefix.
-func Zone(set string) (*time.Location, error) {
-	name := strings.TrimPrefix(set, ZonePrefix)
-	location, err := time.LoadLocation(name)
-	if err != nil || name == "" || name == "Local" {
-		return nil, fmt.Errorf("set name %q: %q is no time zone of the IANA database such as Asia/Singapore", set, name)
-	}
-	return location, nil
-}
-
 // Describe is the manifest's entry for a bitmap.
 func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
@@ -290,11 +280,27 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b, s.agree(b)
+}
+
+// agree requires b, whose bytes have the segment's hash, to be what the manifest says of it.
+func (s *Segment) agree(b *bitmap.Bitmap) error {
+	if int64(len(b.Bytes())) != s.SizeBytes {
+		return fmt.Errorf("%d bytes, the manifest says %d", len(b.Bytes()), s.SizeBytes)
+	}
 	if b.Cardinality() != s.Cardinality {
-		return nil, fmt.Errorf("cardinality %d, the manifest says %d", b.Cardinality(), s.Cardinality)
+		return fmt.Errorf("cardinality %d, the manifest says %d", b.Cardinality(), s.Cardinality)
 	}
 	if lowest, highest, ok := b.Bounds(); ok && (lowest != *s.Min || highest != *s.Max) {
-		return nil, fmt.Errorf("ids from %d to %d, the manifest says %d to %d", lowest, highest, *s.Min, *s.Max)
+		return fmt.Errorf("ids from %d to %d, the manifest says %d to %d", lowest, highest, *s.Min, *s.Max)
 	}
-	return b, nil
+	return nil
 }
+
+// same reports whether two segments, of whatever names, are said to have the same bitmap.
+func (s *Segment) same(other *Segment) bool {
+	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
+		equal(s.Min, other.Min) && equal(s.Max, other.Max)
+}
+
+func equal(a, b *uint32) bool { return a == b || a != nil && b != nil && *a == *b }

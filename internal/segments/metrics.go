@@ -22,16 +22,20 @@ type metrics struct {
 	age       *prometheus.Desc
 	checked   *prometheus.Desc
 	users     *prometheus.Desc
+	sets      *prometheus.Desc
 	memory    *prometheus.Desc
+	pins      *pins
+	pinned    *prometheus.Desc
 }
 
-func newMetrics(to prometheus.Registerer, current func() *Snapshot, built, clock func() time.Time) *metrics {
+func newMetrics(to prometheus.Registerer, current func() *Snapshot, pins *pins, built, clock func() time.Time) *metrics {
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
 			Help: "Looks at the segments' source, by result: swapped (a new generation is in use), unchanged, failed.",
 		}, []string{"result"}),
 		current: current,
+		pins:    pins,
 		built:   built,
 		clock:   clock,
 		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
@@ -40,6 +44,10 @@ func newMetrics(to prometheus.Registerer, current func() *Snapshot, built, clock
 			"Time since the generation in use was built.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
 			"Users in each segment of the generation in use.", []string{"segment"}, nil),
+		sets: prometheus.NewDesc("capper_sets_users",
+			"Users in each set of the generation in use.", []string{"set"}, nil),
+		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
+			"Memory of the earlier generations that are kept because a call pinned them, beyond what they share with the one in use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
 			"Memory of the generation in use.", nil, nil),
 	}
@@ -57,7 +65,9 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.age
 	out <- m.checked
 	out <- m.users
+	out <- m.sets
 	out <- m.memory
+	out <- m.pinned
 }
 
 // Collect implements prometheus.Collector.
@@ -71,6 +81,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, m.clock().Sub(s.CreatedAt()).Seconds())
 	out <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.SizeBytes()))
+	out <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(m.pins.sizeBytes(s)))
+	for _, set := range s.Sets() {
+		out <- prometheus.MustNewConstMetric(m.sets, prometheus.GaugeValue, float64(set.Cardinality), set.Name)
+	}
 	for _, segment := range s.Segments() {
 		out <- prometheus.MustNewConstMetric(m.users, prometheus.GaugeValue, float64(segment.Cardinality), segment.Name)
 	}

@@ -112,6 +112,27 @@ func (p *pins) list(current *Snapshot) (list []Pinned) {
 	return list
 }
 
+// snapshots are what is kept.
+func (p *pins) snapshots() (list []*Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kept := range p.kept {
+		list = append(list, kept.snapshot)
+	}
+	return list
+}
+
+// sizeBytes is the memory of what is kept beyond what the one in use takes.
+func (p *pins) sizeBytes(current *Snapshot) (size int64) {
+	counted := map[any]bool{}
+	current.beyond(counted)
+	p.expire(current)
+	for _, s := range p.snapshots() {
+		size += s.beyond(counted)
+	}
+	return size
+}
+
 // drop lets go of what was pinned too long ago, and of what is too many; p.mu is held.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()

@@ -92,7 +92,7 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 		cfg.Keep = DefaultKeep
 	}
 	r := &Refresher{cfg: cfg, pins: pins{keep: cfg.Keep, clock: cfg.Clock}, cache: newCache(cfg.CacheDir, cfg.Source.Name())}
-	r.metrics = newMetrics(cfg.Registerer, r.Current, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
+	r.metrics = newMetrics(cfg.Registerer, r.Current, &r.pins, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
 	return r
 }
 
@@ -180,7 +180,8 @@ func (r *Refresher) Run(ctx context.Context) {
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	g, tag, err := r.fetch(limited, require)
+	known := newMemory(r.inMemory())
+	g, tag, err := r.fetch(limited, known, require)
 	if ctx.Err() != nil {
 		return ctx.Err() // stopping; nothing was learned about the source
 	}
@@ -205,7 +206,7 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	if err := r.cache.save(limited, g); err != nil {
 		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
 	}
-	next := g.Snapshot()
+	next := known.snapshot(g)
 	if err := g.Manifest.fulfils(require); err != nil { // what is required has changed while it was read
 		r.record(resultFailed, err)
 		return err
@@ -216,10 +217,19 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// fetch reads the live generation if it is not the one in use and not refused. It reads
-// bitmaps from the cache where that has them, for a quarter of the time at most:
-// a cache that hangs must not keep it from the source.
-func (r *Refresher) fetch(ctx context.Context, require func(*Manifest) error) (*Generation, string, error) {
+// inMemory are the generations in memory.
+func (r *Refresher) inMemory() []*Snapshot {
+	list := r.pins.snapshots()
+	if now := r.Current(); now != nil {
+		list = append(list, now)
+	}
+	return list
+}
+
+// fetch reads the live generation if it is not the one in use and not refused: what is
+// not in memory. It reads bitmaps from the cache where that has them, for a quarter of
+// the time at most: a cache that hangs must not keep it from the source.
+func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string, error) {
 	m, tag, err := r.look(ctx)
 	if err == nil && m != nil {
 		err = m.fulfils(require)
@@ -229,7 +239,14 @@ func (r *Refresher) fetch(ctx context.Context, require func(*Manifest) error) (*
 	}
 	near, cancel := context.WithTimeout(ctx, r.cfg.Timeout/4)
 	defer cancel()
-	g, err := readBitmaps(ctx, m, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
+	mapped := known.codes(m) != nil && r.cache.holds(near, m.Segments)
+	g, err := readBitmaps(ctx, m, func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error) {
+		if b := known.sets[s.SHA256]; b != nil {
+			return b, nil
+		}
+		if mapped && entry < len(m.Segments) {
+			return nil, nil // its CodeMap is in memory
+		}
 		if b, ok := r.cache.open(near, s); ok {
 			return b, nil
 		}
@@ -289,5 +306,5 @@ func (r *Refresher) swap(s *Snapshot, origin string) {
 	r.status.LoadedAt, r.status.Origin = r.cfg.Clock(), origin
 	r.mu.Unlock()
 	r.cfg.Logger.Info("segments: generation in use", "generation", s.Generation(), "origin", origin,
-		"segments", len(s.manifest.Segments), "size_bytes", s.SizeBytes())
+		"segments", len(s.manifest.Segments), "sets", len(s.manifest.Sets), "size_bytes", s.SizeBytes())
 }

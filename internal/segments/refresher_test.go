@@ -91,6 +91,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.Equal(t, map[string]float64{
 			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
 			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2, "capper_segments_users/vip": 2,
+			"capper_segments_pinned_bytes/":              0,
 			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
 			"capper_segments_checked_timestamp_seconds/": float64(r.Status().BuiltAt.Unix()),
 		}, metricsOf(t, registry))

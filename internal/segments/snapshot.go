@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,13 +109,24 @@ func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
 // SizeBytes is the memory that the generation takes.
-func (s *Snapshot) SizeBytes() int64 {
-	size := s.codes.SizeBytes() + s.zones.sizeBytes()
+func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
+
+// beyond is the memory that the generation takes beside the parts that are counted
+// already; its own are counted from then on.
+func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
+	count := func(part any, bytes int64) {
+		if !counted[part] {
+			counted[part] = true
+			size += bytes
+		}
+	}
+	count(s.codes, s.codes.SizeBytes())
+	count(s.zones, s.zones.sizeBytes())
 	for _, set := range s.sets {
-		size += int64(len(set.Bytes()))
+		count(set, set.SizeBytes())
 	}
 	if rest := s.unsegmented.Load(); rest != nil {
-		size += int64(len(rest.Bytes()))
+		count(rest, rest.SizeBytes())
 	}
 	return size
 }
@@ -124,3 +136,57 @@ func (s *Snapshot) SizeBytes() int64 {
 // ascending is fastest. codes must be at least as long as users. It does not
 // allocate.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
+
+// memory is what a new generation shares with those in memory, instead of reading it
+// again and holding it twice. Of segments only the CodeMap is there, so that one is
+// shared when all segments are as they were.
+type memory struct {
+	snapshots []*Snapshot
+	sets      map[string]*bitmap.Bitmap // by SHA-256
+}
+
+func newMemory(snapshots []*Snapshot) *memory {
+	known := &memory{snapshots: snapshots, sets: map[string]*bitmap.Bitmap{}}
+	for _, s := range snapshots {
+		for i := range s.manifest.Sets {
+			set := &s.manifest.Sets[i]
+			known.sets[set.SHA256] = s.sets[set.Name]
+		}
+	}
+	return known
+}
+
+// codes is the CodeMap of the segments of m, nil where there is none in memory.
+func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
+	for _, s := range known.snapshots {
+		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
+			return s.codes
+		}
+	}
+	return nil
+}
+
+// zones is the map of the time zones of m, nil where there is none in memory.
+func (known *memory) zones(m *Manifest) *zoneMap {
+	for _, s := range known.snapshots {
+		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool { return a.Name == b.Name && a.same(&b.Segment) }) {
+			return s.zones
+		}
+	}
+	return nil
+}
+
+// snapshot lays the generation out for lookups, with what is in memory already.
+func (known *memory) snapshot(g *Generation) *Snapshot {
+	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest), sets: map[string]*bitmap.Bitmap{}}
+	for i, set := range g.Sets {
+		s.sets[g.Manifest.Sets[i].Name] = set
+	}
+	if s.codes == nil {
+		s.codes = bitmap.NewCodeMap(g.Bitmaps)
+	}
+	if s.zones == nil {
+		s.zones = newZoneMap(s)
+	}
+	return s
+}

@@ -1,11 +1,32 @@
 package segments
 
 import (
+	_ "embed"
+	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // a zone must not depend on the machine's files
 
 	"capper/internal/bitmap"
 )
+
+// zoneNames are the names of the IANA database, one a line. The names of a machine's files
+// are others besides: right/Asia/Singapore counts leap seconds, localtime is anything,
+// and some file systems take asia/singapore for Asia/Singapore.
+//
+//go:embed zones.txt
+var zoneNames string
+
+// Zone is the time zone of a set whose name begins with ZonePrefix.
+func Zone(set string) (*time.Location, error) {
+	name := strings.TrimPrefix(set, ZonePrefix)
+	if strings.Contains(zoneNames, "\n"+name+"\n") {
+		if location, err := time.LoadLocation(name); err == nil {
+			return location, nil
+		}
+	}
+	return nil, fmt.Errorf("set name %q: %q is no time zone of the IANA database such as Asia/Singapore", set, name)
+}
 
 // zoneMap says which time zone a user is in. The sets of time zones are many and
 // nearly disjoint, so that one map of all of them costs less than asking each.
@@ -17,22 +38,28 @@ type zoneMap struct {
 // mapZones is how many zones one CodeMap can tell apart.
 const mapZones = 255
 
-func newZoneMap(g *Generation) *zoneMap {
+func newZoneMap(s *Snapshot) *zoneMap {
 	z := &zoneMap{}
 	var sets []*bitmap.Bitmap
-	for i := range g.Manifest.Sets {
-		name := g.Manifest.Sets[i].Name
-		if !strings.HasPrefix(name, ZonePrefix) {
-			continue
-		}
-		if place, err := Zone(name); err == nil { // a manifest with another name was refused
-			z.places, sets = append(z.places, place), append(sets, g.Sets[i])
+	for _, set := range s.manifest.zones() {
+		if place, err := Zone(set.Name); err == nil { // a manifest with another name was refused
+			z.places, sets = append(z.places, place), append(sets, s.sets[set.Name])
 		}
 	}
 	for first := 0; first < len(sets); first += mapZones {
 		z.maps = append(z.maps, bitmap.NewCodeMap(sets[first:min(first+mapZones, len(sets))]))
 	}
 	return z
+}
+
+// zones are the sets of time zones.
+func (m *Manifest) zones() (list []*Set) {
+	for i := range m.Sets {
+		if strings.HasPrefix(m.Sets[i].Name, ZonePrefix) {
+			list = append(list, &m.Sets[i])
+		}
+	}
+	return list
 }
 
 func (z *zoneMap) sizeBytes() (size int64) {
