@@ -41,7 +41,7 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 			for attempt := range 6 {
 				f.heal()
 				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+capping.UserID(attempt)*500_000_000, client)
-				s.kinds = []identity{{}} // the usual design has no others
+				s.kinds, s.shadows = []identity{{}}, nil // the usual design knows no others
 				s.begin(uint64(i + attempt))
 				s.answered(t, 40)
 				f.storming = s

@@ -153,6 +153,12 @@
 // where the rules are many. So no command holds the server's thread for long, and
 // a node that is slow or dead holds up only the users it has.
 //
+// Shadow rules are judged beside the others, and a reply names them where they would
+// have denied somebody who is allowed. Of a send that an earlier attempt of the call
+// had recorded, whose answer was lost, it names none. Instances of versions before there
+// were shadow rules go on beside newer ones: each brings its own scripts along, and
+// what is stored is the same.
+//
 // # Pacers
 //
 // All pacers of a namespace lie in one partition, so that one script takes the

@@ -28,7 +28,8 @@ type decider interface {
 type storm struct {
 	deciders []decider
 	limit    capping.Rule
-	patience time.Duration // deadline of every call
+	shadows  []capping.Rule // before it: one that would deny whoever got anything
+	patience time.Duration  // deadline of every call
 	base     capping.UserID
 	hot      int // users that everybody sends to: they reach their limit
 	spared   spared
@@ -78,8 +79,9 @@ type tally struct {
 func newStorm(base capping.UserID, deciders ...decider) *storm {
 	return &storm{
 		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
-		kinds: []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1}, {capping.Message{Namespace: "growth"}, 255}},
-		base:  base, hot: 300, stop: make(chan struct{}),
+		kinds:   []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1}, {capping.Message{Namespace: "growth"}, 255}},
+		shadows: []capping.Rule{{Max: 1, Hold: 24 * 3_600_000, Shadow: true}},
+		base:    base, hot: 300, stop: make(chan struct{}),
 		spared: func(decider, capping.UserID) bool { return true },
 	}
 }
@@ -171,7 +173,7 @@ func (s *storm) ask(d decider, which identity, users []capping.UserID) (open []c
 	defer cancel()
 	verdicts := make([]capping.Verdict, len(users))
 	began := time.Now()
-	err := d.Filter(ctx, which.batch(users, s.limit), verdicts)
+	err := d.Filter(ctx, which.batch(users, append(s.shadows[:len(s.shadows):len(s.shadows)], s.limit)...), verdicts)
 	took := time.Since(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,9 +225,11 @@ func (s *storm) settle(t testing.TB) {
 }
 
 // violations are what must never be.
-type violations struct{ over, doubled, missing, deniedButRecorded int }
+type violations struct{ over, doubled, missing, deniedButRecorded, misjudged int }
 
-func (v violations) total() int { return v.over + v.doubled + v.missing + v.deniedButRecorded }
+func (v violations) total() int {
+	return v.over + v.doubled + v.missing + v.deniedButRecorded + v.misjudged
+}
 
 // judge compares all answers with the logs: how often each send stands in each
 // user's log.
@@ -237,6 +241,7 @@ func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 	last := map[send]capping.Outcome{}
 	granted := map[capping.UserID]int{}
 	for _, a := range s.answers {
+		v.misjudged += s.misjudged(a, logs)
 		for i, verdict := range a.verdicts {
 			key := send{a.users[i], a.send}
 			was := last[key]
@@ -272,6 +277,17 @@ func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 		}
 	}
 	return v
+}
+
+// misjudged is how many users the answer says the shadow rule would have denied who
+// were denied, or who have got nothing but this send.
+func (s *storm) misjudged(a answer, logs map[capping.UserID]map[identity]int) (n int) {
+	for i, verdict := range a.verdicts {
+		if verdict.Shadow != 0 && (verdict.Outcome != capping.Allowed || verdict.Shadow != 1 || len(logs[a.users[i]]) < 2) {
+			n++
+		}
+	}
+	return n
 }
 
 // logsOf reads all logs of the store's namespace from the masters.

@@ -1,14 +1,18 @@
 package redisstore
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping"
 	"capper/internal/testcluster"
 )
 
@@ -136,4 +140,72 @@ func (j *journal) text() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.written.String()
+}
+
+// A master that answered a refresh before it died, and a replica that answered the same
+// one after its promotion, were not masters beside each other.
+func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	master, replica := c.Addrs[0], c.Addrs[1]
+	held := holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{})}
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Second, dial: held.dial(master, replica)})
+	users, daily := spread(40), rolling(1, time.Hour)
+	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
+	replicated(t, master)
+	refreshes(t, s) // the replica is known as one
+
+	release := sync.OnceFunc(func() { close(held.release) })
+	defer release()
+	held.on.Store(true)
+	s.top.RefreshSoon()
+	<-held.asked
+	<-held.answered
+	held.on.Store(false)
+	require.NoError(t, c.Kill(master))
+	promote(t, replica)
+	release()
+	follows(t, s, replica)
+	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
+}
+
+// holding holds up what is sent to the one server until the other one has answered
+// and somebody releases it.
+type holding struct {
+	on              atomic.Bool
+	asked, answered chan struct{} // told once each, while it is on
+	release         chan struct{}
+	once            [2]sync.Once
+}
+
+func (h *holding) dial(free, held string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &heldConn{conn, h, addr == held, addr == free}, nil
+	}
+}
+
+type heldConn struct {
+	net.Conn
+	holding    *holding
+	held, free bool
+}
+
+func (c *heldConn) Write(bytes []byte) (int, error) {
+	if c.held && c.holding.on.Load() {
+		c.holding.once[0].Do(func() { close(c.holding.asked) })
+		<-c.holding.release
+	}
+	return c.Conn.Write(bytes)
+}
+
+func (c *heldConn) Read(bytes []byte) (int, error) {
+	n, err := c.Conn.Read(bytes)
+	if c.free && c.holding.on.Load() {
+		c.holding.once[1].Do(func() { close(c.holding.answered) })
+	}
+	return n, err
 }

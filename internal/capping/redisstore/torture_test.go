@@ -161,6 +161,7 @@ func (v *violations) add(w violations) {
 	v.doubled += w.doubled
 	v.missing += w.missing
 	v.deniedButRecorded += w.deniedButRecorded
+	v.misjudged += w.misjudged
 }
 
 func (y *tally) add(z tally) {
@@ -186,8 +187,8 @@ func (r *torture) report() string {
 		total += r.faults[name]
 		fmt.Fprintf(&b, "%6d  %s\n", r.faults[name], name)
 	}
-	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d)\n",
-		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded)
+	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, misjudged by a shadow limit %d)\n",
+		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged)
 	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v\n        %v", r.tally.spoilt, r.tally, &r.paced)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())

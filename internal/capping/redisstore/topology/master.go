@@ -44,18 +44,34 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 		t.heirs = map[*Node]bool{}
 	}
 	t.master, t.replid = chosen.node, chosen.id
-	for _, h := range told {
-		switch {
-		case h.role == "slave" && h.id == t.replid:
-			t.heirs[h.node] = true
-		case h.role == "master" && h.node != t.master: // it went its own way: what is recorded from now on, it lacks
-			t.heirs[h.node] = false
-		}
-	}
+	t.noteHeirs(ctx, told)
 	for p := range t.routes {
 		t.routes[p].Store(chosen.node)
 	}
 	return err
+}
+
+// noteHeirs notes who has all that the master has. A master beside it went its own
+// way: what is recorded from now on, it lacks. That it was one beside it, and not after
+// it, is known when the master says so once more: their answers may be far apart in time.
+func (t *Topology) noteHeirs(ctx context.Context, told []history) {
+	var beside []*Node
+	for _, h := range told {
+		switch {
+		case h.role == "slave" && h.id == t.replid:
+			t.heirs[h.node] = true
+		case h.role == "master" && h.node != t.master:
+			beside = append(beside, h.node)
+		}
+	}
+	for _, n := range beside {
+		if heir, known := t.heirs[n]; known && !heir {
+			continue
+		}
+		if again := t.master.history(ctx); again.role == "master" && again.id == t.replid {
+			t.heirs[n] = false
+		}
+	}
 }
 
 // histories asks all servers at once.

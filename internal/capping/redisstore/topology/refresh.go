@@ -74,7 +74,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // Refreshes is how many refreshes have ended in time, so that who was asked
-// either answered or is known to be away.
+// either answered or is known to be away. A server that was away for many dials may be
+// back for a second before it is asked again: until then the library repeats the last error.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
 // RefreshSoon asks for a refresh.
