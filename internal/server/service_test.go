@@ -97,6 +97,7 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, cha
 	for _, f := range change {
 		f(&cfg)
 	}
+	s.capper = cfg.Capper
 	var err error
 	s.server, err = server.New(cfg)
 	require.NoError(t, err)
