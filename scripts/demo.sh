@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole system on real parts: an S3 server, segments of 8 million generated users published to it, a 3+3 Redis
-# Cluster with append-only files, capper over both, and three blasts of a million users, some of whom are then sent to
-# at the pace of a pacer. Stops all it started.
+# The whole system on real parts: an S3 server, segments and sets of 8 million generated users published to it, a 3+3 Redis
+# Cluster with append-only files, capper over both, three blasts of a million users and one of an audience by expression, and
+# some who are then sent to at the pace of a pacer. Stops all it started.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,11 +27,13 @@ scripts/cluster.sh up "$dir/cluster"
 mkdir -p "$dir/s3/data/segments" # a bucket of this server is a directory
 echo "S3 at $AWS_ENDPOINT_URL_S3, Redis at $CAPPER_TEST_REDIS"
 
-say "generate 8 million users and publish 4 segments of them"
+say "generate 8 million users and publish 4 segments and 2 sets of them"
 build/bin/segmentbuild generate --users 8000000 --segments new=10%,active=40%,lapsed=25%,vip=5% --out "$dir/ids"
 build/bin/segmentbuild generate --users 8000000 --segments audience=13% --seed 2 --as roaring --out "$dir/ids"
+build/bin/segmentbuild generate --users 8000000 --segments opted-out=3%,my=20% --seed 3 --out "$dir/ids"
 build/bin/segmentbuild build --to s3://segments/demo --segment new="$dir/ids/new.txt" --segment active="$dir/ids/active.txt" \
-  --segment lapsed="$dir/ids/lapsed.txt" --segment vip="$dir/ids/vip.txt"
+  --segment lapsed="$dir/ids/lapsed.txt" --segment vip="$dir/ids/vip.txt" \
+  --set opted-out="$dir/ids/opted-out.txt" --only-grows opted-out --set country/my="$dir/ids/my.txt"
 
 say "serve"
 cat >"$dir/capper.yaml" <<YAML
@@ -46,6 +48,7 @@ limits:
     active: {daily: 2, weekly: 7}
     lapsed: {daily: 0}
     vip: {daily: 3, weekly: 10}
+suppress: {opted-out: all}
 pacers:
   carrier: {rate: 50000/s, limits: [{max: 5000000, window: 24h}]}
 YAML
@@ -58,5 +61,5 @@ for _ in $(seq 200); do
   sleep 0.05
 done
 
-say "three blasts of a million users, each a message of its own; then some of the allowed are sent to, at the pace of a provider"
+say "three blasts of a million users and one to an expression, each a message of its own; then some of the allowed are sent to, at the pace of a provider"
 go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3 --pacer carrier --paced 200000

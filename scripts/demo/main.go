@@ -37,7 +37,8 @@ func main() {
 	}
 }
 
-// run sends the blasts, and answers whom the first of them allowed.
+// run sends the blasts to the audience and one more to an expression, and answers whom
+// the first of them allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap, err error) {
 	api, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
 	if err != nil {
@@ -47,13 +48,14 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	if err != nil {
 		return nil, err
 	}
-	limits, err := api.Limits(ctx)
+	known, err := learn(ctx, api)
 	if err != nil {
 		return nil, err
 	}
 	allowed = roaring.New()
 	for blast := 1; blast <= blasts; blast++ {
-		summary, took, err := send(ctx, out, api, users, blast, func(some *roaring.Bitmap) {
+		fmt.Fprintf(out, "\nblast %d: %d users\n", blast, users.GetCardinality())
+		summary, took, err := send(ctx, out, api, &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast), Channel: "push", Bitmap: users}, func(some *roaring.Bitmap) {
 			if blast == 1 {
 				allowed.Or(some)
 			}
@@ -61,12 +63,32 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 		if err != nil {
 			return nil, err
 		}
-		if err := report(out, summary, limits, blast, took); err != nil {
-			return nil, err
+		if err := report(out, summary, known.want(users, blast, nil, 0), took); err != nil {
+			return nil, fmt.Errorf("blast %d: %w", blast, err)
 		}
 	}
-	fmt.Fprintf(out, "\nevery total is what the limits imply\n")
+	if err := sendExpression(ctx, out, api, known, users, blasts); err != nil {
+		return nil, fmt.Errorf("audience %s: %w", expression, err)
+	}
+	fmt.Fprintf(out, "\nevery total is what limits and sets imply\n")
 	return allowed, nil
+}
+
+// expression is the audience of the last blast, which the service works out.
+const expression = "vip | new - country/my"
+
+// sendExpression sends one more message, to an expression. Users of the blasts before
+// have had a message from each of these.
+func sendExpression(ctx context.Context, out io.Writer, api *client.Client, known *known, before *roaring.Bitmap, blasts int) error {
+	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
+	request := &client.FilterRequest{MessageID: "by-expression", Channel: "push", Audience: &client.Audience{Expression: expression}}
+	summary, took, err := send(ctx, out, api, request, func(*roaring.Bitmap) {})
+	if err != nil {
+		return err
+	}
+	users := roaring.Or(known.segments["vip"], known.segments["new"])
+	users.AndNot(known.country)
+	return report(out, summary, known.want(users, 1, before, blasts+1), took)
 }
 
 // readBitmap reads the first count users of a file.
@@ -89,13 +111,11 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send filters the audience for one message, telling how it goes, and whom it allows.
-func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring.Bitmap, blast int, allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
-	fmt.Fprintf(out, "\nblast %d: %d users\n", blast, users.GetCardinality())
+// send filters the users of a request, telling how it goes, and whom it allows.
+func send(ctx context.Context, out io.Writer, api *client.Client, request *client.FilterRequest, allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
 	start := time.Now()
 	var total client.Summary
 	told := 0
-	request := &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast), Channel: "push", Bitmap: users}
 	err := api.FilterAll(ctx, request, func(_ *client.FilterRequest, result *client.FilterResult) error {
 		total.Add(&result.Summary)
 		allow(result.AllowedBitmap)
@@ -109,45 +129,31 @@ func send(ctx context.Context, out io.Writer, api *client.Client, users *roaring
 	return &total, time.Since(start), err
 }
 
-// report prints a blast's decisions and compares them with the limits: the
-// n-th message within a day goes to the segments that allow n or more.
-func report(out io.Writer, s *client.Summary, limits *client.Limits, blast int, took time.Duration) error {
+// report prints a blast's decisions and compares them with what limits and sets imply.
+func report(out io.Writer, s *client.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(), s.Allowed)
 	for _, limit := range slices.Sorted(maps.Keys(s.Denied)) {
 		fmt.Fprintf(out, ", %d denied by %s", s.Denied[limit], limit)
 	}
 	fmt.Fprintf(out, ", %d unavailable\n", s.Unavailable)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "segment\trequested\tallowed\tdenied\tthe limits imply\t")
-	denied, wrong := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(s.Segments)) {
-		segment := s.Segments[name]
-		want := implied(limits, name, segment.Requested, blast)
-		if want != segment.Allowed {
+	fmt.Fprintln(w, "segment\trequested\tallowed\tdenied\tlimits and sets imply\t")
+	wrong := 0
+	for _, name := range slices.Sorted(maps.Keys(want.segments)) {
+		got, implied := s.Segments[name], want.segments[name]
+		if got != implied {
 			wrong++
 		}
-		denied += segment.Requested - want
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, segment.Requested, segment.Allowed, segment.Requested-segment.Allowed, want)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, got.Requested, got.Allowed, got.Requested-got.Allowed, implied.Allowed)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if wrong > 0 || s.Unavailable > 0 || s.Denied["daily"] != denied {
-		return fmt.Errorf("blast %d: %d segments differ from what the limits imply; %d denied by daily, want %d", blast, wrong, s.Denied["daily"], denied)
+	switch {
+	case wrong > 0 || s.Unavailable > 0 || len(s.Segments) != len(want.segments):
+		return fmt.Errorf("%d segments differ from what limits and sets imply, %d users are unavailable", wrong, s.Unavailable)
+	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed || s.Suppressed[suppressed] != want.suppressed:
+		return fmt.Errorf("%d denied by daily, want %d; %d suppressed, want %d", s.Denied["daily"], want.daily, s.Denied["suppressed"], want.suppressed)
 	}
 	return nil
-}
-
-// implied is how many of a segment's users may get the n-th message of a day.
-func implied(limits *client.Limits, segment string, requested, n int) int {
-	list, ok := limits.Segments[segment]
-	if !ok {
-		list = limits.Default
-	}
-	for _, limit := range list {
-		if n > limit.Max {
-			return 0
-		}
-	}
-	return requested
 }
