@@ -123,16 +123,21 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *segments.Manifest, bodies [][]byte)) {
 	t.Helper()
 	ctx := t.Context()
-	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix()))}
-	m := segmentstest.Manifest(t, at, "", []string{"vip", "new"}, bitmaps...)
-	bodies := [][]byte{bytes.Clone(bitmaps[0].Bytes()), bytes.Clone(bitmaps[1].Bytes())}
+	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix())), bitmap.Of(10, uint32(at.Unix())), bitmap.Of(20, 22, uint32(at.Unix()))}
+	m, err := segments.NewManifest(at, "test", "", []segments.Segment{segments.Describe("vip", bitmaps[0]), segments.Describe("new", bitmaps[1])},
+		describe("opted-out", bitmaps[2]), describe("tz/Asia/Tokyo", bitmaps[3]))
+	require.NoError(t, err)
+	var bodies [][]byte
+	for _, b := range bitmaps {
+		bodies = append(bodies, bytes.Clone(b.Bytes()))
+	}
 	name := m.Generation
 	spoil(m, bodies)
 	if m.Generation == name { // the name vouches for what the manifest says now
 		m.Generation = segments.NameOf(m)
 		name = m.Generation
 	}
-	for i, s := range m.Segments {
+	for i, s := range m.Entries() {
 		if strings.Contains(s.Key, "..") {
 			continue // neither store lets anybody go there
 		}
@@ -142,7 +147,7 @@ func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *seg
 			require.NoError(t, err)
 		}
 	}
-	_, err := store.Put(ctx, segments.ManifestKey(name), m.Encode())
+	_, err = store.Put(ctx, segments.ManifestKey(name), m.Encode())
 	require.NoError(t, err)
 	segmentstest.MakeLive(t, store, fmt.Appendf(nil, `{"format_version":1,"generation":%q}`, name))
 }
@@ -191,6 +196,32 @@ var faults = []struct {
 	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
 	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" }, `segment name "default": reserved`},
 	{"segment without name", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
+	{"a set's flipped bit", func(_ *segments.Manifest, b [][]byte) { b[2][len(b[2])-1] ^= 1 }, `set "opted-out": checksum mismatch`},
+	{"a set that is truncated", func(_ *segments.Manifest, b [][]byte) { b[3] = b[3][:len(b[3])-2] }, "the manifest says"},
+	{"bytes after the end of a set", func(_ *segments.Manifest, b [][]byte) { b[2] = append(b[2], 0) }, `set "opted-out": `},
+	{"sets swapped", func(_ *segments.Manifest, b [][]byte) { b[2], b[3] = b[3], b[2] }, "set "},
+	{"a set and a segment swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[2] = b[2], b[0] }, "the manifest says"},
+	{"a set's bitmap that is missing", func(_ *segments.Manifest, b [][]byte) { b[3] = nil }, `set "tz/Asia/Tokyo": `},
+	{"a set's empty object", func(_ *segments.Manifest, b [][]byte) { b[2] = []byte{} }, "the manifest says"},
+	{"a set's size that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].SizeBytes += 8 }, "the manifest says"},
+	{"a set of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SizeBytes = 1 << 50 }, "sets[1]: size_bytes 1125899906842624"},
+	{"a set's hash that lies", func(m *segments.Manifest, _ [][]byte) {
+		m.Sets[1].SHA256 = strings.Repeat("a", 64)
+		m.Sets[1].Key = segments.BitmapKey(m.Sets[1].SHA256)
+	}, "set \"tz/Asia/Tokyo\": "},
+	{"a set's hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
+	{"a set's key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
+	{"a key made of a set's name", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/tz/Asia/Tokyo.roaring" }, "of this sha256 it must be"},
+	{"a set's cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Cardinality++ }, "cardinality 2, the manifest says 3"},
+	{"a set's bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Max = number(99) }, "the manifest says 10 to 99"},
+	{"a set without bounds", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Min = nil }, "min and max"},
+	{"a set twice", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "opted-out" }, `sets[1]: name "opted-out" is there twice`},
+	{"a set named like a segment", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "vip" }, `name "vip" is there twice`},
+	{"a set of a zone that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "tz/Mars/Olympus" }, "no time zone of the IANA database"},
+	{"a set whose name is a path", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "../x" }, `set name "../x"`},
+	{"a set that loses all", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].OnlyGrows, m.Sets[0].MaxLoss = true, 100 }, "max_loss"},
+	{"sets in the format without", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 1 }, "format_version 1 with 2 sets: must be 2"},
+	{"no sets in the format with", func(m *segments.Manifest, _ [][]byte) { m.Sets = nil }, "format_version 2 with 0 sets: must be 1"},
 	{"no time", func(m *segments.Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
 }
 

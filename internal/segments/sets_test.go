@@ -256,3 +256,23 @@ func TestWhatIsSharedMustAgreeWithTheManifest(t *testing.T) {
 		})
 	}
 }
+
+// testdata/format1 was built by the program from before there were sets.
+func TestLocationsFromBeforeSetsAreReadAsBefore(t *testing.T) {
+	t.Parallel()
+	store := objects.NewDirectory(filepath.Join("testdata", "format1"))
+	g, err := segments.ReadLiveGeneration(t.Context(), store)
+	require.NoError(t, err)
+	require.Equal(t, "20261122T124217.236Z-ad7e62ce", g.Manifest.Generation)
+	raw, err := os.ReadFile(filepath.Join("testdata", "format1", segments.ManifestKey(g.Manifest.Generation)))
+	require.NoError(t, err)
+	require.Equal(t, string(raw), string(g.Manifest.Encode()), "and written as before, byte for byte")
+	require.Equal(t, g.Manifest.Generation, segments.NameOf(g.Manifest))
+	require.Empty(t, g.Manifest.Sets)
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store})
+	require.NoError(t, r.Load(t.Context()))
+	require.Equal(t, []uint8{1, 0, 2, 2, 1}, lookup(r.Current(), 1, 3, 100, 4000, 70_000))
+	require.Empty(t, r.Current().Sets())
+	require.Empty(t, r.Current().Zones())
+	require.Equal(t, g.Manifest.Segments[0], segments.Describe("vip", bitmap.Of(1, 2, 70_000)), "bitmaps too")
+}
