@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +27,8 @@ type Decisions struct {
 	rulesets []ruleset        // by group
 	zones    []uint16         // by user, an index into places; nil: nobody's time zone matters
 	places   []*time.Location // time zones: that of users in none, then those of the generation
-	marks    []uint8          // by user, what withholds the send; nil: nothing does from anybody
+	withheld bool             // from some users; kept are the others
+	kept     []int32          // indexes of the users whom the store decides, ascending
 }
 
 // ruleset is the limits that judge the sends of one group of users in one call,
@@ -157,64 +157,57 @@ func (g *grouping) add(i int) uint32 {
 
 // judge lets the store decide the users from whom nothing withholds the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
-	if d.marks == nil && d.groups == nil {
+	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
 		return store.Filter(ctx, b, d.Verdicts)
 	}
-	parts := d.parts(b)
-	if len(parts) == 1 {
-		return parts[0].judge(ctx, store, d.Verdicts)
+	if !d.withheld {
+		d.kept = make([]int32, len(d.Users))
+		for i := range d.kept {
+			d.kept[i] = int32(i)
+		}
 	}
+	if len(d.kept) == 0 {
+		return nil
+	}
+	if len(d.rulesets) <= maxGroups {
+		return d.judgePart(ctx, store, *b, d.kept, 0)
+	}
+	parts := d.parts()
 	faults := make([]error, len(parts))
-	parallel.AtMost(maxParts, len(parts), func(k int) { faults[k] = parts[k].judge(ctx, store, d.Verdicts) })
+	parallel.AtMost(maxParts, len(parts), func(k int) {
+		if len(parts[k]) > 0 {
+			faults[k] = d.judgePart(ctx, store, *b, parts[k], k*maxGroups)
+		}
+	})
 	return errors.Join(faults...)
 }
 
 // maxParts is how many parts of a call the store is asked at once.
 const maxParts = 16
 
-// part is the users of a call whom the store is asked of at once: those of up to
-// maxGroups groups.
-type part struct {
-	batch Batch
-	at    []int32 // by user of the batch, an index into the call's
+// parts are the users whom the store decides by the batch that their group can be in: more
+// than one only with very many time zones and segments.
+func (d *Decisions) parts() [][]int32 {
+	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
+	for _, i := range d.kept {
+		k := d.groupOf(int(i)) / maxGroups
+		parts[k] = append(parts[k], i)
+	}
+	return parts
 }
 
-// parts are the users from whom nothing withholds the send, more than one part only with
-// very many time zones and segments. Parts of nobody are left out.
-func (d *Decisions) parts(b *Batch) []part {
-	sizes := make([]int, (len(d.rulesets)+maxGroups-1)/maxGroups)
-	for i := range d.Users {
-		if d.marks == nil || d.marks[i] == 0 {
-			sizes[d.groupOf(i)/maxGroups]++
-		}
+// judgePart lets the store decide some of the users, who are in the groups from first on.
+func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
+	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
+	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))
+	for k, i := range at {
+		b.Users[k], b.Groups[k] = d.Users[i], uint8(d.groupOf(int(i))-first)
 	}
-	parts := make([]part, len(sizes))
-	for k, size := range sizes {
-		p := &parts[k]
-		p.batch = *b
-		p.batch.Rules = rulesOf(d.rulesets[k*maxGroups : min((k+1)*maxGroups, len(d.rulesets))])
-		p.batch.Users, p.batch.Groups, p.at = make([]UserID, 0, size), make([]uint8, 0, size), make([]int32, 0, size)
-	}
-	for i, user := range d.Users {
-		if d.marks != nil && d.marks[i] != 0 {
-			continue
-		}
-		group := d.groupOf(i)
-		p := &parts[group/maxGroups]
-		p.at = append(p.at, int32(i))
-		p.batch.Users = append(p.batch.Users, user)
-		p.batch.Groups = append(p.batch.Groups, uint8(group%maxGroups))
-	}
-	return slices.DeleteFunc(parts, func(p part) bool { return len(p.at) == 0 })
-}
-
-// judge lets the store decide the users of the part.
-func (p *part) judge(ctx context.Context, store Store, verdicts []Verdict) error {
-	decided := make([]Verdict, len(p.at))
-	err := store.Filter(ctx, &p.batch, decided)
-	for k, i := range p.at {
-		verdicts[i] = decided[k]
+	verdicts := make([]Verdict, len(at))
+	err := store.Filter(ctx, &b, verdicts)
+	for k, i := range at {
+		d.Verdicts[i] = verdicts[k]
 	}
 	return err
 }

@@ -70,19 +70,32 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	}
 	if w.quiet != nil {
 		w.quiet.begin(d, now)
-		w.quiet.mark(d.Verdicts, marks)
+		w.quiet.mark(marks)
 	}
-	for i, mark := range marks {
-		switch mark {
-		case 0:
-			continue
+	w.deny(d, marks)
+}
+
+// deny sorts the marked users from the others, without a branch that depends on who they
+// are, and denies them.
+func (w *withholding) deny(d *Decisions, marks []uint8) {
+	order := make([]int32, len(marks)+1)
+	kept, last := 0, len(marks)
+	for i, mark := range marks { // those who are kept from the front on, the others from behind
+		order[kept], order[last] = int32(i), int32(i)
+		held := int(mark|-mark) >> 7 // 1 where the mark is not 0
+		kept, last = kept+1-held, last-held
+	}
+	d.kept, d.withheld = order[:kept], kept < len(marks)
+	for _, i := range order[last+1:] {
+		switch mark := marks[i]; mark {
 		case markHoldout:
 			d.Verdicts[i] = Verdict{Outcome: Denied, By: ByHoldout, FreesAt: Never}
-		case markQuiet: // has its verdict
+		case markQuiet:
+			night := w.quiet.of(int(i))
+			d.Verdicts[i] = Verdict{Outcome: Denied, By: ByQuiet, Rule: night.by, FreesAt: night.until}
 		default:
 			d.Verdicts[i] = Verdict{Outcome: Denied, By: BySuppression, Rule: mark - 1, FreesAt: Never}
 		}
-		d.marks = marks
 	}
 }
 
@@ -115,10 +128,11 @@ type nights struct {
 
 // night is the quiet hours of the users of one zone whose hours are the same.
 type night struct {
-	on       bool // at the instant of the call
-	by       uint8
-	until    Instant
-	timeline *quiet.Timeline
+	mark     uint8   // markQuiet: it is quiet at the instant of the call; else 0
+	by       uint8   // quiet: the hours that are on, by their index in the policy
+	until    Instant // quiet: the opening
+	clocks   []quiet.Clock
+	timeline *quiet.Timeline // nil: nobody has asked for it
 }
 
 // newNights finds the quiet hours of sends on the channel; nil: there are none.
@@ -167,15 +181,11 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark denies the users of whom it is quiet.
-func (n *nights) mark(verdicts []Verdict, marks []uint8) {
+// mark marks the users of whom it is quiet.
+func (n *nights) mark(marks []uint8) {
 	for i := range marks {
-		if marks[i] != 0 {
-			continue
-		}
-		if night := n.of(i); night.on {
-			marks[i] = markQuiet
-			verdicts[i] = Verdict{Outcome: Denied, By: ByQuiet, Rule: night.by, FreesAt: night.until}
+		if marks[i] == 0 {
+			marks[i] = n.of(i).mark
 		}
 	}
 }
@@ -215,16 +225,20 @@ func (n *nights) night(zone, mask uint16) *night {
 		}
 		clocks, index = append(clocks, quiet.Clock{Hours: hours.Hours, Location: hours.in(location)}), append(index, n.index[k])
 	}
-	on, by, until := quietAt(clocks, n.now)
-	found := &night{on: on, until: until, timeline: quiet.NewTimeline(clocks)}
-	if on {
-		found.by = index[by]
+	found := &night{clocks: clocks}
+	if on, by, until := quietAt(clocks, n.now); on {
+		found.mark, found.by, found.until = markQuiet, index[by], until
 	}
 	return found
 }
 
 // opens is the first instant from at on at which it is not quiet.
-func (n *night) opens(at Instant) Instant { return openingOf(n.timeline.Opens(at.Time())) }
+func (n *night) opens(at Instant) Instant {
+	if n.timeline == nil {
+		n.timeline = quiet.NewTimeline(n.clocks)
+	}
+	return openingOf(n.timeline.Opens(at.Time()))
+}
 
 // quietAt tells whether it is quiet by any of the clocks, by the first of which, and until when.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
