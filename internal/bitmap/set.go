@@ -215,17 +215,22 @@ func (s *Set) Empty() bool {
 // Bitmap encodes the set: the smallest kind of container wherever it has ids, so the same
 // ids give the same bytes, however they came in. It works on all cores.
 func (s *Set) Bitmap() *Bitmap {
-	encoded := make([]container, maxContainers)
-	parallel.OnAllCores(maxContainers, func(key int) {
-		c := &s.containers[key]
-		switch {
-		case c.bits != nil:
-			encoded[key] = encodeContainer(uint16(key), c.bits)
-		case len(c.list) > 0:
-			var w words
-			c.addTo(&w)
-			encoded[key] = encodeContainer(uint16(key), &w)
+	var keys []uint16
+	for key := range s.containers {
+		if c := &s.containers[key]; c.bits != nil || len(c.list) > 0 {
+			keys = append(keys, uint16(key))
 		}
+	}
+	encoded := make([]container, len(keys))
+	parallel.OnAllCores(len(keys), func(i int) {
+		c := &s.containers[keys[i]]
+		if c.bits != nil {
+			encoded[i] = encodeContainer(keys[i], c.bits)
+			return
+		}
+		var w words
+		c.addTo(&w)
+		encoded[i] = encodeContainer(keys[i], &w)
 	})
 	list := encoded[:0]
 	for _, c := range encoded {

@@ -11,7 +11,7 @@ import (
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
-	buffers sync.Pool // of *[]byte, blocks to fill
+	buffers *sync.Pool // of *[]byte, blocks to fill; of the Reader, as there may be thousands of destinations
 }
 
 // worker is what one goroutine of the pool uses again from block to block.
@@ -22,9 +22,8 @@ type worker struct {
 }
 
 // startPool starts the workers, each of which keeps so many bad rows of a block.
-func startPool(workers, keep int, to destination) *pool {
-	p := &pool{work: make(chan func(*worker))}
-	p.buffers.New = func() any { b := make([]byte, 0, blockBytes+64); return &b }
+func startPool(workers, keep int, to destination, buffers *sync.Pool) *pool {
+	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
 		p.wg.Go(func() {
 			sink, names := to.newSink()

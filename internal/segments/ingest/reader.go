@@ -41,6 +41,7 @@ type Reader struct {
 	cfg      Config
 	s3       *objects.S3Files
 	bad      badRows
+	buffers  sync.Pool
 	fileSeen int
 	reports  []FileReport
 
@@ -59,7 +60,9 @@ func NewReader(cfg Config) *Reader {
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Now()
 	}
-	return &Reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
+	r := &Reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
+	r.buffers.New = func() any { b := make([]byte, 0, blockBytes+64); return &b }
+	return r
 }
 
 // Reports lists the files read so far, in order.
@@ -110,7 +113,7 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 	if r.cfg.BadRows != nil {
 		keep = math.MaxInt
 	}
-	pool := startPool(r.cfg.Workers, keep, to)
+	pool := startPool(r.cfg.Workers, keep, to, &r.buffers)
 	reports := make([]FileReport, len(files))
 	faults := make([]error, len(files))
 	var next atomic.Int64

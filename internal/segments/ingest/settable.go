@@ -89,6 +89,9 @@ type members struct {
 // listedMembers is how many rows are listed, at 4 bytes each: as much as an empty bitmap.Set takes.
 const listedMembers = 1 << 19
 
+// sortedMembers is how many are sorted faster than a Set of them is made.
+const sortedMembers = 1 << 12
+
 func (m *members) add(ids []uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +109,11 @@ func (m *members) add(ids []uint32) {
 }
 
 func (m *members) bitmap() *bitmap.Bitmap {
-	if m.set != nil {
+	switch {
+	case m.set != nil:
 		return m.set.Bitmap()
+	case len(m.list) > sortedMembers:
+		return bitmap.SetOf(m.list...).Bitmap()
 	}
 	slices.Sort(m.list)
 	return bitmap.OfSorted(slices.Compact(m.list))
