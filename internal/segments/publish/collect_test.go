@@ -65,7 +65,8 @@ func acts() []act {
 }
 
 func oldContent() *Candidate {
-	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3), bitmap.Of(4)}}
+	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3), bitmap.Of(4)},
+		Sets: []Set{{Name: "opted-out", Bitmap: bitmap.Of(2, 4, 6)}, {Name: "tz/Asia/Singapore", Bitmap: bitmap.Of(1, 2, 3)}}}
 }
 
 // twoGenerations publishes the old content and then another.
@@ -73,7 +74,7 @@ func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time
 	t.Helper()
 	collect(t, store, 1)
 	require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
-	old = publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
+	old = publishAll(t, store, clock, oldContent())
 	publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(9), bitmap.Of(10))
 	return old
 }

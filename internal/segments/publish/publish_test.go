@@ -36,10 +36,16 @@ import (
 // publish makes the given segments live, in order of their names' first use.
 func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
+	return publishAll(t, store, clock, &Candidate{Names: names, Bitmaps: bitmaps})
+}
+
+// publishAll makes a candidate live.
+func publishAll(t testing.TB, store objects.Location, clock func() time.Time, c *Candidate) *segments.Manifest {
+	t.Helper()
 	base, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
-	done, err := p.Publish(t.Context(), &Candidate{Names: names, Bitmaps: bitmaps}, base, "")
+	done, err := p.Publish(t.Context(), c, base, "")
 	require.NoError(t, err)
 	return done.Manifest
 }
