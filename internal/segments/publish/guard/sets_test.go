@@ -1,0 +1,99 @@
+package guard
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
+)
+
+func grows(said bool, maxLoss float64) publish.Growth {
+	return publish.Growth{Said: said, OnlyGrows: said, MaxLoss: maxLoss}
+}
+
+// night is a candidate of one segment that stays the same, and one set.
+func night(name string, b *bitmap.Bitmap, growth publish.Growth) *publish.Candidate {
+	return &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}, Sets: []publish.Set{{Name: name, Bitmap: b, Growth: growth}}}
+}
+
+func TestGuardJudgesSets(t *testing.T) {
+	t.Parallel()
+	at := objects.NewDirectory(t.TempDir())
+	now := segmentstest.Epoch
+	bounds := Bounds{MaxChange: UsualMaxChange}
+	judge := func(c *publish.Candidate) []string {
+		base, err := publish.ReadLiveState(t.Context(), at)
+		require.NoError(t, err)
+		found, err := bounds.Judge(t.Context(), at, &Proposal{Candidate: c, Base: base}, now)
+		require.NoError(t, err)
+		return found.Refusals
+	}
+	goLive := func(c *publish.Candidate) {
+		base, err := publish.ReadLiveState(t.Context(), at)
+		require.NoError(t, err)
+		publisher := publish.Publisher{Location: at, ToolVersion: "test", Clock: func() time.Time { return now }}
+		_, err = publisher.Publish(t.Context(), c, base, "")
+		require.NoError(t, err)
+		now = now.Add(24 * time.Hour)
+	}
+	silent := publish.Growth{}
+	require.Equal(t, []string{`in a first publish set "out" has no users: --allow-first empty-sets if that is meant`}, judge(night("out", bitmap.Of(), silent)))
+	goLive(night("out", bitmap.Range(0, 1000), grows(true, 1)))
+
+	require.Empty(t, judge(night("out", bitmap.Range(10, 1000), silent)), "exactly 1 % may leave")
+	require.Equal(t, []string{`set "out" only grows, and 11 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 1 % may`},
+		judge(night("out", bitmap.Range(11, 1000), silent)), "also where nobody says so")
+	require.Equal(t, []string{`set "out" vanishes (it has 1000 users now)`, `set "young" is new, with 1 users: --allow-new young if it is meant`},
+		slices.Sorted(slices.Values(judge(night("young", bitmap.Of(1), silent)))))
+	require.Equal(t, []string{`set "out" changes by 20.1 %, at most 20 % is allowed: 201 users come, 0 go, of 1000`},
+		judge(night("out", bitmap.Range(0, 1201), silent)), "what doubles overnight is odd as well")
+	require.Len(t, judge(night("out", bitmap.Range(0, 1000), publish.Growth{Said: true})), 1, "lifted")
+	require.Len(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 1.1))), 1, "loosened")
+	require.Empty(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 0.9))), "tightened")
+	require.Equal(t, []string{`set "out" only grows, and 10 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 0.9 % may`},
+		judge(night("out", bitmap.Range(10, 1000), grows(true, 0.9))), "the stricter of what was said and is said counts")
+
+	// 1 % each night is 2.5 % in a week at most.
+	goLive(night("out", bitmap.Range(10, 1000), silent))
+	goLive(night("out", bitmap.Range(19, 1000), silent))
+	require.Empty(t, judge(night("out", bitmap.Range(25, 1000), silent)))
+	refusals := judge(night("out", bitmap.Range(26, 1000), silent))
+	require.Len(t, refusals, 1)
+	require.Regexp(t, `^set "out" only grows, and 26 of its 1000 users leave since 2026.*, such as 0, 1, 2, 3, 4: at most 2.5 % may in a week$`, refusals[0])
+
+	// A set's own bounds, and those of its folder where it is too small to tell.
+	bounds.Of = map[string]SegmentBounds{"out": {MinUsers: pointerTo(uint64(990))}}
+	require.Equal(t, []string{`set "out" has 980 users, at least 990 are expected (min_users)`}, judge(night("out", bitmap.Range(20, 1000), silent)))
+
+	// current.json is lost: what only grows is taken from the newest generation.
+	require.NoError(t, at.Delete(t.Context(), segments.CurrentKey))
+	bounds.Of = nil
+	c := night("out", bitmap.Range(19, 1000), silent)
+	require.Empty(t, judge(c))
+	require.Equal(t, grows(true, 1), c.Sets[0].Growth)
+}
+
+func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
+	t.Parallel()
+	bounds := Bounds{MaxChange: 20, Of: map[string]SegmentBounds{"tz/*": {FreeBelow: 100}, "tz/UTC": {}}}
+	before := night("tz/Asia/Jakarta", bitmap.Range(0, 50), publish.Growth{})
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", before.Describe(), before.DescribeSets()...)
+	require.NoError(t, err)
+	g := &segments.Generation{Manifest: m, Bitmaps: before.Bitmaps, Sets: []*bitmap.Bitmap{before.Sets[0].Bitmap}}
+	judge := func(c *publish.Candidate) []string { return bounds.judgeSets(c.CompareSets(g), directionsOf(c, m)) }
+	require.Empty(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 99), publish.Growth{})))
+	require.Len(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 100), publish.Growth{})), 1)
+	require.Empty(t, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})), "one comes, one goes")
+	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: --allow-new tz/UTC if it is meant`}, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})), "its own bounds go over those of the folder")
+	bounds.New = []string{"tz/*"}
+	require.Empty(t, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})))
+	require.False(t, bounds.mayAppear("country/sg"))
+	require.False(t, bounds.mayAppear("tz"))
+}
