@@ -227,7 +227,10 @@ func decodeAs[T any](t testing.TB, body []byte) *T {
 
 // failed is the answer of a refused call.
 type failed struct {
-	Error struct{ Code, Message, Field string }
+	Error struct {
+		Code, Message, Field string
+		Column               int
+	}
 }
 
 func (r reply) failure(t testing.TB) *failed {
