@@ -18,6 +18,7 @@ func (s *Service) newServer(context.Context) (err error) {
 	s.capper = capping.New(s.store, func() capping.Segments { return generation{s.segments.Current()} }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
 	s.reportMissing(nil, s.segments.Current())
+	s.registry.MustRegister(s.missingSets())
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{

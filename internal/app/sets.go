@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"capper/internal/audience"
 	"capper/internal/capping"
 	"capper/internal/config"
@@ -68,6 +70,14 @@ func butSegment(current *segments.Snapshot, name string) string {
 		return " (it is a segment there, and sets are asked for)"
 	}
 	return ""
+}
+
+// missingSets is how many sets the service waits for.
+func (s *Service) missingSets() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_segments_missing_sets",
+		Help: "Sets that the configuration needs and the generation in use lacks: while it is not 0 the service is not ready.",
+	}, func() float64 { return float64(len(s.capper.Policy().Missing(generation{s.segments.Current()}))) })
 }
 
 // reportMissing logs that nobody is sent to, or again.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -94,6 +95,15 @@ func (w *withSets) call(method, path string, body, to any) int {
 	return response.StatusCode
 }
 
+func (w *withSets) metrics() string {
+	response, err := http.Get("http://" + w.Addr().String() + "/metrics")
+	require.NoError(w.t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(w.t, err)
+	return string(text)
+}
+
 func (w *withSets) status() (status api.Status) {
 	require.Equal(w.t, http.StatusOK, w.call(http.MethodGet, "/v1/status", nil, &status))
 	return status
@@ -131,6 +141,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.False(t, status.Ready)
 			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
 			require.Contains(t, status.Segments.Error, "generation "+first+" is refused: it has no set de, opted-out, which the configuration needs")
+			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
 			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`, w.log.String())
 
 			for _, request := range []api.FilterRequest{
@@ -158,6 +169,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.Equal(t, []uint32{2}, answer.Allowed)
 			require.Equal(t, map[string]int{"opted-out": 1}, answer.Summary.Suppressed)
 			require.Equal(t, second, answer.Generation)
+			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 0\n")
 			require.Regexp(t, `level=INFO msg="the generation has every set that the configuration needs" generation=`+second, w.log.String())
 		})
 	}
