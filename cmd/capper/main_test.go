@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
 	"capper/client"
 	"capper/client/api"
@@ -56,13 +59,41 @@ func take(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Logf("%+v", got)
 }
 
-// The scripts share a service, at $URL.
+// serveSets is a service with sets.
+func serveSets(t *testing.T) *process {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"build", "--to", filepath.Join(dir, "segments")}
+	for name, ids := range map[string]string{
+		"--segment active": "seq 1 60", "--segment new": "seq 61 90", "--set vip": "seq 1 10", "--set opted-out": "seq 1 2",
+		"--set country/sg": "printf '%s\\n' 1 61 1000",
+	} {
+		kind, name, _ := strings.Cut(name, " ")
+		file := filepath.Join(t.TempDir(), "ids.txt")
+		out, err := exec.Command("sh", "-c", ids+" >"+file).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		args = append(args, kind, name+"="+file)
+	}
+	out, err := exec.Command(segmentbuild(t), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file := filepath.Join(dir, "capper.yaml")
+	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\n")
+	write(t, file, strings.Replace(content, "{push: 1}", "{push: 1, email: 2}", 1))
+	return serve(t, file)
+}
+
+// The scripts share a service, at $URL, and one with sets, at $SETS_URL.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	p := serve(t, configure(t, "{default: {daily: 1}, segments: {active: {daily: 2}}}\n"+scriptPacers))
+	sets := serveSets(t)
 	testscript.Run(t, testscript.Params{
-		Dir:   "testdata/script",
-		Setup: func(env *testscript.Env) error { env.Setenv("URL", p.url); return nil },
-		Cmds:  map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take},
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("URL", p.url)
+			env.Setenv("SETS_URL", sets.url)
+			return nil
+		},
+		Cmds: map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take},
 	})
 }
