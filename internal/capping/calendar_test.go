@@ -49,6 +49,11 @@ func TestCalendarPeriods(t *testing.T) {
 		{"week over a year's end", "Asia/Tokyo", "2027-01-01T00:00:00Z", "2026-12-28T00:00:00+09:00", "2027-01-04T00:00:00+09:00", "week"},
 		{"week of 167 hours", "Europe/Berlin", "2026-03-24T12:00:00Z", "2026-03-23T00:00:00+01:00", "2026-03-30T00:00:00+02:00", "week"},
 		{"week that ends with a skipped midnight", "America/Sao_Paulo", "2018-11-03T12:00:00Z", "2018-10-29T00:00:00-03:00", "2018-11-05T00:00:00-02:00", "week"},
+		{"month of the users' new year", "Pacific/Kiritimati", "2026-12-31T10:00:00Z", "2027-01-01T00:00:00+14:00", "2027-02-01T00:00:00+14:00", "month"},
+		{"last millisecond of a February", "America/New_York", "2028-03-01T04:59:59.999Z", "2028-02-01T00:00:00-05:00", "2028-03-01T00:00:00-05:00", "month"},
+		{"from a 31st to a month of 30 days", "Asia/Kolkata", "2026-03-31T12:00:00Z", "2026-03-01T00:00:00+05:30", "2026-04-01T00:00:00+05:30", "month"},
+		{"month an hour short", "Europe/Berlin", "2026-03-01T12:00:00Z", "2026-03-01T00:00:00+01:00", "2026-04-01T00:00:00+02:00", "month"},
+		{"month two hours long", "Antarctica/Troll", "2026-10-01T12:00:00Z", "2026-10-01T00:00:00+02:00", "2026-11-01T00:00:00Z", "month"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,11 +64,11 @@ func TestCalendarPeriods(t *testing.T) {
 	}
 }
 
-// A send of the first minute of the longest days and weeks counts until their
+// A send of the first minute of the longest days, weeks and months counts until their
 // last millisecond: logs are kept that long.
 func TestRetentionCoversTheLongestPeriods(t *testing.T) {
 	t.Parallel()
-	for _, unit := range []capping.Calendar{capping.CalendarDay, capping.CalendarWeek} {
+	for _, unit := range []capping.Calendar{capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth} {
 		location, err := time.LoadLocation("Antarctica/Troll")
 		require.NoError(t, err)
 		policy := capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: unit, Location: location}}}

@@ -1,39 +1,61 @@
 package capping
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Every day of three decades in zones whose clocks change around midnight:
-// days follow each other without a gap, each instant is in its own period, and
-// the periods' bounds are where the date changes.
+// shown is what a calendar on the wall shows: the day, the week or the month.
+func (c Calendar) shown(i Instant, location *time.Location) string {
+	at := i.Time().In(location)
+	switch c {
+	case CalendarDay:
+		return at.Format(time.DateOnly)
+	case CalendarWeek:
+		year, week := at.ISOWeek()
+		return fmt.Sprint(year, " week ", week)
+	}
+	return at.Format("2006-01")
+}
+
+// Every day, week and month of three decades, also in zones whose clocks change around midnight, by half an
+// hour or two, for Ramadan, or that skipped a day: periods follow each other without a gap, each instant is in its
+// own, their bounds are where the calendar on the wall changes, and none is longer than logs are kept for it.
 func TestCalendarPeriodsTileTime(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"UTC", "Asia/Singapore", "America/New_York", "America/Sao_Paulo", "America/Havana",
-		"Asia/Beirut", "Asia/Amman", "Asia/Damascus", "Africa/Cairo", "Atlantic/Azores", "Australia/Lord_Howe", "Asia/Gaza", "Asia/Tehran"} {
+		"Asia/Beirut", "Asia/Amman", "Asia/Damascus", "Africa/Cairo", "Atlantic/Azores", "Australia/Lord_Howe", "Asia/Gaza", "Asia/Tehran",
+		"Antarctica/Troll", "Africa/Casablanca", "Asia/Kolkata", "Pacific/Apia", "Pacific/Kiritimati", "Pacific/Chatham", "Europe/Berlin", "America/Santiago"} {
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
 			location, err := time.LoadLocation(zone)
 			require.NoError(t, err)
-			day := CalendarDay
-			at := InstantOf(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
-			for at < InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
-				start, until := day.period(at, location)
-				require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location), start.Time(), until.Time())
-				date := func(i Instant) string { return i.Time().In(location).Format(time.DateOnly) }
-				require.Equal(t, date(at), date(start))
-				require.NotEqual(t, date(start-1), date(start))
-				require.Equal(t, date(at), date(until-1))
-				for _, probe := range []Instant{start, until - 1} {
-					s, u := day.period(probe, location)
-					require.Equal(t, [2]Instant{start, until}, [2]Instant{s, u})
-				}
-				at = until
+			for _, calendar := range zoneCalendars() {
+				requireTiles(t, calendar, location)
 			}
 		})
+	}
+}
+
+func requireTiles(t *testing.T, c Calendar, location *time.Location) {
+	longest := (&Limit{Calendar: c}).longest()
+	at := InstantOf(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
+	for at < InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		start, until := c.period(at, location)
+		require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location), start.Time(), until.Time())
+		require.Equal(t, c.shown(at, location), c.shown(start, location))
+		require.NotEqual(t, c.shown(start-1, location), c.shown(start, location))
+		require.Equal(t, c.shown(at, location), c.shown(until-1, location))
+		require.NotEqual(t, c.shown(until-1, location), c.shown(until, location))
+		require.LessOrEqual(t, until.Time().Sub(start.Time()), longest)
+		for _, probe := range []Instant{start, until - 1, start + (until-start)/3} {
+			s, u := c.period(probe, location)
+			require.Equal(t, [2]Instant{start, until}, [2]Instant{s, u})
+		}
+		at = until
 	}
 }
 

@@ -46,6 +46,7 @@ func TestRetention(t *testing.T) {
 		"the longest of a segment": {capping.Policy{Default: rolling(day), Segments: map[string][]capping.Limit{"a": rolling(7*day, time.Hour)}}, 0, 7 * day},
 		"widened":                  {capping.Policy{Default: rolling(day)}, 500 * time.Millisecond, day + 500*time.Millisecond},
 		"week of a calendar":       {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarWeek}}}, 0, 7*day + 2*time.Hour},
+		"month of a calendar":      {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarMonth, UserZone: true}}}, time.Second, 31*day + 2*time.Hour + time.Second},
 	} {
 		require.Equal(t, c.want, c.policy.Retention(c.widen), name)
 	}

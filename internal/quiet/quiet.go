@@ -1,9 +1,17 @@
 // Package quiet is quiet hours: the part of each day, by a clock on a wall, in which
 // nothing is sent.
 //
+// Hours are on from their beginning, included, to their end, excluded, and over
+// midnight where the beginning is later than the end: 23:59 to 00:00 is one minute.
+//
 // A clock on a wall shows what it shows: where it is put back over the end of the
 // quiet hours it is quiet again, and where it is put forward over their beginning
-// or end they begin or end at the change.
+// or end they begin or end at the change. A night in which it is put forward is shorter, and hours that
+// are left out whole are not on that day.
+//
+// Of several hours, by clocks of whatever places, it is quiet while any are on. An opening is the
+// first instant at which none are; where there is none within the next 400 days, whatever
+// the clocks of the places do meanwhile, there is said to be none.
 package quiet
 
 import (
