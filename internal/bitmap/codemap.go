@@ -2,6 +2,7 @@ package bitmap
 
 import (
 	"math/bits"
+	"runtime"
 
 	"capper/internal/parallel"
 )
@@ -46,10 +47,13 @@ const (
 
 // NewCodeMap lays up to 255 bitmaps over each other: the code of an id is the index
 // of the first bitmap that holds it, plus 1. It uses all cores.
-func NewCodeMap(bitmaps []*Bitmap) *CodeMap {
+func NewCodeMap(bitmaps []*Bitmap) *CodeMap { return NewCodeMapBy(runtime.GOMAXPROCS(0), bitmaps) }
+
+// NewCodeMapBy is NewCodeMap by so many goroutines, which leaves the other cores to others.
+func NewCodeMapBy(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
-	parallel.OnAllCores(len(m.blocks), func(key int) {
+	parallel.AtMost(goroutines, len(m.blocks), func(key int) {
 		c := m.blocks[key]
 		switch c.kind {
 		case planeBlock:

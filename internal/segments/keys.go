@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,8 +49,15 @@ func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 // TimeName is what the names of generations of a time begin with.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
+// sumPart is how much is hashed at a time: the hash is one piece of assembly, which
+// nothing interrupts, so that a pause of the garbage collection would wait for its end.
+const sumPart = 64 << 10
+
 // Sum is the SHA-256 of raw, in lower-case hex, as documents and keys hold it.
 func Sum(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	hash := sha256.New()
+	for part := range slices.Chunk(raw, sumPart) {
+		hash.Write(part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
 }

@@ -70,7 +70,7 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 
 // ReadBitmaps reads and checks the bitmaps of the manifest.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
-	return readBitmaps(ctx, m, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
+	return readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
 }
@@ -84,14 +84,14 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps of a manifest in parallel, one that is there under
+// readBitmaps reads the bitmaps of a manifest, so many at once, one that is there under
 // several names once.
-func readBitmaps(ctx context.Context, m *Manifest, read func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
+func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
 	all := make([]*bitmap.Bitmap, len(entries))
 	faults := make([]error, len(all))
 	first := m.firstOf(entries)
-	parallel.AtMost(parallelReads, len(all), func(i int) {
+	parallel.AtMost(atOnce, len(all), func(i int) {
 		if first[i] == i {
 			all[i], faults[i] = read(ctx, i, entries[i])
 		}

@@ -240,7 +240,11 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	near, cancel := context.WithTimeout(ctx, r.cfg.Timeout/4)
 	defer cancel()
 	mapped := known.codes(m) != nil && r.cache.holds(near, m.Segments)
-	g, err := readBitmaps(ctx, m, func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error) {
+	atOnce := parallelReads
+	if r.Current() != nil {
+		atOnce = known.cores
+	}
+	g, err := readBitmaps(ctx, m, atOnce, func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error) {
 		if b := known.sets[s.SHA256]; b != nil {
 			return b, nil
 		}

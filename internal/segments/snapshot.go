@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,10 +144,16 @@ func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users,
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256
+	// cores is how many cores a new generation may take: half of them, at least one, while
+	// another is in use, so that calls do not wait behind the work on it.
+	cores int
 }
 
 func newMemory(snapshots []*Snapshot) *memory {
-	known := &memory{snapshots: snapshots, sets: map[string]*bitmap.Bitmap{}}
+	known := &memory{snapshots: snapshots, sets: map[string]*bitmap.Bitmap{}, cores: runtime.GOMAXPROCS(0)}
+	if len(snapshots) > 0 {
+		known.cores = max(1, known.cores/2)
+	}
 	for _, s := range snapshots {
 		for i := range s.manifest.Sets {
 			set := &s.manifest.Sets[i]
@@ -183,10 +190,10 @@ func (known *memory) snapshot(g *Generation) *Snapshot {
 		s.sets[g.Manifest.Sets[i].Name] = set
 	}
 	if s.codes == nil {
-		s.codes = bitmap.NewCodeMap(g.Bitmaps)
+		s.codes = bitmap.NewCodeMapBy(known.cores, g.Bitmaps)
 	}
 	if s.zones == nil {
-		s.zones = newZoneMap(s)
+		s.zones = newZoneMap(s, known.cores)
 	}
 	return s
 }

@@ -38,7 +38,7 @@ type zoneMap struct {
 // mapZones is how many zones one CodeMap can tell apart.
 const mapZones = 255
 
-func newZoneMap(s *Snapshot) *zoneMap {
+func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	z := &zoneMap{}
 	var sets []*bitmap.Bitmap
 	for _, set := range s.manifest.zones() {
@@ -47,7 +47,7 @@ func newZoneMap(s *Snapshot) *zoneMap {
 		}
 	}
 	for first := 0; first < len(sets); first += mapZones {
-		z.maps = append(z.maps, bitmap.NewCodeMap(sets[first:min(first+mapZones, len(sets))]))
+		z.maps = append(z.maps, bitmap.NewCodeMapBy(goroutines, sets[first:min(first+mapZones, len(sets))]))
 	}
 	return z
 }
