@@ -15,8 +15,10 @@ fi
 quoted=${old//./\\.}
 # A package of ours: the path where nothing that could be part of a longer one stands before it.
 packages="s#(^|[^A-Za-z0-9._~/-])$quoted/(client|cmd|internal|lookup|scripts)([^A-Za-z0-9_-]|\$)#\1$new/\2\3#g"
+# The path itself where a page tells how to require it.
+requires="s#-(require|replace) $quoted([@=])#-\1 $new\2#g"
 git ls-files -z | xargs -0 grep -lIZE "$quoted" -- 2>/dev/null | while IFS= read -r -d '' file; do
-  [ -L "$file" ] || sed -E -i.renamed -e "$packages" -e "$packages" "$file" && rm -f "$file.renamed"
+  [ -L "$file" ] || sed -E -i.renamed -e "$packages" -e "$packages" -e "$requires" "$file" && rm -f "$file.renamed"
 done
 sed -E -i.renamed "s#^module $quoted(/client)?\$#module $new\1#" go.mod client/go.mod
 rm -f go.mod.renamed client/go.mod.renamed

@@ -68,5 +68,6 @@ func TestTheModulesAreRenamed(t *testing.T) {
 	must("[ -z \"$(gofmt -l .)\" ]")
 	must("go build ./... && go vet ./internal/clienttest ./internal/capping")
 	must("cd client && go vet ./...")
+	require.Contains(t, must("grep -A3 'go mod init engine' docs/lookup.md"), "-require example.com/send-caps@v0.0.0 -replace example.com/send-caps=../capper")
 	require.Contains(t, must("grep -A3 'go mod init engine' docs/integration.md"), "-require example.com/send-caps/client@v0.0.0 -replace example.com/send-caps/client=../capper/client")
 }

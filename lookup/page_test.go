@@ -1,0 +1,72 @@
+package lookup_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/objects/objectstest"
+	"capper/lookup"
+)
+
+// A service imports the package as docs/lookup.md shows it: the page's commands and
+// program, in an empty directory beside the repository.
+func TestAServiceImportsThePackage(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "docs/lookup.md"))
+	require.NoError(t, err)
+	part := func(rule string, n int) string {
+		found := regexp.MustCompile("(?s)"+rule).FindAllSubmatch(page, -1)
+		require.Greater(t, len(found), n, rule)
+		return string(found[n][1])
+	}
+	dir := t.TempDir()
+	engine, source := filepath.Join(dir, "engine"), filepath.Join(dir, "segments")
+	require.NoError(t, os.Mkdir(engine, 0o755))
+	require.NoError(t, os.Symlink(root, filepath.Join(dir, "capper")))
+	first(t, objectstest.Open(t, source))
+	run := func(command string) string {
+		t.Helper()
+		cmd := exec.Command("bash", "-euc", command)
+		cmd.Dir, cmd.Env = engine, append(os.Environ(), "SEGMENTS="+source, "SEGMENTS_CACHE="+dir+"/cache", "GOFLAGS=", "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", command, out)
+		return string(out)
+	}
+	run(part("```sh\n(.*?)```", 0))
+	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), []byte(part("```go\n(package main\n.*?)```", 0)), 0o644))
+	require.Contains(t, run(part("```sh\n(.*?)```", 1)), part("it prints\n\n```\n(.*?)```", 0))
+
+	linked := run(`go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u`)
+	for _, module := range []string{"echo", "pebble", "go-redis", "capper/client"} {
+		require.NotContains(t, strings.Fields(linked), module)
+		require.NotContains(t, linked, "/"+module)
+	}
+}
+
+// The refusals that docs/audiences.md shows are those that are given.
+func TestThePageOfAudiencesShowsRealRefusals(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/audiences.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| refused with |")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| `(.*)` \\| `(.*)` \\|$").FindAllStringSubmatch(table, -1)
+	require.Len(t, rows, 4)
+	dir := t.TempDir()
+	first(t, objectstest.Open(t, dir))
+	g := follow(t, lookup.Config{Source: dir}).Current()
+	for _, row := range rows {
+		_, err := g.Audience(row[1])
+		require.EqualError(t, err, fmt.Sprintf("lookup: audience %q: %s", row[1], strings.ReplaceAll(row[2], `\|`, "|")))
+	}
+}
