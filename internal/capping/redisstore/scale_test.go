@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,4 +124,56 @@ func TestChangedLimitsApplyToRecordedSends(t *testing.T) {
 	z := batchOf("z", users, rolling(9, 2*time.Hour), email)
 	z.Channel = 200
 	require.Equal(t, 50, count(filter(t, s, z), capping.Denied))
+}
+
+// At the bounds of what a call carries of rules, shadow rules that all would have
+// denied, no call holds the server's thread for 5 ms: the shortest of some, as the
+// others have been interrupted by what else the machine does.
+func TestFilterScriptStaysShort(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
+	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
+	client := admin(t, server.Addrs[0])
+	users := everyNth(512, int(script.Standard.BucketSize)*script.Standard.Partitions) // of one partition, each in a bucket of its own
+	for i := range 9 {
+		filter(t, s, batchOf(fmt.Sprint(i), users))
+	}
+	for name, bound := range map[string]struct {
+		groups, rules int
+		kind          capping.Rule
+	}{
+		"rules of many groups": {256, 4, capping.Rule{Max: 9, Hold: 3_600_000}},
+		"judgements":           {1, 8, capping.Rule{Max: 9, Hold: 3_600_000}},
+		"channels":             {1, 8, capping.Rule{Max: 9, Hold: 3_600_000, Channels: capping.ChannelSetOf(0)}},
+		"max 0":                {1, 32, capping.Rule{Hold: 3_600_000}},
+		"groups and rules":     {256, 32, capping.Rule{Max: 9, Hold: 3_600_000, Channels: capping.ChannelSetOf(0)}},
+	} {
+		bound.kind.Shadow = true
+		var took []time.Duration
+		for i := range 20 {
+			b := batchOf(fmt.Sprint(name, i), users)
+			b.Rules = slices.Repeat([][]capping.Rule{slices.Repeat([]capping.Rule{bound.kind}, bound.rules)}, bound.groups)
+			for i := range b.Groups {
+				b.Groups[i] = uint8(i % bound.groups)
+			}
+			require.NoError(t, client.SlowLogReset(t.Context()).Err())
+			require.Equal(t, len(users), count(filter(t, s, b), capping.Allowed))
+			took = append(took, longestFilter(t, s, client))
+		}
+		t.Logf("%s: the longest call of each batch %v to %v", name, slices.Min(took), slices.Max(took))
+		require.Less(t, slices.Min(took), 5*time.Millisecond, name)
+	}
+}
+
+// longestFilter is the longest filter call that the slow log holds.
+func longestFilter(t *testing.T, s *Store, client *redis.Client) (longest time.Duration) {
+	logs, err := client.SlowLogGet(t.Context(), -1).Result()
+	require.NoError(t, err)
+	for _, log := range logs {
+		if log.Args[0] == "evalsha" && log.Args[1] == s.scripts.Filter.SHA {
+			longest = max(longest, log.Duration)
+		}
+	}
+	require.Positive(t, longest)
+	return longest
 }
