@@ -40,8 +40,8 @@
 //
 // What was rolled back from does not go live again unasked, whatever its new
 // generation would be called: controls.json keeps a hash of the names, the order and
-// the users of its segments, and one of the name and the users of each that was not
-// the same in what went live instead. What differs in every segment passes. A hold
+// the users of its segments and sets, and one of the name and the users of each that was not
+// the same in what went live instead. What differs in every segment and set passes. A hold
 // there stops all publishing. It is a document beside current.json, whose readers
 // take no key that they do not know. A rollback writes it before it replaces
 // current.json, a hold moves current.json after it has written it, and a publisher

@@ -11,5 +11,9 @@
 // no segment, too few or too many users, inputs that lack what was expected of them,
 // and what was rolled back from: each is a refusal, and all are told at once.
 //
+// Sets are judged as segments are. One that only grows loses at most its MaxLoss in one
+// publish, and usualWeek times that in a week. Its direction is in the manifest: a build that
+// says nothing of it inherits it, one that says less is refused.
+//
 // The defaults are UsualMaxChange, and usualWeek times a segment's bound for a week.
 package guard
