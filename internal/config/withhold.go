@@ -74,7 +74,7 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all", v.Path()))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: names every channel, which is not all: sends without a channel, and channels that are added later, are not among them", v.Path()))
 	}
 	return channels
 }
@@ -88,11 +88,11 @@ func setName(at yamltree.Value, name string) {
 
 func (r *reader) holdout(v yamltree.Value) {
 	h := &capping.Holdout{}
-	percent, salt := 100.0, "-" // until they are read
+	percent, salt := 0.0, ""
 	before := len(v.Faults())
 	given := v.Object(map[string]yamltree.Field{
-		"percent":  number(&percent),
-		"salt":     yamltree.Text(&salt),
+		"percent":  r.percent(&percent),
+		"salt":     salted(&salt),
 		"channels": func(v yamltree.Value) { h.Channels = r.someChannels(v) },
 	})
 	for _, key := range []string{"percent", "salt"} {
@@ -101,37 +101,45 @@ func (r *reader) holdout(v yamltree.Value) {
 		}
 	}
 	if len(v.Faults()) == before {
-		h.Share = r.share(v, percent, salt)
+		h.Share, _ = share.New(share.Holdout, percent, salt) // both were checked
 	}
 	r.Policy.Holdout = h
 }
 
-// share is the holdout's share of users.
-func (r *reader) share(v yamltree.Value, percent float64, salt string) share.Share {
-	if _, err := share.New(share.Holdout, percent, "-"); err != nil {
-		v.FaultOf("percent", "%s", strings.TrimPrefix(err.Error(), "percent: "))
+func (r *reader) percent(to *float64) yamltree.Field {
+	return func(v yamltree.Value) {
+		n, ok := number(v)
+		if !ok {
+			return
+		}
+		if _, err := share.New(share.Holdout, n, "-"); err != nil {
+			v.Fault("%s", strings.TrimPrefix(err.Error(), "percent: "))
+		}
+		if n >= 50 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %v %% of all users get nothing", v.Path(), n))
+		}
+		*to = n
 	}
-	if _, err := share.New(share.Holdout, 100, salt); err != nil {
-		v.FaultOf("salt", "%s", strings.TrimPrefix(err.Error(), "salt: "))
+}
+
+func salted(to *string) yamltree.Field {
+	return func(v yamltree.Value) {
+		yamltree.Text(to)(v)
+		if _, err := share.New(share.Holdout, 100, *to); err != nil && *to != "" {
+			v.Fault("%s", strings.TrimPrefix(err.Error(), "salt: "))
+		}
 	}
-	if percent >= 50 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s.percent: %v %% of all users get nothing", v.Path(), percent))
-	}
-	held, _ := share.New(share.Holdout, percent, salt)
-	return held
 }
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // number reads a number in plain digits, with or without a fraction.
-func number(to *float64) yamltree.Field {
-	return func(v yamltree.Value) {
-		_, isText := v.Word()
-		n, err := strconv.ParseFloat(v.Token(), 64)
-		if isText || err != nil || !plainNumber.MatchString(v.Token()) {
-			v.Fault("must be a number such as 5 or 0.5, got %s", v.Describe())
-			return
-		}
-		*to = n
+func number(v yamltree.Value) (n float64, ok bool) {
+	_, isText := v.Word()
+	n, err := strconv.ParseFloat(v.Token(), 64)
+	if isText || err != nil || !plainNumber.MatchString(v.Token()) {
+		v.Fault("must be a number such as 5 or 0.5, got %s", v.Describe())
+		return 0, false
 	}
+	return n, true
 }

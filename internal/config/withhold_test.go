@@ -299,9 +299,9 @@ func TestWarningsOfWhatWithholdsSends(t *testing.T) {
 		want []string
 	}{
 		"every channel suppressed": {rest + "suppress: {a: [push, sms], b: [push]}\n",
-			[]string{"suppress.a: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all"}},
+			[]string{"suppress.a: names every channel, which is not all: sends without a channel, and channels that are added later, are not among them"}},
 		"every channel held out": {rest + "holdout: {percent: 1, salt: a, channels: [sms, push]}\n",
-			[]string{"holdout.channels: names every channel: it is not for sends without a channel, nor for channels that are added later; left out it is for all"}},
+			[]string{"holdout.channels: names every channel, which is not all: sends without a channel, and channels that are added later, are not among them"}},
 		"the only channel": {strings.ReplaceAll(rest, ", sms: 2", "") + "suppress: {a: [push]}\n", nil},
 		"half of all users": {rest + "holdout: {percent: 50, salt: a}\n",
 			[]string{"holdout.percent: 50 % of all users get nothing"}},
