@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server"
@@ -233,4 +235,49 @@ func bareEcho() http.Handler {
 		return c.JSONBlob(http.StatusOK, []byte(`{}`))
 	})
 	return e
+}
+
+// BenchmarkWithheld is BenchmarkAboveStore with suppression by two sets, quiet hours by the
+// user's clock in 38 time zones, a limit by the user's day and a holdout.
+func BenchmarkWithheld(b *testing.B) {
+	for _, batch := range batches {
+		b.Run(batch.name, func(b *testing.B) {
+			held := make([]byte, heldBySegments)
+			b.Cleanup(func() { runtime.KeepAlive(held) })
+			store := nothing{openStore(b, time.Now), capping.Allowed}
+			s, g := newSetServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+			g.add(b, manySets())
+			policy := setPolicy(b)
+			policy.Quiet[0].Channels, policy.Holdout.Channels = capping.ChannelSet{}, capping.ChannelSet{}
+			policy.Suppress[1].Channels = capping.ChannelSet{}
+			s.capper.SetPolicy(policy)
+			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+			result, used := send(b, l)
+			users := float64(b.N * batch.users)
+			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
+			b.ReportMetric(users/result.Seconds, "users/s")
+		})
+	}
+}
+
+// manySets are two suppression lists, of a fifth and a twentieth of 134 million users, and
+// 38 time zones.
+func manySets() map[string]*bitmap.Bitmap {
+	every := func(n, rest uint32) *bitmap.Bitmap {
+		ids := make([]uint32, 0, 134_000_000/n)
+		for id := rest; id < 134_000_000; id += n {
+			ids = append(ids, id)
+		}
+		return bitmap.OfSorted(ids)
+	}
+	sets := map[string]*bitmap.Bitmap{"opted-out": every(20, 3), "bounced": every(5, 1)}
+	for zone := range uint32(24) {
+		sets[fmt.Sprintf("tz/Etc/GMT-%d", zone%13)] = every(38, zone%13)
+	}
+	for i, place := range strings.Fields(`Asia/Singapore Asia/Jakarta Asia/Manila Asia/Tokyo Asia/Kolkata Asia/Dubai Europe/Berlin Europe/London Europe/Moscow
+		America/New_York America/Chicago America/Denver America/Los_Angeles America/Sao_Paulo Africa/Lagos Africa/Cairo Africa/Nairobi Australia/Sydney
+		Pacific/Auckland Asia/Karachi Asia/Dhaka Asia/Yangon Asia/Kathmandu Asia/Tehran Asia/Bangkok`) {
+		sets["tz/"+place] = every(38, uint32(i)+13)
+	}
+	return sets
 }
