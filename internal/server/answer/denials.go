@@ -17,6 +17,13 @@ type denialTexts struct {
 	text  string
 }
 
+// cause is whom a text is the same for.
+type cause struct {
+	code uint8
+	by   capping.Reason
+	rule uint8
+}
+
 // denialText is the members of a denial between user_id and the value of retry_at.
 type denialText struct {
 	text   string // "": not made yet
@@ -27,19 +34,21 @@ type denialText struct {
 func (a *answer) denials() {
 	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
 	var instants instantWriter
-	first := true
+	var last cause
+	var text *denialText
 	for i := range a.d.Verdicts {
 		v := &a.d.Verdicts[i]
 		if v.Outcome != capping.Denied {
 			continue
 		}
-		if !first {
+		if text != nil {
 			a.out = append(a.out, ',')
 		}
-		first = false
+		if this := (cause{a.d.Codes[i], v.By, v.Rule}); text == nil || this != last {
+			text, last = t.of(i, v), this
+		}
 		a.out = append(a.out, `{"user_id":`...)
 		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
-		text := t.of(i, v)
 		a.out = append(a.out, text.text...)
 		if text.byZone {
 			a.out = append(a.out, t.zone(i)...)

@@ -80,7 +80,11 @@ func Summarize(d *capping.Decisions) *Summary {
 			c.Replayed++
 		case capping.Denied:
 			c.Denied++
-			s.deny(d, i)
+			if rows := s.denials[d.Codes[i]][v.By]; int(v.Rule) < len(rows) && rows[v.Rule].users > 0 {
+				rows[v.Rule].users++
+			} else {
+				s.deny(d, i)
+			}
 		default:
 			c.Unavailable++
 		}
@@ -91,17 +95,14 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
+// deny counts the first user whom something denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
 	for rule >= len(*rows) {
 		*rows = append(*rows, denialCount{})
 	}
-	row := &(*rows)[rule]
-	if row.limit == "" {
-		row.limit, row.set = DeniedBy(d, i), d.Set(i)
-	}
-	row.users++
+	(*rows)[rule] = denialCount{limit: DeniedBy(d, i), set: d.Set(i), users: 1}
 }
 
 // DeniedBy is what denied user i, as callers see it.
