@@ -15,6 +15,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/failure"
 )
@@ -30,6 +31,9 @@ var seeds = []string{
 	`{"record":false,"detail":"counts","waves":true,"at":"2030-01-01T00:00:00Z","user_ids":[7]}`,
 	`{"message_id":"m","users_bitmap":"OjAAAAEAAAAAAAIAEAAAAAcAKgBjAA=="}`,
 	`{"message_id":"m","user_ids":[1,null,-1,1.5,1e3,"x",4294967296,01]}`,
+	`{"message_id":"m","audience":"active - vip","sample":{"percent":10.5,"salt":"a"},"part":{"of":12,"index":3},"generation":"g"}`,
+	`{"record":false,"audience":"all","max_users":500,"cursor":"AVOr48Bg"}`, `{"message_id":"m","audience":"a","sample":{"percent":1e1,"percent":2,"salt":""}}`,
+	`{"message_id":"m","audience":"a","part":{"of":1,"index":1}}`, `{"message_id":"m","audience":"a","user_ids":[1]}`, `{"message_id":"m","cursor":"x","user_ids":[1]}`,
 	`{"message_id":"m","message_id":"n"}`, `{"user_ids":[1]}{}`, `{"user_ids":[[]]}`, "{\"message_id\":\"\xff\"}", `{`, ``,
 }
 
@@ -72,6 +76,10 @@ func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 		return nil, false
 	}
 	r = &FilterRequest{Enforce: true, Record: true}
+	_, asked := members["audience"]
+	if asked {
+		r.Bitmap, r.Query = true, &api.AudienceQuery{}
+	}
 	for name, value := range members {
 		if !r.set(name, value) {
 			return nil, false
@@ -80,14 +88,21 @@ func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 	_, bitmap := members["users_bitmap"]
 	_, ids := members["user_ids"]
 	_, at := members["at"]
+	_, sample := members["sample"]
+	_, part := members["part"]
+	if sample || part {
+		if _, err := Filter(body, testBounds); err != nil { // trusted for names that are given twice within these
+			return nil, false
+		}
+	}
 	if bitmap {
 		got, err := Filter(body, testBounds) // trusted for what is in the bitmap
-		if err != nil || ids {
+		if err != nil || ids || asked {
 			return nil, false
 		}
 		r.Audience = got.Audience
 	}
-	ok := bitmap != ids && (r.MessageID != "" || !r.Record) && (r.Record || r.Enforce) && !(at && r.Record)
+	ok := (bitmap != ids) != asked && !(asked && ids) && (r.MessageID != "" || !r.Record) && (r.Record || r.Enforce) && !(at && r.Record)
 	return r, ok
 }
 
@@ -116,8 +131,46 @@ func (r *FilterRequest) set(name string, value any) (ok bool) {
 		_, ok = value.(string)
 	case "user_ids":
 		return r.setIDs(value)
+	default:
+		return r.Query != nil && r.setQuery(name, value)
 	}
 	return ok
+}
+
+// setQuery takes one member of a body that says whom by an expression.
+func (r *FilterRequest) setQuery(name string, value any) bool {
+	q := r.Query
+	text, isText := value.(string)
+	inner, _ := value.(map[string]any)
+	whole := func(value any, least, most int, to *int) bool {
+		number, ok := value.(json.Number)
+		n, err := strconv.Atoi(number.String())
+		*to = n
+		return ok && err == nil && number.String() == strconv.Itoa(n) && n >= least && n <= most
+	}
+	switch name {
+	case "audience":
+		q.Audience = text
+		return text != ""
+	case "cursor":
+		q.Cursor = text
+	case "generation":
+		q.Generation = text
+	case "max_users":
+		return whole(value, 1, testBounds.Bitmap, &q.MaxUsers)
+	case "sample":
+		number, _ := inner["percent"].(json.Number)
+		percent, err := number.Float64()
+		salt, _ := inner["salt"].(string)
+		q.Sample = &api.Sample{Percent: percent, Salt: salt}
+		return len(inner) == 2 && err == nil && percent > 0 && percent <= 100 && salt != "" && len(salt) <= 128
+	case "part":
+		q.Part = &api.Part{}
+		return len(inner) == 2 && whole(inner["of"], 1, 10_000, &q.Part.Of) && whole(inner["index"], 0, q.Part.Of-1, &q.Part.Index)
+	default:
+		return false
+	}
+	return isText && text != "" && len(text) <= 1024
 }
 
 func (r *FilterRequest) setIDs(value any) bool {
