@@ -21,6 +21,14 @@
 // called in parallel. Interrupted and started again with the same message id
 // they end with the same result: whom an earlier call or run had granted is in Replayed.
 //
+// An Audience is an expression that the service works out: nothing is exported and posted back.
+// It is asked for in parts, all of the generation that was counted first, so that what is
+// published meanwhile changes none of them; decisions are by the generation in use. A run that
+// ended early is an *AudienceError: it goes on with the Generation named there, or, where that
+// is gone (CodeGone), begins anew without one, and counts nobody twice either way. Users of a part
+// who are unavailable are asked for again as a bitmap. Parts and FilterParts are the halves of
+// FilterAll, for engines that keep a queue of parts.
+//
 // # Pacing
 //
 // A Pacer lets sends start no faster than the service's pacers allow, whoever else

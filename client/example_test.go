@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -62,6 +63,60 @@ func ExampleClient_FilterAll() {
 		log.Fatal(err) // run again with the same message id: nothing is counted twice
 	}
 	fmt.Println(total.Allowed, "allowed,", total.Unavailable, "unavailable")
+}
+
+// An audience that the service works out, in parts of one generation.
+func ExampleClient_FilterAll_audience() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	request := &client.FilterRequest{
+		MessageID: "blast-8", Channel: "push",
+		Audience: &client.Audience{Expression: "active - vip - country/my", Sample: &client.Sample{Percent: 10, Salt: "subject-a"}},
+	}
+	err = capper.FilterAll(context.Background(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {
+		deliver(r.AllowedBitmap.ToArray())
+		return nil
+	})
+	var ended *client.AudienceError
+	switch {
+	case client.HasCode(err, client.CodeGone):
+		log.Println(err) // run again: the same message id counts nobody twice, and the audience is that of today
+	case errors.As(err, &ended):
+		log.Println(err, "go on with generation", ended.Generation)
+	case err != nil:
+		log.Fatal(err) // not begun: a fault of the expression, or no service
+	}
+}
+
+// What users are in, of one named generation.
+func ExampleClient_Lookup() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := capper.Lookup(context.Background(), &client.LookupRequest{Users: []uint32{7, 42}, Sets: []string{"opted-out"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, user := range found.Users {
+		fmt.Println(user.UserID, user.Segment, user.Sets)
+	}
+}
+
+// The users of a set, page by page.
+func ExampleClient_Members() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for page, err := range capper.Members(context.Background(), "opted-out", "") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(page.UserIDs), "users of generation", page.Generation)
+	}
 }
 
 // A transactional mail goes out whatever the limits say, and counts.

@@ -80,11 +80,14 @@ func explainWithheld(on *console.Streams, e *client.Explanation) {
 	}
 	for i := range e.Quiet {
 		q := &e.Quiet[i]
-		state := "not now"
+		zone, state := q.Zone, "not now"
+		if zone == zoneOfUser {
+			zone = e.Timezone
+		}
 		if q.Until != nil {
 			state = "until " + q.Until.UTC().Format(milliseconds)
 		}
-		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, q.Zone, listed(q.Channels), state)
+		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, zone, listed(q.Channels), state)
 	}
 }
 

@@ -17,11 +17,13 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	var out bytes.Buffer
 	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
 	night := client.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
+	hours := night
+	hours.Zone = "user"
 	require.NoError(t, printExplanation(on, &client.Explanation{
 		UserID: 42, Segment: "new", Generation: "g1", Timezone: "Asia/Singapore",
 		Suppressed: []client.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
 		Holdout:    &client.Holdout{Percent: 5, Salt: "2027-q1"},
-		Quiet:      []client.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: night}},
+		Quiet:      []client.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: hours}},
 		Limits: []client.Standing{
 			{Limit: client.Limit{Name: "daily", Max: 2, Window: "24h"}, Used: 1},
 			{Limit: client.Limit{Name: "strict", Max: 1, Window: "24h", Shadow: true}, Used: 1, RetryAt: &until},
