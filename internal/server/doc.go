@@ -5,13 +5,15 @@
 //	request → router       key and scope                                  access, listen
 //	        → bodies.Read  refuse by the header, receive, inflate         body
 //	        → decode       one strict pass over the body                  decode
+//	        → findUsers    of an audience, by its expression              lookup
 //	        → enter        memory of the answer, users in flight, rate    admission, access
 //	        → Capper       segments, limits, store                        package capping
 //	        → Summarize    count the decisions                            answer
 //	        → Filter       append the answer, free the users' part        answer
 //	        → Write        at the client's pace                           admission
 //
-// Permits go the same way: Read, Permits (decode), Enter, Pacers (package pacing)
+// A look-up goes the same way, with lookup.MembershipOf in the place of Capper: it asks one
+// generation, and neither policy nor store. Permits too: Read, Permits (decode), Enter, Pacers (package pacing)
 // in the place of Capper, Permits (answer), Write. They cost nothing of a client's
 // rate.
 //
@@ -21,8 +23,10 @@
 //
 //	server     routes, and the handler of each call; the only user of echo
 //	metrics    counts calls, users and permits
-//	answer     writes the answers of filter, release and permits
-//	decode     reads their requests
+//	answer     writes the answers of filter, release, look-ups and permits, and what is
+//	           told of the policy and of users
+//	lookup     asks one generation: names, members, who is in what, audiences
+//	decode     reads requests
 //	body       receives what they are read from
 //	listen     opens listeners, TLS
 //	admission  bounds what callers may hold: budgets, connections, pace
@@ -54,6 +58,8 @@
 //     of all, users of one batch and of all, bytes of all answers, connections,
 //     users per second of a client, time to send a header, to wait for the
 //     store, and the rate of a body and of an answer.
+//   - Expressions are worked out two at a time, each on all cores; who waits has a turn
+//     by rotation between clients, and the call's deadline ends it.
 //   - What all calls share is shared fairly (budget): who holds most is refused
 //     before another is. Users are held while they are decided; memory of a
 //     body while it comes and is decoded, by what has come; memory of an answer
