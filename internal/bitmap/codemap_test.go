@@ -38,3 +38,30 @@ func TestCodeMapFindsTheFirstBitmap(t *testing.T) {
 		}
 	}
 }
+
+// As many bitmaps as every width of a code tells apart.
+func TestCodeMapOfEveryWidth(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3, 4, 7, 8, 15, 31, 32, 38, 63, 64, 127, 128, 255} {
+		sets := make([]Set, n)
+		const users = 3 * containerIDs
+		for id := range uint32(users) {
+			sets[id*2_654_435_761>>8%uint32(n)].Add(id)
+		}
+		bitmaps := make([]*Bitmap, n)
+		for i := range sets {
+			bitmaps[i] = sets[i].Bitmap()
+		}
+		m := NewCodeMap(bitmaps)
+		ids, codes := make([]uint32, users), make([]uint8, users)
+		for i := range ids {
+			ids[i] = uint32(i)
+		}
+		m.Lookup(ids, codes)
+		for _, id := range ids {
+			if want := uint8(id*2_654_435_761>>8%uint32(n) + 1); codes[id] != want {
+				require.Equal(t, want, codes[id], "%d bitmaps, id %d", n, id)
+			}
+		}
+	}
+}

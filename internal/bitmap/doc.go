@@ -50,11 +50,23 @@
 //
 // with FACTOR=10 for a tenth of the users; docs/benchmarks.md has figures.
 //
+// # Contains and Mark: what one set costs
+//
+// A Bitmap is searched as it is stored, 2 bytes an id in arrays and 1 bit in bitmaps,
+// with 64 bytes beside it for each container. A table says where the container of a key
+// is. In a bitmap one byte is read. In an array, two guesses from the id's share of the
+// container find 32 neighbours, which are compared four at a time; where ids are not
+// spread evenly, halving follows. Runs are halved. Nothing branches on an answer, so that
+// the memory of the next ids is asked for meanwhile. With all in a cache, a user in 10,000
+// costs about 3 ns in bitmaps and 11 to 15 in arrays; beyond that it is memory that counts:
+//
+//	go test -run '^$' -bench Contains ./internal/bitmap/
+//
 // # Files
 //
 // bitmap is the checked bitmap; read and container what is read, words and encode
 // what is written, append the encoder of ids that ascend; set and writer collect
-// ids; overlap counts what bitmaps have in common; codemap looks ids up, codemapfill
+// ids; contains asks one bitmap; overlap counts what bitmaps have in common; codemap looks ids up, codemapfill
 // lays them out.
 //
 // # Not here

@@ -8,7 +8,10 @@
 // A segment is a named set of users; user ids are unsigned 32-bit integers. A
 // generation is one published version of all segments, a manifest its index.
 // Segments are in order of precedence: a user in two of them belongs to the
-// earlier. The code of a segment is its index in the manifest plus 1; 0 is none.
+// earlier. The code of a segment is its index in the manifest plus 1; 0 is none. A set
+// is a named set of users beside the segments: sets may overlap, and decide nothing by
+// themselves. The set tz/NAME holds the users in a time zone of the IANA database; who
+// is in several is in the earlier of the manifest.
 //
 // # Layout of a location
 //
@@ -21,7 +24,9 @@
 //
 // A generation's name begins with its time, so names sort by time, and ends with a
 // hash of every field of the manifest; current.json repeats the SHA-256 of the whole
-// manifest.
+// manifest. A manifest with sets has format 2, one without is as it was before there were
+// sets, format 1: programs from then refuse the former and stay on what they have. Names
+// of sets are in manifests only; files are called by what is in them.
 //
 // # Reading
 //
@@ -41,15 +46,36 @@
 // interval, two, four, up to 15 minutes, and at once when current.json moves. A file system that does not answer holds up neither a refresh, beyond its
 // time-out, nor the end of Run: the call is left behind, at most one per path.
 //
+// RefresherConfig.Require refuses generations by their manifests, before bitmaps are
+// read, such as one without a set that the policy needs. At the start the cache's is
+// taken rather than one that is refused, and one that is refused rather than none:
+// Status then says so, and whoever serves has to ask. What is refused is looked at again
+// with every interval.
+//
+// While a generation is in use, the next is read and laid out on half of the cores, and
+// hashed in pieces, so that calls do not wait behind it. What it has in common with those
+// in memory, by SHA-256, is neither read again nor held twice: each set, the map of the
+// segments when all of them are as they were, the map of the zones likewise.
+//
 // # Snapshot
 //
-// A Snapshot is a generation laid out for lookups: a bitmap.CodeMap of its bitmaps,
-// whose package says what it costs.
+// A Snapshot is a generation laid out for lookups: a bitmap.CodeMap of its segments, the
+// bitmaps of its sets as they are stored, and a CodeMap of the sets of time zones, as a
+// user is asked for his one zone and not for 38 sets; the package bitmap says what each costs.
+//
+// # Pinned generations
+//
+// Work that spans many calls pins its generation. An earlier one is kept for
+// RefresherConfig.Keep after it was last pinned, at most MaxPinned of them (the one that
+// was pinned longest ago goes first); one that nobody pinned goes with the swap. What is
+// gone is a GoneError. Pins are those of one process: another instance, or this one
+// after a restart, has others.
 //
 // # Files
 //
-// keys, manifest, pointer and checked are what is stored; load reads it, snapshot
-// answers, refresher keeps (with spoiled, cache and metrics).
+// keys, manifest, pointer and checked are what is stored; load reads it, snapshot and
+// zones answer, refresher keeps (with spoiled, status, cache and metrics), pins keeps
+// what is earlier.
 //
 // # Not here
 //
