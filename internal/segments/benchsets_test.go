@@ -135,15 +135,19 @@ func BenchmarkSets(b *testing.B) {
 			b.ReportMetric(float64(took[0].Nanoseconds())/size, "least-ns/user")
 		})
 	}
+	seed := uint64(1) // another generation each time
 	b.Run("Swap", func(b *testing.B) {
 		call := func(i int) { askAll(r.Current(), batches[i%len(batches)], codes, zones, marks) }
-		for i := range b.N {
-			publishCandidate(b, store, benchCandidate(uint64(2+i)))
+		for range b.N {
+			seed++
+			publishCandidate(b, store, benchCandidate(seed))
 			runtime.GC()
 			before := during(20*time.Second, nil, call)
 			swapped := make(chan struct{})
-			go func() { defer close(swapped); _ = r.Refresh(b.Context()) }()
+			var err error
+			go func() { defer close(swapped); err = r.Refresh(b.Context()) }()
 			swap := during(time.Hour, swapped, call)
+			require.NoError(b, err)
 			for name, list := range map[string][]time.Duration{"before": before, "swap": swap} {
 				b.ReportMetric(float64(list[len(list)*99/100].Microseconds()), name+"-p99-µs")
 				b.ReportMetric(float64(list[len(list)-1].Microseconds()), name+"-longest-µs")
