@@ -1,6 +1,7 @@
 package audience_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -114,4 +115,38 @@ func requireBreakdown(t *testing.T, m *model, want []int, a *audience.Audience, 
 	n, err := a.Count(t.Context(), q)
 	require.NoError(t, err)
 	require.EqualValues(t, len(want), n)
+}
+
+func TestWorkEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := newModel(rand.New(rand.NewPCG(1, 1)), 2, 3).snapshot(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := bind(t, audience.NewEngine(0), "all - opted-out", s)
+	for name, do := range map[string]func(ctx context.Context) error{
+		"count":     func(ctx context.Context) error { _, err := a.Count(ctx, audience.Query{}); return err },
+		"part":      func(ctx context.Context) error { _, err := a.Page(ctx, audience.Query{Part: audience.Part{Of: 3}}, 5); return err },
+		"page":      func(ctx context.Context) error { _, err := a.Page(ctx, audience.Query{}, 5); return err },
+		"bitmap":    func(ctx context.Context) error { _, err := a.Bitmap(ctx, audience.Query{}); return err },
+		"breakdown": func(ctx context.Context) error { _, err := a.Breakdown(ctx, audience.Query{}); return err },
+	} {
+		require.ErrorIs(t, do(gone), context.Canceled, name)
+		require.NoError(t, do(t.Context()), name)
+	}
+}
+
+func TestMoreUsersThanACallTakes(t *testing.T) {
+	t.Parallel()
+	a := bind(t, audience.NewEngine(0), "all", ten(t))
+	p, err := a.Users(t.Context(), audience.Query{}, 10)
+	require.NoError(t, err)
+	require.Len(t, p.Users, 10)
+	_, err = a.Users(t.Context(), audience.Query{}, 9)
+	var tooMany *audience.TooManyError
+	require.ErrorAs(t, err, &tooMany)
+	require.Equal(t, 9, tooMany.Most)
+	_, err = a.Count(t.Context(), audience.Query{Part: audience.Part{Of: 10_001}})
+	require.EqualError(t, err, "part.of: must be 1 to 10000, got 10001")
+	_, err = a.Count(t.Context(), audience.Query{Part: audience.Part{Of: 2, Index: 2}})
+	require.EqualError(t, err, "part.index: must be 0 to 1, got 2")
 }
