@@ -124,8 +124,11 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 	cancel()
 	a := bind(t, audience.NewEngine(0), "all - opted-out", s)
 	for name, do := range map[string]func(ctx context.Context) error{
-		"count":     func(ctx context.Context) error { _, err := a.Count(ctx, audience.Query{}); return err },
-		"part":      func(ctx context.Context) error { _, err := a.Page(ctx, audience.Query{Part: audience.Part{Of: 3}}, 5); return err },
+		"count": func(ctx context.Context) error { _, err := a.Count(ctx, audience.Query{}); return err },
+		"part": func(ctx context.Context) error {
+			_, err := a.Page(ctx, audience.Query{Part: audience.Part{Of: 3}}, 5)
+			return err
+		},
 		"page":      func(ctx context.Context) error { _, err := a.Page(ctx, audience.Query{}, 5); return err },
 		"bitmap":    func(ctx context.Context) error { _, err := a.Bitmap(ctx, audience.Query{}); return err },
 		"breakdown": func(ctx context.Context) error { _, err := a.Breakdown(ctx, audience.Query{}); return err },
