@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+)
+
+// Whatever data teams and operators do in whatever order, the opted-out are never sent
+// to: a start without their set, a rollback to before it, a crash, and a reload.
+func TestTheOptedOutAreNeverSentTo(t *testing.T) {
+	t.Parallel()
+	file := configure(t, "{default: {daily: 1}}")
+	dir := filepath.Dir(file)
+	place := filepath.Join(dir, "segments")
+	without := live(t, place)
+	const suppress = "suppress: {opted-out: all}\n"
+	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
+	run := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(segmentbuild(t), args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	status := func(p *process) (segments map[string]any) { return p.get("/v1/status")["segments"].(map[string]any) }
+	suppressed := func(p *process, message string) {
+		t.Helper()
+		var got api.FilterIDs
+		require.NoError(t, post(p.url+"/v1/filter", map[string]any{"message_id": message, "user_ids": []int{5}}, &got))
+		require.Equal(t, []api.Denial{{UserID: 5, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}}, got.Denied)
+	}
+
+	p := launch(t, file)
+	require.Eventually(t, func() bool { return p.hasExited() || p.ready() || p.url != "" }, 30*time.Second, 5*time.Millisecond, "%s", p.log)
+	require.False(t, p.ready(), "%s", p.log)
+	require.Contains(t, fmt.Sprint(p.get("/readyz")), "generation "+without+" has no set opted-out")
+	got, err := p.filter("m1", 5, 6)
+	require.NoError(t, err)
+	require.Equal(t, []uint32{5, 6}, got.Unavailable)
+
+	ids := filepath.Join(dir, "out.txt")
+	write(t, ids, "5\n")
+	users := filepath.Join(dir, "new.txt")
+	write(t, users, "5\n6\n")
+	run("build", "--to", place, "--segment", "new="+users, "--set", "opted-out="+ids, "--force", "--reason", "test")
+	with := live(t, place)
+	require.Eventually(t, p.ready, 10*time.Second, 10*time.Millisecond)
+	suppressed(p, "m1")
+
+	run("rollback", without, "--at", place)
+	require.Equal(t, without, live(t, place))
+	require.Eventually(t, func() bool { return status(p)["error"] != nil }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, "generation "+without+" is refused: it has no set opted-out, which the configuration needs", status(p)["error"])
+	require.Equal(t, with, status(p)["generation"])
+	require.True(t, p.ready())
+	suppressed(p, "m2")
+
+	p.signal(syscall.SIGKILL)
+	p = serve(t, file)
+	require.Equal(t, with, status(p)["generation"], "the cache has one with the set")
+	require.Equal(t, "cache", status(p)["origin"])
+	suppressed(p, "m3")
+
+	write(t, file, embedded(dir, "{default: {daily: 1}}"))
+	require.Eventually(t, func() bool { return status(p)["generation"] == without }, 10*time.Second, 10*time.Millisecond)
+	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "not yet: suppress.opted-out: generation "+without)
+	},
+		10*time.Second, 10*time.Millisecond)
+	run("rollback", with, "--at", place)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil }, 10*time.Second, 10*time.Millisecond)
+	suppressed(p, "m4")
+}
