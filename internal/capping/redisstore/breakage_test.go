@@ -142,8 +142,8 @@ func (f *field) healed() bool {
 			return false
 		}
 	}
-	if masters != 3 {
-		return false
+	if masters != 3 || slices.ContainsFunc(f.shards(), func(s shard) bool { return s.replica == "" }) {
+		return false // a replica may be held for dead still by whom faults ask next
 	}
 	for _, s := range f.stores {
 		if state, _ := s.top.State(); state != "ok" { // Health also remembers what was
