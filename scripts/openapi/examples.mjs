@@ -26,7 +26,7 @@ for (const [path, item] of Object.entries(result.parsed.paths)) {
 const described = lines.length;
 for (const page of pages) { // curl … URL/v1/filter … -d 'BODY'
   const text = readFileSync(page, 'utf8').replaceAll('\\\n', ' ');
-  for (const [, path, body] of text.matchAll(/curl [^\n]*(\/v1\/\w+)[^\n]* -d '([^']*)'/g)) {
+  for (const [, path, body] of text.matchAll(/curl [^\n]*(\/v1\/[\w\/]+)[^\n]* -d '([^']*)'/g)) {
     constant(`paths["${path}"]["post"]["requestBody"]["content"]["application/json"]`, JSON.parse(body));
   }
 }
