@@ -5,7 +5,7 @@ package api
 type AudienceQuery struct {
 	// Audience is names of segments and sets, & (both), | (either), - (the first without the
 	// second, with spaces around it) and parentheses; & binds first, the others from
-	// left to right. "all" is everybody in any segment or set, "default" all those in no segment.
+	// left to right. "all" is everybody in any segment or set, "default" those of them who are in no segment.
 	Audience string  `json:"audience,omitempty"`
 	Sample   *Sample `json:"sample,omitempty"` // only a share of them
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size

@@ -16,7 +16,7 @@ type FilterRequest struct {
 	Enforce *bool      `json:"enforce,omitempty"` // nil: true. false: nobody is denied, and the send is counted all the same
 	Record  *bool      `json:"record,omitempty"`  // nil: true. false: decide only, count nothing
 	Detail  string     `json:"detail,omitempty"`  // DetailDenials, which "" stands for, or DetailCounts
-	Waves   bool       `json:"waves,omitempty"`   // answer also the denied by the hour in which they become eligible
+	Waves   bool       `json:"waves,omitempty"`   // answer also the denied by the hour of their RetryAt
 	At      *time.Time `json:"at,omitempty"`      // with Record false: decide as of this time; nil: now
 }
 
@@ -53,13 +53,15 @@ type FilterBitmaps struct {
 
 // Denial is a user who must not be sent to.
 type Denial struct {
-	UserID   uint32     `json:"user_id"`
-	Segment  string     `json:"segment"`            // NoSegment for users in none
-	Limit    string     `json:"limit"`              // the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
-	Set      string     `json:"set,omitempty"`      // of LimitSuppressed: the set that the user is in
-	Max      int        `json:"max"`                // 0 where Limit is none of the policy's
-	Timezone string     `json:"timezone,omitempty"` // of LimitQuiet, and of limits in the user's time zone: the one that counted
-	RetryAt  *time.Time `json:"retry_at"`           // when the user is allowed again, as far as is known now; nil: no waiting helps
+	UserID   uint32 `json:"user_id"`
+	Segment  string `json:"segment"`            // NoSegment for users in none
+	Limit    string `json:"limit"`              // the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Set      string `json:"set,omitempty"`      // of LimitSuppressed: the set that the user is in
+	Max      int    `json:"max"`                // 0 where Limit is none of the policy's
+	Timezone string `json:"timezone,omitempty"` // of LimitQuiet, and of limits in the user's time zone: the one that counted
+	// RetryAt is of a limit when all limits of the user have a free slot and it is not quiet, as far as
+	// is known now, and of LimitQuiet when the quiet hours end, whatever the limits say then. nil: no waiting helps.
+	RetryAt *time.Time `json:"retry_at"`
 }
 
 // What Denial.Limit and the counts of denied users name where no limit of the policy denies.
@@ -83,10 +85,10 @@ func (d Denial) MarshalJSON() ([]byte, error) {
 // does, both are counted as one.
 const NoSegment = "default"
 
-// WaveIDs is the denied users who become eligible within one hour.
+// WaveIDs is the denied users whose RetryAt is within one hour.
 type WaveIDs struct {
 	From    time.Time `json:"from"`     // start of the hour
-	ReadyAt time.Time `json:"ready_at"` // when all of them are eligible
+	ReadyAt time.Time `json:"ready_at"` // the latest RetryAt: all of them may be asked for again
 	UserIDs []uint32  `json:"user_ids"`
 }
 
