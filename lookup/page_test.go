@@ -32,7 +32,6 @@ func TestAServiceImportsThePackage(t *testing.T) {
 	engine, source := filepath.Join(dir, "engine"), filepath.Join(dir, "segments")
 	require.NoError(t, os.Mkdir(engine, 0o755))
 	require.NoError(t, os.Symlink(root, filepath.Join(dir, "capper")))
-	first(t, objectstest.Open(t, source))
 	run := func(command string) string {
 		t.Helper()
 		cmd := exec.Command("bash", "-euc", command)
@@ -41,15 +40,27 @@ func TestAServiceImportsThePackage(t *testing.T) {
 		require.NoError(t, err, "%s\n%s", command, out)
 		return string(out)
 	}
+	run(publishesAsMakeRun(t, root, source))
 	run(part("```sh\n(.*?)```", 0))
 	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), []byte(part("```go\n(package main\n.*?)```", 0)), 0o644))
-	require.Contains(t, run(part("```sh\n(.*?)```", 1)), part("it prints\n\n```\n(.*?)```", 0))
+	program := strings.Replace(part("```sh\n(.*?)```", 1), "SEGMENTS=../capper/build/run/segments ", "", 1)
+	require.Contains(t, run(program), part("it prints\n\n```\n(.*?)```", 0))
 
 	linked := run(`go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u`)
 	for _, module := range []string{"echo", "pebble", "go-redis", "capper/client"} {
 		require.NotContains(t, strings.Fields(linked), module)
 		require.NotContains(t, linked, "/"+module)
 	}
+}
+
+// publishesAsMakeRun is the command that publishes to source what scripts/run.sh publishes.
+func publishesAsMakeRun(t *testing.T, root, source string) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(root, "scripts/run.sh"))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?s)build/bin/segmentbuild build --to "\$dir/segments"(.*?)\n\n`).FindSubmatch(script)
+	require.NotNil(t, found)
+	return fmt.Sprintf("cd %q && go run ./cmd/segmentbuild build --to %q %s", root, source, found[1])
 }
 
 // The refusals that docs/audiences.md shows are those that are given.
