@@ -35,7 +35,7 @@ const MaxParts = 10_000
 
 // AudienceTaken is whom a call with an audience was about.
 type AudienceTaken struct {
-	Generation string `json:"generation"`          // of the names; it is kept for an hour after the last call that used it
+	Generation string `json:"generation"`          // of the names; an instance keeps it for an hour after the last call that used it there
 	Users      int    `json:"users"`               // of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
 	NextPart   *Part  `json:"next_part,omitempty"` // the part that follows; nil: none

@@ -40,7 +40,11 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 	if current != nil {
 		before = current.Generation()
 	}
-	server.AuditFile(s.logger, "refresh", "accepted", "generation", next.Generation(), "before", before)
+	result := "accepted"
+	if len(s.needs().Missing(generation{next})) > 0 { // there was no other
+		result = "incomplete"
+	}
+	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
 	s.warnUnmatched(next)
 	s.reportMissing(current, next)
 }

@@ -19,12 +19,8 @@ import (
 // require refuses a generation without a set that the policy in force needs: what
 // is sent to people who must not be sent to cannot be taken back.
 func (s *Service) require(m *segments.Manifest) error {
-	policy := s.config.Policy // while there is no capper yet
-	if s.capper != nil {
-		policy = s.capper.Policy()
-	}
 	var missing []string
-	for _, name := range policy.Sets() {
+	for _, name := range s.needs().Sets() {
 		if !slices.ContainsFunc(m.Sets, func(set segments.Set) bool { return set.Name == name }) {
 			missing = append(missing, name)
 		}
@@ -33,6 +29,14 @@ func (s *Service) require(m *segments.Manifest) error {
 		return nil
 	}
 	return fmt.Errorf("it has no set %s, which the configuration needs", strings.Join(missing, ", "))
+}
+
+// needs is the policy in force, or while there is no capper yet the one that will be.
+func (s *Service) needs() *capping.Policy {
+	if s.capper == nil {
+		return s.config.Policy
+	}
+	return s.capper.Policy()
 }
 
 // lacks says which sets a policy needs that the generation lacks, and the policy in

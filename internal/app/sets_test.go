@@ -143,6 +143,8 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.Contains(t, status.Segments.Error, "generation "+first+" is refused: it has no set de, opted-out, which the configuration needs")
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
 			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`, w.log.String())
+			require.Contains(t, w.log.String(), "msg=audit action=refresh result=incomplete")
+			require.NotContains(t, w.log.String(), "result=accepted")
 
 			for _, request := range []api.FilterRequest{
 				{MessageID: "m", UserIDs: []uint32{1, 2}},

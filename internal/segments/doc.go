@@ -67,9 +67,11 @@
 //
 // Work that spans many calls pins its generation. An earlier one is kept for
 // RefresherConfig.Keep after it was last pinned, at most MaxPinned of them (the one that
-// was pinned longest ago goes first); one that nobody pinned goes with the swap. What is
-// gone is a GoneError. Pins are those of one process: another instance, or this one
-// after a restart, has others.
+// was pinned longest ago goes first). Pins are those of one process: another instance, or
+// this one after a restart, has others. So that calls of one piece of work may come to
+// several instances, which swap at different moments, one that nobody pinned is kept for a
+// short grace after the swap, and one that is later than all that were in use is a
+// NotYetError and has the source looked at. What is gone is a GoneError.
 //
 // # Files
 //

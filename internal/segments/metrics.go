@@ -47,7 +47,7 @@ func newMetrics(to prometheus.Registerer, current func() *Snapshot, pins *pins, 
 		sets: prometheus.NewDesc("capper_sets_users",
 			"Users in each set of the generation in use.", []string{"set"}, nil),
 		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
-			"Memory of the earlier generations that are kept because a call pinned them, beyond what they share with the one in use.", nil, nil),
+			"Memory of the earlier generations that are kept for calls that name them, beyond what they share with the one in use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
 			"Memory of the generation in use.", nil, nil),
 	}

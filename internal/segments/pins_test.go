@@ -1,6 +1,7 @@
 package segments_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -22,9 +23,11 @@ type following struct {
 	users uint32
 }
 
-func follow(t *testing.T, keep time.Duration) *following {
+func follow(t *testing.T, keep time.Duration) *following { return followEvery(t, 0, keep) }
+
+func followEvery(t *testing.T, interval, keep time.Duration) *following {
 	f := &following{t: t, store: objects.NewDirectory(t.TempDir()), now: segmentstest.Epoch}
-	f.Refresher = segments.NewRefresher(segments.RefresherConfig{Source: f.store, Keep: keep, Clock: func() time.Time { return f.now }})
+	f.Refresher = segments.NewRefresher(segments.RefresherConfig{Source: f.store, Interval: interval, Keep: keep, Clock: func() time.Time { return f.now }})
 	return f
 }
 
@@ -77,7 +80,8 @@ func TestAPinnedGenerationOutlivesASwap(t *testing.T) {
 	require.Equal(t, []segments.Pinned{{first, f.now, f.now.Add(time.Hour)}}, f.Status().Pinned)
 
 	f.next()
-	f.requireGone(second) // nobody had pinned it
+	f.now = f.now.Add(time.Minute) // nobody had pinned it, so that its grace is all there is
+	f.requireGone(second)
 	f.requireGone("20201120T101500.000Z-00000000")
 	f.requireGone("../etc")
 }
@@ -101,7 +105,77 @@ func TestAPinLastsForKeepAfterItsLastUse(t *testing.T) {
 	f.pin(fourth)
 	f.now = f.now.Add(time.Hour)
 	f.next()
-	f.requireGone(fourth) // pinned longer ago than it would be kept
+	require.Empty(t, f.Status().Pinned, "pinned longer ago than it would be kept")
+	f.now = f.now.Add(time.Minute)
+	f.requireGone(fourth)
+}
+
+func TestAGenerationThatNobodyPinnedHasAGrace(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ interval, keep, grace time.Duration }{
+		"a minute":              {0, 0, time.Minute},
+		"two looks":             {5 * time.Minute, 0, 10 * time.Minute},
+		"no longer than a pin":  {5 * time.Minute, 10 * time.Second, 10 * time.Second},
+		"a minute, of any look": {time.Second, time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := followEvery(t, test.interval, test.keep)
+			first := f.next()
+			second := f.next()
+			require.Empty(t, f.Status().Pinned, "nobody did")
+			f.now = f.now.Add(test.grace - 1)
+			f.pin(first)
+			f.next()
+			f.now = f.now.Add(test.grace)
+			f.requireGone(second)
+		})
+	}
+}
+
+// Those whom nobody pinned make room first.
+func TestAGraceDrivesOutNoPin(t *testing.T) {
+	t.Parallel()
+	f := follow(t, 0)
+	var pinned []string
+	for range segments.MaxPinned {
+		pinned = append(pinned, f.next())
+		f.pin(pinned[len(pinned)-1])
+	}
+	unpinned := f.next()
+	f.next()
+	f.requireGone(unpinned)
+	for _, generation := range pinned {
+		f.pin(generation)
+	}
+}
+
+// Another instance may be ahead of this one: what it has is not gone here.
+func TestALaterGenerationIsNotYetHere(t *testing.T) {
+	t.Parallel()
+	f := follow(t, 0)
+	first := f.next()
+	later := goLive(t, f.store, func() time.Time { return f.now.Add(time.Second) }, []string{"vip"}, bitmap.Of(9)).Generation
+	_, err := f.Pin(later)
+	var notYet *segments.NotYetError
+	require.ErrorAs(t, err, &notYet)
+	require.EqualError(t, err, "generation "+later+" is not in use here yet: this instance looks every 30s, and has "+first)
+
+	f.now = f.now.Add(time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f.Run(ctx) }()
+	require.Eventually(t, func() bool { _, err := f.Pin(later); return err == nil }, 10*time.Second, time.Millisecond,
+		"asked for, it is looked for at once")
+	stop()
+	<-done
+
+	m, err := segments.ReadManifest(t.Context(), f.store, first)
+	require.NoError(t, err)
+	segmentstest.MakeLive(t, f.store, segments.PointerTo(m).Encode())
+	require.NoError(t, f.Refresh(t.Context()))
+	f.now = f.now.Add(2 * time.Hour)
+	f.requireGone(later) // it was here
 }
 
 func TestEightGenerationsAreKept(t *testing.T) {

@@ -50,6 +50,8 @@ type RefresherConfig struct {
 	// goroutine of Load or Run. Nil: every generation may be used.
 	Require func(*Manifest) error
 	// Keep is how long an earlier generation is kept after it was last pinned. 0: DefaultKeep.
+	// One that nobody pinned is kept for a grace of twice Interval after the swap, a minute at
+	// least and Keep at most, as other instances may still give out its name.
 	Keep time.Duration
 	// OnSwap is called with each generation before Current returns it, by the
 	// goroutine of Load or Run. Nil: nothing.
@@ -65,13 +67,16 @@ type Refresher struct {
 	cache   *cache
 	metrics *metrics
 	current atomic.Pointer[Snapshot]
-	pins    pins
-	tag     string // of the current.json whose generation is in use; only Load and Run touch it
+	pins    *pins
+	wake    chan struct{} // has Run look at the source before the interval is over
+	tag     string        // of the current.json whose generation is in use; only Load and Run touch it
 	spoiled spoiled
-	checked string // tag of checked.json
+	checked string    // tag of checked.json
+	logged  time.Time // when a fault was logged last; only Load and Run touch it
 
 	mu     sync.Mutex
 	status Status
+	newest string // the latest generation that was ever in use here
 }
 
 // NewRefresher returns a refresher that has not loaded anything yet.
@@ -91,8 +96,8 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Keep <= 0 {
 		cfg.Keep = DefaultKeep
 	}
-	r := &Refresher{cfg: cfg, pins: pins{keep: cfg.Keep, clock: cfg.Clock}, cache: newCache(cfg.CacheDir, cfg.Source.Name())}
-	r.metrics = newMetrics(cfg.Registerer, r.Current, &r.pins, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
+	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir, cfg.Source.Name())}
+	r.metrics = newMetrics(cfg.Registerer, r.Current, r.pins, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
 	return r
 }
 
@@ -160,7 +165,8 @@ func neverPublished(ctx context.Context, src objects.Source) bool {
 	return err != nil || len(list) == 0
 }
 
-// Run looks at the source once per interval until ctx is done. A failure keeps
+// Run looks at the source once per interval until ctx is done, and when Pin was asked for
+// a generation that is not here yet. A failure keeps
 // the generation in use, shows in Status, metrics and the log, and is tried
 // again with the next interval, or later: see spoiled.
 func (r *Refresher) Run(ctx context.Context) {
@@ -171,8 +177,9 @@ func (r *Refresher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = r.refresh(ctx, r.cfg.Require) // recorded in the status, the metrics and the log
+		case <-r.wake:
 		}
+		_ = r.refresh(ctx, r.cfg.Require) // recorded in the status, the metrics and the log
 	}
 }
 
@@ -304,8 +311,12 @@ func (r *Refresher) swap(s *Snapshot, origin string) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)
 	}
+	if before := r.Current(); before != nil {
+		r.pins.supersede(before)
+	}
 	r.current.Store(s)
 	r.mu.Lock()
+	r.newest = max(r.newest, s.Generation())
 	r.status.Generation, r.status.CreatedAt = s.Generation(), s.CreatedAt()
 	r.status.LoadedAt, r.status.Origin = r.cfg.Clock(), origin
 	r.mu.Unlock()

@@ -69,17 +69,26 @@ func (r *Refresher) markOrigin() {
 	r.status.Origin = OriginSource
 }
 
+// logAgain is after how long a fault that stays the same is logged once more.
+const logAgain = 5 * time.Minute
+
 // record takes down what came of a look at the source. A look that succeeds is told as
 // an error all the same while Require refuses the generation in use.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"
-	if now := r.Current(); err == nil && now != nil {
+	now := r.Current()
+	switch {
+	case now == nil:
+		says = "segments: refresh failed, and no generation is in use yet"
+	case err == nil:
 		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is refused, and there is no other"
 	}
 	before := r.note(err)
-	switch {
+	switch at := r.cfg.Clock(); {
+	case err != nil && err.Error() == before && at.Sub(r.logged) < logAgain:
 	case err != nil:
+		r.logged = at
 		r.cfg.Logger.Error(says, "source", r.cfg.Source.Name(), "error", err)
 	case before != "":
 		r.cfg.Logger.Info("segments: the source is readable again", "source", r.cfg.Source.Name())

@@ -106,6 +106,20 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 	}
 }
 
+// One that another instance has already is no reason to begin anew.
+func TestAGenerationThatIsNotYetHereIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s, _ := newSetService(t)
+	const later = "20991120T101500.000Z-00000000"
+	for _, r := range []reply{
+		s.get("/v1/segments?generation=" + later),
+		s.post("/v1/filter", fields{"audience": "vip", "generation": later, "message_id": "m"}),
+	} {
+		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable", badBody{field: "generation", message: later + " is not in use here yet: this instance looks every 30s"})
+		require.Equal(t, "5", r.header.Get("Retry-After"))
+	}
+}
+
 func readBitmap(t testing.TB, raw []byte) []uint32 {
 	t.Helper()
 	b := roaring.New()

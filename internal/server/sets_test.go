@@ -43,6 +43,9 @@ func (g *generations) pin(name string) (*segments.Snapshot, error) {
 	if name == "" {
 		return g.current(), nil
 	}
+	if segments.IsGeneration(name) && name > g.current().Generation() {
+		return nil, &segments.NotYetError{Generation: name, InUse: g.current().Generation(), Interval: 30 * time.Second}
+	}
 	return nil, &segments.GoneError{Generation: name, InUse: g.current().Generation()}
 }
 

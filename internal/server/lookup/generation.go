@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"capper/client/api"
 	"capper/internal/audience"
@@ -12,9 +13,13 @@ import (
 	"capper/internal/server/failure"
 )
 
+// notYetFor is after how long at most a caller tries again with a generation that is to
+// come: it is looked for at once, and then read.
+const notYetFor = 5 * time.Second
+
 // Pin returns the generation in use, or an earlier one that is kept, and keeps it; of "" it
-// returns the one in use and keeps nothing. The error is a *segments.GoneError. It is
-// called by many goroutines.
+// returns the one in use and keeps nothing. The error is a *segments.GoneError, or a
+// *segments.NotYetError. It is called by many goroutines.
 type Pin func(generation string) (*segments.Snapshot, error)
 
 // Generation is the generation of a name, "" for the one in use; field is the one of the
@@ -23,6 +28,11 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
 		return s, nil
+	}
+	if later := (*segments.NotYetError)(nil); errors.As(err, &later) {
+		f := failure.OfField(api.CodeUnavailable, field, "%s; try again", later)
+		f.RetryAfter = min(max(later.Interval, time.Second), notYetFor)
+		return nil, f
 	}
 	if gone := (*segments.GoneError)(nil); !errors.As(err, &gone) || name == "" {
 		f := failure.New(api.CodeUnavailable, "there is no generation of segments: /v1/status says why")
