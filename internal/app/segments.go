@@ -63,7 +63,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 // problems is what is odd and tolerated of the limits in force.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
-	return slices.Concat(unmatched(policy, current), zoneless(policy, current), unbound(s.watcher.Current().Audiences, current),
+	return slices.Concat(missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current), unbound(s.watcher.Current().Audiences, current),
 		s.shortened.problems(policy, s.clock()))
 }
 

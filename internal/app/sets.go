@@ -58,6 +58,15 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
 }
 
+// missingProblems says which sets keep the service from being ready, and what cannot mend that.
+func missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
+	for _, name := range policy.Missing(generation{current}) {
+		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
+			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
+	}
+	return list
+}
+
 // keyOf is where the configuration names a set.
 func keyOf(policy *capping.Policy, set string) string {
 	for i := range policy.Quiet {

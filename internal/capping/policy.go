@@ -19,12 +19,17 @@ type Policy struct {
 
 	Suppress []Suppression  // of a user in several sets, the first one denies
 	Holdout  *Holdout       // nil: none
-	Quiet    []Quiet        // at most MaxQuiet
+	Quiet    []Quiet        // at most MaxQuiet, with Sets at most MaxQuietOfSets
 	Zone     *time.Location // of users in no set of a time zone; nil is UTC
 }
 
-// MaxQuiet is the most quiet hours of a policy.
-const MaxQuiet = 16
+// MaxQuiet is the most quiet hours of a policy, and MaxQuietOfSets the most of them that
+// are for users of sets only: what a call works out grows with the ways to be in some
+// of these and not in others.
+const (
+	MaxQuiet       = 16
+	MaxQuietOfSets = 8
+)
 
 // MaxSuppress is the most sets that a policy suppresses.
 const MaxSuppress = 250

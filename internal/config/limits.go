@@ -134,8 +134,8 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
 	}
-	l, err := time.LoadLocation(zone)
-	if err != nil || zone == "Local" {
+	l, err := segments.LoadZone(zone)
+	if err != nil {
 		v.Fault("must be %sa time zone of the IANA database such as Asia/Singapore, got %q", or, zone)
 		return time.UTC
 	}

@@ -26,6 +26,15 @@ func (r *reader) quietHours(v yamltree.Value) {
 	if n := len(at); n > capping.MaxQuiet {
 		v.Fault("must be at most %d, got %d", capping.MaxQuiet, n)
 	}
+	ofSets := 0
+	for i := range r.Policy.Quiet {
+		if len(r.Policy.Quiet[i].Sets) > 0 {
+			ofSets++
+		}
+	}
+	if ofSets > capping.MaxQuietOfSets {
+		v.Fault("must be at most %d with sets, got %d", capping.MaxQuietOfSets, ofSets)
+	}
 	if len(v.Faults()) == before {
 		r.quietAllDay(at)
 	}

@@ -105,13 +105,24 @@ const ZonePrefix = "tz/"
 // AllName is how expressions call everybody.
 const AllName = "all"
 
+// dotted reports whether a part of the name is "." or "..": many a client and proxy
+// turns a path that holds one into another path.
+func dotted(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
 // CheckSetName says why name cannot be the name of a set, nil when it can.
 func CheckSetName(name string) error {
 	switch {
 	case name == ReservedName || name == AllName:
 		return fmt.Errorf("set name %q: reserved, it is what answers and expressions call other users", name)
-	case len(name) > MaxSetName || !setRule.MatchString(name):
-		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/', the first a letter or digit", name, MaxSetName)
+	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
+		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', the first a letter or digit", name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
 			return err

@@ -89,7 +89,10 @@ func decodeDocument(raw []byte, into any, newest int) error {
 	if err := decodeOne(raw, &version, false); err != nil {
 		return err
 	}
-	if v := version.FormatVersion; v < FormatVersion || v > newest {
+	switch v := version.FormatVersion; {
+	case v < FormatVersion:
+		return fmt.Errorf("format_version %d: must be %d or more", v, FormatVersion)
+	case v > newest:
 		return fmt.Errorf("format_version %d, this program reads up to %d: a newer version of capper wrote it", v, newest)
 	}
 	return decodeOne(raw, into, true)

@@ -210,7 +210,9 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 		r.record(resultUnchanged, nil)
 		return nil
 	}
-	if err := r.cache.save(limited, g); err != nil {
+	if g.Manifest.fulfils(r.cfg.Require) != nil {
+		// What is taken for want of a better one does not take the place of the last good copy.
+	} else if err := r.cache.save(limited, g); err != nil {
 		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
 	}
 	next := known.snapshot(g)

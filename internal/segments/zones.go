@@ -19,13 +19,21 @@ var zoneNames string
 
 // Zone is the time zone of a set whose name begins with ZonePrefix.
 func Zone(set string) (*time.Location, error) {
-	name := strings.TrimPrefix(set, ZonePrefix)
+	location, err := LoadZone(strings.TrimPrefix(set, ZonePrefix))
+	if err != nil {
+		return nil, fmt.Errorf("set name %q: %w", set, err)
+	}
+	return location, nil
+}
+
+// LoadZone is a time zone by its name in the IANA database, and by no other.
+func LoadZone(name string) (*time.Location, error) {
 	if strings.Contains(zoneNames, "\n"+name+"\n") {
 		if location, err := time.LoadLocation(name); err == nil {
 			return location, nil
 		}
 	}
-	return nil, fmt.Errorf("set name %q: %q is no time zone of the IANA database such as Asia/Singapore", set, name)
+	return nil, fmt.Errorf("%q is no time zone of the IANA database such as Asia/Singapore", name)
 }
 
 // zoneMap says which time zone a user is in. The sets of time zones are many and

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"capper/client/api"
 	"capper/internal/capping"
@@ -128,7 +129,7 @@ func (s *Server) segmentBitmap(c *call) error {
 		h["ETag"] = []string{tag}
 		h.Set("Cache-Control", "no-cache") // ask whether it is the same still
 	}
-	if c.r.Header.Get("If-None-Match") == tag {
+	if matches(c.r.Header.Values("If-None-Match"), tag) {
 		set()
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
@@ -214,4 +215,16 @@ func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *
 		total.Add(answer.SummaryOf(answer.Summarize(d), d.Names))
 	}
 	return total, nil
+}
+
+// matches reports whether one of the tags of If-None-Match is that of the answer, by the weak
+// comparison of RFC 9110: proxies that compress mark tags as weak.
+func matches(headers []string, tag string) bool {
+	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		given = strings.TrimSpace(given)
+		if given == "*" || strings.TrimPrefix(given, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }

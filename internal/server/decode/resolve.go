@@ -13,7 +13,7 @@ import (
 
 // rfc3339 is the form of a time; the time package takes others too, such as
 // hours of one digit.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // forecastGrace is how far in the past the field at may be and still mean now:
 // callers write whole seconds, take time to call, and have clocks of their own.
