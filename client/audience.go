@@ -14,7 +14,7 @@ import (
 // generation of the service.
 type Audience struct {
 	// Expression is names of segments and sets, & (both), | (either), - (the first without the second, with
-	// blanks around it) and parentheses: "active - country/my". & binds first, the others from left to right.
+	// a blank before it) and parentheses: "active - country/my". & binds first, the others from left to right.
 	Expression string
 	Generation string  // "": the one in use when the first call comes
 	Sample     *Sample // only a share of them; nil: all
@@ -42,29 +42,41 @@ func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*AudienceCount
 
 // AudiencePreview is AudienceCount with how many could be sent to now on the
 // channel ("": without one), in Preview: more than Config.BatchBitmap are asked for in
-// parts. It counts nothing as sent.
+// parts, and in smaller ones where the service takes fewer in a call. It counts nothing as sent.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*AudienceCount, error) {
 	whole, err := c.AudienceCount(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	parts := &Parts{Generation: whole.Generation, Users: whole.Users, List: []Audience{*a}}
-	parts.List[0].Generation = whole.Generation
-	if whole.Users > uint64(c.cfg.BatchBitmap) && !a.ofOneCall() {
-		parts = c.cut(a, whole)
+	pinned := *a
+	pinned.Generation = whole.Generation
+	for size := c.cfg.BatchBitmap; ; size = (size + 1) / 2 {
+		parts := &Parts{List: []Audience{pinned}}
+		if whole.Users > uint64(size) && !a.ofOneCall() {
+			parts = cut(a, whole, size)
+		}
+		whole.Preview, err = c.preview(ctx, parts, channel)
+		if !HasCode(err, CodeTooLarge) || size == 1 || a.ofOneCall() || len(parts.List) == MaxParts {
+			return whole, err
+		}
 	}
+}
+
+// preview is the sum of what the parts' previews say.
+func (c *Client) preview(ctx context.Context, parts *Parts, channel string) (*Summary, error) {
 	var mu sync.Mutex
-	whole.Preview = new(Summary)
-	return whole, c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
+	sum := new(Summary)
+	err := c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
 		part, err := c.count(ctx, b.audience, &channel)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		whole.Preview.Add(part.Preview)
+		sum.Add(part.Preview)
 		return nil
 	})
+	return sum, err
 }
 
 func (c *Client) count(ctx context.Context, a *Audience, channel *string) (*AudienceCount, error) {
@@ -93,17 +105,16 @@ func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.cut(a, count), nil
+	return cut(a, count, c.cfg.BatchBitmap), nil
 }
 
 // ofOneCall reports whether a call takes only some of them.
 func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
 
-// cut cuts the audience that was counted.
-func (c *Client) cut(a *Audience, count *AudienceCount) *Parts {
+// cut cuts the audience that was counted into parts of about size users.
+func cut(a *Audience, count *AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
-	size := uint64(c.cfg.BatchBitmap)
-	of := int(min((count.Users+size-1)/size, MaxParts))
+	of := int(min((count.Users+uint64(size)-1)/uint64(size), MaxParts))
 	for i := range of {
 		parts.List = append(parts.List, Audience{
 			Expression: a.Expression, Generation: count.Generation, Sample: a.Sample, Part: &Part{Of: of, Index: i},

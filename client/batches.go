@@ -18,7 +18,8 @@ import (
 // same; the later batch answers them as replayed.
 //
 // Of an r.Audience every batch is a part of one generation, whatever is published
-// meanwhile: see Parts. Errors of such a run are an *AudienceError.
+// meanwhile: see Parts. What ends such a run while parts are asked for is an *AudienceError;
+// what the count before them is refused with is not, as there is nothing to go on with.
 //
 // The first error is returned when the batches under way have ended. What
 // they granted is recorded: run again with the same message id.

@@ -27,7 +27,8 @@
 // ended early is an *AudienceError: it goes on with the Generation named there, or, where that
 // is gone (CodeGone), begins anew without one, and counts nobody twice either way. Users of a part
 // who are unavailable are asked for again as a bitmap. Parts and FilterParts are the halves of
-// FilterAll, for engines that keep a queue of parts.
+// FilterAll, for engines that keep a queue of parts. Counting needs a key of the scope read beside
+// filter.
 //
 // # Pacing
 //

@@ -18,7 +18,7 @@ type Audience struct {
 }
 
 // Audience finds the users of an expression: names of segments and sets, & (both), |
-// (either), - (the first without the second, with spaces around it) and parentheses, such as
+// (either), - (the first without the second, with a blank before it) and parentheses, such as
 // active - vip - country/my; docs/audiences.md has the language. The error is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
@@ -50,11 +50,14 @@ func (e *ExpressionError) Error() string {
 func newExpressionError(expression string, err error) *ExpressionError {
 	e := &ExpressionError{Expression: expression, err: err}
 	var syntax *audience.SyntaxError
+	var bound *audience.BoundError
 	var unknown *audience.UnknownError
 	var ambiguous *audience.AmbiguousError
 	switch {
 	case errors.As(err, &syntax):
 		e.Column = syntax.Column
+	case errors.As(err, &bound):
+		e.Column = bound.Column
 	case errors.As(err, &unknown):
 		e.Column, e.Nearest = unknown.Column, unknown.Nearest
 	case errors.As(err, &ambiguous):
@@ -81,11 +84,14 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 // Part is one of several parts, from 0, of about the same size. They share nobody, and
 // together are the audience. A part is taken before a sample, in whatever order they are asked for.
 func (a *Audience) Part(index, of int) (*Audience, error) {
+	switch {
+	case of < 1 || of > audience.MaxParts:
+		return nil, fmt.Errorf("lookup: part %d of %d: there may be 1 to %d parts", index, of, audience.MaxParts)
+	case index < 0 || index >= of:
+		return nil, fmt.Errorf("lookup: part %d of %d: they are counted from 0 to %d", index, of, of-1)
+	}
 	narrowed := *a
 	narrowed.query.Part = audience.Part{Of: of, Index: index}
-	if err := narrowed.query.Part.Check(); err != nil || of == 0 {
-		return nil, fmt.Errorf("lookup: part %d of %d: must be from 0 and below the parts, of 1 to %d", index, of, audience.MaxParts)
-	}
 	return &narrowed, nil
 }
 

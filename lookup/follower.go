@@ -55,12 +55,13 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	}
 	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("Source: %w", err)
 	}
 	f := &Follower{engine: audience.NewEngine(0), named: named}
 	required := slices.Clone(cfg.Require)
 	f.refresher = segments.NewRefresher(segments.RefresherConfig{
 		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Interval, Timeout: cfg.Timeout, Logger: cfg.Logger,
+		Keep:    -1, // who has a Generation keeps it
 		Require: func(m *segments.Manifest) error { return lacks(required, m) },
 		OnSwap:  func(s *segments.Snapshot) { f.current.Store(newGeneration(s, f.engine, f.named)) },
 	})

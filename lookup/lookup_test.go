@@ -203,9 +203,14 @@ func TestFaultsOfAudiences(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.Sample(0, "a")
 	require.EqualError(t, err, "lookup: sample: percent: must be above 0 and at most 100, got 0")
-	for _, part := range [][2]int{{0, 0}, {-1, 3}, {3, 3}, {0, 10_001}} {
+	for part, want := range map[[2]int]string{
+		{0, 0}:      "lookup: part 0 of 0: there may be 1 to 10000 parts",
+		{0, 10_001}: "lookup: part 0 of 10001: there may be 1 to 10000 parts",
+		{-1, 3}:     "lookup: part -1 of 3: they are counted from 0 to 2",
+		{3, 3}:      "lookup: part 3 of 3: they are counted from 0 to 2",
+	} {
 		_, err = a.Part(part[0], part[1])
-		require.ErrorContains(t, err, "must be from 0 and below the parts, of 1 to 10000")
+		require.EqualError(t, err, want)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -4,7 +4,7 @@ package api
 // the place of user_ids and users_bitmap. The zero value: it does not.
 type AudienceQuery struct {
 	// Audience is names of segments and sets, & (both), | (either), - (the first without the
-	// second, with spaces around it) and parentheses; & binds first, the others from
+	// second, with a blank before it) and parentheses; & binds first, the others from
 	// left to right. "all" is everybody in any segment or set, "default" those of them who are in no segment.
 	Audience string  `json:"audience,omitempty"`
 	Sample   *Sample `json:"sample,omitempty"` // only a share of them

@@ -15,11 +15,14 @@ type Explanation struct {
 	Limits        []Standing `json:"limits"`
 	Sends         []Send     `json:"sends"` // oldest first
 
-	Timezone        string          `json:"timezone,omitempty"`           // the user's, or the configured one of users in none
+	Timezone        string          `json:"timezone,omitempty"`           // the user's, or the configured one of users in none; "": nothing goes by it
 	Suppressed      []Suppression   `json:"suppressed,omitempty"`         // that apply to the user
 	Holdout         *Holdout        `json:"holdout,omitempty"`            // the user is one of those who get nothing
 	Quiet           []QuietStanding `json:"quiet,omitempty"`              // quiet hours that apply to the user
 	WouldBeDeniedBy []string        `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
+	// Missing are sets that the configuration needs and the generation lacks: the rest is told as if the
+	// user were in none of them, and sends that need one are answered unavailable.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Standing is how a user stands with a limit.
@@ -43,6 +46,15 @@ func (s Standing) MarshalJSON() ([]byte, error) {
 		plain
 		RetryAt *instant `json:"retry_at"`
 	}{plain(s), (*instant)(s.RetryAt)})
+}
+
+// MarshalJSON writes Until with milliseconds.
+func (s QuietStanding) MarshalJSON() ([]byte, error) {
+	type plain QuietStanding
+	return json.Marshal(struct {
+		plain
+		Until *instant `json:"until"`
+	}{plain(s), (*instant)(s.Until)})
 }
 
 // Send is a recorded send.

@@ -18,7 +18,7 @@ import (
 // the service knows to answer.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"Users: a file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. Either this or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Users by segments and sets of the service: names, & (both), | (either), - (without, between blanks), parentheses, as in 'active - vip'."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Users by segments and sets of the service: names, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
 	remote.Narrowed
 	idFile
 }

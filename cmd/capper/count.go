@@ -15,7 +15,7 @@ import (
 // countCommand is `capper count EXPRESSION`.
 type countCommand struct {
 	remote.Service
-	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, between blanks), parentheses, as in 'active - vip'."`
+	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
 	remote.Narrowed
 	Channel *string `help:"Also how many of them could be sent to now on this channel; '' is a send without one. Counts nothing as sent."`
 }

@@ -41,6 +41,10 @@ func printExplanation(on *console.Streams, e *client.Explanation) error {
 		zone = ", time zone " + e.Timezone
 	}
 	fmt.Fprintf(on.Out, "user %d is in segment %s%s (generation %s)\n", e.UserID, e.Segment, zone, e.Generation)
+	if len(e.Missing) > 0 {
+		fmt.Fprintf(on.Out, "missing sets: the configuration needs %s: what follows is as if the user were in none of them, and sends that need one are unavailable\n",
+			strings.Join(e.Missing, ", "))
+	}
 	explainWithheld(on, e)
 	if len(e.Limits) == 0 {
 		fmt.Fprintln(on.Out, "no limits: uncapped")

@@ -53,7 +53,7 @@ func printStatus(on *console.Streams, s *client.Status) error {
 		rows = append(rows, []any{"  set " + set.Name, fmt.Sprintf("%d users, %d bytes", set.Users, set.SizeBytes)})
 	}
 	if len(s.Segments.Pinned) > 0 {
-		rows = append(rows, []any{"kept", strings.Join(s.Segments.Pinned, ", ") + " for audiences"})
+		rows = append(rows, []any{"pinned", strings.Join(s.Segments.Pinned, ", ") + " for audiences"})
 	}
 	if len(s.Segments.Missing) > 0 {
 		rows = append(rows, []any{"missing", "sets that the configuration needs: " + strings.Join(s.Segments.Missing, ", ")})

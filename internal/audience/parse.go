@@ -41,7 +41,7 @@ type node struct {
 	nesting     int    // of parentheses, or of names that stand for expressions
 }
 
-// Parse reads an expression. The error is a *SyntaxError, or says which bound is crossed.
+// Parse reads an expression. The error is a *SyntaxError or a *BoundError, or says that the text is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an expression has at most %d bytes, got %d", MaxText, len(text))
@@ -159,7 +159,7 @@ func (p *parser) factor(depth int) (*node, error) {
 
 func (p *parser) name() (*node, error) {
 	if p.names++; p.names > MaxNames {
-		return nil, fmt.Errorf("column %d: an expression has at most %d names", p.token.column, MaxNames)
+		return nil, &BoundError{p.token.column, fmt.Sprintf("%d names", MaxNames)}
 	}
 	n := &node{name: p.token.text, column: p.token.column, names: 1}
 	return n, p.advance()
@@ -167,7 +167,7 @@ func (p *parser) name() (*node, error) {
 
 func (p *parser) parentheses(depth int) (*node, error) {
 	if depth > MaxNesting {
-		return nil, fmt.Errorf("column %d: an expression has at most %d parentheses within each other", p.token.column, MaxNesting)
+		return nil, &BoundError{p.token.column, fmt.Sprintf("%d parentheses within each other", MaxNesting)}
 	}
 	if err := p.advance(); err != nil {
 		return nil, err

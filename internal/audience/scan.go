@@ -17,6 +17,16 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("column %d: expected %s, got %s", e.Column, e.Expected, e.Got)
 }
 
+// BoundError says where an expression crosses a bound.
+type BoundError struct {
+	Column int    // in characters, from 1
+	Most   string // such as "256 names"
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("column %d: an expression has at most %s", e.Column, e.Most)
+}
+
 // The kinds of tokens; an operator or a parenthesis is its own kind.
 const (
 	endToken  = 0

@@ -82,6 +82,12 @@ func TestLookups(t *testing.T) {
 		require.EqualValues(t, count.Users-3, count.Preview.Allowed)
 		require.Equal(t, map[string]int{"opted-out": 3}, count.Preview.Suppressed)
 	}
+	usual := newClient(t, client.Config{URL: w.url}) // whose parts are larger than the service takes
+	count, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active"}, "push")
+	require.NoError(t, err)
+	require.Equal(t, activeUsers-3, count.Preview.Allowed)
+	_, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active", Part: &client.Part{Of: 1}}, "push")
+	require.ErrorContains(t, err, "30000 users, at most 16000 are previewed at once", "a part of the caller's own stays that part")
 }
 
 func TestLookupRefusals(t *testing.T) {

@@ -135,6 +135,9 @@ func (p *pins) hold(s *Snapshot) {
 // supersede keeps the generation in use, which another is about to take the place of,
 // for its grace at least.
 func (p *pins) supersede(s *Snapshot) {
+	if p.grace <= 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(s)

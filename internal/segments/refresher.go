@@ -51,7 +51,7 @@ type RefresherConfig struct {
 	Require func(*Manifest) error
 	// Keep is how long an earlier generation is kept after it was last pinned. 0: DefaultKeep.
 	// One that nobody pinned is kept for a grace of twice Interval after the swap, a minute at
-	// least and Keep at most, as other instances may still give out its name.
+	// least and Keep at most, as other instances may still give out its name. Negative: none is kept.
 	Keep time.Duration
 	// OnSwap is called with each generation before Current returns it, by the
 	// goroutine of Load or Run. Nil: nothing.
@@ -93,7 +93,7 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	if cfg.Keep <= 0 {
+	if cfg.Keep == 0 {
 		cfg.Keep = DefaultKeep
 	}
 	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir, cfg.Source.Name())}

@@ -204,7 +204,7 @@ func TestHoldoutIsAnswered(t *testing.T) {
 }
 
 func TestExplainTellsWhatWithholds(t *testing.T) {
-	onBothStoresWithSets(t, func(t *testing.T, s *service, _ *generations) {
+	onBothStoresWithSets(t, func(t *testing.T, s *service, g *generations) {
 		s.filterIDs(fields{"message_id": "m1", "channel": "push", "user_ids": []int{1}})
 		e := decodeAs[api.Explanation](t, s.get("/v1/users/1").body)
 		require.Equal(t, "Asia/Singapore", e.Timezone)
@@ -221,6 +221,13 @@ func TestExplainTellsWhatWithholds(t *testing.T) {
 		e = decodeAs[api.Explanation](t, s.get("/v1/users/150").body)
 		opening := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 		require.Equal(t, []api.QuietStanding{{Quiet: api.Quiet{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"push"}}, Now: true, Until: &opening}}, e.Quiet)
+		require.Contains(t, string(s.get("/v1/users/150").body), `"until":"2026-11-20T13:00:00.000Z"`)
+		require.Empty(t, e.Missing)
+
+		g.add(t, map[string]*bitmap.Bitmap{"bounced": bitmap.Of(8, 1000)})
+		e = decodeAs[api.Explanation](t, s.get("/v1/users/1000").body)
+		require.Equal(t, []string{"opted-out"}, e.Missing)
+		require.Equal(t, []api.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}}, e.Suppressed)
 	})
 }
 

@@ -32,7 +32,7 @@ func (s *Server) explain(c *call) error {
 	if err != nil {
 		return failure.OfStore(ctx, err)
 	}
-	return writeJSON(c.w, answer.Explanation(user, e, len(s.capper.Segments().Zones()) > 0))
+	return writeJSON(c.w, answer.Explanation(user, e))
 }
 
 // erase serves DELETE /v1/users/{id}.

@@ -5,12 +5,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Explanation is why a user is allowed or denied, as callers see it. zoned: the generation
-// has sets of time zones.
-func Explanation(user capping.UserID, e *capping.Explanation, zoned bool) *api.Explanation {
+// Explanation is why a user is allowed or denied, as callers see it.
+func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	told := &api.Explanation{
 		UserID: user, Segment: SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
-		Limits: []api.Standing{}, Sends: []api.Send{},
+		Limits: []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing,
 	}
 	for _, standing := range e.Standings {
 		row := api.Standing{Limit: limitOf(standing.Limit, e.Policy), Used: standing.Used}
@@ -22,7 +21,7 @@ func Explanation(user capping.UserID, e *capping.Explanation, zoned bool) *api.E
 			told.WouldBeDeniedBy = append(told.WouldBeDeniedBy, standing.Limit.Name)
 		}
 	}
-	if zoned || e.Policy.UsesZones() {
+	if e.Policy.UsesZones() {
 		told.Timezone = e.Zone.String()
 	}
 	tellWithheld(told, e)

@@ -56,7 +56,7 @@ func (d *decoder) sets() (names []string, err error) {
 	}
 	for {
 		if len(names) == api.MaxLookupSets {
-			return nil, failure.Invalid(field, "more than %d names", api.MaxLookupSets)
+			return nil, failure.Invalid(field, "at most %d names are allowed, got more", api.MaxLookupSets)
 		}
 		at := field + "[" + strconv.Itoa(len(names)) + "]"
 		name, err := d.id(at, maxText)

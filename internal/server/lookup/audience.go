@@ -158,6 +158,7 @@ func (f *Finder) Count(ctx context.Context, holder string, q *api.AudienceQuery)
 func told(err error) error {
 	var refused *failure.Failure
 	var syntax *audience.SyntaxError
+	var bound *audience.BoundError
 	var unknown *audience.UnknownError
 	var ambiguous *audience.AmbiguousError
 	switch {
@@ -172,6 +173,8 @@ func told(err error) error {
 	switch {
 	case errors.As(err, &syntax):
 		f.Column = syntax.Column
+	case errors.As(err, &bound):
+		f.Column = bound.Column
 	case errors.As(err, &unknown):
 		f.Column = unknown.Column
 	case errors.As(err, &ambiguous):
