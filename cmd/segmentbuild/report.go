@@ -209,6 +209,9 @@ func (r *buildReport) printFiles(w io.Writer) {
 		if f.Column != "" {
 			column = fmt.Sprintf(", column %q", f.Column)
 		}
+		if f.NameColumn != "" {
+			column += fmt.Sprintf(", names from %q", f.NameColumn)
+		}
 		if f.DistinctEstimated {
 			about = "about "
 		}

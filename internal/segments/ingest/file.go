@@ -25,6 +25,8 @@ type FileReport struct {
 	Format Format `json:"format"`
 	// Column that the ids were read from: its name, or its number where there is no header. Empty for text and bitmaps.
 	Column string `json:"column,omitempty"`
+	// NameColumn is likewise the column that the names of segments or sets were read from, of a table.
+	NameColumn string `json:"name_column,omitempty"`
 	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
 	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
 	DistinctIDs       int64  `json:"distinct_ids"`
@@ -50,6 +52,7 @@ type fileReader struct {
 	distinct distinct.Counter
 	header   string
 	column   string // that the ids were read from
+	names    string // likewise the names of a table
 
 	mu        sync.Mutex
 	multiline rows.Multiline
@@ -62,7 +65,7 @@ func (f *fileReader) read(ctx context.Context) (FileReport, error) {
 		return FileReport{}, fmt.Errorf("%s: %w", f.file.name, err)
 	}
 	report := FileReport{
-		File: f.file.name, Format: format, Column: f.column, Rows: f.good.Load(), Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
+		File: f.file.name, Format: format, Column: f.column, NameColumn: f.names, Rows: f.good.Load(), Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
 	}
 	count, exact := f.distinct.Count()
 	report.DistinctIDs, report.DistinctEstimated = count, !exact
@@ -118,7 +121,7 @@ func (f *fileReader) readDelimited(ctx context.Context, src *content.File, forma
 	if err != nil {
 		return err
 	}
-	f.column, f.header = opened.Column, opened.Header
+	f.column, f.names, f.header = opened.Column, opened.Names, opened.Header
 	if opened.Multiline.Rows > 0 {
 		f.multiline.Add(opened.Multiline)
 	}
@@ -133,11 +136,10 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *content.File) error {
 		return err
 	}
 	f.column = cmp.Or(f.file.input.IDColumn, "user_id")
-	segment := ""
 	if f.to.isTable() {
-		segment = cmp.Or(f.file.input.SegmentColumn, "segment")
+		f.names = cmp.Or(f.file.input.SegmentColumn, "segment")
 	}
-	return f.readBlocks(ctx, src, 1, ndjson.Syntax(f.column, segment))
+	return f.readBlocks(ctx, src, 1, ndjson.Syntax(f.column, f.names))
 }
 
 // readParquet reads several row groups at once.
@@ -151,7 +153,7 @@ func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
 	if err != nil {
 		return err
 	}
-	f.column = opened.Column()
+	f.column, f.names = opened.Column(), opened.NameColumn()
 	faults := make([]error, opened.Groups())
 	var pending sync.WaitGroup
 	for i := range faults {

@@ -1,6 +1,7 @@
 package delimited
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,8 +40,8 @@ func isName(column string) bool {
 }
 
 // findColumn returns the index of a column that is asked for by name or number,
-// or of the usual one when nothing is asked for.
-func findColumn(asked, usual string, position int, first []string, header bool) (int, error) {
+// or of the usual one when nothing is asked for, else of the likely one.
+func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int, error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
 		if n < 1 || n > len(first) {
 			return 0, fmt.Errorf("no column %d: the first row has %d", n, len(first))
@@ -57,16 +58,33 @@ func findColumn(asked, usual string, position int, first []string, header bool) 
 		if i, err := byName(usual, first); err == nil {
 			return i, nil
 		}
-		if position == 0 {
-			if i, err := rows.UserColumn(first); i >= 0 || err != nil {
-				return i, err
-			}
+	}
+	return likely(first, header)
+}
+
+// likelyID is the column that is named after people, else the first.
+func likelyID(first []string, header bool) (int, error) {
+	if header {
+		if i, err := rows.UserColumn(first); i >= 0 || err != nil {
+			return i, err
 		}
 	}
-	if position >= len(first) {
-		return 0, fmt.Errorf("no column for the %s: the first row has %d", usual, len(first))
+	return 0, nil
+}
+
+// otherThan is the only column beside the id's. Of several nothing says which holds names:
+// a date would make a set of every day.
+func otherThan(id int) func(first []string, header bool) (int, error) {
+	return func(first []string, _ bool) (int, error) {
+		switch len(first) {
+		case 1:
+			return 0, errors.New("no column for the segment: the first row has 1")
+		case 2:
+			return 1 - id, nil
+		}
+		return 0, fmt.Errorf("which column holds the names of segments or sets? The first row is %q: say --segment-column, or segment_column in a build file",
+			rows.Clip([]byte(strings.Join(first, ","))))
 	}
-	return position, nil
 }
 
 func byName(name string, first []string) (int, error) {

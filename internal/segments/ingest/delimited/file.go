@@ -13,6 +13,8 @@ import (
 type File struct {
 	// Column that the ids are read from: its name, or its number where there is no header. Empty for a text.
 	Column string
+	// Names is likewise the column of the names of a table; empty where the file is none.
+	Names string
 	// Header is the beginning of the first row when that names the columns, else empty;
 	// HeaderBytes are to be skipped before the rows, and HeaderLines.
 	Header      string
@@ -41,14 +43,25 @@ func Open(head []byte, o Options) (*File, error) {
 	if !f.text {
 		f.Column = strconv.Itoa(shape.id + 1)
 	}
+	if o.Table {
+		f.Names = strconv.Itoa(shape.segment + 1)
+	}
 	if shape.header {
-		f.Column = first[shape.id]
+		f.nameColumns(first)
 		return f, f.takeHeader(head[:size], fault)
 	}
 	if shape.swallowsFirst(bytes.TrimRight(head[:size], "\r\n")) {
 		return nil, fmt.Errorf("line 1: %s", reasonSwallowed)
 	}
 	return f, nil
+}
+
+// nameColumns names the columns as the header does.
+func (f *File) nameColumns(header []string) {
+	f.Column = header[f.layout.id]
+	if f.layout.segment >= 0 {
+		f.Names = header[f.layout.segment]
+	}
 }
 
 // takeHeader notes the header. One whose quotes are not in order, or that

@@ -19,13 +19,13 @@ func (o *Options) layout(first []string, d dialect) (*layout, error) {
 	shape := &layout{dialect: d, segment: -1, columns: len(first)}
 	shape.header = o.hasHeader(first)
 	var err error
-	if shape.id, err = findColumn(o.IDColumn, "user_id", 0, first, shape.header); err != nil {
+	if shape.id, err = findColumn(o.IDColumn, "user_id", first, shape.header, likelyID); err != nil {
 		return nil, err
 	}
 	if !o.Table {
 		return shape, nil
 	}
-	if shape.segment, err = findColumn(o.SegmentColumn, "segment", 1, first, shape.header); err != nil {
+	if shape.segment, err = findColumn(o.SegmentColumn, "segment", first, shape.header, otherThan(shape.id)); err != nil {
 		return nil, err
 	}
 	if shape.segment == shape.id {

@@ -45,6 +45,14 @@ func Open(from io.ReaderAt, size int64, o Options) (f *File, err error) {
 // Column is the name of the one that the ids are read from.
 func (f *File) Column() string { return strings.Join(f.id.Path(), ".") }
 
+// NameColumn is likewise the column of the names of a table, "" when the file is none.
+func (f *File) NameColumn() string {
+	if f.segment == nil {
+		return ""
+	}
+	return strings.Join(f.segment.Path(), ".")
+}
+
 // Groups is the number of row groups.
 func (f *File) Groups() int { return len(f.opened.RowGroups()) }
 
