@@ -101,5 +101,9 @@ func refused(err *guard.RefusedError) error {
 	if !slices.ContainsFunc(err.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
 		return ended
 	}
-	return console.Hinted(ended, "if all of this is what you want: --force --reason \"…\"; the bounds are --max-change and its kin, and those of the build file")
+	hint := "if all of this is what you want: --force --reason \"…\""
+	if slices.ContainsFunc(err.Refusals, guard.IsBound) {
+		hint += "; the bounds are --max-change and its kin, and those of the build file"
+	}
+	return console.Hinted(ended, hint)
 }

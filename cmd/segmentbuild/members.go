@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"capper/internal/audience"
 	"capper/internal/bitmap"
 	"capper/internal/console"
 	"capper/internal/objects"
@@ -38,11 +39,29 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 	if err != nil {
 		return nil, err
 	}
-	b, err := segments.ReadSegment(ctx, location, m, c.Segment)
-	if !slices.ContainsFunc(m.Entries(), func(s *segments.Segment) bool { return s.Name == c.Segment }) {
-		return nil, console.Misuse(err)
+	var names []string
+	for _, s := range m.Entries() {
+		names = append(names, s.Name)
 	}
-	return b, err
+	if !slices.Contains(names, c.Segment) {
+		return nil, console.Misuse(c.unknown(m.Generation, names))
+	}
+	return segments.ReadSegment(ctx, location, m, c.Segment)
+}
+
+// listedNames is how many names an error lists; of more it says the nearest.
+const listedNames = 10
+
+// unknown is that a generation has no such name.
+func (c *segmentOf) unknown(generation string, names []string) error {
+	err := fmt.Errorf("no segment or set %q in generation %s", c.Segment, generation)
+	if len(names) <= listedNames {
+		return fmt.Errorf("%w: it has %q", err, names)
+	}
+	if nearest := audience.Nearest(c.Segment, names); nearest != "" {
+		err = fmt.Errorf("%w; the nearest is %q", err, nearest)
+	}
+	return console.Hinted(err, "segmentbuild inspect lists them")
 }
 
 type membersCommand struct {

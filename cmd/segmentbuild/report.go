@@ -29,8 +29,10 @@ type buildReport struct {
 	Segments     []builtSegment    `json:"segments,omitempty"`
 	Sets         []builtSet        `json:"sets,omitempty"`
 	Overlaps     []publish.Overlap `json:"overlaps,omitempty"` // of segments
-	Changes      []publish.Change  `json:"changes,omitempty"`
-	SetChanges   []publish.Change  `json:"set_changes,omitempty"`
+	// FurtherZones is how many users are in a further set of a time zone beside the first.
+	FurtherZones uint64           `json:"further_zones,omitempty"`
+	Changes      []publish.Change `json:"changes,omitempty"`
+	SetChanges   []publish.Change `json:"set_changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Week      *guard.Drift       `json:"week,omitempty"`
@@ -75,6 +77,7 @@ func (r *buildReport) noteResult(result *build.Result) {
 		r.Segments = append(r.Segments, newBuiltSegment(&s))
 	}
 	r.noteSets(result.Candidate)
+	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
 // noteSets notes the sets; whether they only grow is known in full when the guard has looked.
@@ -135,6 +138,7 @@ func (r *buildReport) print(w io.Writer) error {
 	for _, o := range r.Overlaps {
 		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
 	}
+	r.printZones(w)
 	r.printBadRows(w)
 	if n := len(r.LeftOut); n > 0 {
 		fmt.Fprintf(w, "left out: %d files that are not data by their names, such as %s\n", n, r.LeftOut[0])
@@ -152,6 +156,13 @@ func (r *buildReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
 	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printSetChanges(w, r.SetChanges), printDrift(w, r.Week), r.printEnd(w))
+}
+
+// printZones says how many users have several time zones.
+func (r *buildReport) printZones(w io.Writer) {
+	if r.FurtherZones > 0 {
+		fmt.Fprintf(w, "time zones: %d users are in a further set of %s, and are in the zone of the first, in the order above\n", r.FurtherZones, segments.ZonePrefix)
+	}
 }
 
 func (r *buildReport) printSegments(w io.Writer) error {
@@ -194,7 +205,7 @@ func growth(onlyGrows bool, maxLoss float64) string {
 	case !onlyGrows:
 		return ""
 	case maxLoss == 0:
-		return "only grows"
+		return "only grows (nobody may leave)"
 	}
 	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
@@ -276,13 +287,16 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 		for _, m := range c.MovedFrom {
 			note += fmt.Sprintf(", %d from %s", m.Users, m.From)
 		}
-		table = append(table, []any{c.Segment, c.Before, c.After, c.Added, c.Removed, fmt.Sprintf("%.1f %%", c.Percent), note})
+		table = append(table, []any{c.Segment, c.Before, c.After, c.Added, c.Removed, percentOf(c.Percent), note})
 	}
 	if none != nil {
-		table = append(table, []any{"(none)", "", "", none.Fall, none.Rise, fmt.Sprintf("%.1f %%", none.Percent), noneNote(none)})
+		table = append(table, []any{"(none)", "", "", none.Fall, none.Rise, percentOf(none.Percent), noneNote(none)})
 	}
 	return console.Table(w, console.Right, table...)
 }
+
+// percentOf shows a percentage as the guard rounds it.
+func percentOf(percent float64) string { return fmt.Sprintf("%.1f %%", guard.Round(percent)) }
 
 func noneNote(n *publish.NoSegment) string {
 	if n.Fall == 0 {
@@ -297,7 +311,7 @@ func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any
 	for _, c := range changes {
 		if c.State != publish.Same {
-			table = append(table, []any{c.Set, c.Before, c.After, c.Added, c.Removed, fmt.Sprintf("%.1f %%", c.Percent), c.State})
+			table = append(table, []any{c.Set, c.Before, c.After, c.Added, c.Removed, percentOf(c.Percent), c.State})
 		}
 	}
 	err := printSetTable(w, []any{"set", "before", "after", "added", "removed", "change"}, table)

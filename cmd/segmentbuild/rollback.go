@@ -37,6 +37,19 @@ type rollbackReport struct {
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Sets      []publish.Change   `json:"set_changes,omitempty"`
+	// Shrinks are those of Sets that only grow, and that users leave all the same.
+	Shrinks []publish.Change `json:"shrinks,omitempty"`
+}
+
+// noteShrinks notes what before says that it only grows.
+func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
+	for _, s := range before.Sets {
+		for _, c := range r.Sets {
+			if c.Set == s.Name && s.OnlyGrows && c.Removed > 0 {
+				r.Shrinks = append(r.Shrinks, c)
+			}
+		}
+	}
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
@@ -67,6 +80,9 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 
 // print says what is live, or would be, in the words of build.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
+	for _, c := range r.Shrinks {
+		fmt.Fprintf(to, "warning: %s only grows, and %d of its %d users leave, such as %s\n", c.What(), c.Removed, c.Before, ids(c.Left))
+	}
 	before := cmp.Or(r.Before, "nothing")
 	switch r.Status {
 	case rollbackDry:
@@ -103,6 +119,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 		to := publish.CandidateOf(earlier)
 		none := to.NoSegment(base.Generation)
 		report.Changes, report.NoSegment, report.Sets = to.Compare(base.Generation), &none, to.CompareSets(base.Generation)
+		report.noteShrinks(base.Generation.Manifest)
 	}
 	if c.DryRun {
 		return report, nil

@@ -20,7 +20,7 @@ var arrows = map[string][]string{
 	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/console"},
 	"cmd/capper/remote": {"client", "internal/console"},
 	"cmd/segmentbuild": {
-		"internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
+		"internal/audience", "internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",
 		"internal/segments/synthetic",
 	},

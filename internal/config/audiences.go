@@ -13,16 +13,15 @@ const maxAudiences = 1000
 // audiences reads expressions by name.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
-	before := len(v.Faults())
 	v.Pairs(func(key string, _, val yamltree.Value) {
-		text := ""
+		text, before := "", len(v.Faults())
 		yamltree.Text(&text)(val)
-		texts[key], at[key] = text, val
+		if len(v.Faults()) == before { // the others are looked at all the same
+			texts[key], at[key] = text, val
+		}
 	})
 	if n := len(texts); n > maxAudiences {
 		v.Fault("must be at most %d audiences, got %d", maxAudiences, n)
-	}
-	if len(v.Faults()) > before {
 		return
 	}
 	named, err := audience.NewNamed(texts)

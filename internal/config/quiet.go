@@ -41,10 +41,17 @@ func (r *reader) quietHours(v yamltree.Value) {
 }
 
 func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
-	before := len(v.Faults())
+	clocks := 0 // that were understood
+	understood := func(to *quiet.Minute) yamltree.Field {
+		return func(v yamltree.Value) {
+			if clock(v, to) {
+				clocks++
+			}
+		}
+	}
 	given := v.Object(map[string]yamltree.Field{
-		"from":     clock(&q.Hours.From),
-		"to":       clock(&q.Hours.To),
+		"from":     understood(&q.Hours.From),
+		"to":       understood(&q.Hours.To),
 		"channels": func(v yamltree.Value) { q.Channels = r.someChannels(v) },
 		"zone": func(v yamltree.Value) {
 			zone := ""
@@ -60,7 +67,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 			v.FaultOf(key, "is required")
 		}
 	}
-	if len(v.Faults()) == before && q.Hours.From == q.Hours.To {
+	if clocks == 2 && q.Hours.From == q.Hours.To {
 		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under suppress", q.Hours.To)
 	}
 	if !given["zone"] {
@@ -70,21 +77,20 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of the day such as "21:00".
-func clock(to *quiet.Minute) yamltree.Field {
-	return func(v yamltree.Value) {
-		text, ok := v.Word()
-		if !ok { // other programs read 21:00 without quotes as a number
-			v.Fault("must be a time of the day in quotes, such as \"21:00\", got %s", v.Describe())
-			return
-		}
-		minute, err := quiet.ParseMinute(text)
-		if err != nil {
-			v.Fault("%s%s", err, clockHint(text))
-			return
-		}
-		*to = minute
+// clock reads a time of the day such as "21:00"; ok is false where it has noted a fault.
+func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
+	text, ok := v.Word()
+	if !ok { // other programs read 21:00 without quotes as a number
+		v.Fault("must be a time of the day in quotes, such as \"21:00\", got %s", v.Describe())
+		return false
 	}
+	minute, err := quiet.ParseMinute(text)
+	if err != nil {
+		v.Fault("%s%s", err, clockHint(text))
+		return false
+	}
+	*to = minute
+	return true
 }
 
 // clockHint says how a time is written that has another form.

@@ -135,6 +135,10 @@ func (f *buildFile) table(v yamltree.Value) {
 	case prefix == "":
 		f.into.Tables = append(f.into.Tables, inputs...)
 	default:
+		if err := checkPrefix(prefix); err != nil {
+			v.FaultOf("set_prefix", "%s", err)
+			return
+		}
 		f.into.AddSetTable(prefix, inputs...)
 		if own != (guard.SegmentBounds{}) {
 			f.into.Bounds.Of[prefix+"*"] = own

@@ -90,7 +90,7 @@ func (p *Plan) check() error {
 		faults = append(faults, fmt.Errorf("%d sets to publish, at most %d are possible", n, segments.MaxSets))
 	}
 	for i, t := range p.SetTables {
-		faults = append(faults, t.check())
+		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
 				faults = append(faults, fmt.Errorf("prefixes %q and %q of sets: one begins with the other", other.Prefix, t.Prefix))
@@ -131,9 +131,9 @@ func (r *Definition) checkName() error {
 	return segments.CheckName(r.Name)
 }
 
-func (t *SetTable) check() error {
-	if !strings.HasSuffix(t.Prefix, "/") || t.Prefix != segments.ZonePrefix && segments.CheckSetName(t.Prefix+"x") != nil {
-		return fmt.Errorf("prefix %q of sets: must be the beginning of the name of a set and end in '/', such as %s or country/", t.Prefix, segments.ZonePrefix)
+func checkPrefix(prefix string) error {
+	if !strings.HasSuffix(prefix, "/") || prefix != segments.ZonePrefix && segments.CheckSetName(prefix+"x") != nil {
+		return fmt.Errorf("prefix %q of sets: must be the beginning of the name of a set and end in '/', such as %s or country/", prefix, segments.ZonePrefix)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type FileReport struct {
 	Column string `json:"column,omitempty"`
 	// NameColumn is likewise the column that the names of segments or sets were read from, of a table.
 	NameColumn string `json:"name_column,omitempty"`
-	Rows   int64  `json:"rows"` // rows with an id; of a bitmap its ids
+	Rows       int64  `json:"rows"` // rows with an id; of a bitmap its ids
 	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
 	DistinctIDs       int64  `json:"distinct_ids"`
 	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`

@@ -53,12 +53,18 @@ func (n *names) refuse(name string) error {
 	if err, seen := n.refused[name]; seen {
 		return err
 	}
-	err := n.check(name)
+	err := errNoName
+	if name != "" {
+		err = n.check(name)
+	}
 	if err != nil && len(n.refused) < segments.MaxSets {
 		n.refused[name] = err
 	}
 	return err
 }
+
+// errNoName: the rule of names would say less.
+var errNoName = errors.New("no name")
 
 // table is the destination of tables whose rows name what is to be built.
 type table struct {

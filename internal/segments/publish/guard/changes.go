@@ -97,7 +97,7 @@ func similar(is *publish.Change, all []publish.Change) string {
 	return ""
 }
 
-// round shows a percentage with one digit, upwards, so that 20.01 is never shown as 20.
-func round(percent float64) string {
-	return fmt.Sprintf("%.4g", math.Ceil(percent*10)/10)
-}
+// Round rounds a percentage to one digit, upwards, so that 20.01 is never shown as 20.
+func Round(percent float64) float64 { return math.Ceil(percent*10) / 10 }
+
+func round(percent float64) string { return fmt.Sprintf("%.4g", Round(percent)) }

@@ -61,6 +61,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
 }
 
+// IsBound reports whether a refusal is of a bound that can be given another value; others need a word.
+func IsBound(refusal string) bool {
+	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
+}
+
 // Judge looks at what is to go live at a location, and refuses what looks like an
 // accident. Sets of which nothing is said get from the generation that they are compared
 // with whether they only grow. The error is for a location that cannot be read.
