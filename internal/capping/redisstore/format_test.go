@@ -237,7 +237,7 @@ func upgradeWhileServing(t *testing.T, formats script.Formats, prepare func(*Sto
 
 	st := newStorm(0, a, b)
 	defer st.end()
-	st.patience = 10 * time.Second
+	st.patience, st.before = 10*time.Second, logs
 	st.begin(1)
 	served := func(calls int) {
 		t.Helper()

@@ -33,7 +33,8 @@ type storm struct {
 	base     capping.UserID
 	hot      int // users that everybody sends to: they reach their limit
 	spared   spared
-	kinds    []identity // every message id goes out as each of these
+	kinds    []identity                     // every message id goes out as each of these
+	before   map[capping.UserID]capping.Log // what was recorded before it
 
 	fresh    atomic.Uint32
 	messages atomic.Int64
@@ -280,10 +281,10 @@ func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 }
 
 // misjudged is how many users the answer says the shadow rule would have denied who
-// were denied, or who have got nothing but this send.
+// were denied, or who have got nothing but this send, before the storm neither.
 func (s *storm) misjudged(a answer, logs map[capping.UserID]map[identity]int) (n int) {
 	for i, verdict := range a.verdicts {
-		if verdict.Shadow != 0 && (verdict.Outcome != capping.Allowed || verdict.Shadow != 1 || len(logs[a.users[i]]) < 2) {
+		if verdict.Shadow != 0 && (verdict.Outcome != capping.Allowed || verdict.Shadow != 1 || len(logs[a.users[i]])+s.before[a.users[i]].Len() < 2) {
 			n++
 		}
 	}
