@@ -26,8 +26,12 @@ type audience struct {
 // check refuses what does not say whom the command is about, or says it twice.
 func (a *audience) check() error {
 	switch {
-	case (a.File == "") == (a.Expression == ""):
+	case a.File == "" && a.Expression == "":
+		return errors.New("the audience: name a file of users, or an expression (--audience) that is not empty")
+	case a.File != "" && a.Expression != "":
 		return errors.New("the audience: name either a file of users or an expression (--audience), not both")
+	case a.Expression != "" && a.idFile != idFile{}:
+		return errors.New(ofFile)
 	case a.File != "" && a.Given():
 		return errors.New("--sample, --salt and --generation: are of an expression (--audience), not of a file")
 	case a.Expression == "":
@@ -85,6 +89,9 @@ func (a *audience) read(ctx context.Context, on *console.Streams) (*roaring.Bitm
 	}
 	return users, err
 }
+
+// ofFile refuses flags of a file where there is none.
+const ofFile = "--format, --column, --quote, --escape and --final-newline: are of a file of users, and none is named"
 
 // idFile is how a file of users is read.
 type idFile struct {

@@ -17,7 +17,7 @@ type countCommand struct {
 	remote.Service
 	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
 	remote.Narrowed
-	Channel *string `help:"Also how many of them could be sent to now on this channel; '' is a send without one. Counts nothing as sent."`
+	Channel *string `help:"Also how many of them could be sent to now on this channel; an empty one is a send without. Counts nothing as sent."`
 }
 
 // Run counts the audience.

@@ -13,8 +13,8 @@ import (
 // eraseCommand is `capper erase USER…`.
 type eraseCommand struct {
 	remote.Service
-	Users []uint32 `arg:"" name:"user" help:"The user ids, 0 to 4294967295."`
-	Yes   bool     `help:"Erase without asking; needed where nobody can be asked."`
+	Users []remote.UserID `arg:"" name:"user" help:"The user ids, 0 to 4294967295."`
+	Yes   bool            `help:"Erase without asking; needed where nobody can be asked."`
 }
 
 // erasure is what became of one user, as --json prints it.
@@ -63,7 +63,7 @@ func (c *eraseCommand) question() string {
 // other call would fare better.
 func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
 	unavailable := 0
-	for _, user := range c.Users {
+	for _, user := range remote.UserIDs(c.Users) {
 		if err != nil {
 			list = append(list, erasure{UserID: user, Result: "not tried"})
 			continue

@@ -16,7 +16,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is `capper explain USER`.
 type explainCommand struct {
 	remote.Service
-	User uint32 `arg:"" help:"The user id, 0 to 4294967295."`
+	User remote.UserID `arg:"" help:"The user id, 0 to 4294967295."`
 }
 
 // Run prints why the user is allowed or capped.
@@ -25,7 +25,7 @@ func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	explanation, err := api.Explain(ctx, c.User)
+	explanation, err := api.Explain(ctx, uint32(c.User))
 	if err != nil {
 		return c.Hinted(err)
 	}

@@ -111,6 +111,8 @@ func (c *filterCommand) unwritten(err error) error {
 // where that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
+	case console.StatusOf(err) == console.BadInput: // the same again is the same answer
+		return err
 	case client.HasCode(err, client.CodeGone):
 		return console.Hinted(err, "no file was written; run the same command again without --generation: "+c.nobodyTwice())
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):

@@ -17,8 +17,8 @@ import (
 // lookupCommand is `capper lookup USER…`.
 type lookupCommand struct {
 	remote.Service
-	Users []uint32 `arg:"" optional:"" name:"user" help:"The user ids, 0 to 4294967295. Either these or --file."`
-	File  string   `placeholder:"FILE" help:"A file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
+	Users []remote.UserID `arg:"" optional:"" name:"user" help:"The user ids, 0 to 4294967295. Either these or --file."`
+	File  string          `placeholder:"FILE" help:"A file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Also whether they are in this set; may be given several times."`
 	CSV bool     `name:"csv" help:"Answer as CSV, a column for each --set, as the answers come."`
@@ -36,8 +36,12 @@ type lookupReport struct {
 // Validate refuses what does not say whom to look up, or in two ways how to answer.
 func (c *lookupCommand) Validate() error {
 	switch {
-	case (len(c.Users) == 0) == (c.File == ""):
+	case len(c.Users) == 0 && c.File == "":
+		return errors.New("name the users, or a file of them with --file")
+	case len(c.Users) > 0 && c.File != "":
 		return errors.New("name either users or --file, not both")
+	case c.File == "" && c.idFile != idFile{}:
+		return errors.New(ofFile)
 	case c.CSV && c.JSON:
 		return errors.New("--csv and --json: are two forms of one answer")
 	}
@@ -50,7 +54,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	users := c.Users
+	users := remote.UserIDs(c.Users)
 	if c.File != "" {
 		read, err := c.read(ctx, on, c.File)
 		if err != nil {
@@ -107,10 +111,14 @@ func (c *lookupCommand) print(on *console.Streams, report *lookupReport) error {
 
 func (c *lookupCommand) writeCSV(ctx context.Context, on *console.Streams, api *client.Client, users []uint32) error {
 	out := csv.NewWriter(on.Out)
-	if err := out.Write(append([]string{"user_id", "segment"}, c.Set...)); err != nil {
-		return err
-	}
+	head := append([]string{"user_id", "segment"}, c.Set...)
 	err := c.lookup(ctx, api, users, func(found *client.LookupResult) error {
+		if head != nil { // there is an answer to write
+			if err := out.Write(head); err != nil {
+				return err
+			}
+			head = nil
+		}
 		for _, u := range found.Users {
 			row := []string{strconv.FormatUint(uint64(u.UserID), 10), u.Segment}
 			for _, set := range c.Set {

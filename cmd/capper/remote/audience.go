@@ -19,7 +19,7 @@ type Narrowed struct {
 // Audience is the users of the expression.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == 0) != (n.Salt == "") {
-		return nil, errors.New("--sample and --salt: go together, so that the share can be had again")
+		return nil, errors.New("--sample and --salt: go together, so that the share can be had again; a salt is not empty")
 	}
 	a := &client.Audience{Expression: expression, Generation: n.Generation}
 	if n.Sample != 0 {

@@ -37,8 +37,8 @@ func (r *Service) Client() (*client.Client, error) {
 // Hinted adds what to do about an error of a call.
 func (r *Service) Hinted(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, console.StatusOf(err) == console.BadInput:
+		return err
 	case client.HasCode(err, client.CodeUnauthorized):
 		return console.Hinted(err, "set "+KeyVariable+" to id.secret")
 	case client.HasCode(err, client.CodeUnavailable):

@@ -30,7 +30,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		return s, nil
 	}
 	if later := (*segments.NotYetError)(nil); errors.As(err, &later) {
-		f := failure.OfField(api.CodeUnavailable, field, "%s; try again", later)
+		f := failure.OfField(api.CodeUnavailable, field, "%s; try again", strings.TrimPrefix(later.Error(), field+" "))
 		f.RetryAfter = min(max(later.Interval, time.Second), notYetFor)
 		return nil, f
 	}
@@ -39,7 +39,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		f.Cause = err
 		return nil, f
 	}
-	return nil, failure.OfField(api.CodeGone, field, "%s; begin anew with the one in use", clipped(err, name))
+	return nil, failure.OfField(api.CodeGone, field, "%s; begin anew with the one in use", strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
 // Pinned is Generation, and keeps the one in use, too.
