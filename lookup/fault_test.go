@@ -116,8 +116,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		cfg  lookup.Config
 		want string
 	}{
-		"no source":  {lookup.Config{}, "lookup: Source: no location: want a directory or s3://bucket/prefix"},
-		"a scheme":   {lookup.Config{Source: "gs://bucket"}, `lookup: Source: location "gs://bucket": unknown scheme "gs"`},
+		"no source":  {lookup.Config{}, "lookup: the Source of the Config: no location: want a directory or s3://bucket/prefix"},
+		"a scheme":   {lookup.Config{Source: "gs://bucket"}, `lookup: the Source of the Config: location "gs://bucket": unknown scheme "gs"`},
 		"interval":   {lookup.Config{Source: empty, Interval: -1}, "lookup: interval and timeout must not be negative"},
 		"expression": {lookup.Config{Source: empty, Expressions: map[string]string{"a": "b", "b": "a"}}, "lookup: expressions: a: a is made from itself: a → b → a"},
 		"nothing":    {lookup.Config{Source: empty}, "lookup: nothing has been published there"},

@@ -55,7 +55,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	}
 	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle})
 	if err != nil {
-		return nil, fmt.Errorf("Source: %w", err)
+		return nil, fmt.Errorf("the Source of the Config: %w", err)
 	}
 	f := &Follower{engine: audience.NewEngine(0), named: named}
 	required := slices.Clone(cfg.Require)
