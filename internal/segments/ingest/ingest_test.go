@@ -312,7 +312,7 @@ func TestReadsTables(t *testing.T) {
 	bad := map[string]string{
 		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd" is not one of those to build`,
 		"3,new\n1,a b\n":      `b.csv:2: "a b": segment name "a b": must be`,
-		"3,new\n1,\n":         `b.csv:2: "": segment name "": must be`,
+		"3,new\n1,\n":         `b.csv:2: "": no name`,
 		"3,new\nx,new\n":      `b.csv:2: "x": not a user id`,
 		"3,new\n1,new,9\n":    `b.csv:2: "1,new,9": 3 columns, the first row has 2`,
 		"3,new\n1,\"new\" \n": `a quote that does not begin or end a field`,
