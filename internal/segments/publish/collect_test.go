@@ -128,7 +128,7 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 			t.Parallel()
 			objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 				clock := segmentstest.Stepping()
-				patience := 5 // a busy machine may take longer than half of the short lease
+				patience := 30 // a busy machine may take longer than half of the short lease
 				for n := 0; ; n++ {
 					old := twoGenerations(t, store, clock)
 					var actErr error
