@@ -210,11 +210,7 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 		r.record(resultUnchanged, nil)
 		return nil
 	}
-	if g.Manifest.fulfils(r.cfg.Require) != nil {
-		// What is taken for want of a better one does not take the place of the last good copy.
-	} else if err := r.cache.save(limited, g); err != nil {
-		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
-	}
+	r.keepCopy(limited, g)
 	next := known.snapshot(g)
 	if err := g.Manifest.fulfils(require); err != nil { // what is required has changed while it was read
 		r.record(resultFailed, err)
@@ -233,6 +229,17 @@ func (r *Refresher) inMemory() []*Snapshot {
 		list = append(list, now)
 	}
 	return list
+}
+
+// keepCopy caches a generation. One that is taken for want of a better does not take the
+// place of the last good copy.
+func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
+	if g.Manifest.fulfils(r.cfg.Require) != nil {
+		return
+	}
+	if err := r.cache.save(ctx, g); err != nil {
+		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
+	}
 }
 
 // fetch reads the live generation if it is not the one in use and not refused: what is
