@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // What the configuration says of callers is in force: keys with scopes, rates,
@@ -74,6 +74,6 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	write(t, file2, strings.Replace(string(config), "127.0.0.1:0", "0.0.0.0:0", 1))
 	open := launch(t, file2)
 	<-open.exited
-	require.Equal(t, int(console.BadInput), open.cmd.ProcessState.ExitCode())
+	require.Equal(t, int(terminal.BadInput), open.cmd.ProcessState.ExitCode())
 	require.Contains(t, open.log.String(), "api_keys: is required when listen is not a loopback address")
 }

@@ -9,9 +9,9 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
+	"capper/internal/terminal"
 )
 
 // audience is the users a command is about: those of a file, or of an expression that
@@ -46,14 +46,14 @@ func (a *audience) check() error {
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
-		return nil, console.Misuse(err)
+		return nil, terminal.Misuse(err)
 	}
 	parts, err := api.Parts(ctx, whole)
 	switch {
 	case err != nil:
 		return nil, remote.Pointed(err, a.Expression)
 	case parts.Users == 0:
-		return nil, console.WithStatus(console.BadInput, fmt.Errorf("audience %q: holds no user in generation %s", a.Expression, parts.Generation))
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: holds no user in generation %s", a.Expression, parts.Generation))
 	}
 	a.Generation = parts.Generation
 	return parts, nil
@@ -82,10 +82,10 @@ func (a *audience) whom() *whom {
 }
 
 // read is the audience of a file, each user once.
-func (a *audience) read(ctx context.Context, on *console.Streams) (*roaring.Bitmap, error) {
+func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
-		err = console.WithStatus(console.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
+		err = terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
 	}
 	return users, err
 }
@@ -105,7 +105,7 @@ type idFile struct {
 }
 
 // read is the users of a file, each once.
-func (f *idFile) read(ctx context.Context, on *console.Streams, path string) (*roaring.Bitmap, error) {
+func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, []ingest.Input{{
 		Path: path, Format: ingest.Format(f.Format), IDColumn: f.Column,
@@ -131,11 +131,11 @@ func unread(path string, err error) error {
 	var input *ingest.InputError
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return console.Hinted(console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err)), "if the file is whole: end its last line, or say --final-newline optional")
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("read audience: %w", err)), "if the file is whole: end its last line, or say --final-newline optional")
 	case errors.As(err, &rows):
-		return console.WithStatus(console.BadInput, fmt.Errorf("audience %s: %w", path, err))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: %w", path, err))
 	case errors.As(err, &input):
-		return console.WithStatus(console.BadInput, fmt.Errorf("read audience: %w", err))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read audience: %w", err))
 	}
 	return fmt.Errorf("read audience: %w", err)
 }

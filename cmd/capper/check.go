@@ -13,10 +13,10 @@ import (
 	"capper/internal/app"
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/console"
 	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/server/access"
+	"capper/internal/terminal"
 	"capper/internal/yamltree"
 )
 
@@ -26,15 +26,15 @@ type checkCommand struct {
 }
 
 // Run prints what the file means, or every fault on a line of its own.
-func (c *checkCommand) Run(ctx context.Context, on *console.Streams) error {
-	loaded, err := console.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
+func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	loaded, err := terminal.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *yamltree.Faults
 	if errors.As(err, &faults) {
 		fmt.Fprintln(on.Out, faults)
-		return console.WithStatus(console.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List), plural(len(faults.List), "fault")))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List), plural(len(faults.List), "fault")))
 	}
 	if err != nil {
-		return console.WithStatus(console.BadInput, err)
+		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	fmt.Fprintf(on.Out, "%s: valid, version %s\n", c.File, loaded.Version)
 	fmt.Fprintf(on.Out, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, place(loaded.Store))

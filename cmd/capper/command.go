@@ -10,7 +10,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/paced"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // commands is the command line.
@@ -41,11 +41,11 @@ const patience = 5 * time.Second
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	program := console.Program{
+	program := terminal.Program{
 		Name: "capper", Description: description, Version: version(),
-		Last: console.Undecided, Statuses: map[console.Status]string{
-			console.BadInput:  "a configuration or an audience",
-			console.Undecided: "run again with the same message id",
+		Last: terminal.Undecided, Statuses: map[terminal.Status]string{
+			terminal.BadInput:  "a configuration or an audience",
+			terminal.Undecided: "run again with the same message id",
 		},
 		Patience: patience, Servers: []string{"serve"}, Judge: judge,
 	}
@@ -53,11 +53,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // judge is the status of what the service refused.
-func judge(err error) (console.Status, string) {
+func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {
-		return console.Usage, ""
+		return terminal.Usage, ""
 	}
-	return console.Done, ""
+	return terminal.Done, ""
 }
 
 // version is that of the module, or of the commit it was built from.

@@ -9,7 +9,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // countCommand is `capper count EXPRESSION`.
@@ -21,21 +21,21 @@ type countCommand struct {
 }
 
 // Run counts the audience.
-func (c *countCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
 	}
 	audience, err := c.Audience(c.Expression)
 	if err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	count, err := c.count(ctx, api, audience)
 	if err != nil {
 		return c.Hinted(remote.Pointed(err, c.Expression))
 	}
 	if c.JSON {
-		return console.JSON(on.Out, count)
+		return terminal.JSON(on.Out, count)
 	}
 	return c.print(on, count)
 }
@@ -47,7 +47,7 @@ func (c *countCommand) count(ctx context.Context, api *client.Client, audience *
 	return api.AudiencePreview(ctx, audience, *c.Channel)
 }
 
-func (c *countCommand) print(on *console.Streams, count *client.AudienceCount) error {
+func (c *countCommand) print(on *terminal.Streams, count *client.AudienceCount) error {
 	fmt.Fprintf(on.Out, "%d users in generation %s\n", count.Users, count.Generation)
 	if err := printCounts(on, "SEGMENT", count.Segments); err != nil {
 		return err
@@ -57,11 +57,11 @@ func (c *countCommand) print(on *console.Streams, count *client.AudienceCount) e
 	}
 	fmt.Fprintln(on.Out, "could be sent to now:")
 	rows := append([][]any{{"allowed", count.Preview.Allowed}}, deniedRows(count.Preview)...)
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 // printCounts lists users by name, the largest first; nothing when there are none.
-func printCounts(on *console.Streams, what string, counts map[string]uint64) error {
+func printCounts(on *terminal.Streams, what string, counts map[string]uint64) error {
 	if len(counts) == 0 {
 		return nil
 	}
@@ -72,5 +72,5 @@ func printCounts(on *console.Streams, what string, counts map[string]uint64) err
 	for _, name := range names {
 		rows = append(rows, []any{name, counts[name]})
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }

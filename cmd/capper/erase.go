@@ -7,7 +7,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // eraseCommand is `capper erase USER…`.
@@ -31,7 +31,7 @@ func (c *eraseCommand) Help() string {
 }
 
 // Run erases the users' logs and tells what became of each.
-func (c *eraseCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -43,13 +43,13 @@ func (c *eraseCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	list, err := c.erase(ctx, api)
 	if c.JSON {
-		return errors.Join(err, console.JSON(on.Out, list))
+		return errors.Join(err, terminal.JSON(on.Out, list))
 	}
 	rows := make([][]any, len(list))
 	for i, e := range list {
 		rows[i] = []any{"user", e.UserID, e.Result, e.Error}
 	}
-	return errors.Join(err, console.Table(on.Out, console.Left, rows...))
+	return errors.Join(err, terminal.Table(on.Out, terminal.Left, rows...))
 }
 
 func (c *eraseCommand) question() string {
@@ -81,7 +81,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 		}
 	}
 	if err == nil && unavailable > 0 {
-		err = console.Hinted(console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), remote.StatusSays+"; then run the same command again: twice is once")
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return list, err
 }
@@ -90,9 +90,9 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 func (c *eraseCommand) refused(err error) error {
 	switch {
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope admin")
+		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope admin")
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
-		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
 	return c.Hinted(err)
 }

@@ -7,7 +7,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // milliseconds is RFC 3339 to the millisecond, which is what decides.
@@ -20,7 +20,7 @@ type explainCommand struct {
 }
 
 // Run prints why the user is allowed or capped.
-func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -30,12 +30,12 @@ func (c *explainCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.Hinted(err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, explanation)
+		return terminal.JSON(on.Out, explanation)
 	}
 	return printExplanation(on, explanation)
 }
 
-func printExplanation(on *console.Streams, e *client.Explanation) error {
+func printExplanation(on *terminal.Streams, e *client.Explanation) error {
 	zone := ""
 	if e.Timezone != "" {
 		zone = ", time zone " + e.Timezone
@@ -53,7 +53,7 @@ func printExplanation(on *console.Streams, e *client.Explanation) error {
 		for i := range e.Limits {
 			rows = append(rows, standingRow(&e.Limits[i]))
 		}
-		if err := console.Table(on.Out, console.Left, rows...); err != nil {
+		if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 			return err
 		}
 	}
@@ -70,11 +70,11 @@ func printExplanation(on *console.Streams, e *client.Explanation) error {
 			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"), or(send.MessageID, "(not remembered)"),
 		})
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 // explainWithheld tells what denies the user before the limits do.
-func explainWithheld(on *console.Streams, e *client.Explanation) {
+func explainWithheld(on *terminal.Streams, e *client.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
 		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels), exemptText(s))

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
-	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
+	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
 	night := client.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
 	hours := night
 	hours.Zone = "user"

@@ -12,7 +12,7 @@ import (
 	"capper/client"
 	"capper/cmd/capper/blast"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // filterCommand is `capper filter AUDIENCE`.
@@ -31,20 +31,20 @@ type filterCommand struct {
 
 // undecided says that a command left users unavailable.
 func undecided(users int) error {
-	return console.WithStatus(console.Undecided, fmt.Errorf("%d users could not be decided", users))
+	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
 // Run filters the audience and writes who may be sent to. Interrupted, it
 // writes nothing; what it granted is recorded under the message id.
-func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	api, err := client.New(client.Config{
 		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
 	})
 	if err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	todo, err := c.todo(ctx, on, api)
 	if err != nil {
@@ -60,12 +60,12 @@ func (c *filterCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	to := c.ReportTo(on)
 	if c.JSON {
-		err = console.JSON(to, c.report(r, time.Since(start)))
+		err = terminal.JSON(to, c.report(r, time.Since(start)))
 	} else {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.Summary.Unavailable; err == nil && n > 0 {
-		err = console.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+"; then run the same command again")
+		err = terminal.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+"; then run the same command again")
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (c *filterCommand) check() error {
 }
 
 // todo is whom to ask for.
-func (c *filterCommand) todo(ctx context.Context, on *console.Streams, api *client.Client) (*blast.Todo, error) {
+func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, api *client.Client) (*blast.Todo, error) {
 	if c.Expression == "" {
 		users, err := c.read(ctx, on)
 		return blast.TodoUsers(users), err
@@ -104,23 +104,23 @@ func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
 	}
-	return console.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID))
+	return terminal.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID))
 }
 
 // interrupted says what to do about a blast that ended early: the same again
 // where that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
-	case console.StatusOf(err) == console.BadInput: // the same again is the same answer
+	case terminal.StatusOf(err) == terminal.BadInput: // the same again is the same answer
 		return err
 	case client.HasCode(err, client.CodeGone):
-		return console.Hinted(err, "no file was written; run the same command again without --generation: "+c.nobodyTwice())
+		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+c.nobodyTwice())
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return console.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+c.pinned())
+		return terminal.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+c.pinned())
 	case ctx.Err() != nil || client.Passing(err):
-		return console.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: message id %q continues where it was", c.pinned(), c.MessageID))
+		return terminal.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: message id %q continues where it was", c.pinned(), c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
-		return console.Hinted(err, "--batch N asks for fewer users in a call")
+		return terminal.Hinted(err, "--batch N asks for fewer users in a call")
 	}
 	return c.Hinted(err)
 }
@@ -135,8 +135,8 @@ func (c *filterCommand) nobodyTwice() string {
 // decide decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) decide(ctx context.Context, on *console.Streams, api *client.Client, todo *blast.Todo) (*blast.Results, error) {
-	shown := console.NewProgress(on, console.Users)
+func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *client.Client, todo *blast.Todo) (*blast.Results, error) {
+	shown := terminal.NewProgress(on, terminal.Users)
 	defer shown.Stop()
 	shown.Step("filter", todo.Users())
 	r := blast.NewResults()
@@ -169,7 +169,7 @@ func (c *filterCommand) request() client.FilterRequest {
 }
 
 // showSums tells what has become of the users so far.
-func showSums(shown *console.Progress, s *client.Summary) {
+func showSums(shown *terminal.Progress, s *client.Summary) {
 	denied := 0
 	for _, n := range s.Denied {
 		denied += n
@@ -211,7 +211,7 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 	}
 	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
 	rows = append(rows, deniedRows(&s)...)
-	if err := console.Table(to, console.Left, rows...); err != nil {
+	if err := terminal.Table(to, terminal.Left, rows...); err != nil {
 		return err
 	}
 	requested := map[string]int{}
@@ -222,7 +222,7 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 	for _, name := range sortedCounts(requested) {
 		rows = append(rows, []any{name, requested[name], s.Segments[name].Allowed})
 	}
-	if err := console.Table(to, console.Left, rows...); err != nil {
+	if err := terminal.Table(to, terminal.Left, rows...); err != nil {
 		return err
 	}
 	waves := c.Waves(r)
@@ -233,7 +233,7 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 	for _, w := range waves {
 		rows = append(rows, []any{w.File, w.Users, w.ReadyAt.UTC().Format(milliseconds)})
 	}
-	return console.Table(to, console.Left, rows...)
+	return terminal.Table(to, terminal.Left, rows...)
 }
 
 // deniedRows are the denied by limit, the suppressed by set, and whom shadow limits would have denied.

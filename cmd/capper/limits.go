@@ -10,14 +10,14 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // limitsCommand is `capper limits`.
 type limitsCommand struct{ remote.Service }
 
 // Run prints the policy in force.
-func (c *limitsCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -27,25 +27,25 @@ func (c *limitsCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.Hinted(err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, policy)
+		return terminal.JSON(on.Out, policy)
 	}
 	return printLimits(on, policy)
 }
 
-func printLimits(on *console.Streams, p *client.Limits) error {
+func printLimits(on *terminal.Streams, p *client.Limits) error {
 	fmt.Fprintf(on.Out, "limits of configuration %s%s\n", p.Version, tolerance(p.ToleranceMS))
 	rows := append([][]any{{"SEGMENT", "LIMIT", "MAX", "WINDOW", "CHANNELS"}}, limitRows("default", p.Default)...)
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
 		rows = append(rows, limitRows(segment, p.Segments[segment])...)
 	}
-	if err := console.Table(on.Out, console.Left, rows...); err != nil {
+	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 		return err
 	}
 	return printWithheld(on, p)
 }
 
 // printWithheld tells what denies before the limits do.
-func printWithheld(on *console.Streams, p *client.Limits) error {
+func printWithheld(on *terminal.Streams, p *client.Limits) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
 		rows = append(rows, []any{p.Suppress[i].Set, listed(p.Suppress[i].Channels), exemptText(&p.Suppress[i])})
@@ -70,11 +70,11 @@ func printWithheld(on *console.Streams, p *client.Limits) error {
 }
 
 // tableOf prints rows that have more than their heading.
-func tableOf(on *console.Streams, rows [][]any) error {
+func tableOf(on *terminal.Streams, rows [][]any) error {
 	if len(rows) == 1 {
 		return nil
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 func exemptText(s *client.Suppression) string {

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 func TestLimitsAreATable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
+	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
 	require.NoError(t, printLimits(on, &client.Limits{
 		Version: "v1", ToleranceMS: 500,
 		Default: []client.Limit{{Name: "daily", Max: 1, Window: "24h"}},
@@ -37,7 +37,7 @@ vip      email-day  12   day in Asia/Singapore  email
 func TestLimitsTellWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	on := &console.Streams{Program: "capper", Out: console.NewWriter(&out)}
+	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
 	require.NoError(t, printLimits(on, &client.Limits{
 		Version:  "v1",
 		Default:  []client.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user", Shadow: true}},

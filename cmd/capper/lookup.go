@@ -11,7 +11,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // lookupCommand is `capper lookup USER…`.
@@ -49,7 +49,7 @@ func (c *lookupCommand) Validate() error {
 }
 
 // Run tells what the users are in.
-func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *console.Streams) error {
 	case err != nil:
 		return err
 	case c.JSON:
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	return c.print(on, &report)
 }
@@ -97,7 +97,7 @@ func (c *lookupCommand) lookup(ctx context.Context, api *client.Client, users []
 	return nil
 }
 
-func (c *lookupCommand) print(on *console.Streams, report *lookupReport) error {
+func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error {
 	fmt.Fprintf(on.Out, "generation %s\n", report.Generation)
 	rows := [][]any{{"USER", "SEGMENT"}}
 	if len(c.Set) > 0 {
@@ -106,10 +106,10 @@ func (c *lookupCommand) print(on *console.Streams, report *lookupReport) error {
 	for _, u := range report.Users {
 		rows = append(rows, []any{u.UserID, u.Segment, strings.Join(u.Sets, ",")})
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-func (c *lookupCommand) writeCSV(ctx context.Context, on *console.Streams, api *client.Client, users []uint32) error {
+func (c *lookupCommand) writeCSV(ctx context.Context, on *terminal.Streams, api *client.Client, users []uint32) error {
 	out := csv.NewWriter(on.Out)
 	head := append([]string{"user_id", "segment"}, c.Set...)
 	err := c.lookup(ctx, api, users, func(found *client.LookupResult) error {

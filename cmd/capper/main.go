@@ -5,11 +5,11 @@ import (
 	"os"
 	_ "time/tzdata" // calendar limits must not depend on the machine's files
 
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 func main() {
-	ctx, stop := console.UntilSignal()
+	ctx, stop := terminal.UntilSignal()
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -7,7 +7,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // releaseCommand is `capper release AUDIENCE`.
@@ -19,9 +19,9 @@ type releaseCommand struct {
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.
-func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	api, err := c.Client()
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 	if err != nil {
 		return err
 	}
-	shown := console.NewProgress(on, console.Users)
+	shown := terminal.NewProgress(on, terminal.Users)
 	shown.Step("release", users)
 	start := time.Now()
 	var sum client.ReleaseSummary
@@ -45,14 +45,14 @@ func (c *releaseCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.interrupted(err)
 	}
 	if c.JSON {
-		err = console.JSON(on.Out, releaseReport{c.whom(), sum})
+		err = terminal.JSON(on.Out, releaseReport{c.whom(), sum})
 	} else {
-		err = console.Table(on.Out, console.Left,
+		err = terminal.Table(on.Out, terminal.Left,
 			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = console.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
+		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return err
 }
@@ -64,7 +64,7 @@ type releaseReport struct {
 }
 
 // request is what to give back, and of how many users.
-func (c *releaseCommand) request(ctx context.Context, on *console.Streams, api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
+func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams, api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
 	if c.Expression == "" {
 		if r.Bitmap, err = c.read(ctx, on); err != nil {
@@ -83,7 +83,7 @@ func (c *releaseCommand) request(ctx context.Context, on *console.Streams, api *
 // interrupted says what to do about a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
-		return console.Hinted(err, "run the same command again without --generation, and release those who have left the audience since from a file: twice is once")
+		return terminal.Hinted(err, "run the same command again without --generation, and release those who have left the audience since from a file: twice is once")
 	}
-	return console.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+": twice is once")
+	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+": twice is once")
 }

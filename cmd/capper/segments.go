@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // segmentsCommand is `capper segments`.
 type segmentsCommand struct{ remote.Service }
 
 // Run lists the segments and sets that calls and limits are about.
-func (c *segmentsCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *segmentsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -22,12 +22,12 @@ func (c *segmentsCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.Hinted(err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, list)
+		return terminal.JSON(on.Out, list)
 	}
 	fmt.Fprintf(on.Out, "generation %s of %s\n", list.Generation, list.CreatedAt.UTC().Format(milliseconds))
 	rows := [][]any{{"NAME", "KIND", "USERS", "BYTES"}}
 	for _, s := range list.Segments {
 		rows = append(rows, []any{s.Name, s.Kind, s.Users, s.SizeBytes})
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }

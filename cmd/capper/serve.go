@@ -6,7 +6,7 @@ import (
 
 	"capper/internal/app"
 	"capper/internal/config"
-	"capper/internal/console"
+	"capper/internal/terminal"
 	"capper/internal/yamltree"
 )
 
@@ -16,10 +16,10 @@ type serveCommand struct {
 }
 
 // Run serves until the context ends.
-func (c *serveCommand) Run(ctx context.Context, on *console.Streams) error {
-	watcher, err := console.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
+func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
 	if err != nil {
-		return console.WithStatus(console.BadInput, yamltree.Counted(err))
+		return terminal.WithStatus(terminal.BadInput, yamltree.Counted(err))
 	}
 	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now})
 }

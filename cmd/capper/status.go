@@ -8,14 +8,14 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // statusCommand is `capper status`.
 type statusCommand struct{ remote.Service }
 
 // Run prints the state of the service. It fails when the service is not ready.
-func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.Hinted(err)
 	}
 	if c.JSON {
-		err = console.JSON(on.Out, status)
+		err = terminal.JSON(on.Out, status)
 	} else {
 		err = printStatus(on, status)
 	}
@@ -35,7 +35,7 @@ func (c *statusCommand) Run(ctx context.Context, on *console.Streams) error {
 	return err
 }
 
-func printStatus(on *console.Streams, s *client.Status) error {
+func printStatus(on *terminal.Streams, s *client.Status) error {
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready"
@@ -61,7 +61,7 @@ func printStatus(on *console.Streams, s *client.Status) error {
 	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
 		rows = append(rows, []any{"warning", warning})
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 func age(seconds *float64) string {

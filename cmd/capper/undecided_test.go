@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // damage makes a user's log in a closed embedded store unreadable.
@@ -47,7 +47,7 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	report, err := blast()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, int(console.Undecided), exit.ExitCode())
+	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
 	require.Contains(t, string(exit.Stderr), "hint: they must not be sent to yet; capper status says why; then run the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()

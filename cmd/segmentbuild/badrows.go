@@ -8,27 +8,27 @@ import (
 	"io"
 	"sync"
 
-	"capper/internal/console"
 	"capper/internal/segments/ingest/rows"
+	"capper/internal/terminal"
 )
 
 // badRowList is the file of --bad-rows-to: one JSON object a line. It is there
 // when the reading has ended, well or not.
 type badRowList struct {
 	mu   sync.Mutex
-	file *console.File
+	file *terminal.File
 	out  *bufio.Writer
 	json *json.Encoder
 	err  error // the first one
 }
 
 func newBadRowList(path string) (*badRowList, error) {
-	file, err := console.CreateFile(path)
+	file, err := terminal.CreateFile(path)
 	if err != nil {
 		return nil, err
 	}
 	l := &badRowList{file: file, out: bufio.NewWriterSize(file, 1<<16)}
-	l.json = json.NewEncoder(console.NewWriter(l.out)) // people look at it with less and cat
+	l.json = json.NewEncoder(terminal.NewWriter(l.out)) // people look at it with less and cat
 	l.json.SetEscapeHTML(false)
 	return l, nil
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/publish/guard"
+	"capper/internal/terminal"
 )
 
 type buildCommand struct {
@@ -49,7 +49,7 @@ type buildCommand struct {
 func (c *buildCommand) Help() string { return buildHelp }
 
 // Run builds, compares with what is live, and publishes.
-func (c *buildCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
 		return err
@@ -67,9 +67,9 @@ func (c *buildCommand) Run(ctx context.Context, on *console.Streams) error {
 	return timedOut(ctx, err)
 }
 
-func (c *buildCommand) print(on *console.Streams, report *buildReport) error {
+func (c *buildCommand) print(on *terminal.Streams, report *buildReport) error {
 	if c.JSON {
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	return report.print(on.Out)
 }
@@ -82,12 +82,12 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, on *console.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
+func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
 	if err := c.checkHold(ctx, location); err != nil {
 		report.noteFailure(err)
 		return err
 	}
-	show := console.NewProgress(on, console.Bytes)
+	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()
 	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
 	result, err := c.read(ctx, plan, cfg, show)
@@ -141,20 +141,20 @@ func (c *buildCommand) checkHold(ctx context.Context, location objects.Location)
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
-func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *console.Progress) (*build.Result, error) {
+func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *terminal.Progress) (*build.Result, error) {
 	if c.BadRowsTo == "" {
 		return c.run(ctx, plan, cfg, show)
 	}
 	list, err := newBadRowList(c.BadRowsTo)
 	if err != nil {
-		return nil, console.Misuse(fmt.Errorf("--bad-rows-to: %w", err))
+		return nil, terminal.Misuse(fmt.Errorf("--bad-rows-to: %w", err))
 	}
 	cfg.BadRows = list.add
 	result, err := c.run(ctx, plan, cfg, show)
 	return result, errors.Join(err, list.close())
 }
 
-func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *console.Progress) (*build.Result, error) {
+func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *terminal.Progress) (*build.Result, error) {
 	result, err := build.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
 	if wrong := new(build.PlanError); errors.As(err, &wrong) {
 		err = c.planFault(err)
@@ -165,23 +165,23 @@ func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Con
 // planFault is a fault of what the flags say, or of the build file.
 func (c *buildCommand) planFault(err error) error {
 	if c.File == "" {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
-	return console.WithStatus(console.BadInput, fmt.Errorf("%s: %w", c.File, err))
+	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
 // plan turns the flags, or the build file, into a plan.
 func (c *buildCommand) plan() (*build.Plan, error) {
 	base, err := c.input()
 	if err != nil {
-		return nil, console.Misuse(err)
+		return nil, terminal.Misuse(err)
 	}
 	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
 	if c.File != "" {
 		if _, err := build.Load(c.File, base, plan); err != nil {
-			return nil, console.WithStatus(console.BadInput, err)
+			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}
-		return plan, console.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan)))
+		return plan, terminal.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan)))
 	}
 	for _, path := range c.Table {
 		base.Path = path
@@ -191,7 +191,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if err == nil {
 		err = errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan))
 	}
-	return plan, console.Misuse(err)
+	return plan, terminal.Misuse(err)
 }
 
 // input is what the flags say of every input. It also refuses flags that do not go together.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
@@ -44,14 +44,14 @@ type place struct {
 	Timeout     time.Duration `default:"1h" help:"Give up after this time."`
 }
 
-func (p *place) s3(on *console.Streams) objects.S3Config {
+func (p *place) s3(on *terminal.Streams) objects.S3Config {
 	return objects.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle,
 		Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show}
 }
 
 // retryNotice says on standard error that S3 is asked again, every ten seconds at most.
 type retryNotice struct {
-	on      *console.Streams
+	on      *terminal.Streams
 	timeout time.Duration
 	mu      sync.Mutex
 	last    time.Time
@@ -68,12 +68,12 @@ func (r *retryNotice) show(err error) {
 }
 
 // open opens a location; the context ends with the command's time-out.
-func (p *place) open(ctx context.Context, on *console.Streams, address string) (context.Context, context.CancelFunc, objects.Location, error) {
+func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc, objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
 	location, err := objects.Open(ctx, address, p.s3(on))
 	if err != nil {
 		cancel()
-		return nil, nil, nil, console.Misuse(err)
+		return nil, nil, nil, terminal.Misuse(err)
 	}
 	return ctx, cancel, location, nil
 }
@@ -92,11 +92,11 @@ const patience = 2 * time.Second
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	program := console.Program{
+	program := terminal.Program{
 		Name: "segmentbuild", Description: description, Version: toolVersion(),
-		Last: console.OnHold, Statuses: map[console.Status]string{
-			console.BadInput:  "a build file or an export",
-			console.Undecided: "segments overlap",
+		Last: terminal.OnHold, Statuses: map[terminal.Status]string{
+			terminal.BadInput:  "a build file or an export",
+			terminal.Undecided: "segments overlap",
 		},
 		Patience: patience, Judge: judge,
 	}
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // judge is the table from errors of the packages to exit statuses and hints.
-func judge(err error) (console.Status, string) {
+func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
 		input   *ingest.InputError
@@ -115,33 +115,33 @@ func judge(err error) (console.Status, string) {
 	)
 	switch {
 	case errors.As(err, &bad):
-		return console.BadInput, badRowsHint(bad)
+		return terminal.BadInput, badRowsHint(bad)
 	case errors.As(err, &overlap):
-		return console.Undecided, "say which segment keeps such users: --precedence FIRST,SECOND,…"
+		return terminal.Undecided, "say which segment keeps such users: --precedence FIRST,SECOND,…"
 	case errors.As(err, &back): // it was rolled back from after the guard had looked
-		return console.Refused, "if this is what you want: --force --reason \"…\""
+		return terminal.Refused, "if this is what you want: --force --reason \"…\""
 	case errors.As(err, &hold):
-		return console.OnHold, "segmentbuild release-hold --at LOCATION ends it"
+		return terminal.OnHold, "segmentbuild release-hold --at LOCATION ends it"
 	case errors.Is(err, objects.ErrLostRace):
-		return console.LostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
+		return terminal.LostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return console.BadInput, "if the file is whole: end its last line, or say --final-newline optional"
+		return terminal.BadInput, "if the file is whole: end its last line, or say --final-newline optional"
 	case errors.As(err, &input):
-		return console.BadInput, ""
+		return terminal.BadInput, ""
 	case errors.As(err, &lease):
-		return console.Failure, "a longer --lease"
+		return terminal.Failure, "a longer --lease"
 	case errors.Is(err, context.DeadlineExceeded):
-		return console.Failure, "a longer --timeout"
+		return terminal.Failure, "a longer --timeout"
 	}
-	return console.Done, ""
+	return terminal.Done, ""
 }
 
 // statusOf is what the program ends with for an error.
-func statusOf(err error) console.Status {
-	if status, _ := judge(err); status != console.Done {
+func statusOf(err error) terminal.Status {
+	if status, _ := judge(err); status != terminal.Done {
 		return status
 	}
-	return console.StatusOf(err)
+	return terminal.StatusOf(err)
 }
 
 // badRowsHint says what can be done about bad rows. Nothing tolerates a file of nothing else.

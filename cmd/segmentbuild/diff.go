@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 type diffCommand struct {
@@ -27,7 +27,7 @@ type difference struct {
 }
 
 // Run compares two generations.
-func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *diffCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *diffCommand) Run(ctx context.Context, on *console.Streams) error {
 		return timedOut(ctx, err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	fmt.Fprintf(on.Out, "from %s to %s\n", report.From, report.To)
 	return errors.Join(printChanges(on.Out, report.Changes, &report.NoSegment), printSetChanges(on.Out, report.Sets))

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"capper/internal/console"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 type gcCommand struct {
@@ -25,15 +25,15 @@ type gcReport struct {
 }
 
 // Run shows, and with --delete removes, what nobody needs any more.
-func (c *gcCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
-		return console.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
+		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
 	}
 	if c.Lease <= 0 {
-		return console.Misuse(fmt.Errorf("--lease %s: must be more than 0", c.Lease))
+		return terminal.Misuse(fmt.Errorf("--lease %s: must be more than 0", c.Lease))
 	}
 	if c.Delete && c.DryRun {
-		return console.Misuse(fmt.Errorf("give --delete or --dry-run, not both"))
+		return terminal.Misuse(fmt.Errorf("give --delete or --dry-run, not both"))
 	}
 	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
@@ -57,14 +57,14 @@ func (c *gcCommand) Run(ctx context.Context, on *console.Streams) error {
 	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // what is gone is said in any case
 }
 
-func (c *gcCommand) report(on *console.Streams, garbage *publish.Garbage) error {
+func (c *gcCommand) report(on *terminal.Streams, garbage *publish.Garbage) error {
 	if c.JSON {
-		return console.JSON(on.Out, gcReport{Removed: c.Delete, Garbage: garbage})
+		return terminal.JSON(on.Out, gcReport{Removed: c.Delete, Garbage: garbage})
 	}
 	return c.print(on, garbage)
 }
 
-func (c *gcCommand) print(on *console.Streams, garbage *publish.Garbage) error {
+func (c *gcCommand) print(on *terminal.Streams, garbage *publish.Garbage) error {
 	verb := "would remove"
 	if c.Delete {
 		verb = "removed"

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"capper/internal/console"
 	"capper/internal/segments/synthetic"
+	"capper/internal/terminal"
 )
 
 type generateCommand struct {
@@ -22,15 +22,15 @@ type generateCommand struct {
 }
 
 // Run writes the files and prints their names.
-func (c *generateCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	users, err := c.users()
 	if err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
 	}
-	var files []*console.File
+	var files []*terminal.File
 	var writers []synthetic.Writer
 	defer func() {
 		for _, f := range files {
@@ -38,7 +38,7 @@ func (c *generateCommand) Run(ctx context.Context, on *console.Streams) error {
 		}
 	}()
 	for _, s := range users.Shares {
-		f, err := console.CreateFile(c.path(s))
+		f, err := terminal.CreateFile(c.path(s))
 		if err != nil {
 			return err
 		}

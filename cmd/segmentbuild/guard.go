@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments/build"
 	"capper/internal/segments/publish/guard"
+	"capper/internal/terminal"
 )
 
 // boundFlags are the guard's bounds on the command line; they go over those of the
@@ -97,7 +97,7 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 // refused adds how to publish all the same, unless every reason names a flag of
 // its own: that one lets less through than --force.
 func refused(err *guard.RefusedError) error {
-	ended := console.WithStatus(console.Refused, err)
+	ended := terminal.WithStatus(terminal.Refused, err)
 	if !slices.ContainsFunc(err.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
 		return ended
 	}
@@ -105,5 +105,5 @@ func refused(err *guard.RefusedError) error {
 	if slices.ContainsFunc(err.Refusals, guard.IsBound) {
 		hint += "; the bounds are --max-change and its kin, and those of the build file"
 	}
-	return console.Hinted(ended, hint)
+	return terminal.Hinted(ended, hint)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 // upTo is the ids 1 … n, one a line.
@@ -70,14 +70,14 @@ func TestDriftOfAWeekIsRefused(t *testing.T) {
 		return command(t, upTo(users), append([]string{"build", "--to", root, "--segment", "active=-"}, args...)...)
 	}
 	status, report, talk := build()
-	require.Equal(t, int(console.Refused), status)
+	require.Equal(t, int(terminal.Refused), status)
 	require.Contains(t, report, "drift since "+now.AddDate(0, 0, -7).UTC().Format("20060102T"))
 	require.Contains(t, talk, `segment "active" changes by 77.2 % since `)
 	require.Contains(t, talk, "at most 50 % is allowed in a week: 0 users come, 101203 go, of 131220")
 	require.NotContains(t, talk, "19 %", "since yesterday it is within the bounds")
 
 	status, report, _ = build("--json", "--max-week-change", "80%", "--max-unassigned", "80%", "--dry-run")
-	require.Equal(t, int(console.Done), status)
+	require.Equal(t, int(terminal.Done), status)
 	var parsed buildReport
 	require.NoError(t, json.Unmarshal([]byte(report), &parsed))
 	require.InDelta(t, 19.0, parsed.Changes[0].Percent, 0.01)
@@ -87,9 +87,9 @@ func TestDriftOfAWeekIsRefused(t *testing.T) {
 	require.NotEmpty(t, parsed.Week.Generation)
 
 	status, _, talk = build("--force", "--reason", "sign-ups are closed")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 	status, report, talk = command(t, upTo(users*81/100), "build", "--to", root, "--segment", "active=-")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 	require.NotContains(t, report, "drift since", "a forced generation is where somebody has looked")
 }
 
@@ -104,7 +104,7 @@ func TestUsualGrowthPassesEveryNight(t *testing.T) {
 	}
 	ids := strings.SplitAfter(upTo(last), "\n")[first:]
 	status, report, talk := command(t, strings.Join(ids, ""), "build", "--to", root, "--segment", "active=-", "--json")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 	var parsed buildReport
 	require.NoError(t, json.Unmarshal([]byte(report), &parsed))
 	require.InDelta(t, 4.0, parsed.Changes[0].Percent, 0.1)
@@ -118,10 +118,10 @@ func TestAnUnchangedBuildIsNotHeldUpByTheWeek(t *testing.T) {
 	publishedAt(t, root, time.Now().AddDate(0, 0, -8), 100)
 	publishedAt(t, root, time.Now().AddDate(0, 0, -1), 50)
 	status, report, talk := command(t, upTo(50), "build", "--to", root, "--segment", "active=-")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 	require.Contains(t, report, "unchanged: ")
 	status, _, talk = command(t, upTo(51), "build", "--to", root, "--segment", "active=-")
-	require.Equal(t, int(console.Refused), status, talk)
+	require.Equal(t, int(terminal.Refused), status, talk)
 }
 
 // The age of an object in S3 is that of its last write.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 type inspectCommand struct {
@@ -55,18 +55,18 @@ type inspected struct {
 }
 
 // Run inspects a generation or a file.
-func (c *inspectCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *inspectCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	report, err := c.inspect(ctx, on)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	return report.print(on.Out)
 }
 
-func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*inspection, error) {
+func (c *inspectCommand) inspect(ctx context.Context, on *terminal.Streams) (*inspection, error) {
 	if isFile(c.What) {
 		raw, err := os.ReadFile(c.What)
 		if err != nil {
@@ -74,12 +74,12 @@ func (c *inspectCommand) inspect(ctx context.Context, on *console.Streams) (*ins
 		}
 		b, err := bitmap.Read(raw)
 		if err != nil {
-			return nil, console.WithStatus(console.BadInput, fmt.Errorf("%s: %w", c.What, err))
+			return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.What, err))
 		}
 		return inspect(&publish.Candidate{Names: []string{filepath.Base(c.What)}, Bitmaps: []*bitmap.Bitmap{b}}), nil
 	}
 	if c.At == "" {
-		return nil, console.Misuse(errors.New("--at LOCATION is missing: it is needed for a generation"))
+		return nil, terminal.Misuse(errors.New("--at LOCATION is missing: it is needed for a generation"))
 	}
 	ctx, cancel, location, err := c.Place.open(ctx, on, c.At)
 	if err != nil {
@@ -129,7 +129,7 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {
-		return nil, console.Misuse(err)
+		return nil, terminal.Misuse(err)
 	}
 	if !errors.Is(err, objects.ErrNotFound) {
 		return m, err
@@ -137,7 +137,7 @@ func namedManifest(ctx context.Context, location objects.Location, name string) 
 	if missing := mustBeThere(ctx, location); missing != nil {
 		return nil, missing
 	}
-	return nil, console.Misuse(err)
+	return nil, terminal.Misuse(err)
 }
 
 func newInspected(s *segments.Segment, b *bitmap.Bitmap) inspected {
@@ -181,9 +181,9 @@ func (r *inspection) printSets(w io.Writer, sizeColumns []any) error {
 
 func (r *inspection) print(w io.Writer) error {
 	if r.Manifest != nil {
-		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), console.Escape(r.Manifest.ToolVersion))
+		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), terminal.Escape(r.Manifest.ToolVersion))
 		if r.Manifest.Reason != "" {
-			fmt.Fprintf(w, "forced: %s\n", console.Escape(r.Manifest.Reason))
+			fmt.Fprintf(w, "forced: %s\n", terminal.Escape(r.Manifest.Reason))
 		}
 		if r.CheckedAt != nil {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))
@@ -200,12 +200,12 @@ func (r *inspection) print(w io.Writer) error {
 		}
 		both = append(both, row)
 	}
-	if err := console.Table(w, console.Right, sizes...); err != nil {
+	if err := terminal.Table(w, terminal.Right, sizes...); err != nil {
 		return err
 	}
 	if len(r.Segments) > 1 {
 		fmt.Fprintln(w, "users in both:")
-		if err := console.Table(w, console.Right, both...); err != nil {
+		if err := terminal.Table(w, terminal.Right, both...); err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"os"
 	"time"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 // at is the location of the commands that look at one, with what reaches it.
@@ -25,14 +25,14 @@ type at struct {
 // wrongPlace is what to do where nothing is found.
 const wrongPlace = "look whether --at names the location that builds publish to"
 
-func (a *at) open(ctx context.Context, on *console.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
 	return a.Place.open(ctx, on, a.At)
 }
 
 // openThere opens the location, which must be there: nothing at all is mostly
 // another name than that which builds publish to. What is missing of S3 shows when
 // it is read: see notThere and mustBeThere.
-func (a *at) openThere(ctx context.Context, on *console.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
 	if err != nil || objects.IsURL(a.At) {
 		return ctx, cancel, location, err
@@ -64,7 +64,7 @@ func mustBeThere(ctx context.Context, location objects.Location) error {
 // notThere adds to the error of a location that is missing what it ends with.
 func notThere(err error) error {
 	if errors.Is(err, objects.ErrNotFound) {
-		return console.Hinted(console.WithStatus(console.BadInput, err), wrongPlace)
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, err), wrongPlace)
 	}
 	return err
 }
@@ -74,7 +74,7 @@ type listCommand struct {
 }
 
 // Run lists the generations, the newest first.
-func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *listCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
 		}
 	}
 	if c.JSON {
-		return console.JSON(on.Out, list)
+		return terminal.JSON(on.Out, list)
 	}
 	if len(list) == 0 {
 		on.Say("no generations at %s", c.At)
@@ -99,7 +99,7 @@ func (c *listCommand) Run(ctx context.Context, on *console.Streams) error {
 	for _, l := range list {
 		table = append(table, rowOf(&l))
 	}
-	if err := console.Table(on.Out, console.Left, table...); err != nil {
+	if err := terminal.Table(on.Out, terminal.Left, table...); err != nil {
 		return err
 	}
 	return printState(on.Out, list)
@@ -131,7 +131,7 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 			_, err = fmt.Fprintf(w, "checked by a build: %s%s\n", l.CheckedAt.Format(time.RFC3339), notLive(&l))
 		}
 		if l.Hold != nil {
-			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), console.Escape(l.Hold.Reason))
+			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), terminal.Escape(l.Hold.Reason))
 		}
 	}
 	return err

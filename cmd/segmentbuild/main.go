@@ -7,11 +7,11 @@ import (
 
 	"os"
 
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 func main() {
-	ctx, stop := console.UntilSignal()
+	ctx, stop := terminal.UntilSignal()
 	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)

@@ -17,13 +17,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/publish/guard"
+	"capper/internal/terminal"
 	"capper/internal/testkit"
 )
 
@@ -128,7 +128,7 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 		return status, stderr.String()
 	}
 	status, talk := build("1\n")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 
 	lock, err := os.OpenFile(filepath.Join(root, ".current.lock"), os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -158,38 +158,38 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 	require.NoError(t, lock.Close())
 
 	lost := <-loser
-	require.Equal(t, int(console.LostRace), lost.status, lost.talk)
+	require.Equal(t, int(terminal.LostRace), lost.status, lost.talk)
 	require.Contains(t, lost.talk, "segmentbuild: error: somebody else published in the meantime")
 	require.Contains(t, lost.talk, "segmentbuild: hint: nothing was lost")
 	status, talk = build("1\n2\n")
-	require.Equal(t, int(console.Done), status, talk)
+	require.Equal(t, int(terminal.Done), status, talk)
 }
 
 func TestStatusesOfErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		want console.Status
+		want terminal.Status
 		err  error
 	}{
-		{console.Failure, errors.New("x")},
-		{console.Failure, &publish.LeaseError{Length: time.Second}},
-		{console.Failure, fmt.Errorf("x: %w", context.DeadlineExceeded)},
-		{console.Usage, (&buildCommand{}).planFault(errors.New("x"))},
-		{console.BadInput, (&buildCommand{File: "segments.yaml"}).planFault(errors.New("x"))},
-		{console.BadInput, &ingest.InputError{Err: errors.New("x")}},
-		{console.BadInput, &ingest.BadRowsError{}},
-		{console.BadInput, ingest.ErrNoFinalNewline},
-		{console.BadInput, notThere(objects.ErrNotFound)},
-		{console.Undecided, &build.OverlapError{}},
-		{console.Refused, refused(&guard.RefusedError{})},
-		{console.Refused, &publish.WithdrawnError{}},
-		{console.LostRace, objects.ErrLostRace},
-		{console.OnHold, &publish.HoldError{}},
+		{terminal.Failure, errors.New("x")},
+		{terminal.Failure, &publish.LeaseError{Length: time.Second}},
+		{terminal.Failure, fmt.Errorf("x: %w", context.DeadlineExceeded)},
+		{terminal.Usage, (&buildCommand{}).planFault(errors.New("x"))},
+		{terminal.BadInput, (&buildCommand{File: "segments.yaml"}).planFault(errors.New("x"))},
+		{terminal.BadInput, &ingest.InputError{Err: errors.New("x")}},
+		{terminal.BadInput, &ingest.BadRowsError{}},
+		{terminal.BadInput, ingest.ErrNoFinalNewline},
+		{terminal.BadInput, notThere(objects.ErrNotFound)},
+		{terminal.Undecided, &build.OverlapError{}},
+		{terminal.Refused, refused(&guard.RefusedError{})},
+		{terminal.Refused, &publish.WithdrawnError{}},
+		{terminal.LostRace, objects.ErrLostRace},
+		{terminal.OnHold, &publish.HoldError{}},
 	} {
 		require.Equal(t, c.want, statusOf(fmt.Errorf("y: %w", c.err)), "%T", c.err)
 	}
 	got, hint := judge(errors.Join(&publish.LeaseError{Length: time.Second}))
-	require.Equal(t, console.Failure, got)
+	require.Equal(t, terminal.Failure, got)
 	require.Equal(t, "a longer --lease", hint)
 }
 
@@ -200,7 +200,7 @@ func TestStopsWhenInterrupted(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	root := t.TempDir()
 	status := run(ctx, []string{"build", "--to", root, "--segment", "vip=-"}, strings.NewReader("1\n"), &stdout, &stderr)
-	require.Equal(t, int(console.Failure), status)
+	require.Equal(t, int(terminal.Failure), status)
 	require.Contains(t, stderr.String(), "context canceled")
 	require.NoFileExists(t, filepath.Join(root, "current.json"))
 }

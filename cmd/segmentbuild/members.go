@@ -11,9 +11,9 @@ import (
 
 	"capper/internal/audience"
 	"capper/internal/bitmap"
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/terminal"
 )
 
 // segmentOf names one segment or set of a generation.
@@ -24,7 +24,7 @@ type segmentOf struct {
 }
 
 // read reads its bitmap.
-func (c *segmentOf) read(ctx context.Context, on *console.Streams) (*bitmap.Bitmap, error) {
+func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*bitmap.Bitmap, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 		names = append(names, s.Name)
 	}
 	if !slices.Contains(names, c.Segment) {
-		return nil, console.Misuse(c.unknown(m.Generation, names))
+		return nil, terminal.Misuse(c.unknown(m.Generation, names))
 	}
 	return segments.ReadSegment(ctx, location, m, c.Segment)
 }
@@ -61,7 +61,7 @@ func (c *segmentOf) unknown(generation string, names []string) error {
 	if nearest := audience.Nearest(c.Segment, names); nearest != "" {
 		err = fmt.Errorf("%w; the nearest is %q", err, nearest)
 	}
-	return console.Hinted(err, "segmentbuild inspect lists them")
+	return terminal.Hinted(err, "segmentbuild inspect lists them")
 }
 
 type membersCommand struct {
@@ -77,9 +77,9 @@ type membership struct {
 }
 
 // Run answers for users, or samples the segment.
-func (c *membersCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
-		return console.Misuse(errors.New("give --user ID or --sample N, one of the two"))
+		return terminal.Misuse(errors.New("give --user ID or --sample N, one of the two"))
 	}
 	b, err := c.read(ctx, on)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *membersCommand) Run(ctx context.Context, on *console.Streams) error {
 		report = append(report, membership{UserID: id, Member: b.Contains(id)})
 	}
 	if c.JSON {
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	for _, m := range report {
 		word := "is in"
@@ -107,9 +107,9 @@ func (c *membersCommand) Run(ctx context.Context, on *console.Streams) error {
 	return nil
 }
 
-func (c *membersCommand) print(on *console.Streams, ids []uint32) error {
+func (c *membersCommand) print(on *terminal.Streams, ids []uint32) error {
 	if c.JSON {
-		return console.JSON(on.Out, ids)
+		return terminal.JSON(on.Out, ids)
 	}
 	for _, id := range ids {
 		if _, err := fmt.Fprintln(on.Out, id); err != nil {
@@ -126,11 +126,11 @@ type exportCommand struct {
 }
 
 // Run writes the users of one segment or set.
-func (c *exportCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	toFile := c.Output != "" && c.Output != "-"
 	if toFile {
-		if err := console.CheckTarget(c.Output); err != nil {
-			return console.Misuse(fmt.Errorf("--output %w", err))
+		if err := terminal.CheckTarget(c.Output); err != nil {
+			return terminal.Misuse(fmt.Errorf("--output %w", err))
 		}
 	}
 	b, err := c.read(ctx, on)
@@ -140,7 +140,7 @@ func (c *exportCommand) Run(ctx context.Context, on *console.Streams) error {
 	if !toFile {
 		return c.write(on.Data(), b)
 	}
-	return console.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
+	return terminal.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
 }
 
 func (c *exportCommand) write(w io.Writer, b *bitmap.Bitmap) error {

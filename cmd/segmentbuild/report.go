@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"capper/internal/console"
 	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/rows"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/publish/guard"
+	"capper/internal/terminal"
 )
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
@@ -102,15 +102,15 @@ func (r *buildReport) noteFindings(found *guard.Findings) {
 // noteFailure notes how the build ended.
 func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
-	case console.BadInput:
+	case terminal.BadInput:
 		r.Status = "bad input"
-	case console.Undecided:
+	case terminal.Undecided:
 		r.Status = "overlap"
-	case console.LostRace:
+	case terminal.LostRace:
 		r.Status = "lost the race"
-	case console.OnHold:
+	case terminal.OnHold:
 		r.Status = "on hold"
-	case console.Refused:
+	case terminal.Refused:
 		r.Status = "refused"
 	}
 }
@@ -173,7 +173,7 @@ func (r *buildReport) printSegments(w io.Writer) error {
 	for _, s := range r.Segments {
 		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max)})
 	}
-	return console.Table(w, console.Right, table...)
+	return terminal.Table(w, terminal.Right, table...)
 }
 
 // shownSets are written for people; --json has all.
@@ -192,7 +192,7 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	if len(table) == 0 {
 		return nil
 	}
-	err := console.Table(w, console.Right, slices.Concat([][]any{head}, table[:min(len(table), shownSets)])...)
+	err := terminal.Table(w, terminal.Right, slices.Concat([][]any{head}, table[:min(len(table), shownSets)])...)
 	if more := len(table) - shownSets; more > 0 {
 		_, err = fmt.Fprintf(w, "and %d more sets: --json lists all\n", more)
 	}
@@ -292,7 +292,7 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	if none != nil {
 		table = append(table, []any{"(none)", "", "", none.Fall, none.Rise, percentOf(none.Percent), noneNote(none)})
 	}
-	return console.Table(w, console.Right, table...)
+	return terminal.Table(w, terminal.Right, table...)
 }
 
 // percentOf shows a percentage as the guard rounds it.

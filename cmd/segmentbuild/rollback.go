@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 type rollbackCommand struct {
@@ -53,9 +53,9 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 }
 
 // Run makes an earlier generation live, after it has been checked as a reader would.
-func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
-		return console.Misuse(errors.New("--hold needs a reason: it is what build and list say"))
+		return terminal.Misuse(errors.New("--hold needs a reason: it is what build and list say"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -64,13 +64,13 @@ func (c *rollbackCommand) Run(ctx context.Context, on *console.Streams) error {
 	defer cancel()
 	report, err := c.rollback(ctx, location)
 	if err != nil && c.Hold != "" && !c.DryRun {
-		err = console.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it")
+		err = terminal.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it")
 	}
 	if err != nil {
 		return timedOut(ctx, err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, report)
+		return terminal.JSON(on.Out, report)
 	}
 	if err := errors.Join(printChanges(on.Out, report.Changes, report.NoSegment), printSetChanges(on.Out, report.Sets)); err != nil {
 		return err
@@ -144,7 +144,7 @@ type releaseHoldReport struct {
 }
 
 // Run ends a hold.
-func (c *releaseHoldCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return err
@@ -158,12 +158,12 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *console.Streams) error
 		return timedOut(ctx, err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, releaseHoldReport{hold})
+		return terminal.JSON(on.Out, releaseHoldReport{hold})
 	}
 	if hold == nil {
 		_, err = fmt.Fprintf(on.Out, "publishing to %s is not on hold\n", c.At)
 		return err
 	}
-	_, err = fmt.Fprintf(on.Out, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), console.Escape(hold.Reason))
+	_, err = fmt.Fprintf(on.Out, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), terminal.Escape(hold.Reason))
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/console"
+	"capper/internal/terminal"
 	"capper/internal/testkit"
 )
 
@@ -53,7 +53,7 @@ func TestBuildFilesThatExplodeAreRefused(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "segments.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		status, _, talk := command(t, "", "build", "--to", t.TempDir(), file)
-		require.Equal(t, int(console.BadInput), status)
+		require.Equal(t, int(terminal.BadInput), status)
 		require.Contains(t, talk, file)
 		require.Contains(t, talk, want)
 	}

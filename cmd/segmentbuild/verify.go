@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 type verifyCommand struct {
@@ -25,7 +25,7 @@ type verification struct {
 }
 
 // Run downloads generations and checks them.
-func (c *verifyCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	open := c.open
 	if c.All {
 		open = c.openThere
@@ -54,14 +54,14 @@ func (c *verifyCommand) Run(ctx context.Context, on *console.Streams) error {
 		report = append(report, v)
 	}
 	if c.JSON {
-		err = console.JSON(on.Out, report)
+		err = terminal.JSON(on.Out, report)
 	} else {
 		err = printVerified(on, report)
 	}
 	return timedOut(ctx, errors.Join(append(faults, err)...))
 }
 
-func printVerified(on *console.Streams, report []verification) error {
+func printVerified(on *terminal.Streams, report []verification) error {
 	for _, v := range report {
 		if v.Fault != "" {
 			continue // it is the error
@@ -77,7 +77,7 @@ func printVerified(on *console.Streams, report []verification) error {
 // current.json is known then.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
-		return nil, console.Misuse(errors.New("give a generation or --all, not both"))
+		return nil, terminal.Misuse(errors.New("give a generation or --all, not both"))
 	}
 	if c.All {
 		list, err := publish.List(ctx, location)

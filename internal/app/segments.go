@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"capper/internal/capping"
-	"capper/internal/console"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/server"
+	"capper/internal/terminal"
 )
 
 // loadSegments loads the first generation.
@@ -26,7 +26,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
-		return console.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
+		return terminal.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
 	}
 	return err
 }

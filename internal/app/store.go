@@ -17,8 +17,8 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
-	"capper/internal/console"
 	"capper/internal/pacing"
+	"capper/internal/terminal"
 )
 
 // redisPassword is the environment variable of the Redis password.
@@ -137,9 +137,9 @@ func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
 	case redisstore.IsAuth(err):
-		return console.Hinted(err, "the password comes from $"+redisPassword+" or store.redis.password_file, the user from store.redis.username")
+		return terminal.Hinted(err, "the password comes from $"+redisPassword+" or store.redis.password_file, the user from store.redis.username")
 	case errors.As(err, &known):
-		return console.Hinted(err, known.Hint)
+		return terminal.Hinted(err, known.Hint)
 	}
 	return err
 }

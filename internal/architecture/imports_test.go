@@ -13,14 +13,14 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "cmd/capper/blast", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/console", "internal/pacing", "internal/segments", "internal/segments/ingest",
+		"client", "cmd/capper/blast", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
-	"cmd/capper/blast":  {"client", "internal/console"},
-	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/console"},
-	"cmd/capper/remote": {"client", "internal/console"},
+	"cmd/capper/blast":  {"client", "internal/terminal"},
+	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
+	"cmd/capper/remote": {"client", "internal/terminal"},
 	"cmd/segmentbuild": {
-		"internal/audience", "internal/bitmap", "internal/console", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
+		"internal/audience", "internal/bitmap", "internal/terminal", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",
 		"internal/segments/synthetic",
 	},
@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
 	"internal/app": {
-		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console",
+		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/terminal",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
@@ -125,7 +125,7 @@ var libraries = map[string][]string{
 	"github.com/cockroachdb/pebble":    {"internal/capping/pebblestore"},
 	"github.com/aws/":                  {"internal/objects"},
 	"github.com/goccy/go-yaml":         {"internal/yamltree"},
-	"github.com/alecthomas/kong":       {"cmd", "internal/console"},
+	"github.com/alecthomas/kong":       {"cmd", "internal/terminal"},
 	"github.com/parquet-go/parquet-go": {"internal/segments/ingest", "internal/segments/synthetic"},
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // Outputs are the files that a blast writes. Each is written whole or not at
@@ -48,7 +48,7 @@ func (o *Outputs) files() (list []output) {
 }
 
 // ReportTo is where the report goes: out of the way of users on standard output.
-func (o *Outputs) ReportTo(on *console.Streams) io.Writer {
+func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
 			return on.Err
@@ -67,7 +67,7 @@ func (o *Outputs) extension() string {
 
 // Write writes what was asked for. What goes wrong with one file keeps it, and
 // allowed, from being written, not the others.
-func (o *Outputs) Write(on *console.Streams, r *Results) error {
+func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
 		files := map[string]content{}
@@ -89,7 +89,7 @@ func (o *Outputs) Write(on *console.Streams, r *Results) error {
 			errs = append(errs, named("write "+f.flag, write(on.Data())))
 			continue
 		}
-		errs = append(errs, named("write "+f.flag, console.WriteFile(f.file, write)))
+		errs = append(errs, named("write "+f.flag, terminal.WriteFile(f.file, write)))
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +124,7 @@ func (o *Outputs) writeWaves(r *Results) error {
 	for _, w := range reports {
 		files[w.File] = usersOf(w.File, r.waves[w.From].users)
 	}
-	files[wavesFile] = func(to io.Writer) error { return console.JSON(to, reports) }
+	files[wavesFile] = func(to io.Writer) error { return terminal.JSON(to, reports) }
 	return writeDir(o.WavesDir, files)
 }
 
@@ -155,11 +155,11 @@ func writeDir(dir string, files map[string]content) error {
 		_, err := io.WriteString(to, strings.Join(names, "\n"))
 		return err
 	}
-	if err := console.WriteFile(filepath.Join(dir, ownFiles), list); err != nil {
+	if err := terminal.WriteFile(filepath.Join(dir, ownFiles), list); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := console.WriteFile(filepath.Join(dir, name), files[name]); err != nil {
+		if err := terminal.WriteFile(filepath.Join(dir, name), files[name]); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func ownedIn(dir string) (names []string) {
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
-		if console.IsPart(entry.Name()) {
+		if terminal.IsPart(entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}
@@ -237,7 +237,7 @@ func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
 	}
-	if err := console.CheckTarget(f.file); err != nil {
+	if err := terminal.CheckTarget(f.file); err != nil {
 		return fmt.Errorf("%s %w", f.flag, err)
 	}
 	if same(f.file, audience) {

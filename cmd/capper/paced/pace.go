@@ -16,7 +16,7 @@ import (
 	"capper/client/api"
 	"capper/cmd/capper/lines"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // PaceCommand is `capper pace PACER [FILE]`.
@@ -48,7 +48,7 @@ func (c *PaceCommand) Validate() error {
 }
 
 // Run copies the lines at the pace.
-func (c *PaceCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
 		return err
@@ -62,17 +62,17 @@ func (c *PaceCommand) Run(ctx context.Context, on *console.Streams) error {
 	}
 	from, total, err := c.open(on)
 	if err != nil {
-		return console.WithStatus(console.BadInput, err)
+		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	defer from.Close()
 	pacer, err := c.pacer(on, service, look)
 	if err != nil {
-		return console.Misuse(err)
+		return terminal.Misuse(err)
 	}
 	// A reader that has gone is an error of the write, and not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
-	shown := console.NewProgress(on, console.Lines)
+	shown := terminal.NewProgress(on, terminal.Lines)
 	waits := &longWaits{pacer: pacer, say: shown.Note, look: func(ctx context.Context) (wait time.Duration, text string) {
 		answer, err := service.Permits(ctx, look)
 		if err != nil {
@@ -101,7 +101,7 @@ func (c *PaceCommand) longest() time.Duration {
 }
 
 // pacer is the client's for the lines.
-func (c *PaceCommand) pacer(on *console.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
+func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
@@ -114,11 +114,11 @@ func (c *PaceCommand) pacer(on *console.Streams, service *client.Client, look cl
 // write.
 const stopPatience = 200 * time.Millisecond
 
-func (c *PaceCommand) copy(ctx context.Context, on *console.Streams, shown *console.Progress, take lines.Take, from io.Reader, total int64) error {
+func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take lines.Take, from io.Reader, total int64) error {
 	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
 	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take, Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
-	_, err := console.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
+	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	shown.Stop()
 	return c.report(on, copied.Lines(), time.Since(start), err)
 }
@@ -212,11 +212,11 @@ type pacedReport struct {
 
 // report tells how many lines went through, counted from the beginning of the input,
 // and how to go on when there are more.
-func (c *PaceCommand) report(on *console.Streams, reached int64, took time.Duration, err error) error {
+func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Duration, err error) error {
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
-		if told := console.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
+		if told := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
 			return told
 		}
 	case errors.As(err, new(*lines.ShortError)): // there is nothing to go on behind
@@ -251,13 +251,13 @@ func (c *PaceCommand) fault(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.As(err, &read):
-		return console.WithStatus(console.BadInput, fmt.Errorf("read %s: %w", c.File, err))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read %s: %w", c.File, err))
 	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("write standard output: who read it has gone: %w", err)
 	case errors.As(err, &write):
 		return fmt.Errorf("write standard output: %w", err)
 	case errors.As(err, &long):
-		return console.Hinted(err, c.queueHint(long))
+		return terminal.Hinted(err, c.queueHint(long))
 	}
 	return c.refused(err)
 }
@@ -277,17 +277,17 @@ func (c *PaceCommand) refused(err error) error {
 	case err == nil:
 		return nil
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope filter")
+		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
-		return console.Hinted(err, "the pacer has a log for each message: --message-id says which")
+		return terminal.Hinted(err, "the pacer has a log for each message: --message-id says which")
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
-		return console.Hinted(err, "capper pacers lists those that are configured")
+		return terminal.Hinted(err, "capper pacers lists those that are configured")
 	}
 	return c.Hinted(err)
 }
 
 // open opens the lines and counts them, as far as they are there: 0 is unknown.
-func (c *PaceCommand) open(on *console.Streams) (from io.ReadCloser, total int64, err error) {
+func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // PacersCommand is `capper pacers [NAME]`.
@@ -43,7 +43,7 @@ func (c *PacersCommand) Validate() error {
 }
 
 // Run prints what pacers have given out, or forgets it.
-func (c *PacersCommand) Run(ctx context.Context, on *console.Streams) error {
+func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
 		return err
@@ -65,38 +65,38 @@ func (c *PacersCommand) Run(ctx context.Context, on *console.Streams) error {
 		return c.refused(err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, list)
+		return terminal.JSON(on.Out, list)
 	}
 	fmt.Fprintf(on.Out, "pacers of configuration %s\n", list.ConfigVersion)
 	return printPacers(on, list.Pacers)
 }
 
-func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *console.Streams) error {
+func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *terminal.Streams) error {
 	if err := api.ForgetPacer(ctx, c.Name); err != nil {
 		return c.refused(err)
 	}
 	if c.JSON {
-		return console.JSON(on.Out, forgotten{c.Name, "forgotten"})
+		return terminal.JSON(on.Out, forgotten{c.Name, "forgotten"})
 	}
-	return console.Table(on.Out, console.Left, []any{"pacer", c.Name, "forgotten"})
+	return terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"})
 }
 
 // ofMessage prints the log that the message has, as a call for no permits tells it.
-func (c *PacersCommand) ofMessage(ctx context.Context, api *client.Client, on *console.Streams) error {
+func (c *PacersCommand) ofMessage(ctx context.Context, api *client.Client, on *terminal.Streams) error {
 	answer, err := api.Permits(ctx, client.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
 	if err != nil {
 		return c.refused(err)
 	}
 	state := &answer.Pacers[0]
 	if state.Per == "" {
-		return console.Misuse(fmt.Errorf("--message-id: %s is not per message: it has one log for all", c.Name))
+		return terminal.Misuse(fmt.Errorf("--message-id: %s is not per message: it has one log for all", c.Name))
 	}
 	return c.print(on, state)
 }
 
-func (c *PacersCommand) print(on *console.Streams, state *client.PacerState) error {
+func (c *PacersCommand) print(on *terminal.Streams, state *client.PacerState) error {
 	if c.JSON {
-		return console.JSON(on.Out, state)
+		return terminal.JSON(on.Out, state)
 	}
 	return printPacers(on, []client.PacerState{*state})
 }
@@ -112,21 +112,21 @@ func (c *PacersCommand) refused(err error) error {
 	}
 	switch {
 	case client.HasCode(err, client.CodeForbidden):
-		return console.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope "+scope)
+		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
-		return console.Hinted(console.Misuse(err), "capper pacers lists those that are configured")
+		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists those that are configured")
 	case client.HasCode(err, client.CodeMethodNotAllowed):
-		return console.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
 	}
 	return c.Hinted(err)
 }
 
-func printPacers(on *console.Streams, pacers []client.PacerState) error {
+func printPacers(on *terminal.Streams, pacers []client.PacerState) error {
 	rows := [][]any{{"PACER", "LIMIT", "USED", "MAX", "QUEUE", "NEXT"}}
 	for i := range pacers {
 		rows = append(rows, pacerRows(&pacers[i])...)
 	}
-	return console.Table(on.Out, console.Left, rows...)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 // pacerRows are the limits of one pacer, which stands in each of them, and its

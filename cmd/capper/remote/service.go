@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"capper/client"
-	"capper/internal/console"
+	"capper/internal/terminal"
 )
 
 // Service is how commands reach a running service.
@@ -29,7 +29,7 @@ func Key() string { return os.Getenv(KeyVariable) }
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {
-		return nil, console.Misuse(err)
+		return nil, terminal.Misuse(err)
 	}
 	return api, nil
 }
@@ -37,16 +37,16 @@ func (r *Service) Client() (*client.Client, error) {
 // Hinted adds what to do about an error of a call.
 func (r *Service) Hinted(err error) error {
 	switch {
-	case err == nil, console.StatusOf(err) == console.BadInput:
+	case err == nil, terminal.StatusOf(err) == terminal.BadInput:
 		return err
 	case client.HasCode(err, client.CodeUnauthorized):
-		return console.Hinted(err, "set "+KeyVariable+" to id.secret")
+		return terminal.Hinted(err, "set "+KeyVariable+" to id.secret")
 	case client.HasCode(err, client.CodeUnavailable):
-		return console.Hinted(err, StatusSays)
+		return terminal.Hinted(err, StatusSays)
 	}
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code == "" {
-		return console.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
+		return terminal.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
 	}
 	return err
 }

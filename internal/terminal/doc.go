@@ -1,4 +1,4 @@
-// Package console is the manners of this project's command lines, so that who
+// Package terminal is the manners of this project's command lines, so that who
 // knows one knows the other:
 //
 //   - Data goes to standard output, talk to standard error, each line of it
@@ -10,4 +10,4 @@
 //   - A file is written whole or not at all.
 //   - The first signal ends a command, whatever it waits for; a second one ends
 //     the program at once.
-package console
+package terminal
