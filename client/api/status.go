@@ -12,6 +12,7 @@ type Status struct {
 	Store                StoreStatus    `json:"store"`
 	Segments             SegmentsStatus `json:"segments"`
 	Config               ConfigStatus   `json:"config"`
+	Audit                *AuditStatus   `json:"audit,omitempty"` // nil: there is none
 	InFlightUsers        int64          `json:"in_flight_users"`
 }
 

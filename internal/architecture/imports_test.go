@@ -36,6 +36,9 @@ var arrows = map[string][]string{
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
+	"internal/audit":    {"internal/bitmap", "internal/capping"},
+	"internal/campaign": {"internal/capping"},
+
 	"internal/bitmap": {"internal/parallel"},
 
 	"internal/capping":            {"internal/parallel", "internal/quiet", "internal/share"},

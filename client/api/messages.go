@@ -1,0 +1,79 @@
+package api
+
+import "time"
+
+// Messages is the answer of GET /v1/messages: campaigns, that of the latest call first.
+type Messages struct {
+	Messages []Message `json:"messages"`
+	More     bool      `json:"more"` // there are others: ask for a later since, or a larger max
+}
+
+// Message counts what became of a message on one channel. Allowed and Released are of
+// the logs, exactly; the others count answers, so who is asked for twice counts twice.
+type Message struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"` // "": sent without one
+
+	Allowed  int64 `json:"allowed"`  // sends that were recorded, each once however often it was asked for
+	Released int64 `json:"released"` // of those, given back
+
+	Calls        int64                     `json:"calls"`
+	Asked        int64                     `json:"asked"`
+	Replayed     int64                     `json:"replayed"`
+	Denied       map[string]int64          `json:"denied"` // by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Unavailable  int64                     `json:"unavailable"`
+	Suppressed   map[string]int64          `json:"suppressed,omitempty"`    // by set
+	ShadowDenied map[string]int64          `json:"shadow_denied,omitempty"` // by limit
+	Segments     map[string]MessageSegment `json:"segments"`                // NoSegment for users in none
+
+	FirstCall      time.Time `json:"first_call,omitzero"`
+	LastCall       time.Time `json:"last_call,omitzero"`
+	ConfigVersions []string  `json:"config_versions"`
+}
+
+// MessageSegment counts answers about the users of one segment.
+type MessageSegment struct {
+	Asked   int64 `json:"asked"`
+	Allowed int64 `json:"allowed"` // replayed included
+	Denied  int64 `json:"denied"`
+}
+
+// MessageChannels is the answer of GET /v1/messages/{id}: the message on each channel.
+type MessageChannels struct {
+	MessageID string    `json:"message_id"`
+	Namespace string    `json:"namespace,omitempty"`
+	Channels  []Message `json:"channels"`
+}
+
+// ReleaseMessageRequest is the body of POST /v1/messages/{id}/release.
+type ReleaseMessageRequest struct {
+	Channel string `json:"channel,omitempty"` // "": all
+}
+
+// ReleasedMessage is the answer: what became of the grants that the audit holds.
+type ReleasedMessage struct {
+	MessageID   string `json:"message_id"`
+	Channel     string `json:"channel,omitempty"`
+	Found       int64  `json:"found"`       // users with grants in the audit
+	Released    int64  `json:"released"`    // by this call
+	Absent      int64  `json:"absent"`      // released before, or forgotten
+	Unavailable int64  `json:"unavailable"` // not known: ask again
+	// Missing are recorded sends that the audit does not hold yet, such as those of other
+	// instances within their roll: ask again. 0: all are given back.
+	Missing int64 `json:"missing"`
+}
+
+// AuditStatus is the state of the audit.
+type AuditStatus struct {
+	To            string    `json:"to"`
+	State         string    `json:"state"`                // "ok", "behind" (records wait for the place) or "losing" (records are not kept)
+	Error         string    `json:"error,omitempty"`      // the last one, while it is not ok
+	Records       uint64    `json:"records"`              // since the start
+	Lost          uint64    `json:"lost"`                 // since the start
+	WaitingBytes  int64     `json:"waiting_bytes"`        // written here and not yet at the place
+	WaitingFiles  int       `json:"waiting_files"`        //
+	FlushedAt     time.Time `json:"flushed_at,omitzero"`  // what was recorded before is on the disk
+	UploadedAt    time.Time `json:"uploaded_at,omitzero"` // the last file
+	BehindSeconds float64   `json:"behind_seconds"`       // age of the oldest record that is not flushed
+}

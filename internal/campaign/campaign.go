@@ -1,0 +1,67 @@
+package campaign
+
+import (
+	"context"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// MaxKeep is the longest that counts are kept after the last call.
+const MaxKeep = 31 * 24 * time.Hour
+
+// Key names what is counted together: a message on a channel.
+type Key struct {
+	Message capping.Message
+	Channel capping.Channel // 0: none
+}
+
+// Campaign is the counts of one message on one channel.
+type Campaign struct {
+	Key
+	Sends
+	Answers
+}
+
+// Sends counts entries of the logs, exactly.
+type Sends struct {
+	Recorded int64 // sends that were recorded, each once
+	Released int64 // those of them that were given back
+}
+
+// Answers counts what callers were told. Maps may be nil.
+type Answers struct {
+	Calls       int64
+	Asked       int64 // users, each in each call
+	Allowed     int64 // replayed included
+	Replayed    int64
+	Unavailable int64
+	Denied      map[string]int64 // by limit, or suppressed, holdout, quiet
+	Suppressed  map[string]int64 // those denied by suppressed, by set
+	Shadow      map[string]int64 // those allowed whom a shadow limit would have denied, by limit
+	Segments    map[string]SegmentAnswers
+	First, Last capping.Instant // calls
+	Configs     []string        // versions of the configuration, in the order in which they were first seen
+}
+
+// SegmentAnswers counts answers about the users of one segment.
+type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
+
+// Delta is answers that are to be added to those of a key.
+type Delta struct {
+	Key
+	Answers
+}
+
+// Store keeps the counts; a capping.Store that does is found with capping.As.
+// It is safe for concurrent use. Every method ends within the deadline of ctx.
+type Store interface {
+	// AddAnswers adds what instances have answered. An error is that some or all may
+	// not have been added.
+	AddAnswers(ctx context.Context, deltas []Delta) error
+	// Campaigns are those whose last call was at or after since, latest first, at most max
+	// of them; more: there are others.
+	Campaigns(ctx context.Context, since capping.Instant, max int) (found []Campaign, more bool, err error)
+	// Campaign is the message's, one for each channel it was sent on, by number. None is no error.
+	Campaign(ctx context.Context, message capping.Message) ([]Campaign, error)
+}
