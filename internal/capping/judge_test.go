@@ -29,7 +29,7 @@ func TestJudgeByTheStoreSuite(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(_ *testing.T, clock func() time.Time) capping.Store {
 		return &plainStore{
-			clock: clock, memory: capping.NewMessageMemory(),
+			clock: clock, memory: capping.NewMessageMemory(clock),
 			logs: make(map[capping.UserID]capping.Log), ids: make(map[capping.Token]capping.Message),
 		}
 	})

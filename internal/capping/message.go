@@ -3,6 +3,8 @@ package capping
 import (
 	"crypto/sha256"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -68,22 +70,86 @@ func TokenOf(messageID string) Token { return Message{ID: messageID}.Token() }
 // remembered.
 const BulkUsers = 100
 
-// MessageMemory decides which message ids a store remembers, so that a person
-// who reads a log sees ids and not tokens. Ids of bulk calls (BulkUsers or
-// more) always are. Of smaller calls at most 10 a second are, 1,000 in a
-// burst: an id for each single user would cost more than the logs.
-// It is safe for concurrent use.
-type MessageMemory struct{ small *rate.Limiter }
+const (
+	mostKept   = 1 << 14     // messages that a memory knows again, the latest half of them for certain
+	storeAgain = time.Minute // after which a small call stores its message's text once more
+)
 
-// NewMessageMemory is a memory with a full burst.
-func NewMessageMemory() *MessageMemory {
-	return &MessageMemory{rate.NewLimiter(10, 1000)}
+// MessageMemory decides which messages a store remembers: those it stores with
+// their text, so that a person who reads a log sees ids and not tokens, and
+// counts. Messages of bulk calls (BulkUsers or more) always are. Of those that
+// only smaller calls have, at most 10 a second are taken up, 1,000 in a burst: an
+// id for each single user would cost more than the logs. What was taken up once
+// stays, as long as it is among the last few thousand that were asked for.
+// It is safe for concurrent use.
+type MessageMemory struct {
+	clock func() time.Time
+	small *rate.Limiter
+
+	mu    sync.Mutex
+	young map[Message]*keptMessage
+	old   map[Message]*keptMessage // the generation before: what is asked for again becomes young
 }
 
-// Keep reports whether the store should remember the batch's message.
+// keptMessage is what a memory knows of a message.
+type keptMessage struct{ stored time.Time } // when its text was last stored; zero: not yet
+
+// NewMessageMemory is an empty memory with a full burst.
+func NewMessageMemory(clock func() time.Time) *MessageMemory {
+	return &MessageMemory{clock: clock, small: rate.NewLimiter(10, 1000), young: make(map[Message]*keptMessage)}
+}
+
+// Keep reports whether the store should remember the batch's message and count
+// its sends. Once it has, it does for every later batch of the message.
 func (m *MessageMemory) Keep(b *Batch) bool {
 	if !b.Record || b.Message.ID == "" {
 		return false
 	}
-	return len(b.Users) >= BulkUsers || m.small.Allow()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.find(b.Message) != nil {
+		return true
+	}
+	if len(b.Users) < BulkUsers && !m.small.AllowN(m.clock(), 1) {
+		return false
+	}
+	m.add(Message{strings.Clone(b.Message.Namespace), strings.Clone(b.Message.ID)}, new(keptMessage))
+	return true
+}
+
+// Due reports whether the text of a message that is kept should be stored with
+// this batch: with bulk calls always, with smaller ones once a minute.
+func (m *MessageMemory) Due(b *Batch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept := m.find(b.Message)
+	if kept == nil {
+		return false
+	}
+	now := m.clock()
+	if since := now.Sub(kept.stored); len(b.Users) < BulkUsers && since >= 0 && since < storeAgain {
+		return false
+	}
+	kept.stored = now
+	return true
+}
+
+// find is what is known of the message, or nil.
+func (m *MessageMemory) find(message Message) *keptMessage {
+	if kept := m.young[message]; kept != nil {
+		return kept
+	}
+	kept := m.old[message]
+	if kept != nil {
+		m.add(message, kept)
+	}
+	return kept
+}
+
+// add makes the message the youngest.
+func (m *MessageMemory) add(message Message, kept *keptMessage) {
+	if len(m.young) >= mostKept/2 {
+		m.old, m.young = m.young, make(map[Message]*keptMessage)
+	}
+	m.young[message] = kept
 }

@@ -90,21 +90,3 @@ func TestChannelSet(t *testing.T) {
 		}
 	})
 }
-
-func TestMessageMemory(t *testing.T) {
-	t.Parallel()
-	memory := capping.NewMessageMemory()
-	bulk := &capping.Batch{Message: capping.Message{ID: "m"}, Record: true, Users: make([]capping.UserID, capping.BulkUsers)}
-	small := &capping.Batch{Message: capping.Message{ID: "m"}, Record: true, Users: make([]capping.UserID, 1)}
-	kept := 0
-	for range 1500 {
-		require.True(t, memory.Keep(bulk))
-		if memory.Keep(small) {
-			kept++
-		}
-	}
-	require.GreaterOrEqual(t, kept, 1000)
-	require.Less(t, kept, 1100)
-	require.False(t, capping.NewMessageMemory().Keep(&capping.Batch{Message: capping.Message{ID: "m"}, Users: bulk.Users}), "a preview")
-	require.False(t, capping.NewMessageMemory().Keep(&capping.Batch{Record: true, Users: bulk.Users}), "no id")
-}

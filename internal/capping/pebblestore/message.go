@@ -10,9 +10,9 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// shouldRemember reports whether the batch's message should be remembered.
+// shouldRemember reports whether the batch's message should be stored now.
 func (s *Store) shouldRemember(b *capping.Batch) bool {
-	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
+	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b) && s.memory.Due(b)
 }
 
 // remember writes the batch's message. It is durable with the next sync.

@@ -86,7 +86,7 @@ func (s *Store) load() (err error) {
 }
 
 func newStore(config Config) *Store {
-	s := &Store{clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(), metrics: newMetrics()}
+	s := &Store{clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(config.Clock), metrics: newMetrics()}
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: s.db.NewReader()} }
 	for i := range s.stripes {

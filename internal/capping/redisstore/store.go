@@ -49,7 +49,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, memory: capping.NewMessageMemory()}
+	s := &Store{config: config, memory: capping.NewMessageMemory(config.Clock)}
 	if s.metrics, err = newMetrics(config.Registerer); err != nil {
 		return nil, err
 	}
