@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -183,31 +184,39 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
+// list walks the folder that the prefix ends in, and those below it whose keys begin so.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
-	folder := filepath.Dir(d.path(prefix + "x"))
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		key := prefix[:strings.LastIndex(prefix, "/")+1] + e.Name()
-		if !e.Type().IsRegular() || !strings.HasPrefix(key, prefix) {
-			continue
+	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // which enters a link
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		inside, err := filepath.Rel(d.root, path)
+		if err != nil {
+			return err
+		}
+		key := filepath.ToSlash(inside)
+		switch {
+		case e.IsDir() && path != root && !strings.HasPrefix(key+"/", prefix) && !strings.HasPrefix(prefix, key+"/"):
+			return fs.SkipDir
+		case !e.Type().IsRegular() || !strings.HasPrefix(key, prefix):
+			return nil
 		}
 		stat, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue
+			return nil
 		}
-		if err != nil {
-			return nil, err
+		if err == nil {
+			list = append(list, Object{Key: key, SizeBytes: stat.Size(), ChangedAt: stat.ModTime()})
 		}
-		list = append(list, Object{Key: key, SizeBytes: stat.Size(), ChangedAt: stat.ModTime()})
-	}
-	return list, nil
+		return err
+	})
+	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Key, b.Key) })
+	return list, err
 }
 
 // Delete implements Location.

@@ -42,7 +42,7 @@ type Source interface {
 	// Read returns a whole object, ErrNotFound when there is none, an error when
 	// it has more than limit bytes. The slice is the caller's.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
-	// List returns the objects whose keys begin with prefix, ordered by key.
+	// List returns the objects whose keys begin with prefix, however deep they lie, ordered by key.
 	List(ctx context.Context, prefix string) ([]Object, error)
 }
 

@@ -88,6 +88,27 @@ func TestLocation(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 		})
+		t.Run("list below folders", func(t *testing.T) {
+			for _, key := range []string{"days/1-x", "days/1/b", "days/1/a/deep", "days/2/c", "daysoff/d"} {
+				_, err := at.Put(ctx, key, []byte("x"))
+				require.NoError(t, err)
+			}
+			for prefix, want := range map[string][]string{
+				"days/":    {"days/1-x", "days/1/a/deep", "days/1/b", "days/2/c"},
+				"days":     {"days/1-x", "days/1/a/deep", "days/1/b", "days/2/c", "daysoff/d"},
+				"days/1/":  {"days/1/a/deep", "days/1/b"},
+				"days/1/b": {"days/1/b"},
+				"days/3/":  nil,
+			} {
+				list, err := at.List(ctx, prefix)
+				require.NoError(t, err)
+				var keys []string
+				for _, o := range list {
+					keys = append(keys, o.Key)
+				}
+				require.Equal(t, want, keys, prefix)
+			}
+		})
 		t.Run("compare and swap", func(t *testing.T) { testReplace(ctx, t, at) })
 	})
 }
