@@ -36,8 +36,9 @@ var arrows = map[string][]string{
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
-	"internal/audit":    {"internal/bitmap", "internal/capping"},
-	"internal/campaign": {"internal/capping"},
+	"internal/audit":                 {"internal/bitmap", "internal/capping"},
+	"internal/campaign":              {"internal/capping"},
+	"internal/campaign/campaigntest": {"internal/campaign", "internal/capping", "internal/testkit"},
 
 	"internal/bitmap": {"internal/parallel"},
 

@@ -7,8 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// MaxKeep is the longest that counts are kept after the last call.
-const MaxKeep = 31 * 24 * time.Hour
+// Counts are kept as long as the logs after the last call, but no shorter and no longer
+// than these.
+const (
+	MinKeep = 24 * time.Hour
+	MaxKeep = 31 * 24 * time.Hour
+)
+
+// KeepFor is how long counts are kept after the last call where logs are kept so long.
+func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
 // Key names what is counted together: a message on a channel.
 type Key struct {
@@ -55,13 +62,17 @@ type Delta struct {
 
 // Store keeps the counts; a capping.Store that does is found with capping.As.
 // It is safe for concurrent use. Every method ends within the deadline of ctx.
+//
+// Counted is what the store remembers the message of, from the first call on whose
+// message it keeps (capping.MessageMemory), also when that call was denied to all.
 type Store interface {
-	// AddAnswers adds what instances have answered. An error is that some or all may
-	// not have been added.
+	// AddAnswers adds what instances have answered. Of a message that is not counted yet,
+	// those of a delta that asked for fewer than capping.BulkUsers are left out. An error is that
+	// some or all may not have been added.
 	AddAnswers(ctx context.Context, deltas []Delta) error
-	// Campaigns are those whose last call was at or after since, latest first, at most max
-	// of them; more: there are others.
-	Campaigns(ctx context.Context, since capping.Instant, max int) (found []Campaign, more bool, err error)
+	// Campaigns are those that match and whose last call was at or after since, latest first, at
+	// most max of them; more: there are others. A nil match is of all.
+	Campaigns(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Campaign, more bool, err error)
 	// Campaign is the message's, one for each channel it was sent on, by number. None is no error.
 	Campaign(ctx context.Context, message capping.Message) ([]Campaign, error)
 }

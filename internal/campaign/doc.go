@@ -8,6 +8,8 @@
 // nothing: a user who is denied three times is three answers, and an instance that is
 // killed forgets its last second of them.
 //
-// Counts are kept as long as the logs, and MaxKeep at most, after the last call.
-// Counted is every message that the store remembers (capping.MessageMemory).
+// Counts are kept as long as the logs after the last call, a day at least and MaxKeep at
+// most. Counted is every message that the store remembers (capping.MessageMemory). A
+// send that was recorded before its message was counted is in no count, and neither is
+// its release. Erasing a user changes no count: the sends were made.
 package campaign
