@@ -28,4 +28,28 @@
 //	open/<instance>/<n>.audit               in a directory: the file that is being written
 //
 // Several instances write one location. Days are those of a file's first record, in UTC.
+// A file is at its place before its entry is in the index, and both are there before it
+// goes from open: who reads open first, and the index next, sees every record, some twice.
+//
+// # Files
+//
+// A file is "capaudit" and frames; numbers are varints (of signed ones zigzag), but for the sums:
+//
+//	frame    kind (1 byte), length of the payload, check (2: both halves of the CRC-32C of
+//	         kind and length, xor), payload, CRC-32C of all of that (4), little endian
+//	header   1: format, instance (text), number, begun (ms since 2024), first sequence, widening in ms
+//	record   2: see Encoder.appendRecord
+//	gap      3: records lost, first and last instant of their calls
+//	end      4: records, last sequence, 1 when another than the writer closed the file
+//
+// A text is its length and UTF-8. In records a text is a reference: 0 and the text, which gets
+// the next number, 1 and the text, or 2 plus the number; messages and all other names
+// have numbers of their own, as many as dictionary says. Users are a portable roaring
+// bitmap, a few of them a list. So a call of one user takes some 35 bytes.
+//
+// A file without an end was open when its writer died, or is open. Where its last frame
+// is not whole it is torn (TornError), which is no damage (DamageError).
+//
+// record, index and names of keys are what is stored; encode and file write, decode and
+// cursor read; dictionary is what both keep.
 package audit

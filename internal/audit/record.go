@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"capper/internal/bitmap"
@@ -24,6 +26,9 @@ type Record struct {
 
 	Generation string // of segments and sets
 	Config     string // the configuration's version
+	// Widening is by how much rolling windows were longer than the limits say (capping.Widening); the
+	// header of the file has it for all of its records.
+	Widening time.Duration
 
 	Exempt   bool   // enforce was false: limits did not deny
 	Audience string // the expression, of a call that gave one; "": ids or a bitmap
@@ -68,6 +73,24 @@ type Group struct {
 	Limit string
 	Set   string // of BySuppression: the set
 	Users *bitmap.Bitmap
+}
+
+// check is why g is no group.
+func (g *Group) check() error {
+	denied := g.Outcome == Denied
+	switch {
+	case g.Outcome < Allowed || g.Outcome > ReleaseUnavailable:
+		return fmt.Errorf("outcome %d", g.Outcome)
+	case g.By > capping.ByQuiet || g.By != capping.ByLimit && !denied:
+		return fmt.Errorf("reason %d of outcome %d", g.By, g.Outcome)
+	case (g.Limit != "") != denied:
+		return fmt.Errorf("limit %q of outcome %d", g.Limit, g.Outcome)
+	case (g.Set != "") != (denied && g.By == capping.BySuppression):
+		return fmt.Errorf("set %q of reason %d", g.Set, g.By)
+	case g.Users == nil || g.Users.Cardinality() == 0:
+		return errors.New("nobody")
+	}
+	return nil
 }
 
 // Count is so many users by a name.

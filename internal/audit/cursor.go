@@ -1,0 +1,102 @@
+package audit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+)
+
+// cursor reads a payload. The first fault ends it: what is read behind it is zero.
+type cursor struct {
+	rest []byte
+	err  error
+}
+
+func (c *cursor) fail(err error) {
+	if c.err == nil {
+		c.err, c.rest = err, nil
+	}
+}
+
+func (c *cursor) byte() byte {
+	if len(c.rest) == 0 {
+		c.fail(errTruncated)
+		return 0
+	}
+	b := c.rest[0]
+	c.rest = c.rest[1:]
+	return b
+}
+
+// uvarint reads a number in its shortest form, the only one that is written.
+func (c *cursor) uvarint() uint64 {
+	n, size := binary.Uvarint(c.rest)
+	switch {
+	case size == 0:
+		c.fail(errTruncated)
+		return 0
+	case size < 0 || size > 1 && c.rest[size-1] == 0:
+		c.fail(fmt.Errorf("number that is not in its shortest form"))
+		return 0
+	}
+	c.rest = c.rest[size:]
+	return n
+}
+
+func (c *cursor) varint() int64 {
+	n := c.uvarint()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// count reads a number of users, or of others that fit an int.
+func (c *cursor) count() int { return int(c.below(1 << 40)) }
+
+// below reads a number that is at most most.
+func (c *cursor) below(most uint64) uint64 {
+	n := c.uvarint()
+	if n > most {
+		c.fail(fmt.Errorf("%d where at most %d can be", n, most))
+		return 0
+	}
+	return n
+}
+
+// elements reads how many elements follow, each of which takes a byte at least.
+func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
+
+func (c *cursor) bytes(n uint64) []byte {
+	if n > uint64(len(c.rest)) {
+		c.fail(errTruncated)
+		return nil
+	}
+	b := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return b
+}
+
+func (c *cursor) text() string {
+	b := c.bytes(c.below(MaxText))
+	if !utf8.Valid(b) {
+		c.fail(fmt.Errorf("text that is not UTF-8"))
+		return ""
+	}
+	return string(b)
+}
+
+// end is the fault of the payload: also what is left of it.
+func (c *cursor) end() error {
+	if c.err == nil && len(c.rest) > 0 {
+		c.fail(fmt.Errorf("%d bytes behind the end", len(c.rest)))
+	}
+	return c.err
+}
+
+func appendUvarint(dst []byte, n uint64) []byte { return binary.AppendUvarint(dst, n) }
+
+func appendVarint(dst []byte, n int64) []byte {
+	return binary.AppendUvarint(dst, uint64(n)<<1^uint64(n>>63))
+}
+
+func appendText(dst []byte, text string) []byte {
+	return append(appendUvarint(dst, uint64(len(text))), text...)
+}

@@ -1,0 +1,236 @@
+package audit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// Encoder makes the frames of one file, in the order in which they are to stand there.
+// One goroutine may use it. What was appended and does not reach the file makes what
+// follows unreadable.
+type Encoder struct {
+	header   Header
+	at       capping.Instant // of the record before
+	next     uint64          // Sequence
+	records  uint64
+	names    dictionary
+	messages dictionary
+	payload  []byte
+}
+
+// NewEncoder begins a file: it appends its first bytes to dst. The texts and spans of the
+// header must be those of one.
+func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
+	e := &Encoder{header: h, at: h.Begun, next: h.First}
+	p := appendUvarint(nil, Format)
+	p = appendText(p, h.Instance)
+	p = appendUvarint(p, h.Number)
+	p = appendUvarint(p, uint64(h.Begun))
+	p = appendUvarint(p, h.First)
+	p = appendUvarint(p, uint64(h.Widening.Milliseconds()))
+	return e, appendFrame(append(dst, magic...), frameHeader, p)
+}
+
+// ErrTooLarge is that a record takes more than MaxFrame, or a text of it more than MaxText.
+var ErrTooLarge = errors.New("record is too large for a frame")
+
+// AppendRecord appends a record. Its Instance and Sequence are the file's, whatever it has;
+// the Sequence is returned. An error is that nothing was appended.
+func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
+	if sizeBound(r) > MaxFrame {
+		return dst, 0, ErrTooLarge
+	}
+	if err := check(r); err != nil {
+		return dst, 0, err
+	}
+	e.payload = e.appendRecord(e.payload[:0], r)
+	dst = appendFrame(dst, frameRecord, e.payload)
+	sequence := e.next
+	e.at, e.next, e.records = r.At, e.next+1, e.records+1
+	if cap(e.payload) > 1<<20 {
+		e.payload = nil // of a blast; most calls are small
+	}
+	return dst, sequence, nil
+}
+
+// AppendGap appends that records were lost. It takes their place in the sequence.
+func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
+	p := appendUvarint(nil, g.Lost)
+	p = appendUvarint(p, uint64(g.From))
+	p = appendUvarint(p, uint64(g.To))
+	e.next += g.Lost
+	return appendFrame(dst, frameGap, p)
+}
+
+// AppendEnd ends the file. Nothing may be appended behind it.
+func (e *Encoder) AppendEnd(dst []byte) []byte {
+	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
+}
+
+// Records is how many the file has so far.
+func (e *Encoder) Records() uint64 { return e.records }
+
+// Next is the Sequence of the next record.
+func (e *Encoder) Next() uint64 { return e.next }
+
+// AppendEnd appends the end of a file, as whoever finds one without it closes it.
+func AppendEnd(dst []byte, end End) []byte {
+	p := appendUvarint(nil, end.Records)
+	p = appendUvarint(p, end.Last)
+	p = append(p, flag(end.Recovered, 1))
+	return appendFrame(dst, frameEnd, p)
+}
+
+// appendFrame appends kind, length, their check, payload, and the checksum of all of it.
+func appendFrame(dst []byte, kind byte, payload []byte) []byte {
+	start := len(dst)
+	dst = append(dst, kind)
+	dst = appendUvarint(dst, uint64(len(payload)))
+	dst = binary.LittleEndian.AppendUint16(dst, shortSum(dst[start:]))
+	dst = append(dst, payload...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
+}
+
+// sizeBound is what the record takes at most.
+func sizeBound(r *Record) int64 {
+	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
+	size := int64(1<<10 + texts + 512*(len(r.Groups)+len(r.Segments)+len(r.Shadow)))
+	for i := range r.Groups {
+		size += int64(len(r.Groups[i].Users.Bytes()))
+	}
+	return size
+}
+
+// check is why the record cannot be stored.
+func check(r *Record) error {
+	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
+	for _, text := range texts {
+		if len(text) > MaxText {
+			return ErrTooLarge
+		}
+	}
+	switch {
+	case r.Kind < Filter || r.Kind > Pace:
+		return fmt.Errorf("record of kind %d", r.Kind)
+	case r.At < 0 || r.Took < 0:
+		return fmt.Errorf("record at %d that took %v", r.At, r.Took)
+	case (r.Kind == Pace) != (r.Permits != nil):
+		return errors.New("permits belong to calls for permits, and to no others")
+	}
+	for i := range r.Groups {
+		if err := r.Groups[i].check(); err != nil {
+			return fmt.Errorf("group %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Flags of a record.
+const (
+	flagExempt   = 1 << 0
+	flagAudience = 1 << 1
+	knownFlags   = flagExempt | flagAudience
+)
+
+func flag(is bool, bit byte) byte {
+	if is {
+		return bit
+	}
+	return 0
+}
+
+func (e *Encoder) appendRecord(p []byte, r *Record) []byte {
+	p = append(p, byte(r.Kind), flag(r.Exempt, flagExempt)|flag(r.Audience != "", flagAudience))
+	p = appendUvarint(p, e.next-e.header.First)
+	p = appendVarint(p, int64(r.At-e.at))
+	p = appendUvarint(p, uint64(r.Took.Milliseconds()))
+	p = e.messages.append(p, r.Message.ID)
+	for _, name := range []string{r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config} {
+		p = e.names.append(p, name)
+	}
+	p = append(p, byte(r.Channel))
+	if r.Audience != "" {
+		p = e.names.append(p, r.Audience)
+	}
+	if r.Kind == Pace {
+		return e.appendPermits(p, r.Permits)
+	}
+	p = appendUvarint(p, uint64(len(r.Groups)))
+	for i := range r.Groups {
+		p = e.appendGroup(p, &r.Groups[i])
+	}
+	if r.Kind == Filter {
+		p = e.appendSegments(p, r.Segments)
+		p = e.appendCounts(p, r.Shadow)
+	}
+	return p
+}
+
+func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
+	p = append(p, byte(g.Outcome)|byte(g.By)<<4)
+	if g.Outcome == Denied {
+		p = e.names.append(p, g.Limit)
+	}
+	if g.Outcome == Denied && g.By == capping.BySuppression {
+		p = e.names.append(p, g.Set)
+	}
+	return appendUsers(p, g.Users)
+}
+
+// fewUsers is the most that are stored as a list, which is smaller than their bitmap.
+const fewUsers = 8
+
+// appendUsers appends twice the size of a bitmap and the bitmap, or of few users twice
+// their number plus 1 and by how much each is higher than the one before plus 1.
+func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
+	if users.Cardinality() > fewUsers {
+		raw := users.Bytes()
+		return append(appendUvarint(p, uint64(len(raw))<<1), raw...)
+	}
+	p = appendUvarint(p, users.Cardinality()<<1|1)
+	next := uint32(0)
+	for id := range users.All() {
+		p = appendUvarint(p, uint64(id-next))
+		next = id + 1
+	}
+	return p
+}
+
+func (e *Encoder) appendSegments(p []byte, segments []SegmentCount) []byte {
+	p = appendUvarint(p, uint64(len(segments)))
+	for i := range segments {
+		s := &segments[i]
+		p = e.names.append(p, s.Name)
+		for _, n := range []int{s.Requested, s.Allowed, s.Denied, s.Unavailable} {
+			p = appendUvarint(p, uint64(n))
+		}
+	}
+	return p
+}
+
+func (e *Encoder) appendCounts(p []byte, counts []Count) []byte {
+	p = appendUvarint(p, uint64(len(counts)))
+	for _, c := range counts {
+		p = appendUvarint(e.names.append(p, c.Name), uint64(c.Users))
+	}
+	return p
+}
+
+func (e *Encoder) appendPermits(p []byte, permits *Permits) []byte {
+	p = appendUvarint(p, uint64(len(permits.Pacers)))
+	for _, name := range permits.Pacers {
+		p = e.names.append(p, name)
+	}
+	p = appendUvarint(p, uint64(permits.Asked))
+	p = appendUvarint(p, uint64(permits.Granted))
+	for _, d := range []time.Duration{permits.First, permits.Last} {
+		p = appendVarint(p, d.Microseconds())
+	}
+	return e.names.append(p, permits.Limited)
+}
