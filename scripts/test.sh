@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test with the race detector, on a 3+3 Redis Cluster and an S3 server started for this run and
-# stopped at its end. Arguments go to `go test`; the default is every package.
+# stopped at its end, and in a Chromium. Arguments go to `go test`; the default is every package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,6 +13,7 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
+scripts/browser.sh
 scripts/s3.sh up "$dir/s3"
 scripts/cluster.sh up "$dir/cluster"
 . "$dir/s3/env"

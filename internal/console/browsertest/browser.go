@@ -1,0 +1,49 @@
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a page may take on a machine that is busy.
+const patience = 60 * time.Second
+
+// Browser is a Chromium that runs. It is safe for concurrent use.
+type Browser struct{ ctx context.Context }
+
+// Start starts a Chromium, which ends with the test. A machine without one fails
+// the test.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	program, err := find()
+	require.NoError(t, err)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("lang", "en-GB"),
+		// A page that asks for another host gets no answer, and nobody outside hears of it.
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(end)
+	ctx, end := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf))
+	t.Cleanup(end)
+	require.NoError(t, chromedp.Do(ctx), "start "+program)
+	return &Browser{ctx}
+}
+
+// find is the path of the program. Names are those of the packages of Debian, of
+// other distributions, and of macOS.
+func find() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no chromium on this machine: scripts/browser.sh installs it")
+}

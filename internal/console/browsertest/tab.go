@@ -1,0 +1,210 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// Tab is a tab with cookies of its own. Its methods fail the test; they are not
+// for concurrent use.
+type Tab struct {
+	t     testing.TB
+	ctx   context.Context
+	base  *url.URL
+	watch *watch
+}
+
+// Tab opens a tab on a service, of which base is the address. It is closed with
+// the test, which fails when the tab's pages misbehaved (see Misbehaved).
+func (b *Browser) Tab(t testing.TB, base string) *Tab {
+	t.Helper()
+	address, err := url.Parse(base)
+	require.NoError(t, err)
+	tab := &Tab{t: t, base: address, watch: newWatch(address.Host)}
+	var end context.CancelFunc
+	tab.ctx, end = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.watch.see))
+	t.Cleanup(end)
+	tab.do(chromedp.EmulateViewport(Desktop.Width, Desktop.Height))
+	t.Cleanup(func() { require.Empty(t, tab.Misbehaved(), "what pages did that they must not") })
+	return tab
+}
+
+// Misbehaved is what pages did since the last look that they must not do: errors
+// and warnings in the console, violations of the policy, requests to elsewhere,
+// dialogs.
+func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
+
+// Requests are the addresses that were asked for so far.
+func (tab *Tab) Requests() []string {
+	tab.watch.mu.Lock()
+	defer tab.watch.mu.Unlock()
+	return append([]string(nil), tab.watch.requests...)
+}
+
+// Screen is how large a window is, in CSS pixels.
+type Screen struct{ Width, Height int64 }
+
+// The screens that pages are looked at on.
+var (
+	Desktop = Screen{1100, 800}
+	Phone   = Screen{390, 844}
+)
+
+// On makes the window that large.
+func (tab *Tab) On(s Screen) {
+	tab.t.Helper()
+	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
+}
+
+// Dark makes the system's colours dark, or light again.
+func (tab *Tab) Dark(dark bool) {
+	tab.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	_, err := chromedp.Call(tab.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+	require.NoError(tab.t, err)
+}
+
+// WithoutScripts keeps pages from running theirs.
+func (tab *Tab) WithoutScripts() {
+	tab.t.Helper()
+	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	require.NoError(tab.t, err)
+}
+
+// do runs steps, which must not take for ever.
+func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	tab.t.Helper()
+	require.NoError(tab.t, chromedp.Do(tab.ctx), "open a tab") // the first use of a context must have no deadline
+	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	defer cancel()
+	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
+}
+
+// Open goes to a path of the service, which may have a query, and waits until the
+// page is there. The status is that of the page it ends at.
+func (tab *Tab) Open(path string) (status int) {
+	tab.t.Helper()
+	tab.do(chromedp.Navigate(tab.base.String() + path))
+	return tab.Status()
+}
+
+// Status is that of the document that is shown.
+func (tab *Tab) Status() int {
+	address, _, _ := strings.Cut(tab.address(), "#")
+	return tab.watch.status(address)
+}
+
+// Reload loads the page again.
+func (tab *Tab) Reload() {
+	tab.t.Helper()
+	tab.do(chromedp.Reload())
+}
+
+// Path is that of the page, with its query.
+func (tab *Tab) Path() string { return strings.TrimPrefix(tab.address(), tab.base.String()) }
+
+func (tab *Tab) address() string {
+	address, err := chromedp.Run(tab.ctx, chromedp.Location())
+	if err != nil {
+		return err.Error()
+	}
+	return address
+}
+
+// Eval is the value of an expression in the page.
+func Eval[T any](tab *Tab, expression string, args ...any) T {
+	tab.t.Helper()
+	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, args...), chromedp.EvalAwaitPromise))
+	require.NoError(tab.t, err, expression)
+	return value
+}
+
+// Wait polls until an expression in the page is true; %q in it takes an argument.
+func (tab *Tab) Wait(expression string, args ...any) {
+	tab.t.Helper()
+	expression = fmt.Sprintf(expression, args...)
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(chromedp.Sleep(20 * time.Millisecond)) {
+		var holds bool
+		// While a page is being replaced there is nothing to ask.
+		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("!!("+expression+")")); err == nil && holds {
+			return
+		}
+	}
+	require.Fail(tab.t, "never true: "+expression, "%s (%v)\n%s", tab.Path(), err, tab.Text("body"))
+}
+
+// Text is what the element that matches the selector shows.
+func (tab *Tab) Text(selector string) string {
+	tab.t.Helper()
+	return Eval[string](tab, "document.querySelector(%q)?.innerText ?? ''", selector)
+}
+
+// Texts are what each element shows that matches.
+func (tab *Tab) Texts(selector string) []string {
+	tab.t.Helper()
+	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].map(e => e.innerText.trim())", selector)
+}
+
+// Has reports whether an element matches.
+func (tab *Tab) Has(selector string) bool {
+	tab.t.Helper()
+	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
+}
+
+// Fill puts the text into a field, as the keyboard would.
+func (tab *Tab) Fill(selector, text string) {
+	tab.t.Helper()
+	Eval[any](tab, "document.querySelector(%q).focus(), document.querySelector(%q).select()", selector, selector)
+	tab.Press(kb.Delete + text)
+}
+
+// Click clicks what matches.
+func (tab *Tab) Click(selector string) {
+	tab.t.Helper()
+	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Leave does something that ends at another page, and waits for that.
+func (tab *Tab) Leave(act func()) {
+	tab.t.Helper()
+	Eval[bool](tab, "document.documentElement.left = true")
+	act()
+	tab.Wait("!document.documentElement.left && document.readyState === 'complete'")
+}
+
+// Press types keys, such as kb.Tab and kb.Enter, into what has the focus.
+func (tab *Tab) Press(keys string, options ...chromedp.KeyOption) {
+	tab.t.Helper()
+	tab.do(chromedp.KeyEvent(keys, options...))
+}
+
+// Upload names the file of a file field.
+func (tab *Tab) Upload(selector, file string) {
+	tab.t.Helper()
+	tab.do(chromedp.SetUploadFiles(chromedp.CSS(selector), []string{file}))
+}
+
+// Picture is a PNG of the window.
+func (tab *Tab) Picture() []byte {
+	tab.t.Helper()
+	shot, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
+	require.NoError(tab.t, err)
+	return shot
+}

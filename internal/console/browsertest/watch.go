@@ -1,0 +1,103 @@
+package browsertest
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// watch notes what pages do that they must not. The zero value is of no use.
+type watch struct {
+	host string // whom pages may ask
+
+	mu        sync.Mutex
+	trouble   []string
+	requests  []string
+	documents map[network.RequestID]bool
+	statuses  map[string]int // of documents, by address
+}
+
+func newWatch(host string) *watch {
+	return &watch{host: host, documents: map[network.RequestID]bool{}, statuses: map[string]int{}}
+}
+
+// see is told of every event of the tab.
+func (w *watch) see(event any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		w.request(e)
+	case *network.EventResponseReceived:
+		if e.Type == network.ResourceTypeDocument {
+			w.statuses[e.Response.URL] = int(e.Response.Status)
+		}
+	case *network.EventLoadingFailed:
+		if !e.Canceled && !w.documents[e.RequestID] {
+			w.note("a request failed: %s %s", e.ErrorText, e.BlockedReason)
+		}
+	case *log.EventEntryAdded:
+		w.entry(e.Entry)
+	case *runtime.EventExceptionThrown:
+		w.note("an exception: %s", e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == "error" || e.Type == "warning" || e.Type == "assert" {
+			w.note("console.%s: %s", e.Type, arguments(e.Args))
+		}
+	case *page.EventJavascriptDialogOpening:
+		w.note("a dialog: %s", e.Message)
+	}
+}
+
+func (w *watch) note(format string, args ...any) {
+	w.trouble = append(w.trouble, fmt.Sprintf(format, args...))
+}
+
+func (w *watch) request(e *network.EventRequestWillBeSent) {
+	asked, err := url.Parse(e.Request.URL)
+	w.documents[e.RequestID] = e.Type == network.ResourceTypeDocument
+	w.requests = append(w.requests, e.Request.URL)
+	if err != nil || asked.Host != w.host && e.Request.URL != "about:blank" {
+		w.note("a request to elsewhere: %s", e.Request.URL)
+	}
+}
+
+// entry is a line of the console that no script wrote. Chromium writes one for
+// each document whose status is an error, which is what a page of an error has,
+// and for the icon of a picture that is opened by itself.
+func (w *watch) entry(e *log.Entry) {
+	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] || strings.HasSuffix(e.URL, "/favicon.ico")) {
+		return
+	}
+	if e.Level == log.EntryLevelError || e.Level == log.EntryLevelWarning || e.Source == log.EntrySourceSecurity {
+		w.note("%s %s: %s %s", e.Source, e.Level, e.Text, e.URL)
+	}
+}
+
+func arguments(args []*runtime.RemoteObject) (text string) {
+	for _, a := range args {
+		text += string(a.Value) + a.Description + " "
+	}
+	return text
+}
+
+// found is what was noted, from now on forgotten.
+func (w *watch) found() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := w.trouble
+	w.trouble = nil
+	return found
+}
+
+func (w *watch) status(address string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.statuses[address]
+}
