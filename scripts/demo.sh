@@ -61,5 +61,7 @@ for _ in $(seq 200); do
   sleep 0.05
 done
 
+say "the console, while this runs: $url/console"
+
 say "three blasts of a million users and one to an expression, each a message of its own; then some of the allowed are sent to, at the pace of a provider"
 go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3 --pacer carrier --paced 200000

@@ -56,6 +56,8 @@ build/bin/capper explain 13 --url "$url"
 say "an audience by expression: capper filter --audience 'engaged - country/us' --message-id spring --channel email"
 build/bin/capper filter --url "$url" --message-id spring --channel email --audience 'engaged - country/us' --allowed "$dir/spring.txt"
 
+say "the console, with the campaigns above: $url/console"
+
 say "serving on $url until Ctrl-C; try:"
 cat <<TRY
 curl -s $url/v1/filter -H 'Content-Type: application/json' -d '{"message_id": "mine", "channel": "push", "user_ids": [7, 42, 99]}'

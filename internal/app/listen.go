@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"capper/internal/console"
 	"capper/internal/server/listen"
 )
 
@@ -36,19 +37,34 @@ func (s *Service) listen(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.endpoints = []*endpoint{{what: "api", handler: s.api.Public(), listener: public}}
+	pages, err := s.console()
+	if err != nil {
+		return errors.Join(err, public.Close())
+	}
+	s.endpoints = []*endpoint{{what: "api", handler: pages(s.api.Public()), listener: public}}
 	if cfg.AdminListen != "" {
 		admin, err := s.api.Listen(cfg.AdminListen)
 		if err != nil {
 			return errors.Join(err, public.Close())
 		}
-		s.endpoints = append(s.endpoints, &endpoint{what: "admin", handler: s.api.Admin(), listener: admin})
+		s.endpoints = append(s.endpoints, &endpoint{what: "admin", handler: pages(s.api.Admin()), listener: admin})
 	}
 	s.failed = make(chan error, len(s.endpoints))
 	for _, e := range s.endpoints {
 		s.serve(e, secure)
 	}
 	return nil
+}
+
+// console is what puts the console beside the calls of a listener, unless it is off.
+func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
+	if !s.config.Console {
+		return func(calls http.Handler) http.Handler { return calls }, nil
+	}
+	pages, err := console.New(console.Config{
+		API: s.api.Inside(), Access: s.api.Access, SignIn: s.api.SignIn, Logger: s.logger, Clock: s.clock,
+	})
+	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
 }
 
 func (s *Service) serve(e *endpoint, secure *tls.Config) {

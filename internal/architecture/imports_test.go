@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
 	"internal/app": {
-		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/terminal",
+		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/terminal",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
 	},
 
@@ -76,6 +76,11 @@ var arrows = map[string][]string{
 		"internal/audience", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
+
+	"internal/console":         {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
+	"internal/console/frame":   {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
+	"internal/console/pages":   {"client/api", "internal/console/frame"},
+	"internal/console/session": {"internal/server/access"},
 
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
 

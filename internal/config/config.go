@@ -23,6 +23,8 @@ type Config struct {
 	Segments Segments
 	Store    Store
 	Log      Log
+	// Console is console: false serves no console at /console; default true.
+	Console bool
 	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy

@@ -27,6 +27,7 @@ func defaults(version string) *Config {
 		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval, Keep: segments.DefaultKeep, CacheDir: "var/cache"}},
 		Store:    Store{Kind: Embedded},
 		Log:      Log{Level: "info", Format: "text"},
+		Console:  true,
 		Policy: &capping.Policy{
 			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
@@ -109,6 +110,7 @@ func (r *reader) read(root yamltree.Value) {
 		"segments":  r.segments,
 		"store":     r.store,
 		"log":       r.log,
+		"console":   yamltree.Bool(&r.Console),
 		"channels":  func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
 		"limits":    later(r.limits),
 		"suppress":  later(r.suppress),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/client/api"
+	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/failure"
 )
@@ -102,4 +103,17 @@ func newLogBounds() map[api.Code]*logBound {
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", requestID(&http.Request{})}
 	logger.Info("audit", append(line, attrs...)...)
+}
+
+// SignIn is who shows the key, which must have the scope read. Who does and who is
+// refused is logged as of calls.
+func (s *Server) SignIn(r *http.Request, key string) (access.Caller, error) {
+	c := &call{r: r, requestID: requestID(r)}
+	var err error
+	if c.Caller, err = s.access.Load().Caller("Bearer "+key, access.ScopeRead); err != nil {
+		s.auditRefusal(c, failure.Of(err))
+		return access.Caller{}, err
+	}
+	s.audit(c, "sign-in", "done")
+	return c.Caller, nil
 }

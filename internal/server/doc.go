@@ -70,10 +70,12 @@
 //
 // Without keys everybody may, which Listen allows on loopback addresses only.
 // With keys every call needs one of its scope, but health, readiness and the
-// API's description. Admin serves operators on a listener of its own.
+// API's description. Admin serves operators on a listener of its own. Pages that the
+// process serves beside the calls ask Inside, as the key that a visitor has
+// shown, with its scopes as they are now.
 //
 // # Non-goals
 //
-// No sessions, no cookies, no cross-origin calls from browsers, no streaming:
+// Of the API: no sessions, no cookies, no cross-origin calls from browsers, no streaming:
 // a larger audience is several calls with one message id, see package client.
 package server

@@ -92,7 +92,7 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 			id = wholeName(c.Request().URL.Path)
 		}
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: id}, func(call *call) (err error) {
-			if call.Caller, err = r.s.access.Load().Caller(call.r.Header.Get("Authorization"), scope(call.r)); err != nil {
+			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scope(call.r)); err != nil {
 				return err
 			}
 			call.holder = holderOf(call)
@@ -235,5 +235,22 @@ func (r *router) routeProfiles() {
 	r.handleLocal(http.MethodGet, "/debug/pprof/:id", access.ScopeAdmin, func(c *call) error {
 		pprof.Handler(c.id).ServeHTTP(c.w, c.r)
 		return nil
+	})
+}
+
+// Beside is calls, with pages at path and below it: they are measured, called by the
+// same names and end with the service as calls do. What they answer is theirs.
+func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
+	s.metrics.ExpectRoute(path)
+	r := newRouter(s)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != path && !strings.HasPrefix(req.URL.Path, path+"/") {
+			calls.ServeHTTP(w, req)
+			return
+		}
+		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
+			pages.ServeHTTP(c.w, c.r)
+			return nil
+		})
 	})
 }

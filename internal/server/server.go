@@ -99,11 +99,7 @@ func (s *Server) BeginStop() {
 // a listener of their own.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
-	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
-	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
-	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
-	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
-	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
+	s.routeCalls(r)
 	s.routeReads(r)
 	s.routeCommon(r)
 	if !s.adminSeparate {
@@ -124,6 +120,27 @@ func (s *Server) Admin() http.Handler {
 	r.handleLocal(http.MethodGet, "/metrics", access.ScopeRead, s.scrape)
 	r.routeProfiles()
 	return r
+}
+
+// Inside is every call of the API, for the process itself to make: it must not be
+// served. access.Inside says in a request's context for whom it is made.
+func (s *Server) Inside() http.Handler {
+	r := newRouter(s)
+	s.routeCalls(r)
+	s.routeReads(r)
+	s.routeRemovals(r)
+	return r
+}
+
+// Access is who may call, as it is configured now.
+func (s *Server) Access() *access.Control { return s.access.Load() }
+
+func (s *Server) routeCalls(r *router) {
+	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
+	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
+	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
+	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
+	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
 }
 
 func (s *Server) routeReads(r *router) {

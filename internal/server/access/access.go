@@ -1,11 +1,14 @@
 package access
 
 import (
+	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -111,10 +114,57 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
 		return known(key), failure.New(api.CodeUnauthorized, "the API key is not valid")
 	}
-	if !slices.Contains(key.Scopes, scope) {
-		return Caller{key.Client, key.Namespace, key.ID}, failure.New(api.CodeForbidden, "the API key %q does not have the scope %q that this call needs", key.ID, scope)
+	return key.with(scope)
+}
+
+// inside marks a context as that of a call that the process makes by itself.
+type inside struct{}
+
+// Inside is the context of a call that the process makes by itself, for whoever has
+// shown the key of that id; "": where there are no keys. No request of a network has one.
+func Inside(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, inside{}, key)
+}
+
+// CallerOf is who makes the request, which must have the scope: whoever the process
+// itself makes it for, with the scopes that the key has now, or else the sender of its
+// Authorization header.
+func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
+	id, ok := r.Context().Value(inside{}).(string)
+	if !ok || !c.HasKeys() || scope == ScopeNone {
+		return c.Caller(r.Header.Get("Authorization"), scope)
 	}
-	return Caller{key.Client, key.Namespace, key.ID}, nil
+	key := c.byID[id]
+	if key == nil {
+		return Caller{}, failure.New(api.CodeUnauthorized, "the API key is not valid")
+	}
+	return key.with(scope)
+}
+
+// Seal is a secret for each key by its id, for one purpose: it changes with the key
+// and is the same at every instance that has it.
+func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
+	secrets := make(map[string][sha256.Size]byte, len(c.byID))
+	for id, key := range c.byID {
+		mac := hmac.New(sha256.New, key.sum[:])
+		mac.Write([]byte(purpose))
+		secrets[id] = [sha256.Size]byte(mac.Sum(nil))
+	}
+	return secrets
+}
+
+// May reports whether the key of that id has the scope; without keys everybody has.
+func (c *Control) May(id string, scope Scope) bool {
+	key := c.byID[id]
+	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
+}
+
+// with is the caller that the key makes, if it has the scope.
+func (k *liveKey) with(scope Scope) (caller Caller, err error) {
+	if !slices.Contains(k.Scopes, scope) {
+		err = failure.New(api.CodeForbidden, "the API key %q does not have the scope %q that this call needs", k.ID, scope)
+	}
+	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
 // known names, of a key that was refused, what is in the configuration: what a

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"capper/internal/console/frame"
+	"capper/internal/console/pages"
+	"capper/internal/console/session"
+	"capper/internal/server/access"
+)
+
+// Path is where the console is.
+const Path = session.Path
+
+// Config is what a console is made of.
+type Config struct {
+	// API answers every call; it is asked in the process. Required.
+	API http.Handler
+	// Access is the keys in force. Required.
+	Access func() *access.Control
+	// SignIn is who shows a key, which must have the scope read. Required.
+	SignIn func(r *http.Request, key string) (access.Caller, error)
+	// Logger takes what visitors are not told. Nil: it is discarded.
+	Logger *slog.Logger
+	// Clock is that of the API. Nil: time.Now.
+	Clock func() time.Time
+}
+
+// New is the console, to be served at Path and below it.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.API == nil || cfg.Access == nil || cfg.SignIn == nil {
+		return nil, errors.New("console: Config.API, Config.Access and Config.SignIn are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	return frame.New(frame.Config{
+		API: cfg.API, Access: cfg.Access, SignIn: cfg.SignIn, Logger: cfg.Logger, Clock: cfg.Clock,
+		Pages: all(cfg),
+	})
+}
+
+// all are the pages, those of the navigation in their order.
+func all(Config) []frame.Page {
+	return []frame.Page{
+		pages.Overview(),
+		pages.Limits(),
+		pages.Pacers(),
+	}
+}

@@ -1,0 +1,69 @@
+package frame
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"capper/internal/console/session"
+)
+
+// own is the layout, the style sheet, the script and the icon.
+//
+//go:embed assets
+var own embed.FS
+
+const assetPath = session.Path + "/assets/"
+
+// asset is a file whose name changes with its bytes, so that browsers keep it.
+type asset struct {
+	at    string
+	kind  string
+	bytes []byte
+}
+
+// readAssets are the assets, by the name of their file and by the one that is served.
+func readAssets() (map[string]asset, error) {
+	entries, err := own.ReadDir("assets")
+	if err != nil {
+		return nil, err
+	}
+	assets := map[string]asset{}
+	for _, entry := range entries {
+		name := entry.Name()
+		if path.Ext(name) == ".html" {
+			continue
+		}
+		bytes, err := own.ReadFile("assets/" + name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(bytes)
+		stem, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
+		served := stem + "-" + hex.EncodeToString(sum[:5]) + ext
+		a := asset{assetPath + served, mime.TypeByExtension(ext), bytes}
+		assets[name], assets[served] = a, a
+	}
+	return assets, nil
+}
+
+// asset is where a file is served.
+func (f *Frame) asset(name string) string { return f.assets[name].at }
+
+// serveAsset serves a file to everybody: the sign-in page needs it.
+func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
+	a, ok := f.assets[r.PathValue("name")]
+	if !ok || r.URL.Path != a.at {
+		http.Error(w, "There is no such file.", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Content-Type", a.kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.bytes)))
+	_, _ = w.Write(a.bytes) // who has gone needs none
+}

@@ -1,0 +1,230 @@
+package frame
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"capper/client"
+	"capper/internal/console/session"
+	"capper/internal/server/access"
+)
+
+// Config is what a Frame is made of. All of it is required.
+type Config struct {
+	API    http.Handler                                             // every call, to be asked in the process
+	Access func() *access.Control                                   // in force
+	SignIn func(r *http.Request, key string) (access.Caller, error) // who shows the key; a refusal is logged
+	Clock  func() time.Time
+	Logger *slog.Logger
+	Pages  []Page // those of the navigation in their order
+}
+
+// Frame serves pages. It is safe for concurrent use.
+type Frame struct {
+	cfg      Config
+	client   *client.Client
+	sessions *session.Sessions
+	assets   map[string]asset
+	mux      *http.ServeMux
+	// crossOrigin refuses forms that a page of elsewhere sends.
+	crossOrigin *http.CrossOriginProtection
+	notices     *template.Template
+}
+
+// pageTimeout bounds how long a page asks the API.
+const pageTimeout = 15 * time.Second
+
+// New is a frame around the pages.
+func New(cfg Config) (*Frame, error) {
+	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
+	var err error
+	if f.client, err = newClient(cfg.API); err != nil {
+		return nil, err
+	}
+	if f.assets, err = readAssets(); err != nil {
+		return nil, err
+	}
+	layout, err := template.New("layout.html").Funcs(functions(f.asset)).ParseFS(own, "assets/*.html")
+	if err != nil {
+		return nil, err
+	}
+	if f.notices, err = layout.Clone(); err != nil {
+		return nil, err
+	}
+	for i := range cfg.Pages {
+		if err := f.add(&cfg.Pages[i], layout); err != nil {
+			return nil, err
+		}
+	}
+	f.routeOwn()
+	return f, nil
+}
+
+// ServeHTTP serves /console and what is below it.
+func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	f.mux.ServeHTTP(w, r)
+}
+
+// policy lets a page take what this service serves, and nothing else; nobody frames it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// protect sets what browsers are told of every answer.
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// add routes a page.
+func (f *Frame) add(p *Page, layout *template.Template) error {
+	parsed, err := layout.Clone()
+	if err == nil {
+		parsed, err = parsed.ParseFS(p.Files, p.Template)
+	}
+	if err != nil {
+		return fmt.Errorf("page %q: %w", p.Path, err)
+	}
+	at := session.Path + "/" + p.Path
+	if p.Path == "" {
+		at = session.Path + "/{$}"
+	}
+	f.mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) { f.visit(w, r, p, parsed) })
+	if p.Act != nil {
+		f.mux.HandleFunc("POST "+at, func(w http.ResponseWriter, r *http.Request) { f.act(w, r, p, parsed) })
+	}
+	return nil
+}
+
+// visit answers a visitor who has a session, and asks others to sign in.
+func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
+	v, ok := f.enter(r)
+	if !ok {
+		f.askToSignIn(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, pageTimeout)
+	defer cancel()
+	v.ctx = ctx
+	view, err := p.Show(v)
+	f.show(w, v, p, t, view, err)
+}
+
+// act answers a form.
+func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
+	v, ok := f.enter(r)
+	if !ok {
+		f.askToSignIn(w, r)
+		return
+	}
+	if err := f.readForm(w, r, p.MaxForm, v.Session.Accepts); err != nil {
+		f.show(w, v, p, t, nil, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, pageTimeout)
+	defer cancel()
+	v.ctx = ctx
+	view, to, err := p.Act(v)
+	if err == nil && to != "" {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	f.show(w, v, p, t, view, err)
+}
+
+func (f *Frame) enter(r *http.Request) (*Visit, bool) {
+	who, ok := f.sessions.Of(r)
+	return &Visit{
+		Request: r, API: f.client, Now: f.cfg.Clock(), Session: who, control: f.cfg.Access(), ctx: visiting(r, who.Key),
+	}, ok
+}
+
+// defaultForm is the most bytes of a form that says nothing else.
+const defaultForm = 16 << 10
+
+// readForm reads a form of this console: one whose token is accepted, from one of its pages.
+func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
+	if err := f.crossOrigin.Check(r); err != nil {
+		return refused(http.StatusForbidden, "This form was sent by a page of elsewhere, so nothing was done.", "Open the page here and send its form again.")
+	}
+	if most == 0 {
+		most = defaultForm
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	err := r.ParseMultipartForm(most)
+	if errors.Is(err, http.ErrNotMultipart) {
+		err = r.ParseForm()
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("What was sent is larger than %s bytes.", number(most)), "Send less at once.")
+	case err != nil:
+		return refused(http.StatusBadRequest, "The form could not be read.", "Open the page and send its form again.")
+	case !accepts(r.PostFormValue("token")):
+		return refused(http.StatusForbidden, "This form is of another session, so nothing was done.", "Open the page again and send its form again.")
+	}
+	return nil
+}
+
+// show answers with what a page shows, whole or in the part that was asked for.
+func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
+	content := &Content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
+	if err != nil {
+		f.fail(w, content, err)
+		return
+	}
+	query := v.URL.Query()
+	switch query.Get("format") {
+	case "csv":
+		f.export(w, content, query.Get("table"))
+	case "svg":
+		f.draw(w, content, query.Get("picture"), query.Get("theme") == "dark")
+	default:
+		f.render(w, content, t, max(view.Status, http.StatusOK))
+	}
+}
+
+// addressOf is the page that a request is about, with what it was asked for.
+func addressOf(r *http.Request) string {
+	query := r.URL.Query()
+	for _, name := range []string{"format", "table", "picture", "theme", "v"} {
+		query.Del(name)
+	}
+	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
+}
+
+// nav is the navigation as it is seen from a page; nil: from none.
+func (f *Frame) nav(here *Page) (links []link) {
+	for i := range f.cfg.Pages {
+		if p := &f.cfg.Pages[i]; p.Nav != "" {
+			links = append(links, link{p.Nav, session.Path + "/" + p.Path, here != nil && (p == here || p.Nav == here.Under)})
+		}
+	}
+	return links
+}
+
+// render writes a page, when it is whole.
+func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, status int) {
+	var page bytes.Buffer
+	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
+		f.cfg.Logger.Error("page not shown", "path", c.page.Path, "error", err)
+		http.Error(w, "The page could not be shown; the log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes()) // who has gone needs no page
+}

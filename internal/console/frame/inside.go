@@ -1,0 +1,73 @@
+package frame
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	"capper/client"
+	"capper/internal/server/access"
+)
+
+// inside calls the API in the process: a transport whose other side is the handler.
+type inside struct{ handler http.Handler }
+
+// RoundTrip answers when the call's context ends, or when the call has.
+func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := r.Clone(r.Context())
+	to.RequestURI = r.URL.RequestURI()
+	if from, ok := r.Context().Value(visitor{}).(*http.Request); ok {
+		to.RemoteAddr, to.Host, to.Proto, to.ProtoMajor, to.ProtoMinor = from.RemoteAddr, from.Host, from.Proto, from.ProtoMajor, from.ProtoMinor
+	}
+	if to.Body == nil {
+		to.Body = http.NoBody
+	}
+	answer := &recorded{header: http.Header{}}
+	t.handler.ServeHTTP(answer, to)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return answer.response(r), nil
+}
+
+// visitor marks, in the context of a call in the process, the request it is made for.
+type visitor struct{}
+
+// visiting is the context of the calls that are made for a visitor's request.
+func visiting(r *http.Request, key string) context.Context {
+	return access.Inside(context.WithValue(r.Context(), visitor{}, r), key)
+}
+
+// newClient asks the API in the process; who asks is in the context of each call.
+func newClient(handler http.Handler) (*client.Client, error) {
+	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}}, Attempts: 1})
+}
+
+// recorded keeps an answer.
+type recorded struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *recorded) Header() http.Header { return a.header }
+
+func (a *recorded) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *recorded) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
+
+func (a *recorded) response(r *http.Request) *http.Response {
+	a.WriteHeader(http.StatusOK)
+	return &http.Response{
+		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.header, Body: io.NopCloser(&a.body), ContentLength: int64(a.body.Len()), Request: r,
+	}
+}

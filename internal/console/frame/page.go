@@ -1,0 +1,149 @@
+package frame
+
+import (
+	"context"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"capper/client"
+	"capper/internal/console/session"
+	"capper/internal/server/access"
+)
+
+// Page is one page of the console: it answers one question.
+type Page struct {
+	// Path is where it is below /console/, as a pattern of http.ServeMux; "": the console's
+	// own address. Path values are read from the visit's request.
+	Path string
+	// Nav is its name in the navigation, where pages stand in their order; "": not there.
+	// Under is the Nav of the page that stands for one that is not.
+	Nav, Under string
+	// Live: it is shown anew every few seconds, while it is seen.
+	Live bool
+	// Template is the name of a file of Files; it defines "main", what stands below the
+	// title and the question. Its dot is a Content.
+	Template string
+	Files    fs.FS
+	// Show finds what the page shows. An error of the API becomes a page that says what to do.
+	Show func(v *Visit) (*View, error)
+	// Act answers a form that was sent to the page's address, after the session's token was
+	// found in it; nil: there is none. Go says where the visitor goes then; "": the view is shown.
+	Act func(v *Visit) (view *View, to string, err error)
+	// MaxForm is the most bytes of a form; 0: 16 KiB. Forms may be multipart.
+	MaxForm int64
+}
+
+// Visit is one request for a page.
+type Visit struct {
+	*http.Request
+	API     *client.Client // asks as the visitor; calls need Context
+	Now     time.Time
+	Session session.Session
+	control *access.Control
+	ctx     context.Context
+}
+
+// Context is that of calls of the API that are made for the visit.
+func (v *Visit) Context() context.Context { return v.ctx }
+
+// May reports whether the visitor has the scope, to show or hide what needs it. The API
+// asks again.
+func (v *Visit) May(scope access.Scope) bool { return v.control.May(v.Session.Key, scope) }
+
+// View is what a page shows.
+type View struct {
+	Title    string // the h1, and the document's title
+	Question string // what the page answers, in a sentence
+	Status   int    // 0: 200
+	Data     any    // the template's, as .Data
+	Tables   []*Table
+	Pictures []*Picture
+	Calls    []string // of the API, which give the same: "GET /v1/limits"
+}
+
+// Picture is an SVG of the page's address, with a text that says the same. Draw is called
+// for the light and the dark.
+type Picture struct {
+	Name string
+	Alt  string
+	Draw func(dark bool) ([]byte, error)
+
+	page *Content
+}
+
+// Content is the dot of templates.
+type Content struct {
+	*View
+	Visit *Visit
+	page  *Page
+	frame *Frame
+	nav   []link
+	at    string // the address of the page, with what it was asked for
+}
+
+// link is one of the navigation.
+type link struct {
+	Name, To string
+	Here     bool
+}
+
+// Table is the table of that name, for {{template "table" (.Table "limits")}}.
+func (c *Content) Table(name string) *Table {
+	for _, t := range c.Tables {
+		if t.Name == name {
+			t.page = c
+			return t
+		}
+	}
+	return nil
+}
+
+// Picture is the picture of that name, for {{template "picture" (.Picture "hour")}}.
+func (c *Content) Picture(name string) *Picture {
+	for _, p := range c.Pictures {
+		if p.Name == name {
+			p.page = c
+			return p
+		}
+	}
+	return nil
+}
+
+// Token goes into every form: {{template "token" .}}.
+func (c *Content) Token() string { return c.Visit.Session.Token }
+
+// Nav, Live and SignedIn are for the layout.
+func (c *Content) Nav() []link { return c.nav }
+
+// Live reports whether the page is shown anew by itself.
+func (c *Content) Live() bool { return c.page.Live }
+
+// SignedIn is the id of the key that the visitor has signed in with; "": there are none.
+func (c *Content) SignedIn() string { return c.Visit.Session.Key }
+
+// Now is the instant of the visit, for {{when .Now .At}}.
+func (c *Content) Now() time.Time { return c.Visit.Now }
+
+// Address is the page's own, to be asked again or sent to a colleague.
+func (c *Content) Address() string { return c.at }
+
+// When is an instant as people say it, and exactly.
+func (c *Content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
+
+// SignIn and Notice are what the frame's own page shows; nil of other pages.
+func (c *Content) SignIn() *signIn {
+	if s, ok := c.Data.(signIn); ok {
+		return &s
+	}
+	return nil
+}
+
+// Notice is what happened; nil of other pages.
+func (c *Content) Notice() *notice {
+	if n, ok := c.Data.(notice); ok {
+		return &n
+	}
+	return nil
+}

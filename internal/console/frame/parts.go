@@ -1,0 +1,61 @@
+package frame
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+)
+
+// export answers with a table as CSV.
+func (f *Frame) export(w http.ResponseWriter, c *Content, name string) {
+	table := c.Table(name)
+	if table == nil {
+		f.fail(w, c, refused(http.StatusNotFound, "This page has no such table.", "Open the page and take the address of its CSV there."))
+		return
+	}
+	var out bytes.Buffer
+	if err := table.write(&out); err != nil {
+		f.fail(w, c, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="capper-`+table.Name+`.csv"`)
+	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
+	_, _ = w.Write(out.Bytes()) // who has gone needs none
+}
+
+// drawn is the policy of a picture: it is opened by itself too, where its own style sheet
+// is all it needs.
+const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+// draw answers with a picture.
+func (f *Frame) draw(w http.ResponseWriter, c *Content, name string, dark bool) {
+	picture := c.Picture(name)
+	if picture == nil {
+		f.fail(w, c, refused(http.StatusNotFound, "This page has no such picture.", "Open the page again."))
+		return
+	}
+	out, err := picture.Draw(dark)
+	if err != nil {
+		f.fail(w, c, err)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", drawn)
+	w.Header().Set("Content-Type", "image/svg+xml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	_, _ = w.Write(out) // who has gone needs none
+}
+
+// pictureStep is how long a picture that a browser has is good enough.
+const pictureStep = 10
+
+// At is the address of the picture in light colours, Dark that in dark ones.
+func (p *Picture) At() string { return p.at("light") }
+
+// Dark is the picture's address in dark colours.
+func (p *Picture) Dark() string { return p.at("dark") }
+
+func (p *Picture) at(theme string) string {
+	step := p.page.Visit.Now.Unix() / pictureStep
+	return p.page.with("format", "svg", "picture", p.Name, "theme", theme, "v", strconv.FormatInt(step, 36))
+}

@@ -1,0 +1,177 @@
+package frame
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"capper/client"
+	"capper/internal/console/session"
+	"capper/internal/server/failure"
+)
+
+// Where one signs in and out.
+const (
+	signInPath  = session.Path + "/sign-in"
+	signOutPath = session.Path + "/sign-out"
+)
+
+// signIn is what the sign-in page shows.
+type signIn struct {
+	Next    string // where to go then
+	Token   string
+	Refused string // why the last attempt was; "": it is the first
+	Ended   bool   // there was a session
+}
+
+// routeOwn routes what is the frame's own.
+func (f *Frame) routeOwn() {
+	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
+	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
+	f.mux.HandleFunc("POST "+signOutPath, f.signOut)
+	f.mux.HandleFunc("GET "+assetPath+"{name}", f.serveAsset)
+	f.mux.HandleFunc("GET "+session.Path, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, session.Path+"/", http.StatusSeeOther)
+	})
+	f.mux.HandleFunc(session.Path+"/", f.notFound)
+}
+
+// askToSignIn sends a visitor without a session to the sign-in page, and what asks
+// for a part of a page away.
+func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
+		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)
+		return
+	}
+	if fromElsewhere(r) {
+		f.comeAgain(w, r)
+		return
+	}
+	to := url.Values{}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		to.Set("next", r.URL.RequestURI())
+	}
+	if _, err := r.Cookie(session.Name); err == nil {
+		to.Set("ended", "1")
+	}
+	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
+}
+
+// partHeader marks a page that asks for itself anew.
+const partHeader = "X-Capper-Live"
+
+// fromElsewhere reports whether a link on a page of elsewhere led here: the browser then
+// keeps the cookie of a session back.
+func fromElsewhere(r *http.Request) bool {
+	return r.Method == http.MethodGet && (r.Header.Get("Sec-Fetch-Site") == "cross-site" || r.Header.Get("Sec-Fetch-Site") == "same-site")
+}
+
+// comeAgain answers with a page that asks for the same address, as one of our pages does.
+func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
+	c := f.blank(r)
+	c.View = &View{Title: "One moment", Data: r.URL.RequestURI()}
+	w.Header().Set("Refresh", "0")
+	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.", Do: "Go on to what it names.", To: r.URL.RequestURI(), Go: "Go on"})
+}
+
+// blank is the content of a page of the frame's own.
+func (f *Frame) blank(r *http.Request) *Content {
+	v, _ := f.enter(r)
+	return &Content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
+}
+
+// formCookie ties the sign-in form to the browser that asked for it.
+const formCookie = "capper_console_form"
+
+func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
+	next := returnTo(r.URL.Query().Get("next"))
+	if _, ok := f.sessions.Of(r); ok {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	f.offerSignIn(w, r, http.StatusOK, signIn{Next: next, Ended: r.URL.Query().Get("ended") != ""})
+}
+
+func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, s signIn) {
+	nonce := rand.Text()
+	s.Token = formToken(nonce)
+	cookie := session.End(r.TLS != nil)
+	cookie.Name, cookie.Value, cookie.Path, cookie.MaxAge = formCookie, nonce, signInPath, 3600
+	http.SetCookie(w, cookie)
+	c := f.blank(r)
+	c.View = &View{Title: "Sign in", Data: s}
+	f.render(w, c, f.notices, status)
+}
+
+// takeKey begins a session, or says that the key is wrong.
+func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
+	accepts := func(token string) bool {
+		cookie, err := r.Cookie(formCookie)
+		return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(formToken(cookie.Value))) == 1
+	}
+	if err := f.readForm(w, r, 0, accepts); err != nil {
+		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(""), Refused: err.Error() + " Send it again from here."})
+		return
+	}
+	next := returnTo(r.PostFormValue("next"))
+	who, err := f.cfg.SignIn(r, strings.TrimSpace(r.PostFormValue("key")))
+	if err != nil {
+		refusal := failure.Of(err)
+		said := "This key is not valid. A key is the text ID.SECRET, whole."
+		if refusal.Code == client.CodeForbidden {
+			said = "This key may not read, and the console needs the scope read. Take another key, or have the scope added."
+		}
+		f.offerSignIn(w, r, refusal.Code.Status(), signIn{Next: next, Refused: said})
+		return
+	}
+	http.SetCookie(w, f.sessions.Begin(who.Key, r.TLS != nil))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// signOut ends the session in this browser.
+func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
+	if who, ok := f.sessions.Of(r); ok {
+		if err := f.readForm(w, r, 0, who.Accepts); err != nil {
+			f.fail(w, f.blank(r), err)
+			return
+		}
+	}
+	http.SetCookie(w, session.End(r.TLS != nil))
+	http.Redirect(w, r, signInPath, http.StatusSeeOther)
+}
+
+func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
+	if _, ok := f.sessions.Of(r); !ok {
+		f.askToSignIn(w, r)
+		return
+	}
+	c := f.blank(r)
+	c.nav = f.nav(nil)
+	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
+		What: "The console has no page at this address.", Do: "Begin at the Overview.", To: session.Path + "/", Go: "To the Overview",
+	})
+}
+
+func formToken(nonce string) string {
+	sum := sha256.Sum256([]byte("capper console sign-in " + nonce))
+	return base64.RawURLEncoding.EncodeToString(sum[:18])
+}
+
+// returnTo is the page that was asked for before signing in, if it is one of ours.
+func returnTo(asked string) string {
+	home := session.Path + "/"
+	at, err := url.Parse(asked)
+	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || at.Opaque != "" || strings.ContainsAny(asked, "\\\r\n\t") {
+		return home
+	}
+	clean := path.Clean(at.Path)
+	if !strings.HasPrefix(at.Path, home) || !strings.HasPrefix(clean+"/", home) || clean == signInPath || clean == signOutPath {
+		return home
+	}
+	return (&url.URL{Path: at.Path, RawPath: at.RawPath, RawQuery: at.RawQuery}).String()
+}

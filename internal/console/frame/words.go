@@ -1,0 +1,122 @@
+package frame
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// functions are those of templates, beside the methods of what they are given.
+func functions(asset func(string) string) template.FuncMap {
+	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List}
+}
+
+// number is a whole number with its thousands apart.
+func number(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
+
+// grouped sets commas between the thousands of a decimal number.
+func grouped(text string) string {
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	whole, fraction, broken := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if broken {
+		whole += "." + fraction
+	}
+	return sign + whole
+}
+
+// PerSecond is a rate, as exact as anybody reads it.
+func PerSecond(rate float64) string {
+	switch {
+	case rate == 0 || rate >= 100:
+		return grouped(strconv.FormatFloat(math.Round(rate), 'f', 0, 64))
+	case rate >= 1:
+		return strconv.FormatFloat(rate, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(rate, 'g', 2, 64)
+}
+
+// units are those of spans, from the longest on.
+var units = []struct {
+	length time.Duration
+	name   string
+}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
+
+// Span is a length of time in words: "24 hours", "1 day and 6 hours". Below a second it is
+// in milliseconds.
+func Span(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	for i, unit := range units {
+		n := d / unit.length
+		if n == 0 {
+			continue
+		}
+		rest := d % unit.length
+		if i+1 == len(units) || rest < units[i+1].length {
+			return some(int64(n), unit.name)
+		}
+		return some(int64(n), unit.name) + " and " + some(int64(rest/units[i+1].length), units[i+1].name)
+	}
+	return ""
+}
+
+func some(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(n) + " " + what + "s"
+}
+
+// roughly is a length of time in its largest unit.
+func roughly(d time.Duration) string {
+	for _, unit := range units {
+		if n := d / unit.length; n > 0 {
+			return some(int64(n), unit.name)
+		}
+	}
+	return ""
+}
+
+// Relative is an instant as people say it.
+func Relative(now, at time.Time) string {
+	switch text := roughly(at.Sub(now).Abs()); {
+	case text == "":
+		return "now"
+	case at.Before(now):
+		return text + " ago"
+	default:
+		return "in " + text
+	}
+}
+
+// when is an instant as people say it; exactly where it is pointed at, focused or read out.
+func when(now, at time.Time) template.HTML {
+	if at.IsZero() {
+		return "never"
+	}
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time class="when" datetime="%s" tabindex="0">%s<span> %s</span></time>`, //nolint:gosec // nothing of a user's is in it
+		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
+}
+
+// List joins words: "push, email and sms".
+func List(words []string) string {
+	switch n := len(words); n {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	default:
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+}

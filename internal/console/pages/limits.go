@@ -1,0 +1,148 @@
+package pages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// Limits is the policy in force, in sentences.
+func Limits() frame.Page {
+	return frame.Page{Path: "limits", Nav: "Limits", Live: true, Template: "limits.html", Files: files, Show: showLimits}
+}
+
+type limitsView struct {
+	*api.Policy
+	Withheld []string
+}
+
+func showLimits(v *frame.Visit) (*frame.View, error) {
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	return &frame.View{
+		Title:    "Limits",
+		Question: "How many messages may somebody get, who gets none, and when?",
+		Data:     limitsView{policy, withheld(policy)},
+		Tables:   []*frame.Table{limitsTable(policy), channelsTable(policy)},
+		Calls:    []string{"GET /v1/limits"},
+	}, nil
+}
+
+func limitsTable(p *api.Policy) *frame.Table {
+	t := &frame.Table{
+		Name: "limits", Caption: "Limits by segment",
+		Columns: []frame.Column{
+			{Title: "Segment"}, {Title: "Limit", Means: "its name in answers"}, {Title: "What it says"},
+			{Title: "At most", Means: "sends in the window", Number: true}, {Title: "Window"}, {Title: "Channels", Means: "whose sends count"}, {Title: "In force"},
+		},
+		Empty: "The configuration has no limits: everybody may receive everything. Add them under limits.",
+	}
+	add := func(segment string, limits []api.Limit) {
+		if len(limits) == 0 {
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(segment), frame.Text("none"), frame.Text("no limit: may receive everything"),
+				frame.Text(""), frame.Text(""), frame.Text(""), frame.Text("")})
+		}
+		for _, l := range limits {
+			force := "yes"
+			if l.Shadow {
+				force = "no: shadow, only counted"
+			}
+			t.Rows = append(t.Rows, []frame.Cell{
+				frame.Text(segment), frame.Text(l.Name), frame.Text(Sentence(l)), frame.Count(l.Max), frame.Text(windowOf(l)),
+				frame.Text(channels(l.Channels)), frame.Text(force),
+			})
+		}
+	}
+	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
+		add(segment, p.Segments[segment])
+	}
+	add("everybody else", p.Default)
+	return t
+}
+
+// Sentence is a limit as people say it.
+func Sentence(l api.Limit) string {
+	text := fmt.Sprintf("at most %s in %s, %s", sends(l.Max), windowOf(l), channels(l.Channels))
+	if l.Max == 0 {
+		text = "never, " + channels(l.Channels)
+	}
+	return text
+}
+
+func sends(n int) string {
+	if n == 1 {
+		return "1 send"
+	}
+	return fmt.Sprintf("%d sends", n)
+}
+
+// windowOf is a limit's window in words: "any 24 hours", "a calendar day (UTC)".
+func windowOf(l api.Limit) string {
+	if l.Calendar != "" {
+		zone := l.Timezone
+		if zone == "user" {
+			zone = "in the user's time zone"
+		}
+		return "a calendar " + l.Calendar + " (" + zone + ")"
+	}
+	window, err := time.ParseDuration(l.Window)
+	if err != nil {
+		return "any " + l.Window
+	}
+	text := frame.Span(window)
+	if hours := window.Hours(); hours <= 72 && hours == float64(int(hours)) && hours > 1 {
+		text = fmt.Sprintf("%d hours", int(hours))
+	}
+	return "any " + strings.TrimPrefix(text, "1 ")
+}
+
+func channels(names []string) string {
+	if len(names) == 0 {
+		return "all channels"
+	}
+	return "on " + frame.List(names)
+}
+
+func channelsTable(p *api.Policy) *frame.Table {
+	t := &frame.Table{
+		Name: "channels", Caption: "Channels that messages may be sent on",
+		Columns: []frame.Column{{Title: "Channel"}, {Title: "Number", Means: "as logs keep it", Number: true}},
+		Empty:   "The configuration names no channels: messages are sent without one. Add them under channels.",
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(int(p.Channels[name]))})
+	}
+	return t
+}
+
+// withheld is who gets nothing, whatever the limits say, in sentences.
+func withheld(p *api.Policy) (said []string) {
+	for _, s := range p.Suppress {
+		text := fmt.Sprintf("Suppressed: users of the set %s get nothing, %s", s.Set, channels(s.Channels))
+		if s.EvenExempt {
+			text += ", transactional messages included"
+		}
+		said = append(said, text+".")
+	}
+	if h := p.Holdout; h != nil {
+		said = append(said, fmt.Sprintf("Holdout: %g %% of all users get nothing, %s, to compare with (salt %q).", h.Percent, channels(h.Channels), h.Salt))
+	}
+	for _, q := range p.Quiet {
+		zone, who := q.Zone+" time", "nobody gets anything"
+		if q.Zone == "user" {
+			zone = "in the user's time zone"
+		}
+		if len(q.Sets) > 0 {
+			who = "users of " + frame.List(q.Sets) + " get nothing"
+		}
+		said = append(said, fmt.Sprintf("Quiet hours: from %s to %s (%s) %s, %s.", q.From, q.To, zone, who, channels(q.Channels)))
+	}
+	return said
+}
