@@ -77,10 +77,11 @@ var arrows = map[string][]string{
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 
-	"internal/console":         {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
-	"internal/console/frame":   {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
-	"internal/console/pages":   {"client/api", "internal/console/frame"},
-	"internal/console/session": {"internal/server/access"},
+	"internal/console":           {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
+	"internal/console/frame":     {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
+	"internal/console/pages":     {"client/api", "internal/console/frame"},
+	"internal/console/session":   {"internal/server/access"},
+	"internal/config/policytext": {"internal/capping"},
 
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
 

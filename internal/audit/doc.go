@@ -50,6 +50,6 @@
 // A file without an end was open when its writer died, or is open. Where its last frame
 // is not whole it is torn (TornError), which is no damage (DamageError).
 //
-// record, index and names of keys are what is stored; encode and file write, decode and
-// cursor read; dictionary is what both keep.
+// record, index and names of keys are what is stored; encode and file write, reader, decode
+// and cursor read; dictionary is what both keep.
 package audit

@@ -25,6 +25,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	must("store", reflect.DeepEqual(c.Store, next.Store))
 	must("log", c.Log == next.Log)
 	must("console", c.Console == next.Console)
+	must("audit", c.Audit == next.Audit)
 	if len(c.Server.Access.Keys) > 0 && len(next.Server.Access.Keys) == 0 && !next.Server.WithoutKeys {
 		faults.List = append(faults.List, yamltree.Fault{Path: "server.api_keys",
 			Rule: "must not lose its last key by a reload: everybody on this machine could call; if that is meant, say server.without_keys: true"})

@@ -25,6 +25,7 @@ type Config struct {
 	Log      Log
 	// Console is console: false serves no console at /console; default true.
 	Console bool
+	Audit   Audit
 	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
@@ -100,6 +101,14 @@ type RedisTLS struct {
 	ServerName string // server_name: default the host of the address
 	CertFile   string // cert_file: PEM of the certificate to show, read at every connection; default none
 	KeyFile    string // key_file: PEM of its key; both or neither
+}
+
+// Audit is where decisions are recorded.
+type Audit struct {
+	To         string        // to: a directory or s3://bucket/prefix; default "": nothing is recorded
+	Roll       time.Duration // roll: how long a file is written before the next one begins; default 10m, 1s to 24h
+	Spool      string        // spool: of s3:// only, the directory where records lie until they are uploaded; default var/audit
+	MaxWaiting int64         // max_waiting: the most bytes of files that wait for their place before records are lost; default 10GiB, 1MiB to 1TiB
 }
 
 // Log is how the service logs, on stderr.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"capper/internal/audience"
@@ -34,6 +35,7 @@ func defaults(version string) *Config {
 		Pacers:    &pacing.Policy{},
 		Audiences: &audience.Named{},
 	}
+	c.Audit = Audit{Roll: 10 * time.Minute, Spool: "var/audit", MaxWaiting: 10 << 30}
 	c.Server.Access.Rates = map[string]capping.Rate{}
 	c.Store.Embedded.Path, c.Store.Embedded.CacheBytes = "var/log.db", pebblestore.DefaultCacheBytes
 	c.Store.Redis.Options.ClockSkew = redisstore.DefaultClockSkew
@@ -63,8 +65,7 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 	if fault != nil {
 		return nil, nil, &yamltree.Faults{File: file, List: []yamltree.Fault{*fault}}
 	}
-	sum := sha256.Sum256(data)
-	r := &reader{Config: defaults(hex.EncodeToString(sum[:])[:12])}
+	r := &reader{Config: defaults(versionOf(data))}
 	r.read(root)
 	r.locate(file, root)
 	if faults := root.Faults(); len(faults) > 0 {
@@ -105,21 +106,18 @@ func (r *reader) read(root yamltree.Value) {
 	later := func(read yamltree.Field) yamltree.Field { // when the channels are known
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
-	given := root.Object(map[string]yamltree.Field{
+	fields := r.deciding(later)
+	maps.Copy(fields, map[string]yamltree.Field{
 		"server":    r.server,
 		"segments":  r.segments,
 		"store":     r.store,
 		"log":       r.log,
 		"console":   yamltree.Bool(&r.Console),
-		"channels":  func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
-		"limits":    later(r.limits),
-		"suppress":  later(r.suppress),
-		"holdout":   later(r.holdout),
-		"quiet":     later(r.quietHours),
-		"timezone":  later(r.timezone),
+		"audit":     r.audit,
 		"audiences": later(r.audiences),
 		"pacers":    later(r.pacers),
 	})
+	given := root.Object(fields)
 	for _, read := range rest {
 		read()
 	}
@@ -131,6 +129,55 @@ func (r *reader) read(root yamltree.Value) {
 	if !given["limits"] {
 		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
 	}
+}
+
+// deciding are the keys that decide. later puts off what needs the channels.
+func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
+	return map[string]yamltree.Field{
+		"channels": func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
+		"limits":   later(r.limits),
+		"suppress": later(r.suppress),
+		"holdout":  later(r.holdout),
+		"quiet":    later(r.quietHours),
+		"timezone": later(r.timezone),
+	}
+}
+
+// ParsePolicy reads the keys that decide: from a text of package policytext, which names the
+// version, or from a configuration, of which it reads nothing else and whose version it works
+// out. The error is a *yamltree.Faults.
+func ParsePolicy(data []byte) (*capping.Policy, error) {
+	root, fault := tree(data)
+	if fault != nil {
+		return nil, &yamltree.Faults{File: "policy", List: []yamltree.Fault{*fault}}
+	}
+	r := &reader{Config: defaults(versionOf(data))}
+	var rest []func()
+	fields := r.deciding(func(read yamltree.Field) yamltree.Field {
+		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
+	})
+	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "audiences", "pacers"} {
+		fields[other] = func(yamltree.Value) {}
+	}
+	fields["version"] = yamltree.Text(&r.Policy.Version)
+	given := root.Object(fields)
+	for _, read := range rest {
+		read()
+	}
+	r.checkNames(given)
+	if !given["limits"] {
+		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
+	}
+	if faults := root.Faults(); len(faults) > 0 {
+		return nil, (&yamltree.Faults{File: "policy", List: faults}).Sorted()
+	}
+	return r.Policy, nil
+}
+
+// versionOf is the version of a file.
+func versionOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])[:12]
 }
 
 func (r *reader) log(v yamltree.Value) {

@@ -13,7 +13,7 @@ import (
 func (r *reader) segments(v yamltree.Value) {
 	s := &r.Segments
 	given := v.Object(map[string]yamltree.Field{
-		"source":    r.source,
+		"source":    r.location(&s.Source),
 		"refresh":   duration(&s.Refresher.Interval, 100*time.Millisecond, 24*time.Hour),
 		"keep":      duration(&s.Refresher.Keep, time.Second, 24*time.Hour),
 		"cache_dir": r.path(&s.Refresher.CacheDir),
@@ -32,17 +32,19 @@ func (r *reader) segments(v yamltree.Value) {
 	}
 }
 
-func (r *reader) source(v yamltree.Value) {
-	to := &r.Segments.Source
-	yamltree.Text(to)(v)
-	scheme, rest, found := strings.Cut(*to, "://")
-	bucket, _, _ := strings.Cut(rest, "/")
-	if found && (scheme != "s3" || bucket == "") || !found && strings.HasPrefix(*to, "s3:") {
-		v.Fault("must be a directory or s3://bucket/prefix, got %q", *to)
-		return
-	}
-	if !found {
-		r.places = append(r.places, place{v, to})
+// location reads a directory or s3://bucket/prefix.
+func (r *reader) location(to *string) yamltree.Field {
+	return func(v yamltree.Value) {
+		yamltree.Text(to)(v)
+		scheme, rest, found := strings.Cut(*to, "://")
+		bucket, _, _ := strings.Cut(rest, "/")
+		if found && (scheme != "s3" || bucket == "") || !found && strings.HasPrefix(*to, "s3:") {
+			v.Fault("must be a directory or s3://bucket/prefix, got %q", *to)
+			return
+		}
+		if !found {
+			r.places = append(r.places, place{v, to})
+		}
 	}
 }
 

@@ -1,0 +1,240 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// Reader reads a file from its beginning to its end. It believes no byte: every frame's
+// checksum, every number, text and bitmap must hold, and sequences must be without holes
+// but those of gaps. It keeps one frame and the dictionaries in memory. One goroutine may
+// use it.
+type Reader struct {
+	in     *bufio.Reader
+	offset int64 // behind the last whole frame
+	header Header
+	at     capping.Instant
+	next   uint64
+	count  uint64 // records
+	ended  bool
+	failed error
+
+	names    dictionary
+	messages dictionary
+}
+
+// NewReader reads the header of a file. The error is a *TornError where the file ends
+// before it does, a *DamageError of what is no such file, or that of in.
+func NewReader(in io.Reader) (*Reader, error) {
+	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
+	begin := make([]byte, len(magic))
+	if n, err := io.ReadFull(r.in, begin); err != nil {
+		return nil, r.cut(err, begin[:n])
+	}
+	if string(begin) != magic {
+		return nil, r.damaged(errors.New("not a file of the audit"))
+	}
+	r.offset = int64(len(magic))
+	kind, payload, size, err := r.frame()
+	if err != nil {
+		return nil, err
+	}
+	if kind != frameHeader {
+		return nil, r.damaged(fmt.Errorf("frame of kind %d in the place of the header", kind))
+	}
+	if err := r.readHeader(payload); err != nil {
+		return nil, r.damaged(err)
+	}
+	r.offset += size
+	return r, nil
+}
+
+// Header is the file's.
+func (r *Reader) Header() Header { return r.header }
+
+// Offset is where the next frame begins: all before it is whole.
+func (r *Reader) Offset() int64 { return r.offset }
+
+// Ended reports whether the end of the file was read: the file was closed and is whole.
+func (r *Reader) Ended() bool { return r.ended }
+
+// So is what the end of the file would be, if it were here.
+func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
+
+// Next is the next frame behind the header. The error is io.EOF where the file ends
+// between two frames (see Ended), a *TornError where it ends within one, a *DamageError,
+// or that of what it reads from; every later one is the same. The record's memory is the caller's.
+func (r *Reader) Next() (Frame, error) {
+	if r.failed != nil {
+		return Frame{}, r.failed
+	}
+	frame, err := r.read()
+	r.failed = err
+	return frame, err
+}
+
+func (r *Reader) read() (frame Frame, err error) {
+	kind, payload, size, err := r.frame()
+	if err != nil {
+		return Frame{}, err
+	}
+	c := &cursor{rest: payload}
+	switch {
+	case r.ended:
+		c.fail(errors.New("frame behind the end"))
+	case kind == frameRecord:
+		frame.Record = r.record(c)
+	case kind == frameGap:
+		frame.Gap = r.gap(c)
+	case kind == frameEnd:
+		frame.End = r.end(c)
+	default:
+		c.fail(fmt.Errorf("frame of unknown kind %d", kind))
+	}
+	if err := c.end(); err != nil {
+		return Frame{}, r.damaged(err)
+	}
+	r.offset += size
+	return frame, nil
+}
+
+func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
+
+// cut is the error of a file that ends within what was to be read, of which part is there.
+func (r *Reader) cut(err error, part []byte) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
+		return &TornError{r.offset}
+	case errors.Is(err, io.EOF) && r.offset == 0:
+		return &TornError{0}
+	}
+	return err
+}
+
+// frame reads a frame and holds it to its checksums.
+func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
+	head, length, err := r.head()
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	body, err := readBody(r.in, int(length)+4)
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = &TornError{r.offset}
+		}
+		return 0, nil, 0, err
+	}
+	payload = body[:length:length]
+	sum := crc32.Update(crc32.Checksum(head, castagnoli()), castagnoli(), payload)
+	if sum != binary.LittleEndian.Uint32(body[length:]) {
+		return 0, nil, 0, r.damaged(errChecksum)
+	}
+	return head[0], payload, int64(len(head) + len(body)), nil
+}
+
+// headBytes is the most bytes before a payload: kind, length, their check.
+const headBytes = 1 + 4 + 2
+
+// head reads what is before a payload.
+func (r *Reader) head() (head []byte, length uint64, err error) {
+	seen, err := r.in.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, err
+	}
+	if len(seen) == 0 {
+		return nil, 0, io.EOF
+	}
+	length, n := binary.Uvarint(seen[1:])
+	switch {
+	case n == 0 && len(seen) < headBytes, n > 0 && n <= 4 && len(seen) < 1+n+2:
+		return nil, 0, &TornError{r.offset}
+	case n <= 0 || n > 4 || length > MaxFrame, binary.LittleEndian.Uint16(seen[1+n:]) != shortSum(seen[:1+n]):
+		return nil, 0, r.noHead()
+	}
+	head = append(head, seen[:1+n+2]...)
+	_, err = r.in.Discard(len(head))
+	return head, length, err
+}
+
+// noHead is the error where no frame begins: a machine that loses power may leave zeros
+// behind what was written.
+func (r *Reader) noHead() error {
+	for {
+		b, err := r.in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return &TornError{r.offset}
+		}
+		if err != nil {
+			return err
+		}
+		if b != 0 {
+			return r.damaged(errors.New("no frame begins here"))
+		}
+	}
+}
+
+// readBody reads so many bytes, and takes memory as they come: a length may lie.
+func readBody(in io.Reader, size int) ([]byte, error) {
+	const trusted = 1 << 20
+	body := make([]byte, min(size, trusted))
+	for have := 0; ; {
+		n, err := io.ReadFull(in, body[have:])
+		if have += n; err != nil || have == size {
+			return body, err
+		}
+		body = append(body, make([]byte, min(size-have, have))...)
+	}
+}
+
+func (r *Reader) readHeader(payload []byte) error {
+	c := &cursor{rest: payload}
+	if format := c.uvarint(); c.err == nil && format != Format {
+		return fmt.Errorf("format %d, this version of capper reads format %d", format, Format)
+	}
+	h := &r.header
+	h.Instance = c.text()
+	h.Number = c.uvarint()
+	h.Begun = c.instant()
+	h.First = c.uvarint()
+	h.Widening = c.millis()
+	r.at, r.next = h.Begun, h.First
+	if c.err == nil && (!IsInstance(h.Instance) || h.Number == 0 || h.First == 0) {
+		c.fail(fmt.Errorf("file %d of instance %q, from record %d", h.Number, h.Instance, h.First))
+	}
+	return c.end()
+}
+
+func (c *cursor) instant() capping.Instant { return capping.Instant(c.below(uint64(capping.Never))) }
+
+func (c *cursor) millis() time.Duration {
+	return time.Duration(c.below(1<<40)) * time.Millisecond
+}
+
+func (r *Reader) gap(c *cursor) *Gap {
+	g := &Gap{Lost: c.below(1 << 60), From: c.instant(), To: c.instant()}
+	if g.Lost == 0 || r.next+g.Lost < r.next {
+		c.fail(fmt.Errorf("gap of %d records", g.Lost))
+	}
+	r.next += g.Lost
+	return g
+}
+
+func (r *Reader) end(c *cursor) *End {
+	end := &End{Records: c.uvarint(), Last: c.uvarint()}
+	recovered := c.byte()
+	if end.Recovered = recovered == 1; recovered > 1 {
+		c.fail(fmt.Errorf("flags %d", recovered))
+	}
+	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
+		c.fail(fmt.Errorf("the end is of %d records up to %d, there are %d up to %d", end.Records, end.Last, so.Records, so.Last))
+	}
+	r.ended = c.err == nil
+	return end
+}

@@ -1,0 +1,25 @@
+package config
+
+import (
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/yamltree"
+)
+
+// audit reads where decisions are recorded.
+func (r *reader) audit(v yamltree.Value) {
+	a := &r.Audit
+	given := v.Object(map[string]yamltree.Field{
+		"to":          r.location(&a.To),
+		"roll":        duration(&a.Roll, time.Second, 24*time.Hour),
+		"spool":       r.path(&a.Spool),
+		"max_waiting": yamltree.Size(&a.MaxWaiting, 1<<20, 1<<40),
+	})
+	if !given["to"] {
+		v.FaultOf("to", "is required: the directory or s3://bucket/prefix to which decisions are recorded")
+	}
+	if given["spool"] && a.To != "" && !objects.IsURL(a.To) {
+		v.FaultOf("spool", "goes with s3:// only: a directory is written directly")
+	}
+}
