@@ -37,6 +37,8 @@ var arrows = map[string][]string{
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
 	"internal/audit":                 {"internal/bitmap", "internal/capping"},
+	"internal/audit/archive":         {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
+	"internal/audit/audittest":       {"internal/audit", "internal/capping", "internal/objects"},
 	"internal/campaign":              {"internal/capping"},
 	"internal/campaign/campaigntest": {"internal/campaign", "internal/capping", "internal/testkit"},
 

@@ -1,0 +1,126 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// ParsePolicy reads the policy of a configuration version, as it lies in a location.
+type ParsePolicy func(version string, raw []byte) (*capping.Policy, error)
+
+// Archive reads one location. It is safe for concurrent use.
+type Archive struct {
+	at    objects.Source
+	parse ParsePolicy
+
+	mu       sync.Mutex
+	entries  map[objects.Object]*Entry
+	policies map[string]*capping.Policy
+}
+
+// New is the archive of a location. Nothing is read yet.
+func New(at objects.Source, parse ParsePolicy) *Archive {
+	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
+}
+
+// Name is the location as the user gave it.
+func (a *Archive) Name() string { return a.at.Name() }
+
+// Source is the location.
+func (a *Archive) Source() objects.Source { return a.at }
+
+// ErrNoPolicy says that a location holds no policy of a version. It wraps objects.ErrNotFound.
+var ErrNoPolicy = fmt.Errorf("no such policy in the audit: %w", objects.ErrNotFound)
+
+// Policy is what was in force under a configuration version: ErrNoPolicy where the
+// location does not have it. Nobody may change it.
+func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, error) {
+	a.mu.Lock()
+	policy := a.policies[version]
+	a.mu.Unlock()
+	if policy != nil {
+		return policy, nil
+	}
+	policy, err := a.readPolicy(ctx, version)
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil, fmt.Errorf("policy %q: %w", version, ErrNoPolicy)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy %q: %w", version, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.policies[version] = policy
+	return policy, nil
+}
+
+func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Policy, error) {
+	if !isVersion(version) {
+		return nil, fmt.Errorf("no version of a configuration")
+	}
+	raw, err := a.at.Read(ctx, audit.PolicyKey(version), objects.MaxDocumentBytes)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = audit.OpenPolicy(raw); err != nil {
+		return nil, err
+	}
+	return a.parse(version, raw)
+}
+
+// isVersion reports whether a configuration's version may be called so: what a damaged
+// record says must not lead out of the folder.
+func isVersion(text string) bool {
+	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
+	})
+}
+
+// Instance is what one writer left.
+type Instance struct {
+	Name        string
+	Files       int
+	Records     uint64 // in rolled files
+	Lost        uint64 // that the instance itself noted
+	First, Last capping.Instant
+	Open        bool // a file of it is being written, or was when it died
+}
+
+// Instances lists who has written the location, by name.
+func (a *Archive) Instances(ctx context.Context) ([]Instance, error) {
+	listed, err := a.list(ctx, Query{})
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*Instance{}
+	of := func(name string) *Instance {
+		if byName[name] == nil {
+			byName[name] = &Instance{Name: name, First: capping.Never}
+		}
+		return byName[name]
+	}
+	for _, entry := range listed.entries {
+		i := of(entry.Instance)
+		i.Files++
+		i.Records += entry.Records
+		i.Lost += entry.Lost
+		i.First, i.Last = min(i.First, entry.From), max(i.Last, entry.To)
+	}
+	for _, open := range listed.open {
+		of(open.instance).Open = true
+	}
+	var list []Instance
+	for _, i := range byName {
+		list = append(list, *i)
+	}
+	slices.SortFunc(list, func(a, b Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}

@@ -1,0 +1,197 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+)
+
+// Entry is the entry of a rolled file in the index.
+type Entry struct {
+	audit.Entry
+	IndexKey string
+	From, To capping.Instant // of First and Last
+	tokens   []capping.Token
+}
+
+// compareTokens orders tokens as their hex digits are.
+func compareTokens(a, b capping.Token) int { return bytes.Compare(a[:], b[:]) }
+
+// readsAtOnce is how many small objects are fetched side by side.
+const readsAtOnce = 16
+
+// openFile is a file that is being written, in a directory.
+type openFile struct {
+	key      string
+	instance string
+	number   uint64
+	bytes    int64
+}
+
+// listing is the files of a location at one time.
+type listing struct {
+	entries []*Entry
+	open    []openFile
+}
+
+// list finds the files that may hold what is asked for. Open ones are looked for before
+// the index, so that one that is rolled meanwhile is in one of the two at least.
+func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
+	open, err := a.listOpen(ctx)
+	if err != nil {
+		return listing{}, err
+	}
+	found, err := a.at.List(ctx, audit.IndexPrefix)
+	if err != nil {
+		return listing{}, fmt.Errorf("list the index: %w", err)
+	}
+	found = slices.DeleteFunc(found, func(o objects.Object) bool {
+		place, ok := parseIndexKey(o.Key)
+		return !ok || !q.mayBeOf(place.day)
+	})
+	entries, err := a.readEntries(ctx, found)
+	if err != nil {
+		return listing{}, err
+	}
+	rolled := map[string]bool{}
+	for _, e := range entries {
+		rolled[fileName(e.Instance, e.Number)] = true
+	}
+	open = slices.DeleteFunc(open, func(f openFile) bool { return rolled[fileName(f.instance, f.number)] })
+	entries = slices.DeleteFunc(entries, func(e *Entry) bool { return !q.mayHold(e) })
+	return listing{entries, open}, nil
+}
+
+func fileName(instance string, number uint64) string { return fmt.Sprintf("%s-%d", instance, number) }
+
+func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
+	found, err := a.at.List(ctx, audit.OpenPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list open files: %w", err)
+	}
+	for _, o := range found {
+		instance, name, _ := strings.Cut(strings.TrimPrefix(o.Key, audit.OpenPrefix), "/")
+		digits, isFile := strings.CutSuffix(name, audit.FileExtension)
+		number, err := strconv.ParseUint(digits, 10, 64)
+		if isFile && err == nil && audit.IsInstance(instance) {
+			open = append(open, openFile{o.Key, instance, number, o.SizeBytes})
+		}
+	}
+	return open, nil
+}
+
+// readEntries reads entries of the index; one that was taken away meanwhile is left out.
+func (a *Archive) readEntries(ctx context.Context, found []objects.Object) ([]*Entry, error) {
+	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
+	parallel.AtMost(readsAtOnce, len(found), func(i int) {
+		entries[i], faults[i] = a.entry(ctx, found[i])
+		if errors.Is(faults[i], objects.ErrNotFound) {
+			faults[i] = nil
+		}
+	})
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), nil
+}
+
+// entry reads an entry, or remembers it: one is replaced only when its file is rewritten,
+// and who finds that file gone asks for it anew.
+func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
+	a.mu.Lock()
+	known := a.entries[o]
+	a.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	e, err := a.readEntry(ctx, o.Key)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entries[o] = e
+	return e, nil
+}
+
+func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
+	raw, err := a.at.Read(ctx, key, objects.MaxDocumentBytes)
+	if err != nil {
+		return nil, fmt.Errorf("index entry %s: %w", key, err)
+	}
+	e, err := parseEntry(key, raw)
+	if err != nil {
+		return nil, fmt.Errorf("index entry %s: %w", key, err)
+	}
+	return e, nil
+}
+
+// parseEntry reads the entry of an index key, and believes nothing of it.
+func parseEntry(key string, raw []byte) (*Entry, error) {
+	e := &Entry{IndexKey: key}
+	if err := audit.Unseal(raw, &e.Entry); err != nil {
+		return nil, err
+	}
+	place, ok := parseIndexKey(key)
+	switch {
+	case !ok || place.instance != e.Instance || place.number != e.Number:
+		return nil, fmt.Errorf("is of file %d of instance %q", e.Number, e.Instance)
+	case e.Format != audit.Format:
+		return nil, fmt.Errorf("format %d, this version of capper reads format %d", e.Format, audit.Format)
+	case !isRecordsKey(e.Key, e.SHA256):
+		return nil, fmt.Errorf("is of no file of records: %q", e.Key)
+	}
+	e.From, e.To = capping.InstantOf(e.First), capping.InstantOf(e.Last)
+	for _, text := range e.Messages {
+		var token capping.Token
+		if n, err := hex.Decode(token[:], []byte(text)); len(text) != 2*len(token) || err != nil || n != len(token) {
+			return nil, fmt.Errorf("message %q: not a token", text)
+		}
+		e.tokens = append(e.tokens, token)
+	}
+	e.Messages = nil
+	if !slices.IsSortedFunc(e.tokens, compareTokens) {
+		return nil, errors.New("messages are not sorted")
+	}
+	return e, nil
+}
+
+// indexPlace is what the key of an entry tells.
+type indexPlace struct {
+	day, instance string
+	number        uint64
+}
+
+func parseIndexKey(key string) (p indexPlace, ok bool) {
+	rest, inside := strings.CutPrefix(key, audit.IndexPrefix)
+	day, name, _ := strings.Cut(rest, "/")
+	name, isJSON := strings.CutSuffix(name, ".json")
+	instance, digits, _ := strings.Cut(name, "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	p = indexPlace{day, instance, number}
+	return p, inside && isJSON && err == nil && audit.IsInstance(instance) && audit.IndexKey(day, instance, number) == key
+}
+
+// isRecordsKey reports whether the key is that of a file of records with the hash.
+func isRecordsKey(key, sha256 string) bool {
+	day, _, _ := strings.Cut(strings.TrimPrefix(key, audit.RecordsPrefix), "/")
+	return len(sha256) == 64 && audit.RecordsKey(day, sha256) == key
+}
+
+// inOrder sorts entries by their first record.
+func inOrder(entries []*Entry) {
+	slices.SortFunc(entries, func(a, b *Entry) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
+	})
+}

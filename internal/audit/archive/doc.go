@@ -1,0 +1,23 @@
+// Package archive reads a location of the audit, whoever wrote it: the records of all
+// instances in the order of time, the policies they were decided by, and who was erased.
+//
+//	List open/ and index/ → files that may hold what is asked for → fetched and checked, a few ahead
+//	→ each in the order of At → merged
+//
+// # What is believed
+//
+// Nothing. The bytes of a rolled file must have the SHA-256 that the index says, every
+// frame its checksum, every bitmap its order; entries, erasures and policies have a check
+// of their own. A file that fails is a FileError, and none of its records is given. An open
+// file is read up to its last whole frame: what is behind it is being written.
+//
+// # Beside writers
+//
+// A file that is rolled or rewritten while a location is read is found at its new place:
+// open files are listed before the index, and an entry whose file is gone is read again.
+//
+// # Memory
+//
+// The files that hold one instant, and a few ahead: with a roll of ten minutes two files
+// of each instance. Of each record behind others in its file 8 bytes more.
+package archive

@@ -1,0 +1,156 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capper/internal/audit"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+)
+
+// Erased is users who were erased. Of calls from before, nothing of them is to be shown.
+type Erased struct {
+	at  map[capping.UserID]capping.Instant // the last time
+	all *bitmap.Bitmap                     // the users; nil: none
+}
+
+// maxErasureBytes bounds the document of one erasure.
+const maxErasureBytes = 64 << 20
+
+// Erased is who was erased so far.
+func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
+	found, err := a.at.List(ctx, audit.ErasedPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list erasures: %w", err)
+	}
+	list, faults := make([]audit.Erasure, len(found)), make([]error, len(found))
+	parallel.AtMost(readsAtOnce, len(found), func(i int) {
+		if isErasure(found[i].Key) {
+			list[i], faults[i] = a.readErasure(ctx, found[i].Key)
+		}
+	})
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return newErased(list), nil
+}
+
+// isErasure reports whether a key below the prefix is that of an erasure, and not what a
+// writer that was killed left behind.
+func isErasure(key string) bool {
+	name := strings.TrimPrefix(key, audit.ErasedPrefix)
+	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
+}
+
+func (a *Archive) readErasure(ctx context.Context, key string) (e audit.Erasure, err error) {
+	raw, err := a.at.Read(ctx, key, maxErasureBytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		return e, nil // joined with others meanwhile
+	}
+	if err == nil {
+		err = audit.Unseal(raw, &e)
+	}
+	if err != nil {
+		return e, &FileError{key, err}
+	}
+	return e, nil
+}
+
+func newErased(list []audit.Erasure) *Erased {
+	e := &Erased{at: map[capping.UserID]capping.Instant{}}
+	for _, erasure := range list {
+		at := capping.InstantOf(erasure.At)
+		for _, user := range erasure.Users {
+			e.at[user] = max(e.at[user], at)
+		}
+	}
+	if len(e.at) > 0 {
+		var set bitmap.Set
+		for user := range e.at {
+			set.Add(user)
+		}
+		e.all = set.Bitmap()
+	}
+	return e
+}
+
+// Users is how many users were erased.
+func (e *Erased) Users() int { return len(e.at) }
+
+// At is when the user was erased last; ok is false for who was not.
+func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
+	at, ok = e.at[user]
+	return at, ok
+}
+
+// Hides reports whether nothing may be shown of the user in a call at that instant.
+func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
+	erased, ok := e.at[user]
+	return ok && at < erased
+}
+
+// apply takes those out of the record's groups who were erased after it, and reports
+// whether there were any.
+func (e *Erased) apply(r *audit.Record) (changed bool) {
+	if e.all == nil {
+		return false
+	}
+	kept := r.Groups[:0]
+	for _, g := range r.Groups {
+		users, less := e.without(g.Users, r.At)
+		changed = changed || less
+		if g.Users = users; users.Cardinality() > 0 {
+			kept = append(kept, g)
+		}
+	}
+	r.Groups = kept
+	return changed
+}
+
+// without is the users but those whom a call at that instant must not show.
+func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) (left *bitmap.Bitmap, less bool) {
+	if users.Cardinality() > uint64(len(e.at)) {
+		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
+			return users, false
+		}
+	}
+	drop := e.among(users, at)
+	if len(drop) == 0 {
+		return users, false
+	}
+	if users.Cardinality() <= few {
+		ids := slices.DeleteFunc(users.IDs(), func(user capping.UserID) bool { return e.Hides(user, at) })
+		return bitmap.OfSorted(ids), true
+	}
+	var set bitmap.Set
+	set.AddBitmap(users)
+	set.Subtract(bitmap.Of(drop...))
+	return set.Bitmap(), true
+}
+
+// few is how many users are gone through one by one.
+const few = 4096
+
+// among lists who of users must not be shown.
+func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
+	if users.Cardinality() <= uint64(len(e.at)) {
+		for user := range users.All() {
+			if e.Hides(user, at) {
+				hidden = append(hidden, user)
+			}
+		}
+		return hidden
+	}
+	for user, erased := range e.at {
+		if at < erased && users.Contains(user) {
+			hidden = append(hidden, user)
+		}
+	}
+	return hidden
+}

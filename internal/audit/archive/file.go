@@ -1,0 +1,190 @@
+package archive
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// FileError is what is wrong with one file. The records of other files are not touched by it.
+type FileError struct {
+	Key string
+	Err error
+}
+
+func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
+func (e *FileError) Unwrap() error { return e.Err }
+
+// errNotAsIndexed is that a file's bytes are not those that the index is about.
+var errNotAsIndexed = errors.New("SHA-256 mismatch")
+
+// file is a file in memory, of which every frame has been checked.
+type file struct {
+	key     string
+	raw     []byte
+	first   capping.Instant   // the earliest At
+	notLate []capping.Instant // for each record, the earliest At of it and those behind it in the file
+}
+
+// readRolled reads the file of an entry. One that is gone may have been rewritten: then
+// the index says where it is now.
+func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
+	raw, err := a.at.Read(ctx, e.Key, e.Bytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		now, again := a.readEntry(ctx, e.IndexKey)
+		switch {
+		case errors.Is(again, objects.ErrNotFound): // taken away with its file
+			return &file{key: e.Key, first: capping.Never}, nil
+		case again != nil:
+			return nil, again
+		case now.Key != e.Key:
+			return a.readRolled(ctx, now)
+		}
+	}
+	if err != nil {
+		return nil, &FileError{e.Key, err}
+	}
+	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
+		return nil, &FileError{e.Key, errNotAsIndexed}
+	}
+	f, err := scan(e.Key, raw, false)
+	if err != nil {
+		return nil, &FileError{e.Key, err}
+	}
+	return f, nil
+}
+
+// maxOpenBytes bounds what is read of an open file, which is rolled long before.
+const maxOpenBytes = 4 << 30
+
+// readOpen reads an open file up to its last whole frame. nil: it was rolled meanwhile.
+func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
+	raw, err := a.at.Read(ctx, o.key, maxOpenBytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &FileError{o.key, err}
+	}
+	f, err := scan(o.key, raw, true)
+	if err != nil {
+		return nil, &FileError{o.key, err}
+	}
+	return f, nil
+}
+
+// scan checks all frames. Of an open file a torn end is left out.
+func scan(key string, raw []byte, open bool) (*file, error) {
+	f := &file{key: key, raw: raw, first: capping.Never}
+	r, err := audit.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return f, tornIs(err, open)
+	}
+	for {
+		frame, err := r.Next()
+		if err != nil {
+			if err = tornIs(err, open); err == nil && !open && !r.Ended() {
+				err = errors.New("has no end")
+			}
+			f.raw = raw[:r.Offset()]
+			f.settle()
+			return f, err
+		}
+		if frame.Record != nil {
+			f.notLate = append(f.notLate, frame.Record.At)
+		}
+	}
+}
+
+// tornIs is what the end of reading means: a file that is open may be torn.
+func tornIs(err error, open bool) error {
+	var torn *audit.TornError
+	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {
+		return nil
+	}
+	return err
+}
+
+// settle makes of the instants of the records the earliest ones from each on.
+func (f *file) settle() {
+	earliest := capping.Instant(math.MaxInt64)
+	for i := len(f.notLate) - 1; i >= 0; i-- {
+		earliest = min(earliest, f.notLate[i])
+		f.notLate[i] = earliest
+	}
+	if len(f.notLate) > 0 {
+		f.first = earliest
+	}
+}
+
+// cursor gives the records of a file in the order of At, though calls that took long
+// stand behind later ones: it holds those that may still be overtaken.
+type cursor struct {
+	file   *file
+	reader *audit.Reader
+	read   int
+	held   records
+}
+
+func newCursor(f *file) (*cursor, error) {
+	c := &cursor{file: f}
+	if len(f.notLate) == 0 {
+		return c, nil
+	}
+	reader, err := audit.NewReader(bytes.NewReader(f.raw))
+	c.reader = reader
+	return c, err
+}
+
+// next is the earliest record that is left, nil at the end.
+func (c *cursor) next() (*audit.Record, error) {
+	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
+		frame, err := c.reader.Next()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.file.key, err)
+		}
+		if frame.Record != nil {
+			heap.Push(&c.held, frame.Record)
+			c.read++
+		}
+	}
+	if len(c.held) == 0 {
+		return nil, nil
+	}
+	return heap.Pop(&c.held).(*audit.Record), nil
+}
+
+// records is a heap in the order of time, and of their place in it.
+type records []*audit.Record
+
+func (r records) Len() int           { return len(r) }
+func (r records) Less(i, j int) bool { return before(r[i], r[j]) }
+func (r records) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *records) Push(x any)        { *r = append(*r, x.(*audit.Record)) }
+func (r *records) Pop() any {
+	last := (*r)[len(*r)-1]
+	(*r)[len(*r)-1] = nil
+	*r = (*r)[:len(*r)-1]
+	return last
+}
+
+// before is the order in which records are given.
+func before(a, b *audit.Record) bool {
+	switch {
+	case a.At != b.At:
+		return a.At < b.At
+	case a.Instance != b.Instance:
+		return a.Instance < b.Instance
+	}
+	return a.Sequence < b.Sequence
+}

@@ -1,0 +1,63 @@
+package archive
+
+import (
+	"slices"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// Query is which records are asked for. The zero value is all of them.
+type Query struct {
+	Since, Until capping.Instant  // of At; until itself is not among them. 0: open
+	Message      *capping.Message // nil: any
+	Channel      capping.Channel  // 0: any. A release of all channels is of each of them
+	User         *capping.UserID  // records in one of whose groups the user is; nil: any
+	Kinds        []audit.Kind     // none: any
+}
+
+// wants reports whether the record is asked for, but for its user.
+func (q *Query) wants(r *audit.Record) bool {
+	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
+		(q.Message == nil || *q.Message == r.Message) &&
+		(q.Channel == 0 || q.Channel == r.Channel || r.Kind == audit.Release && r.Channel == 0) &&
+		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
+}
+
+// has reports whether the user that is asked for is in the record.
+func (q *Query) has(r *audit.Record) bool {
+	return q.User == nil || GroupOf(r, *q.User) != nil
+}
+
+// GroupOf is the group of the record that the user is in, nil for none.
+func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
+	for i := range r.Groups {
+		if r.Groups[i].Users.Contains(user) {
+			return &r.Groups[i]
+		}
+	}
+	return nil
+}
+
+// mayHold reports whether a file may hold what is asked for, by its entry.
+func (q *Query) mayHold(e *Entry) bool {
+	if e.Records == 0 || e.To < q.Since || q.Until != 0 && e.From >= q.Until {
+		return false
+	}
+	if q.Message != nil && !e.ManyMessages {
+		if _, found := slices.BinarySearchFunc(e.tokens, q.Message.Token(), compareTokens); !found {
+			return false
+		}
+	}
+	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
+}
+
+// daySlack is how many days the records of a file may be after the day of its key, or
+// before it: a file is written for hours at most, and a call takes minutes.
+const daySlack = 2
+
+// mayBeOf reports whether files of a day's folder may hold what is asked for.
+func (q *Query) mayBeOf(day string) bool {
+	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
+		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))
+}

@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// filesAhead is how many files are fetched and checked before they are needed.
+const filesAhead = 3
+
+// Records gives the records that are asked for in the order of At, those of one instant by
+// instance and sequence. An error stands in the place of a record: one about a file is a
+// *FileError, and whoever goes on is given what the others hold; any other one is the
+// last. What users were erased since is left out, see Erased. A record is the caller's.
+//
+// In memory are the files that hold one instant, one or two of each instance, and the next
+// few.
+func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
+	return func(yield func(*audit.Record, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		erased, err := a.Erased(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		m, err := a.newMerge(ctx, q)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			r, err := m.next()
+			switch {
+			case err != nil:
+				if !yield(nil, err) || ctx.Err() != nil {
+					return
+				}
+			case r == nil || q.Until != 0 && r.At >= q.Until:
+				return
+			case !q.wants(r):
+			default:
+				if erased.apply(r); q.has(r) && !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// merge gives the records of several files in the order of time.
+type merge struct {
+	ctx     context.Context
+	archive *Archive
+	entries []*Entry          // in order; those that are fetched already are gone
+	ahead   []chan fetched    // of the first of these, in their order
+	starts  []capping.Instant // of ahead
+	open    []*file           // those that are being written
+	faults  []error           // to be told first
+	files   cursors
+}
+
+// fetched is a file, or why there is none.
+type fetched struct {
+	file *file
+	err  error
+}
+
+// newMerge reads what is open, lists the rolled files and begins to fetch them.
+func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
+	listed, err := a.list(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	m := &merge{ctx: ctx, archive: a, entries: listed.entries}
+	rolled, err := m.readOpen(listed.open)
+	if err == nil && rolled { // some were rolled since they were listed: now the index has them
+		if listed, err = a.list(ctx, q); err == nil {
+			m = &merge{ctx: ctx, archive: a, entries: listed.entries}
+			_, err = m.readOpen(listed.open)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	inOrder(m.entries)
+	for _, f := range m.open {
+		if err := m.enter(f); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *merge) readOpen(open []openFile) (rolled bool, err error) {
+	for _, o := range open {
+		f, err := m.archive.readOpen(m.ctx, o)
+		switch {
+		case m.ctx.Err() != nil:
+			return false, m.ctx.Err()
+		case err != nil:
+			m.faults = append(m.faults, err)
+		case f == nil:
+			rolled = true
+		default:
+			m.open = append(m.open, f)
+		}
+	}
+	return rolled, nil
+}
+
+// next is the next record, nil at the end.
+func (m *merge) next() (*audit.Record, error) {
+	if len(m.faults) > 0 {
+		err := m.faults[0]
+		m.faults = m.faults[1:]
+		return nil, err
+	}
+	for m.start() {
+		if err := m.take(); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.files) == 0 {
+		return nil, m.ctx.Err()
+	}
+	top := m.files[0]
+	r := top.front
+	front, err := top.next()
+	if err != nil || front == nil {
+		heap.Pop(&m.files)
+	} else {
+		top.front = front
+		heap.Fix(&m.files, 0)
+	}
+	if err != nil { // cannot be: every frame has been checked
+		m.faults = append(m.faults, &FileError{top.file.key, err})
+	}
+	return r, nil
+}
+
+// start keeps fetching ahead, and reports whether the first file of these is needed now.
+func (m *merge) start() bool {
+	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
+		e, done := m.entries[0], make(chan fetched, 1)
+		m.entries = m.entries[1:]
+		m.ahead, m.starts = append(m.ahead, done), append(m.starts, e.From)
+		go func() {
+			f, err := m.archive.readRolled(m.ctx, e)
+			done <- fetched{f, err}
+		}()
+	}
+	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].front.At)
+}
+
+// take waits for the first file that is fetched, and enters it.
+func (m *merge) take() error {
+	got := <-m.ahead[0]
+	m.ahead, m.starts = m.ahead[1:], m.starts[1:]
+	if m.ctx.Err() != nil {
+		return m.ctx.Err()
+	}
+	if got.err != nil {
+		return got.err
+	}
+	return m.enter(got.file)
+}
+
+// enter puts a file among those that are read.
+func (m *merge) enter(f *file) error {
+	c, err := newCursor(f)
+	if err != nil {
+		return &FileError{f.key, err}
+	}
+	front, err := c.next()
+	if err != nil {
+		return &FileError{f.key, err}
+	}
+	if front != nil {
+		heap.Push(&m.files, &reading{c, front})
+	}
+	return nil
+}
+
+// reading is a file that is being read, with its next record.
+type reading struct {
+	*cursor
+	front *audit.Record
+}
+
+// cursors is a heap of files by their next records.
+type cursors []*reading
+
+func (c cursors) Len() int           { return len(c) }
+func (c cursors) Less(i, j int) bool { return before(c[i].front, c[j].front) }
+func (c cursors) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *cursors) Push(x any)        { *c = append(*c, x.(*reading)) }
+func (c *cursors) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}

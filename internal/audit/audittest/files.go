@@ -1,0 +1,103 @@
+// Package audittest writes locations of the audit for tests.
+package audittest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// Writer writes files of one instance.
+type Writer struct {
+	Instance string
+	at       objects.Location
+	file     uint64
+	next     uint64
+}
+
+// NewWriter is the writer of the n-th instance of a location.
+func NewWriter(at objects.Location, n int) *Writer {
+	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
+}
+
+// Roll writes a rolled file of frames, with its entry, which is returned.
+func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
+	t.Helper()
+	raw, summary := w.encode(t, true, frames)
+	entry := summary.Entry(raw)
+	sealed, err := audit.Seal(entry)
+	require.NoError(t, err)
+	_, err = w.at.Put(t.Context(), entry.Key, raw)
+	require.NoError(t, err)
+	_, err = w.at.Put(t.Context(), summary.IndexKey(), sealed)
+	require.NoError(t, err)
+	return entry
+}
+
+// Open writes an open file of frames, of which the last bytes are cut off.
+func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string) {
+	t.Helper()
+	raw, _ := w.encode(t, false, frames)
+	key = fmt.Sprintf("%s%s/%d%s", audit.OpenPrefix, w.Instance, w.file, audit.FileExtension)
+	require.NoError(t, w.at.Overwrite(t.Context(), key, raw[:len(raw)-cut]))
+	return key
+}
+
+func (w *Writer) encode(t testing.TB, closed bool, frames []audit.Frame) ([]byte, *audit.Summary) {
+	t.Helper()
+	w.file++
+	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next}
+	e, raw := audit.NewEncoder(nil, header)
+	summary := audit.NewSummary(header)
+	for _, f := range frames {
+		if f.Gap != nil {
+			raw = e.AppendGap(raw, *f.Gap)
+		} else {
+			var err error
+			raw, _, err = e.AppendRecord(raw, f.Record)
+			require.NoError(t, err)
+		}
+		summary.Add(f)
+	}
+	w.next = e.Next()
+	if closed {
+		raw = e.AppendEnd(raw)
+	}
+	return raw, summary
+}
+
+func begun(frames []audit.Frame) capping.Instant {
+	for _, f := range frames {
+		if f.Record != nil {
+			return f.Record.At
+		}
+	}
+	return 0
+}
+
+// Frames are records as frames.
+func Frames(records ...*audit.Record) (frames []audit.Frame) {
+	for _, r := range records {
+		frames = append(frames, audit.Frame{Record: r})
+	}
+	return frames
+}
+
+// Policy writes the policy of a configuration version.
+func Policy(t testing.TB, at objects.Location, version, yaml string) {
+	t.Helper()
+	require.NoError(t, at.Overwrite(t.Context(), audit.PolicyKey(version), audit.SealPolicy([]byte(yaml))))
+}
+
+// Erase notes an erasure.
+func Erase(t testing.TB, at objects.Location, n uint64, when capping.Instant, users ...capping.UserID) {
+	t.Helper()
+	sealed, err := audit.Seal(audit.Erasure{Users: users, At: when.Time()})
+	require.NoError(t, err)
+	require.NoError(t, at.Overwrite(t.Context(), audit.ErasedKey("0000000000000000", n), sealed))
+}

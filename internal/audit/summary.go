@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"capper/internal/capping"
+)
+
+// Summary gathers what the entry of a file says, frame by frame.
+type Summary struct {
+	header   Header
+	records  uint64
+	lost     uint64
+	first    capping.Instant // the earliest At
+	last     capping.Instant // the latest At plus Took
+	begun    capping.Instant // At of the first record
+	ended    End
+	messages map[capping.Token]bool
+	many     bool
+
+	generations, configs map[string]bool
+	kinds                map[string]int
+}
+
+// NewSummary begins that of a file.
+func NewSummary(h Header) *Summary {
+	return &Summary{
+		header: h, first: capping.Never, begun: h.Begun, messages: map[capping.Token]bool{},
+		generations: map[string]bool{}, configs: map[string]bool{}, kinds: map[string]int{},
+	}
+}
+
+// Add takes in the next frame.
+func (s *Summary) Add(f Frame) {
+	switch {
+	case f.Gap != nil:
+		s.lost += f.Gap.Lost
+	case f.End != nil:
+		s.ended = *f.End
+	case f.Record != nil:
+		s.record(f.Record)
+	}
+}
+
+func (s *Summary) record(r *Record) {
+	if s.records == 0 {
+		s.begun = r.At
+	}
+	s.records++
+	s.first, s.last = min(s.first, r.At), max(s.last, r.At+capping.Instant(r.Took.Milliseconds()))
+	s.generations[r.Generation], s.configs[r.Config] = true, true
+	s.kinds[r.Kind.String()]++
+	if s.many {
+		return
+	}
+	s.messages[r.Message.Token()] = true
+	if len(s.messages) > MaxMessages {
+		s.many, s.messages = true, nil
+	}
+}
+
+// Entry is the index entry of the file, whose bytes are raw. Its key is that of the day of
+// the first record; the first and last instant of a file without records is when it was begun.
+func (s *Summary) Entry(raw []byte) Entry {
+	sum := sha256.Sum256(raw)
+	first, last := s.first, s.last
+	if s.records == 0 {
+		first, last = s.header.Begun, s.header.Begun
+	}
+	e := Entry{
+		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(raw)),
+		Records: s.records, Lost: s.lost, FirstSequence: s.header.First, LastSequence: s.header.First + s.records + s.lost - 1,
+		First: first.Time(), Last: last.Time(), Recovered: s.ended.Recovered,
+		Generations: slices.Sorted(maps.Keys(s.generations)), Configs: slices.Sorted(maps.Keys(s.configs)), Kinds: s.kinds, ManyMessages: s.many,
+	}
+	e.Key = RecordsKey(s.Day(), e.SHA256)
+	for token := range s.messages {
+		e.Messages = append(e.Messages, hex.EncodeToString(token[:]))
+	}
+	slices.Sort(e.Messages)
+	return e
+}
+
+// Day is the day that the keys of the file have: that of its first record.
+func (s *Summary) Day() string { return Day(s.begun.Time()) }
+
+// IndexKey is where the entry of the file lies.
+func (s *Summary) IndexKey() string { return IndexKey(s.Day(), s.header.Instance, s.header.Number) }
