@@ -138,6 +138,7 @@ var libraries = map[string][]string{
 	"github.com/aws/":                  {"internal/objects"},
 	"github.com/goccy/go-yaml":         {"internal/yamltree"},
 	"github.com/alecthomas/kong":       {"cmd", "internal/terminal"},
+	"github.com/go-analyze/charts":     {"internal/console/chart"},
 	"github.com/parquet-go/parquet-go": {"internal/segments/ingest", "internal/segments/synthetic"},
 }
 
