@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client/api"
 )
@@ -84,6 +87,33 @@ func (c *Client) count(ctx context.Context, a *Audience, channel *string) (*Audi
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: channel}
 	if err := c.call(ctx, "POST", "/v1/audience/count", request, answer); err != nil {
 		return nil, fmt.Errorf("count audience %q: %w", a.Expression, err)
+	}
+	return answer, nil
+}
+
+// ForecastRequest asks how many could be sent to at several times. Exactly one of Users,
+// Bitmap and Audience is set.
+type ForecastRequest struct {
+	Channel  string // "": none
+	Users    []uint32
+	Bitmap   *roaring.Bitmap // it is read only
+	Audience *Audience       // of one call
+	At       []time.Time     // at most api.MaxForecasts; none: now
+}
+
+// Forecast is what a filter call would answer at several times, if nobody were sent
+// anything before. It counts nothing as sent.
+func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
+	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
+		return nil, errors.New("forecast: exactly one of Users, Bitmap and Audience must be set")
+	}
+	request := &api.ForecastRequest{Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query(), At: r.At}
+	if r.Bitmap != nil {
+		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	}
+	answer := new(api.Forecast)
+	if err := c.call(ctx, "POST", "/v1/forecast", request, answer); err != nil {
+		return nil, fmt.Errorf("forecast: %w", err)
 	}
 	return answer, nil
 }

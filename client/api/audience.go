@@ -1,5 +1,10 @@
 package api
 
+import (
+	"encoding/json"
+	"time"
+)
+
 // AudienceQuery says who a call is about by an expression over segments and sets, in
 // the place of user_ids and users_bitmap. The zero value: it does not.
 type AudienceQuery struct {
@@ -54,4 +59,42 @@ type AudienceCount struct {
 	Segments   map[string]uint64 `json:"segments"` // NoSegment for those in none; without those that have none of them
 	Sets       map[string]uint64 `json:"sets"`     // without those that have none of them
 	Preview    *Summary          `json:"preview,omitempty"`
+}
+
+// MaxForecasts is the most times of a ForecastRequest.
+const MaxForecasts = 64
+
+// ForecastRequest is the body of POST /v1/forecast: how many could be sent to, at several
+// times. Exactly one of UserIDs, UsersBitmap and Audience is given.
+type ForecastRequest struct {
+	Channel     string   `json:"channel,omitempty"` // "": by a send without a channel
+	UserIDs     []uint32 `json:"user_ids,omitempty"`
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
+	AudienceQuery
+	At []time.Time `json:"at,omitempty"` // at most MaxForecasts; empty: now
+}
+
+// Forecast is its answer.
+type Forecast struct {
+	Generation    string          `json:"generation"`     // of the segments
+	ConfigVersion string          `json:"config_version"` // of the limits
+	Users         int             `json:"users"`
+	Audience      *AudienceTaken  `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
+	Forecasts     []ForecastPoint `json:"forecasts"`          // in the order of the times
+}
+
+// ForecastPoint is what a filter call at the time would answer, if nobody were sent
+// anything before.
+type ForecastPoint struct {
+	At      time.Time `json:"at"`
+	Summary Summary   `json:"summary"`
+}
+
+// MarshalJSON writes At with milliseconds.
+func (p ForecastPoint) MarshalJSON() ([]byte, error) {
+	type plain ForecastPoint
+	return json.Marshal(struct {
+		At instant `json:"at"`
+		plain
+	}{instant(p.At), plain(p)})
 }

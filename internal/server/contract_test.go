@@ -109,7 +109,7 @@ func TestEveryStatusIsDescribed(t *testing.T) {
 
 func statusesOf(method, path string) []string {
 	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"), strings.HasPrefix(path, "/v1/pacers")
-	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count"}, path)
+	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count", "/v1/forecast"}, path)
 	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}

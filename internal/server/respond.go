@@ -1,6 +1,7 @@
 package server
 
 import (
+	_ "embed" // the API's description
 	"encoding/json"
 	"fmt"
 	"math"
@@ -50,5 +51,22 @@ func writeJSON(w http.ResponseWriter, v any) error {
 		return fmt.Errorf("encode response: %w", err)
 	}
 	writeBody(w, http.StatusOK, append(body, '\n'))
+	return nil
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// OpenAPI is the API's description, an OpenAPI 3 document in YAML. The caller
+// must not change it.
+func OpenAPI() []byte { return openAPI }
+
+// description serves GET /openapi.yaml.
+func (s *Server) description(c *call) error {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/yaml")
+	h.Set("Content-Length", strconv.Itoa(len(openAPI)))
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(openAPI) // a caller that has gone needs no answer
 	return nil
 }

@@ -29,6 +29,7 @@ var bodies = map[string]any{
 	"PacerState": api.PacerState{}, "PacerLimitUse": api.PacerLimitUse{}, "Pacers": api.Pacers{},
 	"Sample": api.Sample{}, "Part": api.Part{}, "AudienceTaken": api.AudienceTaken{},
 	"AudienceCountRequest": api.AudienceCountRequest{}, "AudienceCount": api.AudienceCount{},
+	"ForecastRequest": api.ForecastRequest{}, "Forecast": api.Forecast{}, "ForecastPoint": api.ForecastPoint{},
 	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},

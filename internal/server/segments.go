@@ -6,11 +6,8 @@ import (
 	"strings"
 
 	"capper/client/api"
-	"capper/internal/capping"
 	"capper/internal/server/answer"
-	"capper/internal/server/body"
 	"capper/internal/server/decode"
-	"capper/internal/server/failure"
 	"capper/internal/server/lookup"
 )
 
@@ -153,68 +150,6 @@ func (s *Server) segmentBitmap(c *call) error {
 		p.WriteShared(c.w, s.bounds.MinRate, found.Bytes())
 	}
 	return nil
-}
-
-// countAudience serves POST /v1/audience/count.
-func (s *Server) countAudience(c *call) error {
-	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	r, err := decode.Count(body.Data, s.decodeBounds(body))
-	if err != nil {
-		return err
-	}
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
-	if err != nil {
-		return err
-	}
-	ctx, cancel := s.findContext(c)
-	defer cancel()
-	counts, err := s.finder.Count(ctx, c.holder, &r.Query)
-	if err != nil {
-		return err
-	}
-	if r.Preview {
-		if counts.Preview, err = s.preview(c, body, r, counts, channel); err != nil {
-			return err
-		}
-	}
-	return writeJSON(c.w, counts)
-}
-
-// previewBatch is how many users of a preview are decided at a time.
-const previewBatch = 100_000
-
-// preview decides of those that were counted as a filter call on the channel would now,
-// and records nothing.
-func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, channel capping.Channel) (*api.Summary, error) {
-	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
-		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users, at most %d are previewed at once: ask for a sample of them, or for one of at least %d parts",
-			counts.Users, most, (counts.Users+most-1)/most)
-	}
-	r.Query.Generation = counts.Generation
-	a := &decode.Audience{Query: &r.Query, Bitmap: true}
-	if err := s.findUsers(c, b, a); err != nil {
-		return nil, err
-	}
-	p, err := s.enter(c, a, 1024)
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close()
-	ctx, cancel := s.callContext(c.r, len(a.Users))
-	defer cancel()
-	total := answer.NewSummary()
-	at := capping.InstantOf(s.clock())
-	for first := 0; first < len(a.Users); first += previewBatch {
-		d := s.capper.Filter(ctx, &capping.Send{
-			Channel: channel, Users: a.Users[first:min(first+previewBatch, len(a.Users))], Enforce: true, At: at,
-		})
-		total.Add(answer.SummaryOf(answer.Summarize(d), d.Names))
-	}
-	return total, nil
 }
 
 // matches reports whether one of the tags of If-None-Match is that of the answer, by the weak

@@ -141,6 +141,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
 	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
+	r.handle(http.MethodPost, "/v1/forecast", access.ScopeRead, s.forecast)
 }
 
 func (s *Server) routeReads(r *router) {

@@ -39,6 +39,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 		{api.ReleaseRequest{}, func(body []byte) error { _, err := Release(body, testBounds); return err }},
 		{api.LookupRequest{}, func(body []byte) error { _, err := Lookup(body, testBounds); return err }},
 		{api.AudienceCountRequest{}, func(body []byte) error { _, err := Count(body, testBounds); return err }},
+		{api.ForecastRequest{}, func(body []byte) error { _, err := Forecast(body, testBounds); return err }},
 		{api.PermitsRequest{}, func(body []byte) error { _, err := Permits(body); return err }},
 	} {
 		for _, name := range all {
