@@ -18,6 +18,16 @@ func (c *Client) Segments(ctx context.Context) (*Segments, error) {
 	return read[Segments](ctx, c, "/v1/segments")
 }
 
+// Generations lists what the segments' source of the service holds.
+func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
+	return read[api.Generations](ctx, c, "/v1/generations")
+}
+
+// GenerationChanges tells what changed from one generation at the source to a later one.
+func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
+	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+url.Values{"since": {from}}.Encode())
+}
+
 // LookupRequest asks what users are in. Exactly one of Users, Bitmap and Audience is set.
 type LookupRequest struct {
 	Users    []uint32        // the answer is by user

@@ -69,3 +69,65 @@ type Members struct {
 	UserIDs    []uint32 `json:"user_ids"`
 	Next       *uint32  `json:"next"` // the parameter after of the next page; nil: this was the last
 }
+
+// Generations is the answer of GET /v1/generations: what the segments' source holds, the
+// newest first.
+type Generations struct {
+	InUse       string           `json:"in_use"` // here; "": none
+	Generations []GenerationInfo `json:"generations"`
+	More        bool             `json:"more"` // there are older ones
+}
+
+// GenerationInfo is one published version of all segments. What its manifest says is
+// zero where that cannot be read.
+type GenerationInfo struct {
+	Generation  string    `json:"generation"`
+	Live        bool      `json:"live"`                  // at the source
+	CreatedAt   time.Time `json:"created_at,omitzero"`   // by the manifest
+	StoredAt    time.Time `json:"stored_at,omitzero"`    // by the source
+	CheckedAt   time.Time `json:"checked_at,omitzero"`   // of the one that the last build published, or found to be live
+	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // it was rolled back from
+	HeldSince   time.Time `json:"held_since,omitzero"`   // of the live one: publishing is on hold
+	HeldFor     string    `json:"held_for,omitempty"`    // the reason of the hold
+	ToolVersion string    `json:"tool_version,omitempty"`
+	Reason      string    `json:"reason,omitempty"` // why a check of the publisher was overruled
+	Segments    int       `json:"segments"`
+	Sets        int       `json:"sets"`
+	Users       uint64    `json:"users"` // in segments
+	SizeBytes   int64     `json:"size_bytes"`
+	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
+}
+
+// GenerationChanges is the answer of GET /v1/generations/{generation}/changes: what changed
+// since an earlier one.
+type GenerationChanges struct {
+	From     string           `json:"from"`
+	To       string           `json:"to"`
+	Exact    bool             `json:"exact"`    // users were compared. Else only sizes were, and added, removed, moved_from and in_none are not known
+	Segments []SegmentChange  `json:"segments"` // in the order of the later generation, then those that vanished
+	Sets     []SegmentChange  `json:"sets"`
+	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil where it is not exact
+}
+
+// SegmentChange is what became of a segment or a set.
+type SegmentChange struct {
+	Name      string        `json:"name"`
+	State     string        `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
+	Before    uint64        `json:"before"`
+	After     uint64        `json:"after"`
+	Added     uint64        `json:"added"`                // in it now and not before
+	Removed   uint64        `json:"removed"`              // in it before and not now
+	MovedFrom []SegmentMove `json:"moved_from,omitempty"` // of Added, who came from other segments; the rest was in none
+}
+
+// SegmentMove is users who came from another segment.
+type SegmentMove struct {
+	From  string `json:"from"`
+	Users uint64 `json:"users"`
+}
+
+// NoSegmentChange is users who fell out of all segments, and who came into one.
+type NoSegmentChange struct {
+	Left   uint64 `json:"left"`   // in a segment before, in none now
+	Joined uint64 `json:"joined"` // in none before, in one now
+}

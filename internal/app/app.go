@@ -16,6 +16,7 @@ import (
 	"capper/internal/config"
 	"capper/internal/pacing"
 	"capper/internal/segments"
+	past "capper/internal/segments/history"
 	"capper/internal/server"
 )
 
@@ -42,6 +43,7 @@ type Service struct {
 	wrapStore func(capping.Store) capping.Store
 
 	segments  *segments.Refresher
+	history   *past.History
 	store     capping.Store
 	permits   pacing.Store // the same
 	capper    *capping.Capper

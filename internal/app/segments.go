@@ -9,6 +9,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/segments"
+	past "capper/internal/segments/history"
 	"capper/internal/server"
 	"capper/internal/terminal"
 )
@@ -20,6 +21,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	if err != nil {
 		return named("open segments.source", err)
 	}
+	s.history = past.New(source, s.clock)
 	refresher := cfg.Refresher
 	refresher.Source, refresher.Require, refresher.OnSwap = source, s.require, s.reportSwap
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry

@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 
 	"internal/app": {
 		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/terminal",
-		"internal/objects", "internal/pacing", "internal/segments", "internal/server", "internal/server/listen",
+		"internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen",
 	},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
@@ -95,6 +95,7 @@ var arrows = map[string][]string{
 		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest", "internal/segments/ingest/delimited",
 		"internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard", "internal/yamltree",
 	},
+	"internal/segments/history": {"internal/objects", "internal/segments", "internal/segments/publish"},
 	"internal/segments/ingest": {
 		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest/content", "internal/segments/ingest/delimited",
 		"internal/segments/ingest/distinct", "internal/segments/ingest/ndjson", "internal/segments/ingest/parquet",
@@ -111,16 +112,18 @@ var arrows = map[string][]string{
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
 	"internal/server": {
-		"client/api", "internal/audience", "internal/capping", "internal/pacing", "internal/segments", "internal/server/access", "internal/server/admission", "internal/server/answer",
-		"internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/metrics",
+		"client/api", "internal/audience", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish",
+		"internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/metrics",
 	},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
-	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/server/decode", "internal/server/lookup"},
-	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
-	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},
-	"internal/server/failure":   {"client/api"},
-	"internal/server/listen":    {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/answer": {
+		"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup",
+	},
+	"internal/server/body":    {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/decode":  {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},
+	"internal/server/failure": {"client/api"},
+	"internal/server/listen":  {"client/api", "internal/server/admission", "internal/server/failure"},
 	"internal/server/lookup": {
 		"client/api", "internal/audience", "internal/bitmap", "internal/parallel", "internal/segments", "internal/server/failure", "internal/share",
 	},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/segments"
+	"capper/internal/segments/history"
+	"capper/internal/segments/publish"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/lookup"
@@ -27,6 +30,9 @@ type Config struct {
 	// Audiences are the expressions of the configuration in force. It is called by many
 	// goroutines. Nil: there are none.
 	Audiences func() *audience.Named
+	// History tells of the generations at the segments' source. Nil: there is none that
+	// could be asked.
+	History History
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
@@ -57,6 +63,30 @@ type Config struct {
 	Clock func() time.Time
 }
 
+// History is the generations at the segments' source. It is safe for concurrent use; each
+// method ends with its context, and wraps objects.ErrNotFound where a generation is not there.
+type History interface {
+	// List is the newest generations, and the live one.
+	List(ctx context.Context) (list []publish.Listing, more bool, err error)
+	// Changes compares two generations.
+	Changes(ctx context.Context, from, to string) (*history.Changes, error)
+}
+
+var _ History = (*history.History)(nil)
+
+// noHistory is the history of no source.
+type noHistory struct{}
+
+var errNoHistory = errors.New("the segments' source is not known")
+
+func (noHistory) List(context.Context) ([]publish.Listing, bool, error) {
+	return nil, false, errNoHistory
+}
+
+func (noHistory) Changes(context.Context, string, string) (*history.Changes, error) {
+	return nil, errNoHistory
+}
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
 		return c, errors.New("server: Config.Capper is missing")
@@ -66,6 +96,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Generations == nil {
 		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }
+	}
+	if c.History == nil {
+		c.History = noHistory{}
 	}
 	if c.Audiences == nil {
 		c.Audiences = func() *audience.Named { return nil }

@@ -111,6 +111,7 @@ func statusesOf(method, path string) []string {
 	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"), strings.HasPrefix(path, "/v1/pacers")
 	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count", "/v1/forecast"}, path)
 	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
+	generations := strings.HasPrefix(path, "/v1/generations")
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
@@ -121,7 +122,7 @@ func statusesOf(method, path string) []string {
 		"304": bitmap, "410": generation,
 		"429": method == http.MethodPost && path != "/v1/permits" || user && method == http.MethodGet || members,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || generation || path == "/readyz",
+		"503": method == http.MethodPost || user || pacer || generation || generations || path == "/readyz",
 	} {
 		found[status] = answered
 	}

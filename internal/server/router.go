@@ -139,7 +139,7 @@ func withWholeName(req *http.Request) *http.Request {
 // template is a path as the API's description writes it.
 func template(path string) string { return pathParameters.Replace(path) }
 
-var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}")
+var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":generation", "{generation}")
 
 // holderOf is whom the budgets count a call for: its client, or the address it
 // comes from where there are no keys.

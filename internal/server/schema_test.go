@@ -30,6 +30,8 @@ var bodies = map[string]any{
 	"Sample": api.Sample{}, "Part": api.Part{}, "AudienceTaken": api.AudienceTaken{},
 	"AudienceCountRequest": api.AudienceCountRequest{}, "AudienceCount": api.AudienceCount{},
 	"ForecastRequest": api.ForecastRequest{}, "Forecast": api.Forecast{}, "ForecastPoint": api.ForecastPoint{},
+	"Generations": api.Generations{}, "GenerationInfo": api.GenerationInfo{}, "GenerationChanges": api.GenerationChanges{},
+	"SegmentChange": api.SegmentChange{}, "SegmentMove": api.SegmentMove{}, "NoSegmentChange": api.NoSegmentChange{},
 	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},

@@ -1,13 +1,18 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"capper/client/api"
+	"capper/internal/objects"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
+	"capper/internal/server/failure"
 	"capper/internal/server/lookup"
 )
 
@@ -162,4 +167,48 @@ func matches(headers []string, tag string) bool {
 		}
 	}
 	return false
+}
+
+// listGenerations serves GET /v1/generations.
+func (s *Server) listGenerations(c *call) error {
+	ctx, cancel := s.findContext(c)
+	defer cancel()
+	list, more, err := s.history.List(ctx)
+	if err != nil {
+		return ofSource(ctx, err)
+	}
+	return writeJSON(c.w, answer.Generations(s.capper.Segments().Generation(), list, more))
+}
+
+// generationChanges serves GET /v1/generations/{generation}/changes.
+func (s *Server) generationChanges(c *call) error {
+	since, given := c.parameters["since"]
+	if !given {
+		return failure.Invalid("since", "it is missing: the generation to compare with")
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), comparingTime*s.bounds.CallTimeout)
+	defer cancel()
+	changes, err := s.history.Changes(ctx, since, c.id)
+	switch {
+	case errors.Is(err, objects.ErrNotFound):
+		return failure.New(api.CodeNotFound, "there is no generation %s or no generation %s at the segments' source: GET /v1/generations lists them",
+			failure.Clip([]byte(since)), failure.Clip([]byte(c.id)))
+	case err != nil:
+		return ofSource(ctx, err)
+	}
+	return writeJSON(c.w, answer.Changes(changes))
+}
+
+// comparingTime is for how many times the time of a call two generations may be read and compared.
+const comparingTime = 4
+
+// ofSource is what a caller is told when the segments' source could not answer.
+func ofSource(ctx context.Context, err error) *failure.Failure {
+	message := "the segments' source could not be read: the log says why"
+	if ctx.Err() != nil {
+		message = "the segments' source could not answer in time: try again"
+	}
+	f := failure.New(api.CodeUnavailable, "%s", message)
+	f.RetryAfter, f.Cause = time.Second, err
+	return f
 }

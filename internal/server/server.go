@@ -27,6 +27,7 @@ type Server struct {
 	capper       *capping.Capper
 	pacers       *pacing.Pacers
 	finder       *lookup.Finder
+	history      History
 	segments     func() api.SegmentsStatus
 	configStatus func() api.ConfigStatus
 	log          *slog.Logger
@@ -56,7 +57,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),
@@ -151,6 +152,8 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/pacers/:name", access.ScopeRead, s.pacer)
 	r.handle(http.MethodGet, "/v1/status", access.ScopeRead, s.status)
 	r.handle(http.MethodGet, "/v1/segments", access.ScopeRead, s.listSegments, "generation")
+	r.handle(http.MethodGet, "/v1/generations", access.ScopeRead, s.listGenerations)
+	r.handle(http.MethodGet, "/v1/generations/:generation/changes", access.ScopeRead, s.generationChanges, "since")
 	r.handle(http.MethodGet, "/v1/segments/:name/members", access.ScopeRead, s.members, "after", "max", "generation")
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.handle(method, "/v1/segments/:name/bitmap", access.ScopeRead, s.segmentBitmap, "generation")

@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,32 +34,28 @@ type Listing struct {
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
+	list, _, err := ListNewest(ctx, at, math.MaxInt)
+	return list, err
+}
+
+// ListNewest is List of at most so many, and of the live one; more: there are others.
+func ListNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
-		return nil, err
+		return nil, false, err
 	}
 	controls, err := ReadControls(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	checked, err := segments.ReadChecked(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	live := current.Generation
-	stored, err := at.List(ctx, segments.GenerationsPrefix)
-	if err != nil {
-		return nil, err
+	if list, err = stored(ctx, at, current.Generation); err != nil {
+		return nil, false, err
 	}
-	var list []Listing
-	for _, o := range stored {
-		if name, ok := segments.GenerationOf(o.Key); ok {
-			list = append(list, Listing{Generation: name, Live: name == live, StoredAt: o.ChangedAt})
-		}
-	}
-	if live != "" && !slices.ContainsFunc(list, func(l Listing) bool { return l.Live }) {
-		list = append(list, Listing{Generation: live, Live: true})
-	}
+	list, more = newest(list, most)
 	parallel.OnAllCores(len(list), func(i int) {
 		l := &list[i]
 		var err error
@@ -75,8 +72,37 @@ func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 			l.CheckedAt = &checked.CheckedAt
 		}
 	})
+	return list, more, ctx.Err()
+}
+
+// stored are the generations of a location by their names alone, the newest first.
+func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
+	stored, err := at.List(ctx, segments.GenerationsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range stored {
+		if name, ok := segments.GenerationOf(o.Key); ok {
+			list = append(list, Listing{Generation: name, Live: name == live, StoredAt: o.ChangedAt})
+		}
+	}
+	if live != "" && !slices.ContainsFunc(list, func(l Listing) bool { return l.Live }) {
+		list = append(list, Listing{Generation: live, Live: true})
+	}
 	slices.SortFunc(list, func(a, b Listing) int { return strings.Compare(b.Generation, a.Generation) })
-	return list, ctx.Err()
+	return list, nil
+}
+
+// newest are the first of a list, at most so many, and the live one.
+func newest(list []Listing, most int) (first []Listing, more bool) {
+	if len(list) <= most {
+		return list, false
+	}
+	first = list[:most:most]
+	if i := slices.IndexFunc(list[most:], func(l Listing) bool { return l.Live }); i >= 0 {
+		first = append(first, list[most+i])
+	}
+	return first, true
 }
 
 // Newest is the name of the newest generation of a location, live or not; ""
