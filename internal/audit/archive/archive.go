@@ -13,21 +13,19 @@ import (
 	"capper/internal/objects"
 )
 
-// ParsePolicy reads the policy of a configuration version, as it lies in a location.
-type ParsePolicy func(version string, raw []byte) (*capping.Policy, error)
-
 // Archive reads one location. It is safe for concurrent use.
 type Archive struct {
 	at    objects.Source
-	parse ParsePolicy
+	parse func(raw []byte) (*capping.Policy, error)
 
 	mu       sync.Mutex
 	entries  map[objects.Object]*Entry
 	policies map[string]*capping.Policy
 }
 
-// New is the archive of a location. Nothing is read yet.
-func New(at objects.Source, parse ParsePolicy) *Archive {
+// New is the archive of a location; parse reads a policy as it lies there, as config.ParsePolicy
+// does. Nothing is read yet.
+func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
@@ -73,7 +71,14 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	if raw, err = audit.OpenPolicy(raw); err != nil {
 		return nil, err
 	}
-	return a.parse(version, raw)
+	policy, err := a.parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if policy.Version != version {
+		return nil, fmt.Errorf("is that of version %q", policy.Version)
+	}
+	return policy, nil
 }
 
 // isVersion reports whether a configuration's version may be called so: what a damaged

@@ -59,9 +59,7 @@ func told(t *testing.T, records iter.Seq2[*audit.Record, error]) (list []string)
 }
 
 func open(at objects.Source) *archive.Archive {
-	return archive.New(at, func(version string, raw []byte) (*capping.Policy, error) {
-		return &capping.Policy{Version: version + string(raw)}, nil
-	})
+	return archive.New(at, func(raw []byte) (*capping.Policy, error) { return &capping.Policy{Version: string(raw)}, nil })
 }
 
 func TestRecordsOfAllInstancesComeInTheOrderOfTime(t *testing.T) {
