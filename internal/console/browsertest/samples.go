@@ -1,0 +1,147 @@
+package browsertest
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/objects"
+	"capper/internal/segments/build"
+	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
+	"capper/internal/testkit"
+)
+
+// Publish makes a generation live, made of testdata and of some more who are
+// active. It names the generation.
+func (s *Service) Publish(active ...uint32) (generation string) {
+	s.t.Helper()
+	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
+	require.NoError(s.t, err)
+	result, err := build.Run(s.t.Context(), s.plan(active), ingest.Config{}, func(string) {})
+	require.NoError(s.t, err)
+	base, err := publish.ReadLiveState(s.t.Context(), location)
+	require.NoError(s.t, err)
+	published, err := (&publish.Publisher{Location: location, ToolVersion: "sample", Clock: s.Clock.Now}).Publish(s.t.Context(), result.Candidate, base, "")
+	require.NoError(s.t, err)
+	return published.Manifest.Generation
+}
+
+func (s *Service) plan(active []uint32) *build.Plan {
+	input := func(name string) ingest.Input { return ingest.Input{Path: filepath.Join(root(), "testdata", name)} }
+	plan := &build.Plan{}
+	for _, name := range []string{"new.csv", "active.txt", "lapsed.txt", "vip.csv"} {
+		segment, _, _ := strings.Cut(name, ".")
+		plan.Segments = append(plan.Segments, build.Definition{Name: segment, Inputs: []ingest.Input{input("segments/" + name)}})
+	}
+	if len(active) > 0 {
+		joined := filepath.Join(s.t.TempDir(), "joined.txt")
+		require.NoError(s.t, os.WriteFile(joined, []byte(lines(active)), 0o600))
+		plan.Segments[1].Inputs = append(plan.Segments[1].Inputs, ingest.Input{Path: joined})
+	}
+	plan.Sets = []build.Definition{{Name: "opted-out", Publish: true, Inputs: []ingest.Input{input("sets/opted-out.txt")}, Growth: publish.Growth{Said: true, OnlyGrows: true}}}
+	plan.AddSetTable("country/", input("sets/countries.csv"))
+	plan.AddSetTable("tz/", input("sets/timezones.csv"))
+	return plan
+}
+
+func lines(users []uint32) (text string) {
+	for _, u := range users {
+		text += strconv.FormatUint(uint64(u), 10) + "\n"
+	}
+	return text
+}
+
+// Audience is that of testdata.
+func (s *Service) Audience() (users []uint32) {
+	s.t.Helper()
+	file, err := os.Open(filepath.Join(root(), "testdata", "audience.txt"))
+	require.NoError(s.t, err)
+	defer file.Close()
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		id, err := strconv.ParseUint(scanner.Text(), 10, 32)
+		require.NoError(s.t, err)
+		users = append(users, uint32(id))
+	}
+	return users
+}
+
+// Samples are a day of campaigns, decided through the API at their times, up to
+// now: blasts, a retry, a release, an audience by expression, previews, permits,
+// and a generation that was published in between.
+func (s *Service) Samples() {
+	s.t.Helper()
+	audience := s.Audience()
+	half := len(audience) / 2
+	s.at(25*time.Hour, func() { s.send("welcome", "push", audience) })
+	s.at(20*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) })
+	s.at(19*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) }) // a retry
+	s.at(7*time.Hour, func() { s.send("reminder", "push", audience) })
+	s.at(6*time.Hour, s.joined)
+	s.at(5*time.Hour, func() {
+		s.filter(&client.FilterRequest{MessageID: "spring", Channel: "email", Audience: &client.Audience{Expression: "engaged - country/us"}})
+	})
+	s.at(4*time.Hour, func() { s.send("flash-sale", "sms", audience[half:]) })
+	s.at(3*time.Hour, func() { s.release("flash-sale", "sms", audience[half:half+200]) })
+	for minute := 55; minute > 0; minute -= 5 {
+		s.at(time.Duration(minute)*time.Minute, func() {
+			part := audience[minute*20 : minute*20+100+7*minute%60]
+			s.send("promo-7", "push", part)
+			s.filter(&client.FilterRequest{Channel: "push", Users: part, Preview: true})
+		})
+	}
+	s.at(time.Second, s.permits)
+	s.at(0, func() {})
+}
+
+// at moves the clock to a time before the end of the samples.
+func (s *Service) at(before time.Duration, act func()) {
+	s.Clock.Set(s.ends.Add(-before))
+	act()
+}
+
+// joined publishes a generation with more who are active, and waits for it.
+func (s *Service) joined() {
+	want := s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
+	testkit.Eventually(s.t, func() bool {
+		var status api.Status
+		s.Get("/v1/status", &status)
+		return status.Segments.Generation == want
+	})
+}
+
+// send decides and records a message for users.
+func (s *Service) send(message, channel string, users []uint32) {
+	s.filter(&client.FilterRequest{MessageID: message, Channel: channel, Users: users})
+}
+
+func (s *Service) filter(r *client.FilterRequest) {
+	s.t.Helper()
+	_, err := s.Client(Engine).Filter(s.t.Context(), r)
+	require.NoError(s.t, err)
+}
+
+func (s *Service) release(message, channel string, users []uint32) {
+	s.t.Helper()
+	_, err := s.Client(Engine).Release(s.t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel, Users: users})
+	require.NoError(s.t, err)
+}
+
+// permits uses a pacer in part, and another to its limit.
+func (s *Service) permits() {
+	s.t.Helper()
+	for _, r := range []api.PermitsRequest{
+		{Pacers: []string{"twilio"}, Permits: 60, RequestID: "sample-1"},
+		{Pacers: []string{"carrier"}, Permits: 5000, MaxWait: api.Wait(20 * time.Second), RequestID: "sample-2"},
+	} {
+		_, err := s.Client(Engine).Permits(s.t.Context(), r)
+		require.NoError(s.t, err)
+	}
+}

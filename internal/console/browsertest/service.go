@@ -1,0 +1,160 @@
+package browsertest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/app"
+	"capper/internal/config"
+	"capper/internal/testkit"
+)
+
+// The keys of a Service that has keys: one of each kind of visitor.
+const (
+	Reader  = "reader.s3cr3t-of-the-reader"   // may look
+	Admin   = "admin.s3cr3t-of-the-admin"     // may look and erase
+	Engine  = "engine.s3cr3t-of-the-engine"   // sends, and may not look
+	Partner = "partner.s3cr3t-of-the-partner" // may look and send, in a namespace of its own
+)
+
+// Setup says what kind of Service is wanted.
+type Setup struct {
+	Keys    bool      // the keys above; else everybody on this machine may do everything
+	Audit   bool      // every decision is recorded
+	Now     time.Time // what its clock shows at the end of the samples; zero: now
+	Without string    // a line of the configuration to leave out, and
+	With    string    // one to put in
+}
+
+// Service is a capper that runs in this process: on the embedded store, with the
+// sample configuration, the sample segments and sets, and a clock that stands
+// still until it is moved.
+type Service struct {
+	URL   string
+	Clock *testkit.Clock
+	Dir   string // of its configuration, segments and audit
+
+	t     testing.TB
+	setup Setup
+	app   *app.Service
+	ends  time.Time
+}
+
+// Serve starts a service, which ends with the test. Its clock shows the day
+// before Setup.Now: Samples moves it there.
+func Serve(t testing.TB, setup Setup) *Service {
+	t.Helper()
+	s := &Service{t: t, setup: setup, Dir: t.TempDir(), ends: setup.Now}
+	if s.ends.IsZero() {
+		s.ends = time.Now().Truncate(time.Second)
+	}
+	s.Clock = testkit.NewClockAt(s.ends.Add(-26 * time.Hour))
+	s.Publish()
+	s.Configure()
+	s.Start()
+	t.Cleanup(func() { require.NoError(t, s.app.Stop()) })
+	return s
+}
+
+// Start starts it, again after a Stop.
+func (s *Service) Start() {
+	s.t.Helper()
+	watcher, err := config.NewWatcher(s.file(), s.Clock.Now)
+	require.NoError(s.t, err)
+	s.app, err = app.Start(s.t.Context(), app.Config{Watcher: watcher, Clock: s.Clock.Now})
+	require.NoError(s.t, err)
+	s.URL = "http://" + s.app.Addr().String()
+}
+
+func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
+
+// Configure writes the configuration: that of testdata, with what the setup changes.
+func (s *Service) Configure(keys ...string) {
+	s.t.Helper()
+	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))
+	require.NoError(s.t, err)
+	text := string(sample)
+	change := func(was, is string) {
+		require.Equal(s.t, 1, strings.Count(text, was), was)
+		text = strings.Replace(text, was, is, 1)
+	}
+	change("  listen: 127.0.0.1:8080 ", "  listen: 127.0.0.1:0 ")
+	change("  call_timeout: 5s ", "  stop_delay: 0s\n"+s.keys(keys)+"  call_timeout: 5s ")
+	change("  refresh: 2s ", "  refresh: 100ms ")
+	if s.setup.Audit && !strings.Contains(text, "\naudit:") {
+		text += "audit: {to: audit}\n"
+	}
+	if s.setup.Without != "" {
+		change(s.setup.Without, "")
+	}
+	text += s.setup.With + "\n"
+	// A reload must not read half of it.
+	require.NoError(s.t, os.WriteFile(s.file()+".next", []byte(text), 0o600))
+	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
+}
+
+// keys are the configured ones, without those that are named.
+func (s *Service) keys(without []string) string {
+	if !s.setup.Keys {
+		return ""
+	}
+	text := "  api_keys:\n"
+	for _, key := range []struct{ key, rest string }{
+		{Reader, "scopes: [read]"},
+		{Admin, "scopes: [read, admin]"},
+		{Engine, "scopes: [filter]"},
+		{Partner, "scopes: [filter, read], namespace: partner"},
+	} {
+		if slices.Contains(without, key.key) {
+			continue
+		}
+		id, _, _ := strings.Cut(key.key, ".")
+		sum := sha256.Sum256([]byte(key.key))
+		text += "    - {client: " + id + ", id: " + id + ", sha256: " + hex.EncodeToString(sum[:]) + ", " + key.rest + "}\n"
+	}
+	return text
+}
+
+// Client calls the service; the key is not asked for where there are none.
+func (s *Service) Client(key string) *client.Client {
+	s.t.Helper()
+	if !s.setup.Keys {
+		key = ""
+	}
+	c, err := client.New(client.Config{URL: s.URL, Key: key})
+	require.NoError(s.t, err)
+	return c
+}
+
+// Get reads what the API answers.
+func (s *Service) Get(path string, answer any) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+path, nil)
+	require.NoError(s.t, err)
+	if s.setup.Keys {
+		request.Header.Set("Authorization", "Bearer "+Reader)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	defer response.Body.Close()
+	require.Equal(s.t, http.StatusOK, response.StatusCode, path)
+	require.NoError(s.t, json.NewDecoder(response.Body).Decode(answer))
+}
+
+// root is the directory of the repository.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
