@@ -84,7 +84,7 @@ func (s *Service) Samples() {
 	s.at(20*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) })
 	s.at(19*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) }) // a retry
 	s.at(7*time.Hour, func() { s.send("reminder", "push", audience) })
-	s.at(6*time.Hour, s.joined)
+	s.at(6*time.Hour, func() { s.joined() })
 	s.at(5*time.Hour, func() {
 		s.filter(&client.FilterRequest{MessageID: "spring", Channel: "email", Audience: &client.Audience{Expression: "engaged - country/us"}})
 	})
@@ -108,13 +108,15 @@ func (s *Service) at(before time.Duration, act func()) {
 }
 
 // joined publishes a generation with more who are active, and waits for it.
-func (s *Service) joined() {
-	want := s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
+func (s *Service) joined() (generation string) {
+	s.t.Helper()
+	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
 	testkit.Eventually(s.t, func() bool {
 		var status api.Status
 		s.Get("/v1/status", &status)
-		return status.Segments.Generation == want
+		return status.Segments.Generation == generation
 	})
+	return generation
 }
 
 // send decides and records a message for users.

@@ -4,14 +4,20 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // Tab is a tab with cookies of its own. Its methods fail the test; they are not
@@ -33,7 +39,8 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	var end context.CancelFunc
 	tab.ctx, end = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.watch.see))
 	t.Cleanup(end)
-	tab.do(chromedp.EmulateViewport(Desktop.Width, Desktop.Height))
+	tab.On(Desktop)
+	tab.Dark(false)
 	t.Cleanup(func() { require.Empty(t, tab.Misbehaved(), "what pages did that they must not") })
 	return tab
 }
@@ -65,7 +72,7 @@ func (tab *Tab) On(s Screen) {
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// Dark makes the system's colours dark, or light again.
+// Dark makes the system's colours dark, or light again. Nothing moves on its way.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()
 	scheme := "light"
@@ -143,7 +150,7 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(chromedp.Sleep(20 * time.Millisecond)) {
 		var holds bool
 		// While a page is being replaced there is nothing to ask.
-		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("!!("+expression+")")); err == nil && holds {
+		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("Promise.resolve("+expression+").then(Boolean)", chromedp.EvalAwaitPromise)); err == nil && holds {
 			return
 		}
 	}
@@ -207,4 +214,33 @@ func (tab *Tab) Picture() []byte {
 	shot, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
 	require.NoError(tab.t, err)
 	return shot
+}
+
+// Cookies are those that the service gets from this tab, also those that no script
+// sees.
+func (tab *Tab) Cookies() []*network.Cookie {
+	tab.t.Helper()
+	cookies, err := chromedp.Call(tab.ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{tab.base.String() + "/console/", tab.base.String() + "/console/sign-in"}})
+	require.NoError(tab.t, err)
+	return cookies.Cookies
+}
+
+// Download clicks a link of a page that leads to a file, and is what the file holds.
+func (tab *Tab) Download(path, selector string) string {
+	tab.t.Helper()
+	dir := tab.t.TempDir()
+	_, err := chromedp.CallBrowser(tab.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(tab.ctx).BrowserContextID, DownloadPath: dir,
+	})
+	require.NoError(tab.t, err)
+	tab.Open(path)
+	tab.Click(selector)
+	var file []string
+	testkit.Eventually(tab.t, func() bool {
+		file, _ = filepath.Glob(filepath.Join(dir, "*.csv")) // while it comes it has another name
+		return len(file) == 1
+	})
+	content, err := os.ReadFile(file[0])
+	require.NoError(tab.t, err)
+	return string(content)
 }

@@ -1,0 +1,136 @@
+package browsertest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every page is legible and has names for everything, in the light and in the
+// dark, is no wider than a phone, and is the same for a colleague with its address.
+func testEveryPage(t *testing.T, s *suite) {
+	tab := s.signIn(t, s.keyed, Admin)
+	paths := tab.pages()
+	require.Subset(t, paths, []string{"/console/", "/console/limits", "/console/pacers"})
+	colleague := s.signIn(t, s.keyed, Admin)
+	for _, path := range paths {
+		tab.On(Desktop)
+		require.Equal(t, http.StatusOK, tab.Open(path), path)
+		require.Equal(t, tab.Text("h1")+" · capper", Eval[string](tab, "document.title"), path)
+		require.NotEmpty(t, tab.Text(".question"), path)
+		require.NotContains(t, tab.Text("body"), "<no value>", path)
+		for _, dark := range []bool{false, true} {
+			tab.Dark(dark)
+			tab.Open(path)
+			require.Empty(t, tab.Faults(), "%s, dark: %v", path, dark)
+			for _, width := range []int64{390, 320} {
+				tab.On(Screen{width, 844})
+				require.Empty(t, Eval[[]string](tab, sticksOut), "%s is wider than %d pixels", path, width)
+				require.Empty(t, tab.Faults(), "%s, dark: %v, on a phone", path, dark)
+			}
+			tab.On(Desktop)
+		}
+		colleague.Dark(true)
+		colleague.Open(path)
+		require.Equal(t, steady(tab.Text("main")), steady(colleague.Text("main")), path)
+	}
+	tab.pictures(t, paths)
+	t.Logf("%d pages: %s", len(paths), strings.Join(paths, " "))
+}
+
+// steady is a text without what differs from one second to the next.
+func steady(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// sticksOut are the elements that make a page wider than its window.
+const sticksOut = `document.documentElement.scrollWidth <= innerWidth ? [] :
+	[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll *")).map(e => e.outerHTML.slice(0, 120))`
+
+// pictures looks at every picture by itself: its texts are legible on the page that
+// shows it.
+func (tab *Tab) pictures(t *testing.T, paths []string) {
+	t.Helper()
+	for _, path := range paths {
+		tab.Open(path)
+		for _, picture := range Eval[[]string](tab, "[...document.querySelectorAll('picture source, picture img, main img')].map(e => e.srcset || e.getAttribute('src'))") {
+			dark := strings.Contains(picture, "theme=dark")
+			tab.Dark(dark)
+			require.Equal(t, http.StatusOK, tab.Open(picture), picture)
+			require.Equal(t, "svg", Eval[string](tab, "document.documentElement.localName"), picture)
+			require.Empty(t, tab.Faults(), "%s of %s", picture, path)
+		}
+	}
+}
+
+// Who does not point reaches everything, sees where they are, and skips what they
+// have heard.
+func testKeyboard(t *testing.T, s *suite) {
+	tab := s.signIn(t, s.keyed, Admin)
+	for _, path := range tab.pages() {
+		tab.Open(path)
+		want := Eval[int](tab, reachable)
+		seen := 0
+		for range want {
+			tab.Press("\t")
+			at := Eval[string](tab, focused)
+			require.NotContains(t, at, "fault: ", path)
+			if at != "" {
+				seen++
+			}
+			if seen == 1 {
+				require.Contains(t, at, "Skip to the content", path)
+			}
+		}
+		require.Equal(t, want, seen, "%s: what the keyboard reaches", path)
+	}
+	tab.Open("/console/limits")
+	tab.Press("\t")
+	tab.Press("\r")
+	require.Equal(t, "main", Eval[string](tab, "document.activeElement.id"))
+	tab.Press("\t")
+	require.True(t, Eval[bool](tab, "document.querySelector('main').contains(document.activeElement)"), "behind the navigation")
+}
+
+// reachable is how many elements the keyboard has to reach: a group of radio buttons is one.
+const reachable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}) &&
+	(e.type !== "radio" || e === (document.querySelector('input[type=radio][name="' + e.name + '"]:checked') ?? document.querySelector('input[type=radio][name="' + e.name + '"]')))).length`
+
+// focused is what has the focus, each element once; "": none, or one that had it before.
+// It is a fault when that cannot be seen.
+const focused = `(() => {
+	const e = document.activeElement, style = getComputedStyle(e);
+	if (e === document.body || e.wasFocused) return "";
+	e.wasFocused = true;
+	const name = e.localName + " " + (e.textContent || e.id).trim().slice(0, 60), box = e.getBoundingClientRect();
+	if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) return "fault: it does not show that this has the focus: " + name;
+	if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth) return "fault: out of sight: " + name;
+	return name;
+})()`
+
+// With scripts off a page says the same.
+func testWithoutScripts(t *testing.T, s *suite) {
+	with := s.signIn(t, s.keyed, Reader)
+	without := s.Tab(t, s.keyed.URL)
+	without.WithoutScripts()
+	without.Open("/console/")
+	without.Fill("#key", Reader)
+	without.Press("\r")
+	without.Wait("document.querySelector('nav')")
+	for _, path := range with.pages() {
+		with.Open(path)
+		require.Equal(t, http.StatusOK, without.Open(path), path)
+		require.Equal(t, with.Text("main"), without.Text("main"), path)
+	}
+}
+
+// An address that nobody has leads somewhere.
+func testNotThere(t *testing.T, s *suite) {
+	tab := s.signIn(t, s.keyed, Reader)
+	for _, path := range []string{"/console/none", "/console/limits/x", "/console/limits?format=csv&table=none", "/console/?format=svg&picture=none"} {
+		require.Equal(t, http.StatusNotFound, tab.Open(path), path)
+		require.NotEmpty(t, tab.Text("h1"), path)
+		require.NotEmpty(t, tab.links("main a"), "%s: where to go on", path)
+		require.Empty(t, tab.Faults(), path)
+	}
+}
