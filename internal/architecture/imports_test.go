@@ -79,7 +79,10 @@ var arrows = map[string][]string{
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 
-	"internal/console":           {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
+	"internal/console": {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
+	"internal/console/browsertest": {
+		"client", "client/api", "internal/app", "internal/config", "internal/objects", "internal/segments/build", "internal/segments/ingest", "internal/segments/publish", "internal/testkit",
+	},
 	"internal/console/frame":     {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
 	"internal/console/pages":     {"client/api", "internal/console/frame"},
 	"internal/console/session":   {"internal/server/access"},
@@ -143,6 +146,7 @@ var libraries = map[string][]string{
 	"github.com/alecthomas/kong":       {"cmd", "internal/terminal"},
 	"github.com/go-analyze/charts":     {"internal/console/chart"},
 	"github.com/parquet-go/parquet-go": {"internal/segments/ingest", "internal/segments/synthetic"},
+	"github.com/chromedp/":             {"internal/console/browsertest"},
 }
 
 func TestArrowsAreThoseThatAreMeant(t *testing.T) {
