@@ -247,3 +247,12 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 		}
 	}
 }
+
+// Filled is how many blocks have an id.
+func (b *Bitmap) Filled() int { return len(b.containers) }
+
+// KeyAt is the key of the i-th block that has an id; keys ascend.
+func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
+
+// AppendAt appends the ids of the i-th block that has one, ascending.
+func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

@@ -1,0 +1,262 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// Config is what a replay is asked. Policies and Generations are required.
+type Config struct {
+	// Policy is the other limits; nil: those in force at each call. A recheck does not look at it.
+	Policy *capping.Policy
+	// Policies finds the policy of a configuration's version, Generations the segments of a
+	// generation. Each is asked once for each name.
+	Policies    func(version string) (*capping.Policy, error)
+	Generations func(name string) (capping.Segments, error)
+	// Generation stands in for those of all records; "": each record's own.
+	Generation string
+	// Widen is how much longer rolling windows were: twice the store's clock tolerance.
+	Widen time.Duration
+	// Since and Until bound what is counted; 0: no bound. Earlier records are replayed only.
+	Since, Until capping.Instant
+	// Recheck judges every decision anew under the limits that were in force; Differences is
+	// how many are listed.
+	Recheck     bool
+	Differences int
+}
+
+// Run replays records, which come in time order, and tells what would have happened. It
+// takes one goroutine, and does not keep records but for bitmaps of theirs.
+func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
+	e, err := newEngine(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range records {
+		if err == nil {
+			err = cmpErr(ctx.Err(), e.replay(r))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return e.result(), nil
+}
+
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engine is a replay under way.
+type engine struct {
+	cfg         Config
+	histories   *histories
+	logs        *logs
+	tallies     *tallies
+	policies    map[string]*inForce
+	generations map[string]capping.Segments
+	alike       map[alikeKey]*likeness
+	other       *judging
+
+	longest, shortest time.Duration // retentions of the policies seen so far and the other one
+	asked             *firstAsked
+	unseen            capping.Instant // at or before it, limits that were in force did not see anything any more
+	last              capping.Instant
+	next              map[string]uint64 // by instance: the sequence of its next record
+	c                 call              // reused
+	// observe, of tests, is told what would have been decided of users who are judged anew or
+	// looked at one by one.
+	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
+}
+
+// inForce is a policy that was in force, and of a recheck its capper.
+type inForce struct {
+	*capping.Policy
+	*judging
+}
+
+type alikeKey struct {
+	config  string
+	channel capping.Channel
+	exempt  bool
+}
+
+// judging is a policy with the capper that decides by it.
+type judging struct {
+	capper   *capping.Capper
+	segments capping.Segments // of the call that is decided
+}
+
+func newEngine(cfg Config) (*engine, error) {
+	if cfg.Policies == nil || cfg.Generations == nil {
+		return nil, errors.New("what-if: needs where to find the limits that were in force and the generations")
+	}
+	h := newHistories()
+	e := &engine{
+		cfg: cfg, histories: h, logs: &logs{histories: h, widen: cfg.Widen, recorded: cfg.Recheck}, tallies: newTallies(),
+		policies: map[string]*inForce{}, generations: map[string]capping.Segments{}, alike: map[alikeKey]*likeness{},
+		asked: newFirstAsked(), next: map[string]uint64{},
+	}
+	switch {
+	case cfg.Recheck:
+		e.tallies.recheck = &Recheck{First: []Difference{}}
+	case cfg.Policy != nil:
+		e.other = e.judge(cfg.Policy)
+		e.retain(cfg.Policy)
+	}
+	return e, nil
+}
+
+func (e *engine) judge(policy *capping.Policy) *judging {
+	j := &judging{}
+	j.capper = capping.New(e.logs, func() capping.Segments { return j.segments }, policy, func() time.Time { return e.last.Time() })
+	return j
+}
+
+// replay takes the next record.
+func (e *engine) replay(r *audit.Record) error {
+	if r.At < e.last {
+		return fmt.Errorf("record %d of %s: of %s, before one of %s that was read already", r.Sequence, r.Instance, r.At.Time(), e.last.Time())
+	}
+	e.last = r.At
+	e.tallies.began(r)
+	if next, known := e.next[r.Instance]; known && r.Sequence > next {
+		e.tallies.gaps++
+	}
+	e.next[r.Instance] = max(e.next[r.Instance], r.Sequence+1)
+	if r.Kind != audit.Filter && r.Kind != audit.Release {
+		return nil
+	}
+	policy, err := e.policy(r.Config)
+	if err != nil {
+		return err
+	}
+	e.histories.horizon = r.At - capping.Instant(e.longest.Milliseconds())
+	e.unseen = max(e.unseen, r.At-capping.Instant(policy.Retention(e.cfg.Widen).Milliseconds()))
+	c := &e.c
+	if err := c.begin(e, r, policy); err != nil {
+		return err
+	}
+	if r.Kind == audit.Release {
+		c.release()
+	} else if err := c.filter(); err != nil {
+		return err
+	}
+	e.tallies.end(c)
+	return nil
+}
+
+// policy is that of a configuration's version.
+func (e *engine) policy(version string) (*inForce, error) {
+	if p := e.policies[version]; p != nil {
+		return p, nil
+	}
+	policy, err := e.cfg.Policies(version)
+	if err != nil {
+		return nil, fmt.Errorf("limits of configuration %s: %w", version, err)
+	}
+	p := &inForce{Policy: policy, judging: e.other}
+	if p.judging == nil || e.cfg.Recheck {
+		p.judging = e.judge(policy)
+	}
+	e.retain(policy)
+	e.policies[version] = p
+	e.tallies.configs = append(e.tallies.configs, version)
+	return p, nil
+}
+
+// retain keeps histories for as long as the policy sees them.
+func (e *engine) retain(policy *capping.Policy) {
+	retention := policy.Retention(e.cfg.Widen)
+	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {
+		e.shortest = retention
+	}
+}
+
+// generation is the segments by which a record's users are judged.
+func (e *engine) generation(name string) (capping.Segments, error) {
+	if e.cfg.Generation != "" {
+		name = e.cfg.Generation
+	}
+	if s := e.generations[name]; s != nil {
+		return s, nil
+	}
+	s, err := e.cfg.Generations(name)
+	if err != nil {
+		return nil, err
+	}
+	e.generations[name] = s
+	return s, nil
+}
+
+// likenessOf is who of the record's users is judged alike.
+func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
+	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) && e.shortest < e.longest
+	switch {
+	case e.cfg.Recheck, e.cfg.Generation != "" && e.cfg.Generation != r.Generation:
+		return &likeness{}
+	case e.cfg.Policy == nil:
+		return &likeness{all: true, rest: true}
+	case forgets: // the message may still be in a log by one policy and not by the other: then it is a replay, whatever limits say
+		return &likeness{}
+	}
+	key := alikeKey{r.Config, r.Channel, r.Exempt}
+	if e.alike[key] == nil {
+		e.alike[key] = compare(policy.Policy, e.cfg.Policy, r.Channel, r.Exempt)
+	}
+	return e.alike[key]
+}
+
+// firstAsked is since when each message has been asked for, for as long as it can be in a log.
+type firstAsked struct {
+	young, old map[messageKey]capping.Instant
+	began      capping.Instant // of young
+}
+
+type messageKey struct {
+	token   capping.Token
+	channel capping.Channel
+}
+
+func newFirstAsked() *firstAsked {
+	return &firstAsked{young: map[messageKey]capping.Instant{}}
+}
+
+// since is when the message was first asked for, which it is now, without a pause of longest.
+func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant, longest time.Duration) capping.Instant {
+	if f.began+capping.Instant(longest.Milliseconds()) < now {
+		f.young, f.old, f.began = map[messageKey]capping.Instant{}, f.young, now
+	}
+	key := messageKey{token, channel}
+	first, known := f.young[key]
+	if !known {
+		if first, known = f.old[key]; !known {
+			first = now
+		}
+		f.young[key] = first
+	}
+	return first
+}
+
+// result is what was counted.
+func (e *engine) result() *Result {
+	r := e.tallies.result(e)
+	r.Generation = e.cfg.Generation
+	if e.cfg.Policy != nil {
+		r.Policy = e.cfg.Policy.Version
+	}
+	slices.Sort(r.Configs)
+	return r
+}

@@ -1,0 +1,162 @@
+package whatif
+
+import (
+	"slices"
+	"unsafe"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// histories is what every user was sent: as recorded, and under the other policy.
+type histories struct {
+	pages []*page     // by the upper half of the ids; nil: nobody was sent anything
+	calls capping.Log // those that sent something, by their number: when, on which channel, what
+	// horizon is the instant at or before which no policy sees anything any more.
+	horizon capping.Instant
+	bytes   int64
+
+	first, second []uint32 // the two histories of the user who is being changed
+	ids           []uint32 // of the block that is being read
+}
+
+func newHistories() *histories {
+	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
+}
+
+// call notes a call that sends something and answers its number.
+func (h *histories) call(e capping.Entry) uint32 {
+	before := cap(h.calls)
+	h.calls = capping.Log(nil).Record(h.calls, e, -1)
+	h.bytes += int64(cap(h.calls) - before)
+	return uint32(h.calls.Len() - 1)
+}
+
+// entry is what a call sent, as it stands in a log.
+func (h *histories) entry(call uint32) []byte {
+	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
+}
+
+// page is that of a key, made if need be.
+func (h *histories) page(key int) *page {
+	if h.pages[key] == nil {
+		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
+		h.bytes += int64(unsafe.Sizeof(page{}))
+	}
+	return h.pages[key]
+}
+
+// later notes that a call sent to the users of the i-th block of a bitmap under both
+// policies: a whole block at once, whose users get it into their histories when somebody asks.
+func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
+	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
+		p.pending = p.pending[1:]
+	}
+	p.pending = append(p.pending, sent{users, i, call})
+}
+
+// settle gives the users of a page what is pending.
+func (h *histories) settle(key int) {
+	p := h.pages[key]
+	if p == nil || len(p.pending) == 0 {
+		return
+	}
+	for _, s := range p.pending {
+		if h.calls.At(int(s.call)) <= h.horizon {
+			continue
+		}
+		h.ids = s.users.AppendAt(h.ids[:0], s.at)
+		for _, user := range h.ids {
+			h.add(p, uint16(user), s.call, true, true)
+		}
+	}
+	p.pending = nil
+}
+
+// add notes that a call sent to the user as recorded, under the other policy, or both.
+func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) {
+	if recorded && other && p.append(low, call) {
+		return
+	}
+	h.read(p, low)
+	if recorded {
+		h.first = h.bounded(append(h.first, call), recordedMost)
+	}
+	if other {
+		h.second = h.bounded(append(h.second, call), otherMost)
+	}
+	p.set(low, h.first, h.second)
+}
+
+// read takes the histories of the user out of the page, without what nothing sees any more.
+func (h *histories) read(p *page, low uint16) {
+	recorded, other := p.histories(p.place(low))
+	h.first = append(h.first[:0], h.live(recorded)...)
+	h.second = append(h.second[:0], h.live(other)...)
+}
+
+func (h *histories) live(calls []uint32) []uint32 {
+	for len(calls) > 0 && h.calls.At(int(calls[0])) <= h.horizon {
+		calls = calls[1:]
+	}
+	return calls
+}
+
+// bounded is the calls as a log bounds them: without the oldest of the newest's channel that has
+// capping.LogBound newer ones, and at most so many in all.
+func (h *histories) bounded(calls []uint32, most int) []uint32 {
+	if len(calls) <= capping.LogBound {
+		return calls
+	}
+	channel := h.calls.Channel(int(calls[len(calls)-1]))
+	oldest, n := -1, 0
+	for i, call := range calls {
+		if h.calls.Channel(int(call)) == channel {
+			if n++; oldest < 0 {
+				oldest = i
+			}
+		}
+	}
+	if n > capping.LogBound {
+		return slices.Delete(calls, oldest, oldest+1)
+	}
+	return calls[max(0, len(calls)-most):]
+}
+
+// release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells whether
+// it was in the recorded one, and, of a user whose histories differ, in the other one later than an instant.
+func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token, after capping.Instant) (recorded, other bool) {
+	h.read(p, low)
+	of := func(call uint32) bool {
+		e := h.calls.Entry(int(call))
+		return e.Token == token && (channel == 0 || e.Channel == channel)
+	}
+	recorded = slices.ContainsFunc(h.first, of)
+	other = slices.ContainsFunc(h.second, func(call uint32) bool { return of(call) && h.calls.At(int(call)) > after })
+	if recorded || slices.ContainsFunc(h.second, of) {
+		h.first, h.second = slices.DeleteFunc(h.first, of), slices.DeleteFunc(h.second, of)
+		p.set(low, h.first, h.second)
+	}
+	return recorded, other
+}
+
+// sent reports whether the message is in the user's recorded history on the channel.
+func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
+	recorded, _ := p.histories(p.place(low))
+	for _, call := range slices.Backward(recorded) {
+		e := h.entry(call)
+		if capping.Token(e[6:]) == token && capping.Channel(e[5]) == channel {
+			return true
+		}
+	}
+	return false
+}
+
+// diverged reports whether the user's two histories differ.
+func (p *page) divergedAt(low uint16) bool {
+	if p == nil || p.diverged == 0 {
+		return false
+	}
+	place := p.place(low)
+	return place != 0 && differ(p.words[place>>5])
+}

@@ -1,0 +1,196 @@
+package whatif
+
+import (
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// page is the users of one block of ids: what each was sent, and what changed for them.
+//
+// A user with a history has a block of words: a header, then the numbers of the calls
+// that sent something, oldest first, as recorded. As long as the history under the
+// other policy is the same, it is not stored; where it is another (diverged), it follows.
+// Blocks have 4, 8, 16 … words; a slot tells where a user's lies and how long it is.
+type page struct {
+	slots    *[pageIDs / slotIDs]*[slotIDs]uint32 // by id: place of the block × 32 + log2 of its words; 0: no history
+	words    []uint32
+	free     [maxClass + 1]uint32 // by log2 of the words: the first block that is free; the next is its first word
+	pending  []sent               // by calls whose users have no blocks for it yet, oldest first
+	diverged int                  // users whose two histories differ
+
+	asked   *bitmap.Words         // users of whom a counted call asked
+	changed *[pageIDs / 64]uint64 // those of them of whom something was decided differently
+	deltas  *[pageIDs]int16       // by id: counted sends more, or less, under the other policy
+	bytes   func(int)             // notes memory that is taken
+}
+
+// sent is that a call sent to users of the page.
+type sent struct {
+	users *bitmap.Bitmap
+	at    int // of the page's block in users
+	call  uint32
+}
+
+const (
+	pageIDs  = bitmap.BlockIDs
+	slotIDs  = 64
+	minClass = 2  // blocks of 4 words
+	maxClass = 18 // far beyond the longest two histories
+)
+
+// A header has the number of calls as recorded (16 bits), under the other policy (15), and
+// whether the two differ.
+const (
+	recordedMost = 1<<16 - 1
+	otherMost    = 1<<15 - 1
+	divergedBit  = 1 << 31
+)
+
+func recordedIn(header uint32) int { return int(header & recordedMost) }
+
+func otherIn(header uint32) int { return int(header >> 16 & otherMost) }
+
+func differ(header uint32) bool { return header&divergedBit != 0 }
+
+// slot is where the user's block is named, made if need be.
+func (p *page) slot(low uint16) *uint32 {
+	if p.slots == nil {
+		p.slots = new([pageIDs / slotIDs]*[slotIDs]uint32)
+		p.bytes(int(unsafe.Sizeof(*p.slots)))
+	}
+	if p.slots[low/slotIDs] == nil {
+		p.slots[low/slotIDs] = new([slotIDs]uint32)
+		p.bytes(4 * slotIDs)
+	}
+	return &p.slots[low/slotIDs][low%slotIDs]
+}
+
+// place is what the user's slot says, 0 where there is no history.
+func (p *page) place(low uint16) uint32 {
+	if p == nil || p.slots == nil || p.slots[low/slotIDs] == nil {
+		return 0
+	}
+	return p.slots[low/slotIDs][low%slotIDs]
+}
+
+// at is the block at a place.
+func (p *page) at(place uint32) []uint32 {
+	return p.words[place>>5 : place>>5+1<<(place&31)]
+}
+
+// histories is the calls that sent something to the user, as recorded, and other those under the other policy.
+// Both share the page's memory.
+func (p *page) histories(place uint32) (recorded, other []uint32) {
+	if place == 0 {
+		return nil, nil
+	}
+	b := p.at(place)
+	n := recordedIn(b[0])
+	recorded = b[1 : 1+n]
+	if !differ(b[0]) {
+		return recorded, recorded
+	}
+	return recorded, b[1+n : 1+n+otherIn(b[0])]
+}
+
+// append notes that a call sent to the user under both policies; ok is false where
+// that does not fit into the block.
+func (p *page) append(low uint16, call uint32) (ok bool) {
+	place := p.slot(low)
+	if *place == 0 {
+		*place = p.alloc(minClass)
+		p.words[*place>>5] = 0
+	}
+	b := p.at(*place)
+	n := recordedIn(b[0])
+	if differ(b[0]) || n+1 >= len(b) || n >= capping.LogBound {
+		return false
+	}
+	b[n+1] = call
+	b[0]++
+	return true
+}
+
+// set replaces the user's histories, whose slices are not the page's.
+func (p *page) set(low uint16, recorded, other []uint32) {
+	slot := p.slot(low)
+	if *slot != 0 && differ(p.words[*slot>>5]) {
+		p.diverged--
+	}
+	same := slices.Equal(recorded, other)
+	words := 1 + len(recorded)
+	if !same {
+		words += len(other)
+	}
+	p.resize(slot, words)
+	if *slot == 0 {
+		return
+	}
+	b := p.at(*slot)
+	b[0] = uint32(len(recorded))
+	copy(b[1:], recorded)
+	if !same {
+		b[0] |= uint32(len(other))<<16 | divergedBit
+		copy(b[1+len(recorded):], other)
+		p.diverged++
+	}
+}
+
+// resize gives the slot a block for so many words, whatever it held is lost; for 1 none.
+func (p *page) resize(slot *uint32, words int) {
+	class := uint32(max(minClass, bits.Len(uint(words-1))))
+	if words == 1 {
+		class = 0
+	}
+	if *slot != 0 {
+		if *slot&31 == class {
+			return
+		}
+		old := *slot & 31
+		p.words[*slot>>5], p.free[old] = p.free[old], *slot
+		*slot = 0
+	}
+	if class > 0 {
+		*slot = p.alloc(class)
+	}
+}
+
+// alloc is a block of 1<<class words, whatever they hold.
+func (p *page) alloc(class uint32) (place uint32) {
+	if place = p.free[class]; place != 0 {
+		p.free[class] = p.words[place>>5]
+		return place
+	}
+	if len(p.words) == 0 {
+		p.words = make([]uint32, 1, 64) // place 0 is none
+	}
+	at := len(p.words)
+	before := cap(p.words)
+	p.words = append(p.words, make([]uint32, 1<<class)...)
+	p.bytes(4 * (cap(p.words) - before))
+	return uint32(at)<<5 | class
+}
+
+// ask notes that a counted call asked of the users of the i-th block of a bitmap.
+func (p *page) ask(users *bitmap.Bitmap, key int) {
+	if p.asked == nil {
+		p.asked = new(bitmap.Words)
+		p.bytes(pageIDs / 8)
+	}
+	users.Add(key, p.asked)
+}
+
+// change notes that something was decided differently for the user, with so many counted
+// sends more.
+func (p *page) change(low uint16, more int) {
+	if p.changed == nil {
+		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)
+		p.bytes(int(unsafe.Sizeof(*p.changed) + unsafe.Sizeof(*p.deltas)))
+	}
+	p.changed[low/64] |= 1 << (low % 64)
+	p.deltas[low] = int16(max(-1<<15, min(1<<15-1, int(p.deltas[low])+more)))
+}

@@ -1,0 +1,123 @@
+package whatif
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"capper/internal/capping"
+)
+
+var errNotAsked = errors.New("what-if decides, and is not asked for more")
+
+// likeness is who of a call is judged by the same rules under both policies.
+type likeness struct {
+	all  bool            // everybody
+	of   map[string]bool // by segment, those that either policy names; not looked at where all
+	rest bool            // users of segments that neither names, and of none
+}
+
+func (l *likeness) has(segment string) bool {
+	if same, named := l.of[segment]; named && segment != "" {
+		return same
+	}
+	return l.rest
+}
+
+// compare finds who is judged alike on a channel under both policies, all exempt sends or none.
+func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
+	if !withholdAlike(a, b, channel, exempt) {
+		return &likeness{}
+	}
+	if exempt {
+		return &likeness{all: true, rest: true}
+	}
+	l := &likeness{of: map[string]bool{}, rest: limitAlike(a, b, "", channel)}
+	l.all = l.rest
+	for _, policy := range []*capping.Policy{a, b} {
+		for segment := range policy.Segments {
+			l.of[segment] = limitAlike(a, b, segment, channel)
+			l.all = l.all && l.of[segment]
+		}
+	}
+	return l
+}
+
+// withholdAlike reports whether both policies withhold sends on the channel from the same users at
+// the same times.
+func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) bool {
+	suppressed := func(p *capping.Policy) (sets []string) {
+		for i := range p.Suppress {
+			if s := &p.Suppress[i]; s.Channels.Has(channel) && (!exempt || s.EvenExempt) {
+				sets = append(sets, s.Set)
+			}
+		}
+		return sets
+	}
+	if !slices.Equal(suppressed(a), suppressed(b)) {
+		return false
+	}
+	return exempt || nameOf(a.Zone) == nameOf(b.Zone) && heldAlike(a.Holdout, b.Holdout, channel) &&
+		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
+}
+
+func nameOf(zone *time.Location) string { return cmp.Or(zone, time.UTC).String() }
+
+func heldAlike(a, b *capping.Holdout, channel capping.Channel) bool {
+	if a != nil && !a.Channels.Has(channel) {
+		a = nil
+	}
+	if b != nil && !b.Channels.Has(channel) {
+		b = nil
+	}
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Share.Percent() == b.Share.Percent() && a.Share.Salt() == b.Share.Salt()
+}
+
+func quietOn(p *capping.Policy, channel capping.Channel) (hours []*capping.Quiet) {
+	for i := range p.Quiet {
+		if p.Quiet[i].Channels.Has(channel) {
+			hours = append(hours, &p.Quiet[i])
+		}
+	}
+	return hours
+}
+
+func quietAlike(a, b *capping.Quiet) bool {
+	return a.Hours == b.Hours && a.UserZone == b.UserZone && slices.Equal(a.Sets, b.Sets) &&
+		(a.UserZone || nameOf(a.Location) == nameOf(b.Location))
+}
+
+// limitAlike reports whether sends on the channel to users of the segment are judged by the same limits.
+func limitAlike(a, b *capping.Policy, segment string, channel capping.Channel) bool {
+	return slices.EqualFunc(limitsOn(a, segment, channel), limitsOn(b, segment, channel), func(a, b *capping.Limit) bool {
+		return a.Name == b.Name && a.Max == b.Max && a.Window == b.Window && a.Calendar == b.Calendar && a.UserZone == b.UserZone &&
+			a.Shadow == b.Shadow && a.Channels == b.Channels && (a.UserZone || nameOf(a.Location) == nameOf(b.Location))
+	})
+}
+
+func limitsOn(p *capping.Policy, segment string, channel capping.Channel) (limits []*capping.Limit) {
+	all := p.Limits(segment)
+	for i := range all {
+		if all[i].AppliesTo(channel) {
+			limits = append(limits, &all[i])
+		}
+	}
+	return limits
+}
+
+// shadows reports whether the policy has a shadow limit on the channel.
+func shadows(p *capping.Policy, channel capping.Channel) bool {
+	shadow := func(limits []capping.Limit) bool {
+		return slices.ContainsFunc(limits, func(l capping.Limit) bool { return l.Shadow && l.AppliesTo(channel) })
+	}
+	for _, limits := range p.Segments {
+		if shadow(limits) {
+			return true
+		}
+	}
+	return shadow(p.Default)
+}

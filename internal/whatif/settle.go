@@ -1,0 +1,212 @@
+package whatif
+
+import (
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// settleRecorded takes users whose outcome is the recorded one.
+func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
+	for i, user := range users {
+		outcome := c.r.Groups[groups[i]].Outcome
+		sent := c.sends(user, outcome)
+		if sent {
+			c.histories.add(c.histories.page(int(user>>16)), uint16(user), c.number(), true, true)
+		}
+		c.countSegment(&c.before, c.codes[i], outcome, sent)
+		c.countSegment(&c.after, c.codes[i], outcome, sent)
+		if sent && outcome == audit.Replayed {
+			c.before.resent()
+			c.after.resent()
+		}
+	}
+	if c.observe != nil {
+		verdicts := make([]capping.Verdict, len(users))
+		for i := range users {
+			verdicts[i].Outcome = map[audit.Outcome]capping.Outcome{
+				audit.Allowed: capping.Allowed, audit.Replayed: capping.Replayed, audit.Denied: capping.Denied,
+			}[c.r.Groups[groups[i]].Outcome]
+		}
+		c.observe(c.r, users, verdicts)
+	}
+}
+
+// sends reports whether the call sent to the user, as recorded: a replay of a send that is not
+// known, from before the audit or of a call without an answer, counts as one.
+func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
+	return outcome == audit.Allowed ||
+		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
+}
+
+// countSegment counts a user's outcome by segment: afresh, or in place of what the record says,
+// which tells replays not apart.
+func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
+	counts := &to.byCode[code]
+	replay := outcome == audit.Replayed && !sent
+	if !c.afresh {
+		if replay {
+			counts.Sends--
+			counts.Replayed++
+		}
+		return
+	}
+	switch {
+	case replay:
+		counts.Replayed++
+	case outcome == audit.Denied:
+		counts.Denied++
+	default:
+		counts.Sends++
+	}
+}
+
+// settleJudged takes users who were judged anew.
+func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
+	if c.observe != nil {
+		c.observe(c.r, users, d.Verdicts)
+	}
+	c.after.judged += int64(len(users))
+	for i, user := range users {
+		outcome, v := c.r.Groups[groups[i]].Outcome, &d.Verdicts[i]
+		before, after := c.sends(user, outcome), v.Outcome == capping.Allowed
+		code := d.Codes[i]
+		c.countSegment(&c.before, code, outcome, before)
+		c.takeBack(code, &c.r.Groups[groups[i]], before)
+		c.countJudged(code, d, i)
+		if before || after {
+			c.histories.add(c.histories.page(int(user>>16)), uint16(user), c.number(), before, after)
+		}
+		may := v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
+		if c.counted && (before != after || may != (outcome != audit.Denied)) {
+			c.histories.page(int(user>>16)).change(uint16(user), one(after)-one(before))
+		}
+	}
+	c.countShadow(d)
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// takeBack takes the recorded outcome of a user out of what the other policy is credited with, where
+// it is a known one; sent: it is a send, also where the record says that it is a replay.
+func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
+	counts := Counts{Sends: -1}
+	switch {
+	case g.Outcome == audit.Denied:
+		counts = Counts{Denied: -1}
+		c.after.denied(g.Limit, -1)
+	case g.Outcome == audit.Replayed:
+		counts = Counts{Replayed: -1}
+		if sent {
+			c.before.resent()
+		}
+	}
+	c.after.Counts.add(counts)
+	if c.afresh {
+		return
+	}
+	if g.Outcome == audit.Replayed { // the record counts it among those who were allowed
+		counts = Counts{Sends: -1}
+	}
+	c.after.byCode[code].add(counts)
+}
+
+// countJudged counts what was decided of user i under the other policy.
+func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
+	var counts Counts
+	switch d.Verdicts[i].Outcome {
+	case capping.Allowed:
+		counts.Sends = 1
+	case capping.Replayed:
+		counts.Replayed = 1
+	case capping.Denied:
+		counts.Denied = 1
+		c.after.denied(deniedBy(d, i), 1)
+	default:
+		counts.Unjudged = 1
+		c.tallies.note(d.Err)
+	}
+	c.after.Counts.add(counts)
+	c.after.byCode[code].add(counts)
+}
+
+// deniedBy is what denied user i, as records call it.
+func deniedBy(d *capping.Decisions, i int) string {
+	switch d.Verdicts[i].By {
+	case capping.BySuppression:
+		return api.LimitSuppressed
+	case capping.ByHoldout:
+		return api.LimitHoldout
+	case capping.ByQuiet:
+		return api.LimitQuiet
+	}
+	return d.Limit(i).Name
+}
+
+// countShadow counts whom shadow limits would have denied.
+func (c *call) countShadow(d *capping.Decisions) {
+	for i := range d.Verdicts {
+		bits := d.Verdicts[i].Shadow
+		if bits == 0 {
+			continue
+		}
+		for k, limit := range d.ShadowLimits(i) {
+			if k < 32 && bits>>k&1 == 1 {
+				c.after.shadow[limit.Name]++
+			}
+		}
+	}
+}
+
+// release replays a release.
+func (c *call) release() {
+	for i := range c.r.Groups {
+		n := int64(c.r.Groups[i].Users.Cardinality())
+		switch c.r.Groups[i].Outcome {
+		case audit.Released:
+			c.before.Released += n
+			c.after.Released += n
+		case audit.ReleaseUnavailable:
+			c.before.unavailable += n
+		}
+	}
+	_ = c.blocks(func(key int) error { // settling releases is never an error
+		c.histories.settle(key)
+		if p := c.histories.pages[key]; p == nil || p.slots == nil {
+			return nil
+		}
+		for g := range c.r.Groups {
+			if group := &c.r.Groups[g]; c.in(g, key) && group.Outcome != audit.ReleaseUnavailable {
+				if err := c.take(g, group.Users, c.cursors[g]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// settleReleases takes users of a release. Those whose histories are the same are counted already; a
+// send that nothing is known of was one under both policies.
+func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
+	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
+	for i, user := range users {
+		p := c.histories.pages[user>>16]
+		diverged := p.divergedAt(uint16(user))
+		recorded, other := c.histories.release(p, uint16(user), c.r.Channel, c.token, horizon)
+		before := c.r.Groups[groups[i]].Outcome == audit.Released
+		after := other || before && !recorded
+		if !diverged || before == after {
+			continue
+		}
+		c.after.Released += int64(one(after) - one(before))
+		if c.counted {
+			p.change(uint16(user), one(before)-one(after))
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// sum is what is counted of one call on one side.
+type sum struct {
+	Counts
+	unavailable, erased, judged int64
+
+	segments []segmentSum
+	byCode   []Counts // of segments, beyond segments
+	limits   []limitSum
+	shadow   map[string]int64
+}
+
+type segmentSum struct {
+	name string
+	Counts
+}
+
+type limitSum struct {
+	name string
+	n    int64
+}
+
+func (s *sum) reset() {
+	if s.shadow == nil {
+		s.shadow = map[string]int64{}
+	}
+	clear(s.shadow)
+	s.Counts, s.unavailable, s.erased, s.judged = Counts{}, 0, 0, 0
+	s.segments, s.byCode, s.limits = s.segments[:0], s.byCode[:0], s.limits[:0]
+}
+
+func (s *sum) copy(from *sum) {
+	s.Counts = from.Counts
+	s.segments, s.limits = append(s.segments, from.segments...), append(s.limits, from.limits...)
+	maps.Copy(s.shadow, from.shadow)
+}
+
+// resent makes a replay a send.
+func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
+
+// segment counts the users of one.
+func (s *sum) segment(name string) *Counts {
+	s.segments = append(s.segments, segmentSum{name: name})
+	return &s.segments[len(s.segments)-1].Counts
+}
+
+// denied counts denials by a limit: there are few, so that looking is cheaper than a map.
+func (s *sum) denied(limit string, n int64) {
+	for i := range s.limits {
+		if s.limits[i].name == limit {
+			s.limits[i].n += n
+			return
+		}
+	}
+	s.limits = append(s.limits, limitSum{limit, n})
+}
+
+type campaignKey struct {
+	capping.Message
+	channel capping.Channel
+}
+
+// pair is both sides.
+type pair[T any] struct{ before, after T }
+
+// tallies is what is counted of all calls.
+type tallies struct {
+	first, last     capping.Instant // records
+	any             bool
+	calls, replayed int64
+	unavailable     int64
+	erased, judged  int64
+	gaps            int64
+	total           pair[Counts]
+	days            map[string]*pair[Counts]
+	segments        map[string]*pair[Counts]
+	channels        map[capping.Channel]*pair[Counts]
+	campaigns       map[campaignKey]*pair[Counts]
+	limits, shadow  map[string]*pair[int64]
+	configs         []string
+	faults          map[string]bool // why users could not be judged
+	recheck         *Recheck
+}
+
+func newTallies() *tallies {
+	return &tallies{
+		days: map[string]*pair[Counts]{}, segments: map[string]*pair[Counts]{}, channels: map[capping.Channel]*pair[Counts]{},
+		campaigns: map[campaignKey]*pair[Counts]{}, limits: map[string]*pair[int64]{}, shadow: map[string]*pair[int64]{},
+		faults: map[string]bool{},
+	}
+}
+
+func (t *tallies) began(r *audit.Record) {
+	if !t.any {
+		t.first, t.any = r.At, true
+	}
+	t.last = r.At
+}
+
+// note keeps why users could not be judged.
+func (t *tallies) note(err error) {
+	if err != nil {
+		t.faults[err.Error()] = true
+	}
+}
+
+// maxCampaigns is how many campaigns are told apart; what is sent to single users by an
+// id each must not take memory without end.
+const maxCampaigns = 100_000
+
+// others is the name of campaigns beyond that.
+const others = "(others)"
+
+func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
+	found := m[key]
+	if found == nil {
+		found = new(pair[T])
+		m[key] = found
+	}
+	return found
+}
+
+func addTo(to *pair[Counts], before, after *Counts) {
+	to.before.add(*before)
+	to.after.add(*after)
+}
+
+// end counts a call.
+func (t *tallies) end(c *call) {
+	before, after := &c.before, &c.after
+	t.replayed += before.Sends + before.Replayed + before.Denied
+	if !c.counted {
+		return
+	}
+	t.calls++
+	t.unavailable += before.unavailable
+	t.erased += before.erased
+	t.judged += after.judged
+	addTo(&t.total, &before.Counts, &after.Counts)
+	addTo(at(t.days, c.r.At.Time().Format(time.DateOnly)), &before.Counts, &after.Counts)
+	addTo(at(t.channels, c.r.Channel), &before.Counts, &after.Counts)
+	key := campaignKey{c.r.Message, c.r.Channel}
+	if t.campaigns[key] == nil && len(t.campaigns) >= maxCampaigns {
+		key = campaignKey{Message: capping.Message{ID: others}}
+	}
+	addTo(at(t.campaigns, key), &before.Counts, &after.Counts)
+	t.endNamed(c)
+}
+
+func (t *tallies) endNamed(c *call) {
+	before, after := &c.before, &c.after
+	for _, s := range before.segments {
+		at(t.segments, s.name).before.add(s.Counts)
+	}
+	for _, s := range after.segments {
+		at(t.segments, s.name).after.add(s.Counts)
+	}
+	for code := range before.byCode {
+		if before.byCode[code] == (Counts{}) && after.byCode[code] == (Counts{}) {
+			continue
+		}
+		name := ""
+		if code > 0 {
+			name = c.names[code-1]
+		}
+		addTo(at(t.segments, name), &before.byCode[code], &after.byCode[code])
+	}
+	for _, l := range before.limits {
+		at(t.limits, l.name).before += l.n
+	}
+	for _, l := range after.limits {
+		at(t.limits, l.name).after += l.n
+	}
+	for name, n := range before.shadow {
+		at(t.shadow, name).before += n
+	}
+	for name, n := range after.shadow {
+		at(t.shadow, name).after += n
+	}
+}
+
+// result is the tallies as people read them.
+func (t *tallies) result(e *engine) *Result {
+	r := &Result{
+		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Replayed: t.replayed,
+		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps, Recheck: t.recheck,
+		Total: Row{Name: "total", Before: t.total.before, After: t.total.after},
+		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
+		Limits: changes(t.limits), Shadow: changes(t.shadow),
+	}
+	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
+	if t.any {
+		r.Begins, r.Since, r.Until = t.first.Time(), max(e.cfg.Since, t.first).Time(), t.last.Time()
+	}
+	for _, day := range slices.Sorted(maps.Keys(t.days)) {
+		r.Days = append(r.Days, Row{Name: day, Before: t.days[day].before, After: t.days[day].after})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.segments)) {
+		s := t.segments[name]
+		if s.before == (Counts{}) && s.after == (Counts{}) {
+			continue
+		}
+		r.Segments = append(r.Segments, Row{Name: cmp.Or(name, defaultName), Before: s.before, After: s.after})
+	}
+	for _, channel := range slices.Sorted(maps.Keys(t.channels)) {
+		s := t.channels[channel]
+		r.Channels = append(r.Channels, Row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before, After: s.after})
+	}
+	for key, s := range t.campaigns {
+		r.Campaigns = append(r.Campaigns, Row{
+			Name: key.ID, Namespace: key.Namespace, Channel: e.channelName(key.channel), Before: s.before, After: s.after,
+		})
+	}
+	slices.SortFunc(r.Campaigns, byChange)
+	for _, fault := range slices.Sorted(maps.Keys(t.faults)) {
+		r.Notes = append(r.Notes, "not judged: "+fault)
+	}
+	t.users(e.histories, r)
+	return r
+}
+
+// defaultName is what users in no segment are called.
+const defaultName = "default"
+
+// byChange sorts campaigns by how much they change, then by how much they sent.
+func byChange(a, b Row) int {
+	change := func(r *Row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
+	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Channel, b.Channel))
+}
+
+func changes(m map[string]*pair[int64]) []Change {
+	list := []Change{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if c := m[name]; c.before != 0 || c.after != 0 {
+			list = append(list, Change{name, c.before, c.after})
+		}
+	}
+	return list
+}
+
+// channelName is the name of a channel by the policies that were read, the other one first.
+func (e *engine) channelName(c capping.Channel) string {
+	if c == 0 {
+		return ""
+	}
+	named := func(p *capping.Policy) string {
+		for name, number := range p.Channels {
+			if number == c {
+				return name
+			}
+		}
+		return ""
+	}
+	if e.cfg.Policy != nil && named(e.cfg.Policy) != "" {
+		return named(e.cfg.Policy)
+	}
+	for _, version := range slices.Backward(e.tallies.configs) {
+		if name := named(e.policies[version].Policy); name != "" {
+			return name
+		}
+	}
+	return fmt.Sprint(int(c))
+}
+
+// users counts users by what changes for them.
+func (t *tallies) users(h *histories, r *Result) {
+	steps := map[int]int64{}
+	known := int64(0)
+	for _, p := range h.pages {
+		if p == nil {
+			continue
+		}
+		known += p.known()
+		if p.asked != nil {
+			r.Users.Asked += int64(p.asked.Count())
+		}
+		if p.changed == nil {
+			continue
+		}
+		for i, word := range p.changed {
+			for ; word != 0; word &= word - 1 {
+				steps[int(p.deltas[i*64+bits.TrailingZeros64(word)])]++
+			}
+		}
+	}
+	changed := int64(0)
+	r.Users.By = []Step{}
+	for _, more := range slices.Sorted(maps.Keys(steps)) {
+		n := steps[more]
+		changed += n
+		switch {
+		case more == 0:
+			r.Users.Moved = n
+			continue
+		case more > 0:
+			r.Users.More += n
+		default:
+			r.Users.Less += n
+		}
+		r.Users.By = append(r.Users.By, Step{more, n})
+	}
+	r.Users.Unchanged = r.Users.Asked - changed
+	r.Memory = Memory{Bytes: h.bytes, Users: known}
+	if known > 0 {
+		r.Memory.BytesPerUser = float64(h.bytes) / float64(known)
+	}
+}
+
+// known is how many users of the page have a history, or were asked of.
+func (p *page) known() (n int64) {
+	if p.asked != nil {
+		return int64(p.asked.Count())
+	}
+	if p.slots == nil {
+		return 0
+	}
+	for _, chunk := range p.slots {
+		if chunk == nil {
+			continue
+		}
+		for _, place := range chunk {
+			n += int64(one(place != 0))
+		}
+	}
+	return n
+}
