@@ -1,0 +1,104 @@
+package recent_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/console/recent"
+)
+
+var start = time.Date(2026, 11, 20, 9, 12, 44, 5e8, time.UTC)
+
+func TestCountsOfTheLastHourAndDay(t *testing.T) {
+	t.Parallel()
+	s, allowed := recent.New(start), recent.Name{Kind: recent.Allowed}
+	daily := recent.Name{Kind: recent.Denied, Of: "daily"}
+	s.Observe(start.Add(time.Second), recent.Totals{allowed: 100, daily: 7})
+	s.Observe(start.Add(2*time.Second), recent.Totals{allowed: 100, daily: 7})
+	s.Observe(start.Add(11*time.Second), recent.Totals{allowed: 350, daily: 7})
+	s.Observe(start.Add(30*time.Second), recent.Totals{allowed: 350, daily: 7})
+
+	hour := s.Hour(10)
+	require.Equal(t, 360, hour.Steps)
+	require.Equal(t, 350.0, hour.Sum(allowed))
+	require.Equal(t, 7.0, hour.Sum(daily))
+	require.Equal(t, start.Truncate(10*time.Second).Add(30*time.Second), hour.Start.Add(time.Hour), "the step that is being counted is not shown")
+	require.Equal(t, []float64{10, 25, 0}, hour.PerSecond(allowed)[357:], "steps of ten seconds, the last one that of 9:13:00")
+	day := s.Day(2)
+	require.Equal(t, 720, day.Steps)
+	require.Equal(t, 350.0, day.Sum(allowed))
+	require.Equal(t, start, day.Since)
+	require.NotContains(t, day.Counts, recent.Name{Kind: recent.Unavailable})
+}
+
+func TestATotalThatBeganAnewCountsFromThere(t *testing.T) {
+	t.Parallel()
+	s, shadow := recent.New(start), recent.Name{Kind: recent.Shadow, Of: "stricter"}
+	s.Observe(start, recent.Totals{shadow: 50})
+	s.Observe(start.Add(time.Second), recent.Totals{})
+	s.Observe(start.Add(2*time.Second), recent.Totals{shadow: 3})
+	require.Equal(t, 53.0, s.Day(1).Sum(shadow))
+}
+
+// TestWindowsAgreeWithAListOfAllCounts compares the rings with a naive list, over days,
+// with pauses of any length and a clock that is set back.
+func TestWindowsAgreeWithAListOfAllCounts(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	s, name, now, total := recent.New(start), recent.Name{Kind: recent.Allowed}, start, 0.0
+	type event struct {
+		at time.Time
+		n  float64
+	}
+	var all []event
+	newest := start.Truncate(time.Second)
+	for range 4000 {
+		now = now.Add([]time.Duration{time.Second, time.Second, 3 * time.Second, time.Minute, 40 * time.Minute, -5 * time.Second, 30 * time.Hour}[min(6, rng.IntN(400)%7*rng.IntN(2))])
+		n := float64(rng.IntN(3) * rng.IntN(1000))
+		total += n
+		if at := now.Truncate(time.Second); at.After(newest) {
+			newest = at
+		}
+		all = append(all, event{newest, n})
+		s.Observe(now, recent.Totals{name: total})
+		if rng.IntN(20) > 0 {
+			continue
+		}
+		for _, w := range []*recent.Window{s.Hour(1), s.Hour(10), s.Hour(60), s.Day(1), s.Day(5), s.Day(60)} {
+			want := 0.0
+			for _, e := range all {
+				if !e.at.Before(w.Start) && e.at.Before(w.Start.Add(w.Step*time.Duration(w.Steps))) {
+					want += e.n
+				}
+			}
+			require.Equal(t, want, w.Sum(name), "%s × %d at %s", w.Step, w.Steps, newest)
+		}
+	}
+}
+
+func TestNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	s, totals := recent.New(start), recent.Totals{}
+	for i := range 500 {
+		totals[recent.Name{Kind: recent.Denied, Of: string(rune('a' + i))}] = 1
+	}
+	s.Observe(start, totals)
+	require.Len(t, s.Day(1).Counts, 200)
+}
+
+func TestPoliciesAreRememberedOnce(t *testing.T) {
+	t.Parallel()
+	var p recent.Policies
+	for i := range 60 {
+		version := &api.Policy{Version: string(rune('a' + i/2))}
+		p.Note(start.Add(time.Duration(i)*time.Minute), version)
+	}
+	list := p.Versions()
+	require.Len(t, list, 30)
+	require.Equal(t, string(rune('a'+29)), list[0].Policy.Version)
+	require.Equal(t, start.Add(58*time.Minute), list[0].Since)
+}
