@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/console/recent"
 	"capper/internal/pacing"
 	"capper/internal/segments"
 	past "capper/internal/segments/history"
@@ -54,6 +55,8 @@ type Service struct {
 	failed    chan error // a listener ended by itself
 
 	shortened shortened
+	recent    *recent.Series // of the console
+	policies  recent.Policies
 
 	done     stack
 	stopping sync.Once
@@ -89,7 +92,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore,
-		registry: prometheus.NewRegistry(), reloads: newReloads(),
+		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: recent.New(cfg.Clock()),
 	}
 	s.logger = newLogger(cfg.Log, s.config.Log)
 	s.registry.MustRegister(s.reloads, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -133,7 +136,7 @@ const (
 // steps are what a start does, in this order, and what undoes each.
 func (s *Service) steps() []step {
 	cfg := s.config
-	var refreshing, watching background
+	var refreshing, watching, counting background
 	return []step{
 		{up: action{"load segments from " + cfg.Segments.Source, loadTimeout, s.loadSegments}},
 		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
@@ -144,6 +147,8 @@ func (s *Service) steps() []step {
 			down: action{"stop refreshing segments", endTimeout, refreshing.end}},
 		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
 			down: action{"stop watching the configuration", endTimeout, watching.end}},
+		{up: action{"keep recent counts", endTimeout, counting.begin(s.keepRecent)},
+			down: action{"stop keeping recent counts", endTimeout, counting.end}},
 		{up: action{"listen", listenTimeout, s.listen},
 			down: action{"drain the calls", cfg.Server.StopTimeout + s.longestCall(), s.drain}},
 		{up: action{"ask for calls", buildTimeout, s.askForCalls},

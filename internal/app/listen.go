@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/console"
+	"capper/internal/console/recent"
 	"capper/internal/server/listen"
 )
 
@@ -63,8 +64,24 @@ func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	}
 	pages, err := console.New(console.Config{
 		API: s.api.Inside(), Access: s.api.Access, SignIn: s.api.SignIn, Logger: s.logger, Clock: s.clock,
+		Recent: s.recent, Policies: &s.policies,
 	})
 	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
+}
+
+// keepRecent keeps what is counted, and which policies are in force, for the console, until
+// ctx ends.
+func (s *Service) keepRecent(ctx context.Context) {
+	if !s.config.Console {
+		return
+	}
+	s.policies.Note(s.clock(), s.api.Limits())
+	s.recent.Run(ctx, s.clock, func() recent.Totals {
+		s.policies.Note(s.clock(), s.api.Limits())
+		totals := recent.Totals{}
+		s.api.Counted(func(what, of string, n float64) { totals[recent.Name{Kind: recent.Kind(what), Of: of}] += n })
+		return totals
+	})
 }
 
 func (s *Service) serve(e *endpoint, secure *tls.Config) {

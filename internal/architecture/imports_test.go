@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
 	"internal/app": {
-		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/terminal",
+		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/console/recent", "internal/terminal",
 		"internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen",
 	},
 
@@ -79,12 +79,13 @@ var arrows = map[string][]string{
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 
-	"internal/console": {"internal/console/frame", "internal/console/pages", "internal/console/session", "internal/server/access"},
+	"internal/console": {"internal/console/frame", "internal/console/pages", "internal/console/recent", "internal/console/session", "internal/server/access"},
 	"internal/console/browsertest": {
 		"client", "client/api", "internal/app", "internal/config", "internal/objects", "internal/segments/build", "internal/segments/ingest", "internal/segments/publish", "internal/testkit",
 	},
 	"internal/console/frame":     {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
-	"internal/console/pages":     {"client/api", "internal/console/frame"},
+	"internal/console/pages":     {"client/api", "internal/console/chart", "internal/console/frame", "internal/console/recent"},
+	"internal/console/recent":    {"client/api"},
 	"internal/console/session":   {"internal/server/access"},
 	"internal/config/policytext": {"internal/capping"},
 

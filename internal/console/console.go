@@ -8,6 +8,7 @@ import (
 
 	"capper/internal/console/frame"
 	"capper/internal/console/pages"
+	"capper/internal/console/recent"
 	"capper/internal/console/session"
 	"capper/internal/server/access"
 )
@@ -23,6 +24,10 @@ type Config struct {
 	Access func() *access.Control
 	// SignIn is who shows a key, which must have the scope read. Required.
 	SignIn func(r *http.Request, key string) (access.Caller, error)
+	// Recent is what was counted within the last day, Policies those that were in force. Nil:
+	// nothing is known.
+	Recent   *recent.Series
+	Policies *recent.Policies
 	// Logger takes what visitors are not told. Nil: it is discarded.
 	Logger *slog.Logger
 	// Clock is that of the API. Nil: time.Now.
@@ -40,6 +45,12 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
+	if cfg.Recent == nil {
+		cfg.Recent = recent.New(cfg.Clock())
+	}
+	if cfg.Policies == nil {
+		cfg.Policies = &recent.Policies{}
+	}
 	return frame.New(frame.Config{
 		API: cfg.API, Access: cfg.Access, SignIn: cfg.SignIn, Logger: cfg.Logger, Clock: cfg.Clock,
 		Pages: all(cfg),
@@ -47,10 +58,10 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 // all are the pages, those of the navigation in their order.
-func all(Config) []frame.Page {
+func all(cfg Config) []frame.Page {
 	return []frame.Page{
-		pages.Overview(),
-		pages.Limits(),
-		pages.Pacers(),
+		pages.Overview(cfg.Recent),
+		pages.Limits(cfg.Recent, cfg.Policies),
+		pages.Pacers(cfg.Recent),
 	}
 }

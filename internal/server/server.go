@@ -16,6 +16,7 @@ import (
 	"capper/internal/pacing"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
+	"capper/internal/server/answer"
 	"capper/internal/server/body"
 	"capper/internal/server/listen"
 	"capper/internal/server/lookup"
@@ -132,6 +133,12 @@ func (s *Server) Inside() http.Handler {
 	s.routeRemovals(r)
 	return r
 }
+
+// Counted calls yield with what was counted since the start, as metrics.Metrics.Each does.
+func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
+
+// Limits is the policy in force, as GET /v1/limits tells it.
+func (s *Server) Limits() *api.Policy { return answer.Policy(s.capper.Policy(), s.capper.Widening()) }
 
 // Access is who may call, as it is configured now.
 func (s *Server) Access() *access.Control { return s.access.Load() }

@@ -12,7 +12,6 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/access"
-	"capper/internal/server/answer"
 	"capper/internal/server/failure"
 )
 
@@ -94,5 +93,5 @@ func (s *Server) scrape(c *call) error {
 
 // limits serves GET /v1/limits.
 func (s *Server) limits(c *call) error {
-	return writeJSON(c.w, answer.Policy(s.capper.Policy(), s.capper.Widening()))
+	return writeJSON(c.w, s.Limits())
 }

@@ -9,28 +9,35 @@ import (
 
 	"capper/client/api"
 	"capper/internal/console/frame"
+	"capper/internal/console/recent"
 )
 
 // Limits is the policy in force, in sentences.
-func Limits() frame.Page {
-	return frame.Page{Path: "limits", Nav: "Limits", Live: true, Template: "limits.html", Files: files, Show: showLimits}
+func Limits(counts *recent.Series, policies *recent.Policies) frame.Page {
+	return frame.Page{
+		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html", Files: files,
+		Show: func(v *frame.Visit) (*frame.View, error) { return showLimits(v, counts, policies) },
+	}
 }
 
 type limitsView struct {
 	*api.Policy
 	Withheld []string
+	Versions []version
+	Since    time.Time // when counting began
 }
 
-func showLimits(v *frame.Visit) (*frame.View, error) {
+func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies) (*frame.View, error) {
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
 		return nil, err
 	}
+	hour, day := counts.Hour(1), counts.Day(dayStep)
 	return &frame.View{
 		Title:    "Limits",
 		Question: "How many messages may somebody get, who gets none, and when?",
-		Data:     limitsView{policy, withheld(policy)},
-		Tables:   []*frame.Table{limitsTable(policy), channelsTable(policy)},
+		Data:     limitsView{policy, withheld(policy), versions(policies.Versions()), day.Since},
+		Tables:   []*frame.Table{limitsTable(policy), shadowTable(policy, hour, day), channelsTable(policy)},
 		Calls:    []string{"GET /v1/limits"},
 	}, nil
 }

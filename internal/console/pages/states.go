@@ -60,23 +60,31 @@ func store(s api.StoreStatus) state {
 		return good("Store", "%s answers: sends are decided and recorded.", kind)
 	case "down":
 		return state{"bad", "Store", kind + " does not answer: nobody is allowed, users come back as unavailable.",
-			"See to it that it runs and has room on its disk; campaigns that ask again later continue where they were. docs/operating.md, “When something is wrong”.", s.Error}
+			"See to it that it runs and has room on its disk; campaigns that ask again later continue where they were. docs/operating.md, " + chapter(s) + ".", s.Error}
 	}
 	return state{"warn", "Store", kind + " answers in part: some users may come back as unavailable.",
-		"Ask again for those later, which counts nobody twice. docs/operating.md, “When something is wrong”.", s.Error}
+		"Ask again for those later, which counts nobody twice. docs/operating.md, " + chapter(s) + ".", s.Error}
+}
+
+// chapter is where the documents tell of the store.
+func chapter(s api.StoreStatus) string {
+	if s.Kind == "embedded" {
+		return "“The embedded store”"
+	}
+	return "“Redis”"
 }
 
 // storeNotes are what its start tolerated, and how the other instances differ.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
-		list = append(list, state{"warn", "Store", "a check at the start found something to change.", "Change what it names and start again. docs/operating.md.", warning})
+		list = append(list, state{"warn", "Store", "its start noted something that you should know.", "If it is not meant, change what it names and start again.", warning})
 	}
 	if s.Fleet == nil {
 		return list
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.Fleet.Differing)) {
 		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d others differ from this one in their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
-			"While a change is rolled out this passes; else give all of them the same configuration.", ""})
+			"While a change is rolled out this passes; else give all of them the same configuration. docs/operating.md, “Instances of one fleet”.", ""})
 	}
 	return list
 }
@@ -86,7 +94,7 @@ func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
 		return state{"bad", "Segments", "the generation in use lacks sets that the configuration needs: " + strings.Join(at.Missing, ", ") + ".",
-			"Publish them with segmentbuild, or take them out of the configuration.", ""}
+			"Publish them with segmentbuild, or take them out of the configuration. docs/operating.md, “Sets that must be there”.", ""}
 	}
 	since := "it is not known since when"
 	if !at.CreatedAt.IsZero() {
@@ -95,7 +103,7 @@ func segments(s *api.Status, now time.Time) state {
 	switch {
 	case at.Error != "":
 		return state{"warn", "Segments", fmt.Sprintf("the last refresh failed; generation %s (%s) stays in use.", at.Generation, since),
-			"See to it that the source can be reached and that what was published there is whole: segmentbuild inspect says so.", at.Error}
+			"See to it that the source can be reached and that what was published there is whole: segmentbuild inspect says so. docs/operating.md, “Segments from S3”.", at.Error}
 	case at.Origin == "cache":
 		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, as the source could not be asked.", at.Generation, since),
 			"See to it that the source can be reached.", ""}

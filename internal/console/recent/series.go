@@ -143,6 +143,7 @@ type Window struct {
 	Steps  int
 	Counts map[Name][]float64 // of each step; only of what was counted within the window
 	Since  time.Time          // when counting began: before, nothing is known
+	last   time.Duration      // how much of the last step has passed
 }
 
 // Hour is the last hour in steps of so many seconds, at most 60: the step that is being
@@ -162,10 +163,12 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	defer s.mu.Unlock()
 	step := unit * time.Duration(each)
 	end := s.newest.Truncate(step)
+	last := step
 	if unit == time.Minute {
+		last = s.newest.Sub(end) + time.Second
 		end = end.Add(step)
 	}
-	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{}, Since: s.since}
+	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{}, Since: s.since, last: last}
 	oldest := s.newest.Truncate(unit).Add(-time.Duration(len(of(&rings{}))-1) * unit) // what is older has been written over
 	for name, r := range s.counts {
 		ring, sums, all := of(r), make([]float64, steps), 0.0
@@ -194,12 +197,16 @@ func (w *Window) Sum(name Name) (sum float64) {
 	return sum
 }
 
-// PerSecond is the counts of a name as rates. Nil: there are none.
+// PerSecond is the counts of a name as rates; of the last step, over what has passed of it.
+// Nil: there are none.
 func (w *Window) PerSecond(name Name) []float64 {
 	counts := w.Counts[name]
 	rates := make([]float64, len(counts))
 	for i, n := range counts {
 		rates[i] = n / w.Step.Seconds()
+		if i == len(counts)-1 {
+			rates[i] = n / w.last.Seconds()
+		}
 	}
 	return rates
 }
