@@ -130,15 +130,15 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index entry %s: %w", key, err)
 	}
-	e, err := parseEntry(key, raw)
+	e, err := ParseEntry(key, raw)
 	if err != nil {
 		return nil, fmt.Errorf("index entry %s: %w", key, err)
 	}
 	return e, nil
 }
 
-// parseEntry reads the entry of an index key, and believes nothing of it.
-func parseEntry(key string, raw []byte) (*Entry, error) {
+// ParseEntry reads the entry of an index key, and believes nothing of it.
+func ParseEntry(key string, raw []byte) (*Entry, error) {
 	e := &Entry{IndexKey: key}
 	if err := audit.Unseal(raw, &e.Entry); err != nil {
 		return nil, err
@@ -194,4 +194,10 @@ func inOrder(entries []*Entry) {
 	slices.SortFunc(entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
 	})
+}
+
+// IsIndexKey reports whether an entry of the index may lie there.
+func IsIndexKey(key string) bool {
+	_, ok := parseIndexKey(key)
+	return ok
 }

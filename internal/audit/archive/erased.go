@@ -95,9 +95,9 @@ func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	return ok && at < erased
 }
 
-// apply takes those out of the record's groups who were erased after it, and reports
+// Apply takes those out of the record's groups who were erased after it, and reports
 // whether there were any.
-func (e *Erased) apply(r *audit.Record) (changed bool) {
+func (e *Erased) Apply(r *audit.Record) (changed bool) {
 	if e.all == nil {
 		return false
 	}

@@ -44,7 +44,7 @@ func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record,
 				return
 			case !q.wants(r):
 			default:
-				if erased.apply(r); q.has(r) && !yield(r, nil) {
+				if erased.Apply(r); q.has(r) && !yield(r, nil) {
 					return
 				}
 			}

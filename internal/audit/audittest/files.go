@@ -4,6 +4,7 @@ package audittest
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ import (
 // Writer writes files of one instance.
 type Writer struct {
 	Instance string
+	Widening time.Duration // of its next files
 	at       objects.Location
 	file     uint64
 	next     uint64
@@ -51,7 +53,7 @@ func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string)
 func (w *Writer) encode(t testing.TB, closed bool, frames []audit.Frame) ([]byte, *audit.Summary) {
 	t.Helper()
 	w.file++
-	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next}
+	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next, Widening: w.Widening}
 	e, raw := audit.NewEncoder(nil, header)
 	summary := audit.NewSummary(header)
 	for _, f := range frames {

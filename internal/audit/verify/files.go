@@ -1,0 +1,316 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"strings"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+)
+
+// inventory is the objects of a location by what they are.
+type inventory struct {
+	index, records, policies, erased, open []objects.Object
+}
+
+// readInventory lists the location, and finds what is in no place of an audit. Open files are listed
+// first, and files before the index: what is rolled meanwhile is seen in one of the two.
+func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
+	list := func(prefix string) []objects.Object {
+		if err != nil {
+			return nil
+		}
+		var found []objects.Object
+		found, err = s.archive.Source().List(ctx, prefix)
+		return found
+	}
+	inv.open = list(audit.OpenPrefix)
+	inv.records = list(audit.RecordsPrefix)
+	inv.policies, inv.erased = list(audit.PoliciesPrefix), list(audit.ErasedPrefix)
+	inv.index = list(audit.IndexPrefix)
+	for _, o := range list("") {
+		if !isOurs(o.Key) && !isTemporary(o.Key) {
+			s.find(Finding{Kind: Stranger, Key: o.Key, Text: "no audit has such an object"})
+		}
+	}
+	return inv, err
+}
+
+// isTemporary reports whether a writer that is at work, or was killed, left the object.
+func isTemporary(key string) bool {
+	name := path.Base(key)
+	return strings.HasPrefix(name, objects.TempPrefix) || strings.HasSuffix(name, ".lock")
+}
+
+// isOurs reports whether an audit may have an object of that name.
+func isOurs(key string) bool {
+	folder, rest, _ := strings.Cut(key, "/")
+	switch folder + "/" {
+	case audit.IndexPrefix:
+		return archive.IsIndexKey(key)
+	case audit.RecordsPrefix:
+		day, name, _ := strings.Cut(rest, "/")
+		sum := strings.TrimSuffix(name, audit.FileExtension)
+		raw, err := hex.DecodeString(sum)
+		return err == nil && len(raw) == sha256.Size && audit.RecordsKey(day, sum) == key
+	case audit.PoliciesPrefix:
+		return strings.HasSuffix(rest, ".yaml") && !strings.Contains(rest, "/")
+	case audit.ErasedPrefix:
+		return strings.HasSuffix(rest, ".json")
+	case audit.OpenPrefix:
+		return true // spools keep their locks and names there
+	}
+	return false
+}
+
+func (s *work) find(f Finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.find(f)
+}
+
+// files checks every object, and counts the records.
+func (s *work) files(ctx context.Context) error {
+	inv, err := s.readInventory(ctx)
+	if err != nil {
+		return err
+	}
+	entries, series := make([]*archive.Entry, len(inv.index)), newSeries()
+	parallel.AtMost(readsAtOnce, len(inv.index), func(i int) { entries[i] = s.entry(ctx, inv.index[i].Key) })
+	byKey := map[string]bool{}
+	var wanted []*archive.Entry
+	for _, e := range entries {
+		if e == nil {
+			continue
+		}
+		byKey[e.Key] = true
+		series.add(e)
+		if e.Records+e.Lost == 0 || (e.To >= s.query.Since && (s.query.Until == 0 || e.From < s.query.Until)) {
+			wanted = append(wanted, e)
+		}
+	}
+	faults := make([]error, len(wanted))
+	parallel.AtMost(runtime.GOMAXPROCS(0)+1, len(wanted), func(i int) { faults[i] = s.rolled(ctx, wanted[i]) })
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	for _, o := range inv.records {
+		if !byKey[o.Key] && isOurs(o.Key) {
+			s.unindexed(ctx, o)
+		}
+	}
+	for _, o := range inv.open {
+		if strings.HasSuffix(o.Key, audit.FileExtension) {
+			if err := s.open(ctx, o.Key, series); err != nil {
+				return err
+			}
+		}
+	}
+	series.report(s.report)
+	return s.documents(ctx, inv)
+}
+
+// readsAtOnce is how many small objects are read side by side.
+const readsAtOnce = 16
+
+// entry reads an entry of the index; nil: it is damaged, or was taken away.
+func (s *work) entry(ctx context.Context, key string) *archive.Entry {
+	if !archive.IsIndexKey(key) {
+		return nil
+	}
+	raw, err := s.archive.Source().Read(ctx, key, objects.MaxDocumentBytes)
+	if errors.Is(err, objects.ErrNotFound) || ctx.Err() != nil {
+		return nil
+	}
+	var e *archive.Entry
+	if err == nil {
+		e, err = archive.ParseEntry(key, raw)
+	}
+	if err != nil {
+		s.find(Finding{Kind: Damage, Key: key, Text: err.Error()})
+		return nil
+	}
+	return e
+}
+
+// rolled checks the file of an entry. The error is that it could not be tried.
+func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
+	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		now := s.entry(ctx, e.IndexKey)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case now == nil: // taken away with its file, or told
+			return nil
+		case now.Key != e.Key: // rewritten meanwhile
+			return s.rolled(ctx, now)
+		}
+		s.find(Finding{Kind: Missing, Key: e.Key, Instance: e.Instance, At: e.First, Records: e.Records,
+			Text: fmt.Sprintf("file %d of instance %s, with %d records, is not there", e.Number, e.Instance, e.Records)})
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var storage *objects.StorageError
+	if errors.As(err, &storage) {
+		return err
+	}
+	if err == nil {
+		if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
+			err = errors.New("is not what the index says: SHA-256 mismatch")
+		}
+	}
+	var summary *audit.Summary
+	if err == nil {
+		summary, err = s.read(ctx, raw, false)
+	}
+	if err != nil {
+		s.find(Finding{Kind: Damage, Key: e.Key, Instance: e.Instance, At: e.First, Text: err.Error()})
+		return nil
+	}
+	s.compare(ctx, e, summary.Entry(raw), summary.IndexKey())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Files++
+	s.report.Bytes += e.Bytes
+	if e.Recovered {
+		s.report.note("instance %s died while it wrote file %d: calls of its last second may be missing", e.Instance, e.Number)
+	}
+	return nil
+}
+
+// compare holds an entry to what its file is.
+func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, indexKey string) {
+	want, err := audit.Seal(is)
+	stored, readErr := s.archive.Source().Read(ctx, e.IndexKey, objects.MaxDocumentBytes)
+	if err != nil || readErr != nil || indexKey == e.IndexKey && bytes.Equal(want, stored) {
+		return
+	}
+	if now, err := archive.ParseEntry(e.IndexKey, stored); err == nil && now.Key != e.Key {
+		return // rewritten meanwhile
+	}
+	s.find(Finding{Kind: Disagrees, Key: e.IndexKey, Instance: e.Instance, Text: "the entry is not what its file says: " + e.Key})
+}
+
+// read goes through the frames of a file, counts its records, and finds the losses.
+func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
+	r, err := audit.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	summary := audit.NewSummary(r.Header())
+	for {
+		frame, err := r.Next()
+		var torn *audit.TornError
+		switch {
+		case errors.Is(err, io.EOF) && (open || r.Ended()), open && errors.As(err, &torn):
+			return summary, nil
+		case errors.Is(err, io.EOF):
+			return nil, errors.New("has no end")
+		case err != nil:
+			return nil, err
+		case frame.Record != nil:
+			summary.Add(frame)
+			s.record(ctx, frame.Record)
+		case frame.Gap != nil:
+			summary.Add(frame)
+			s.find(Finding{Kind: Loss, Instance: r.Header().Instance, Records: frame.Gap.Lost, At: frame.Gap.From.Time(),
+				Text: fmt.Sprintf("instance %s could not keep %d records, of calls from %s to %s", r.Header().Instance, frame.Gap.Lost,
+					frame.Gap.From.Time().Format(milliseconds), frame.Gap.To.Time().Format(milliseconds))})
+		default:
+			summary.Add(frame)
+		}
+	}
+}
+
+// milliseconds is RFC 3339 to the millisecond.
+const milliseconds = "2006-01-02T15:04:05.000Z07:00"
+
+// record takes in a record of the first reading.
+func (s *work) record(ctx context.Context, r *audit.Record) {
+	if r.At < s.query.Since || s.query.Until != 0 && r.At >= s.query.Until {
+		return
+	}
+	s.erased.Apply(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Records++
+	s.count(ctx, r)
+}
+
+// unindexed finds a file that no entry is about, but for one that is being rolled.
+func (s *work) unindexed(ctx context.Context, o objects.Object) {
+	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
+	if err != nil {
+		return
+	}
+	r, err := audit.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
+		return
+	}
+	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s", r.Header().Number, r.Header().Instance)
+	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
+}
+
+// open checks a file that is being written, up to its last whole frame.
+func (s *work) open(ctx context.Context, key string, all *series) error {
+	const most = 4 << 30
+	raw, err := s.archive.Source().Read(ctx, key, most)
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	summary, err := s.read(ctx, raw, true)
+	var torn *audit.TornError
+	switch {
+	case errors.As(err, &torn): // in its header: nothing is in it yet
+		return nil
+	case err != nil:
+		s.find(Finding{Kind: Damage, Key: key, Text: err.Error()})
+		return nil
+	}
+	all.addOpen(summary.Entry(raw))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Open++
+	return nil
+}
+
+// documents checks policies and erasures.
+func (s *work) documents(ctx context.Context, inv inventory) error {
+	for _, o := range inv.policies {
+		version := strings.TrimSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
+		if _, err := s.archive.Policy(ctx, version); err != nil && isOurs(o.Key) {
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
+		}
+	}
+	for _, o := range inv.erased {
+		raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
+		if errors.Is(err, objects.ErrNotFound) || !isOurs(o.Key) {
+			continue
+		}
+		var erasure audit.Erasure
+		if err == nil {
+			err = audit.Unseal(raw, &erasure)
+		}
+		if err != nil {
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,333 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/parallel"
+)
+
+// pass gathers the events of the users of some blocks, and judges them.
+type pass struct {
+	*work
+	table
+	ctx    context.Context
+	first  int       // the first block
+	blocks [][]event // of each from first on, in the order of time
+
+	worldOf map[string]uint16
+	recent  []loaded // generations in memory, the last used first
+	words   bitmap.Words
+	ids     []capping.UserID
+	codes   []uint8
+	zones   []uint16
+}
+
+// loaded is a generation in memory.
+type loaded struct {
+	world    uint16
+	segments capping.Segments
+}
+
+// work is what is found out by all readings.
+type work struct {
+	archive  *archive.Archive
+	query    archive.Query
+	config   Config
+	counts   [bitmap.MaxBlocks]uint32 // events by block
+	inForce  []policy
+	policyOf map[string]uint16
+	report   *Report
+	erased   *archive.Erased
+	mu       sync.Mutex // guards what the first reading counts
+}
+
+// count takes in a record of the first reading.
+func (s *work) count(ctx context.Context, r *audit.Record) {
+	s.notePolicy(ctx, r)
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		what, ok := happens(g)
+		if !ok {
+			continue
+		}
+		if what == sent {
+			s.report.Sends += int64(g.Users.Cardinality())
+		}
+		countBlocks(g.Users, &s.counts)
+	}
+}
+
+// countBlocks adds the users of each block.
+func countBlocks(users *bitmap.Bitmap, counts *[bitmap.MaxBlocks]uint32) {
+	if users.Cardinality() <= few {
+		for user := range users.All() {
+			counts[user>>16]++
+		}
+		return
+	}
+	var w bitmap.Words
+	for key := range users.Blocks() {
+		switch users.Load(key, &w) {
+		case bitmap.Some:
+			counts[key] += uint32(w.Count())
+		case bitmap.Everything:
+			counts[key] += bitmap.BlockIDs
+		}
+	}
+}
+
+// few is up to how many users are gone through one by one.
+const few = 64
+
+// notePolicy notes when the policy of the record was in force.
+func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
+	if r.Kind != audit.Filter {
+		return
+	}
+	i, known := s.policyOf[r.Config]
+	if !known {
+		p := policy{version: r.Config, first: r.At}
+		found, err := s.archive.Policy(ctx, r.Config)
+		if err != nil {
+			s.report.find(Finding{Kind: NoPolicy, Key: audit.PolicyKey(r.Config), Text: err.Error() + ": sends under it are not judged"})
+		} else {
+			p.policy, p.retention = found, capping.Instant(found.Retention(0).Milliseconds())
+		}
+		i = uint16(len(s.inForce))
+		s.policyOf[r.Config], s.inForce = i, append(s.inForce, p)
+	}
+	s.inForce[i].first = min(s.inForce[i].first, r.At)
+	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
+}
+
+// judge goes through the blocks in as many passes as they need.
+func (s *work) judge(ctx context.Context) error {
+	for first := 0; first < len(s.counts); {
+		events, end := 0, first
+		for end < len(s.counts) && (events == 0 || events+int(s.counts[end]) <= s.config.Events) {
+			events += int(s.counts[end])
+			end++
+		}
+		if events > 0 {
+			if err := s.newPass(first, end).run(ctx); err != nil {
+				return err
+			}
+		}
+		first = end
+	}
+	return nil
+}
+
+func (s *work) newPass(first, end int) *pass {
+	p := &pass{
+		work: s, first: first, blocks: make([][]event, end-first), worldOf: map[string]uint16{},
+		table: table{policies: s.inForce, messages: map[messageKey]uint32{}},
+	}
+	for i := range p.blocks {
+		if n := s.counts[first+i]; n > 0 {
+			p.blocks[i] = make([]event, 0, n)
+		}
+	}
+	return p
+}
+
+func (p *pass) run(ctx context.Context) error {
+	p.ctx = ctx
+	for r, err := range p.archive.Records(ctx, p.query) {
+		if err != nil {
+			if _, about := err.(*archive.FileError); about {
+				continue // told by the first reading
+			}
+			return err
+		}
+		p.gather(r)
+	}
+	var mu sync.Mutex
+	parallel.AtMost(runtime.GOMAXPROCS(0), len(p.blocks), func(i int) {
+		j := &judge{table: &p.table, periods: periods{}}
+		j.block(p.first+i, p.blocks[i])
+		p.blocks[i] = nil
+		mu.Lock()
+		defer mu.Unlock()
+		p.report.Unjudged += j.unjudged
+		for k := range j.found {
+			p.report.find(j.finding(&j.found[k]))
+		}
+	})
+	return ctx.Err()
+}
+
+// gather notes what happened in the record to users of the pass.
+func (p *pass) gather(r *audit.Record) {
+	number := uint32(len(p.calls))
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		what, ok := happens(g)
+		if !ok {
+			continue
+		}
+		if uint32(len(p.calls)) == number {
+			p.calls = append(p.calls, p.call(r))
+		}
+		p.users(g.Users, func(key int, ids []capping.UserID) { p.note(number, what, key, ids) })
+	}
+}
+
+func (p *pass) call(r *audit.Record) call {
+	key := messageKey{r.Message.Namespace, r.Message.ID}
+	message, known := p.messages[key]
+	if !known {
+		message = uint32(len(p.messages))
+		p.messages[key], p.texts = message, append(p.texts, key)
+	}
+	c := call{
+		from: r.At, to: r.At + capping.Instant(r.Took.Milliseconds()) + 1, sequence: r.Sequence, instance: p.instances.of(r.Instance),
+		message: message, channel: r.Channel, exempt: r.Exempt, slack: int32(r.Widening.Milliseconds()),
+	}
+	if r.Kind == audit.Filter {
+		c.policy = p.policyOf[r.Config]
+		if q := p.policies[c.policy].policy; q != nil && (len(q.Segments) > 0 || q.UsesZones()) {
+			c.world = p.world(r.Generation)
+			return c
+		}
+	}
+	c.world = p.world("")
+	return c
+}
+
+// world is the number of a generation, which is read if need be; that of "" is unknown.
+func (p *pass) world(generation string) uint16 {
+	if generation != "" && p.config.Generation != "" {
+		generation = p.config.Generation
+	}
+	i, known := p.worldOf[generation]
+	if !known {
+		i = uint16(len(p.worlds))
+		p.worldOf[generation], p.worlds = i, append(p.worlds, world{name: generation})
+		if generation != "" {
+			p.load(i)
+		}
+	}
+	return i
+}
+
+// load reads a generation. A pass meets them in the order of time, so few are in memory.
+func (p *pass) load(i uint16) capping.Segments {
+	w := &p.worlds[i]
+	found, err := p.config.Segments(p.ctx, w.name)
+	if err != nil {
+		p.report.missing(w.name, err)
+		return nil
+	}
+	w.known, w.names, w.zones = true, found.Names(), found.Zones()
+	p.recent = append([]loaded{{i, found}}, p.recent[:min(len(p.recent), generationsHeld-1)]...)
+	return found
+}
+
+// generationsHeld is how many generations are in memory at once.
+const generationsHeld = 2
+
+func (p *pass) segmentsOf(i uint16) capping.Segments {
+	for _, l := range p.recent {
+		if l.world == i {
+			return l.segments
+		}
+	}
+	return nil
+}
+
+// users calls do with the users of each block of the pass.
+func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []capping.UserID)) {
+	end := p.first + len(p.blocks)
+	if users.Cardinality() <= few {
+		for user := range users.All() {
+			if key := int(user >> 16); key >= p.first && key < end {
+				do(key, append(p.ids[:0], user))
+			}
+		}
+		return
+	}
+	for key := p.first; key < min(end, users.Blocks()); key++ {
+		switch users.Load(key, &p.words) {
+		case bitmap.Nothing:
+			continue
+		case bitmap.Everything:
+			p.words.Fill()
+		}
+		p.ids = p.words.AppendIDs(p.ids[:0], key, bitmap.BlockIDs)
+		do(key, p.ids)
+	}
+}
+
+// note appends what happened to users of one block.
+func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID) {
+	if cap(p.codes) < len(ids) {
+		p.codes, p.zones = make([]uint8, bitmap.BlockIDs), make([]uint16, bitmap.BlockIDs)
+	}
+	codes, zones := p.codes[:len(ids)], p.zones[:len(ids)]
+	clear(codes)
+	clear(zones)
+	c := &p.calls[number]
+	if what == sent && p.worlds[c.world].known {
+		found := p.segmentsOf(c.world)
+		if found == nil {
+			found = p.load(c.world)
+		}
+		if found != nil {
+			found.Lookup(ids, codes)
+			found.LookupZones(ids, zones)
+		}
+	}
+	events := p.blocks[key-p.first]
+	for i, user := range ids {
+		events = append(events, event{number, uint16(user), zones[i], codes[i], what})
+	}
+	p.blocks[key-p.first] = events
+}
+
+// block judges the users of a block.
+func (j *judge) block(key int, events []event) {
+	if len(events) == 0 {
+		return
+	}
+	starts := make([]uint32, bitmap.BlockIDs+1)
+	for i := range events {
+		starts[int(events[i].low)+1]++
+	}
+	for i := range bitmap.BlockIDs {
+		starts[i+1] += starts[i]
+	}
+	sorted, at := make([]event, len(events)), starts[:bitmap.BlockIDs]
+	for i := range events { // stable: those of a user stay in the order of time
+		sorted[at[events[i].low]] = events[i]
+		at[events[i].low]++
+	}
+	var list []send
+	for begin := 0; begin < len(sorted); {
+		end := begin + 1
+		for end < len(sorted) && sorted[end].low == sorted[begin].low {
+			end++
+		}
+		list = j.sendsOf(sorted[begin:end], list)
+		j.judge(capping.UserID(key<<16|int(sorted[begin].low)), list)
+		begin = end
+	}
+}
+
+func (j *judge) finding(v *violation) Finding {
+	c := v.call
+	message := j.texts[c.message]
+	return Finding{
+		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: &v.user, Limit: v.limit.Name,
+		Message: message.id, Namespace: message.namespace, Channel: j.policies[c.policy].policy.ChannelName(c.channel),
+		Text: fmt.Sprintf("user %d got more than %d sends within %s, which limit %s of configuration %s allows",
+			v.user, v.limit.Max, v.limit.Span(), v.limit.Name, j.policies[c.policy].version),
+	}
+}

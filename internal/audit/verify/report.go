@@ -1,0 +1,88 @@
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// The kinds of findings.
+const (
+	Damage    = "damage"       // an object that is not what was written
+	Missing   = "missing"      // a file of the index, or a number of a series of files, that is not there
+	Unindexed = "not_in_index" // a file that no entry is about
+	Stranger  = "stranger"     // an object that no audit has
+	Disagrees = "disagrees"    // an entry that is not the one of its file
+	Gap       = "gap"          // records that are missing between others
+	Loss      = "loss"         // records that an instance could not keep, as it noted itself
+	NoPolicy  = "no_policy"    // a configuration version without its policy
+	OverSend  = "over_send"    // a send that a limit forbade
+)
+
+// Finding is one thing that is not as it should be.
+type Finding struct {
+	Kind string `json:"kind"`
+	Key  string `json:"key,omitempty"` // the object
+	Text string `json:"text"`
+
+	Instance string    `json:"instance,omitempty"`
+	Sequence uint64    `json:"sequence,omitempty"`
+	Records  uint64    `json:"records,omitempty"` // that are missing
+	At       time.Time `json:"at,omitzero"`
+
+	User      *capping.UserID `json:"user_id,omitempty"` // of an over-send, as all below
+	Message   string          `json:"message_id,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
+	Channel   string          `json:"channel,omitempty"`
+	Limit     string          `json:"limit,omitempty"`
+}
+
+// Report is what was looked at, and what was found.
+type Report struct {
+	Files    int   `json:"files"`
+	Open     int   `json:"open_files"`
+	Bytes    int64 `json:"size_bytes"`
+	Records  int64 `json:"records"`
+	Sends    int64 `json:"sends"`
+	Unjudged int64 `json:"sends_not_judged"` // their limits are not known: see Notes
+	Erased   int   `json:"erased_users"`
+
+	Findings []Finding      `json:"findings"` // at most MaxListed of a kind
+	Found    map[string]int `json:"found"`    // all, by kind
+	Notes    []string       `json:"notes"`    // what is no fault and worth to know
+
+	noted map[string]bool
+}
+
+// MaxListed is the most findings of a kind that a report lists.
+const MaxListed = 1000
+
+// Healthy reports whether nothing was found.
+func (r *Report) Healthy() bool { return len(r.Found) == 0 }
+
+func (r *Report) find(f Finding) {
+	if r.Found == nil {
+		r.Found = map[string]int{}
+	}
+	if r.Found[f.Kind]++; r.Found[f.Kind] <= MaxListed {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// note notes a sentence once.
+func (r *Report) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if r.noted == nil {
+		r.noted = map[string]bool{}
+	}
+	if !r.noted[text] {
+		r.noted[text] = true
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+// missing notes a generation that cannot be read.
+func (r *Report) missing(generation string, err error) {
+	r.note("generation %s cannot be read, so sends by its segments are not judged (--generation names another for all): %v", generation, err)
+}

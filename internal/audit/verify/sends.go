@@ -1,0 +1,211 @@
+package verify
+
+import (
+	"cmp"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// never is later than every instant, also of calls that are still to come.
+const never = capping.Never + 1
+
+// call is a record as far as sends are judged by it.
+type call struct {
+	from, to capping.Instant // within which it stamped what it recorded
+	sequence uint64
+	instance uint16
+	policy   uint16 // index of a policy under which it was judged
+	world    uint16 // index of a generation, 0: not known
+	message  uint32 // index; the same one: the same message
+	channel  capping.Channel
+	exempt   bool
+	slack    int32 // by so many milliseconds clocks may differ from others
+}
+
+// happening is what happened to a user's sends in a call.
+type happening uint8
+
+const (
+	sent   happening = iota // allowed and recorded
+	gone                    // given back, or it may have been
+	absent                  // asked to be given back, and not there
+)
+
+// event is that something happened to the sends of a user.
+type event struct {
+	call    uint32
+	low     uint16 // the lower half of the user's id
+	zone    uint16 // code of the user's time zone
+	segment uint8  // code of the user's segment
+	what    happening
+}
+
+// happens is what a group means for the sends of its users; ok is false for nothing.
+func happens(g *audit.Group) (what happening, ok bool) {
+	switch g.Outcome {
+	case audit.Allowed:
+		return sent, true
+	case audit.Released, audit.ReleaseUnavailable:
+		return gone, true
+	case audit.Absent:
+		return absent, true
+	}
+	return 0, false
+}
+
+// send is a recorded send of a user, as it is judged.
+type send struct {
+	*call
+	segment uint8
+	zone    uint16
+	gone    capping.Instant // from when on it may be in the log no more
+}
+
+// sendsOf makes of a user's events, in the order of time, the sends, in that order too.
+func (t *table) sendsOf(events []event, sends []send) []send {
+	sends = sends[:0]
+	for _, e := range events {
+		if e.what == sent {
+			sends = append(sends, send{&t.calls[e.call], e.segment, e.zone, never})
+		}
+	}
+	for _, e := range events {
+		if e.what != sent {
+			takeAway(sends, &t.calls[e.call], e.what)
+		}
+	}
+	return sends
+}
+
+// takeAway notes from when on the sends of a call that gives back may be in the log no more.
+func takeAway(sends []send, c *call, what happening) {
+	for i := range sends {
+		s := &sends[i]
+		slack := capping.Instant(max(c.slack, s.slack))
+		if s.from > c.to+slack {
+			return
+		}
+		if s.message != c.message || c.channel != 0 && c.channel != s.channel || s.gone <= c.to {
+			continue
+		}
+		if s.gone = c.from - slack; what == absent {
+			s.gone = 0 // nobody knows since when
+		}
+	}
+}
+
+// certainlyBefore reports whether a was recorded before b was judged, whatever the clocks
+// of their instances.
+func certainlyBefore(a, b *call) bool {
+	slack := capping.Instant(0)
+	if a.instance != b.instance {
+		slack = capping.Instant(max(a.slack, b.slack))
+	}
+	return a.to+slack < b.from
+}
+
+// table is the calls of a pass and what they were judged by.
+type table struct {
+	calls     []call
+	messages  map[messageKey]uint32
+	texts     []messageKey // of messages
+	instances names
+	policies  []policy
+	worlds    []world
+}
+
+type messageKey struct{ namespace, id string }
+
+// policy is the limits in force under a version of the configuration.
+type policy struct {
+	version     string
+	policy      *capping.Policy // nil: not known
+	first, last capping.Instant // of its calls
+	retention   capping.Instant
+}
+
+// world is what a generation says of users.
+type world struct {
+	name  string
+	known bool
+	names []string
+	zones []*time.Location
+}
+
+// names numbers texts.
+type names struct {
+	list  []string
+	known map[string]uint16
+}
+
+func (n *names) of(text string) uint16 {
+	if i, ok := n.known[text]; ok {
+		return i
+	}
+	if n.known == nil {
+		n.known = map[string]uint16{}
+	}
+	i := uint16(len(n.list))
+	n.known[text], n.list = i, append(n.list, text)
+	return i
+}
+
+// limits are those that judge a send, nil where that is not known.
+func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
+	p := t.policies[s.policy].policy
+	if p == nil {
+		return nil, false
+	}
+	if len(p.Segments) == 0 {
+		return p.Default, true
+	}
+	w := &t.worlds[s.world]
+	if !w.known {
+		return nil, false
+	}
+	if s.segment == 0 {
+		return p.Default, true
+	}
+	return p.Limits(w.names[s.segment-1]), true
+}
+
+// location is the user's time zone at a send; ok is false where it is not known.
+func (t *table) location(s *send) (place *time.Location, ok bool) {
+	w := &t.worlds[s.world]
+	switch {
+	case !w.known:
+		return nil, false
+	case s.zone == 0:
+		return cmp.Or(t.policies[s.policy].policy.Zone, time.UTC), true
+	}
+	return w.zones[s.zone-1], true
+}
+
+// periods finds calendar periods, and remembers them by quarters of an hour.
+type periods map[periodKey]capping.Rule
+
+type periodKey struct {
+	calendar capping.Calendar
+	place    *time.Location
+	quarter  int64
+}
+
+// rule is the limit at an instant, in the zone of the user.
+func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
+	if l.Calendar == "" {
+		return l.RuleIn(at, 0, nil)
+	}
+	place := zone
+	if !l.UserZone {
+		place = cmp.Or(l.Location, time.UTC)
+	}
+	key := periodKey{l.Calendar, place, int64(at) / (15 * 60 * 1000)}
+	if r, ok := p[key]; ok && r.Start <= at && at < r.Until {
+		return r
+	}
+	r := l.RuleIn(at, 0, zone)
+	p[key] = r
+	return r
+}
