@@ -48,9 +48,10 @@ var arrows = map[string][]string{
 	"internal/capping/cappertest": {"internal/capping", "internal/quiet", "internal/share", "internal/testkit"},
 	"internal/capping/measure":    {"internal/capping"},
 	"internal/capping/pebblestore": {
-		"internal/capping", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache", "internal/capping/pebblestore/pacerlogs",
-		"internal/pacing",
+		"internal/campaign", "internal/capping", "internal/capping/pebblestore/campaigns", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache",
+		"internal/capping/pebblestore/pacerlogs", "internal/pacing",
 	},
+	"internal/capping/pebblestore/campaigns": {"internal/campaign", "internal/capping", "internal/capping/pebblestore/database"},
 	"internal/capping/pebblestore/database":  {"internal/capping", "internal/capping/pebblestore/directory"},
 	"internal/capping/pebblestore/logcache":  {"internal/capping"},
 	"internal/capping/pebblestore/pacerlogs": {"internal/capping/pebblestore/database", "internal/pacing"},

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
 )
@@ -21,6 +22,14 @@ import (
 // appended; without any, the log is removed.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
+// counting is what a call counts beside the logs; the zero value is nothing.
+type counting struct {
+	token capping.Token
+	lives campaigns.Lives
+	// tally counts what became of a user's log, which was this one.
+	tally func(t *campaigns.Tally, log capping.Log)
+}
+
 // call is one Filter or Release under way. It works on copies, as its caller
 // may have given up waiting and use its slices for something else.
 type call struct {
@@ -28,6 +37,7 @@ type call struct {
 	portions []portion
 	next     atomic.Int32 // the portion to do next
 	step     step
+	counting counting
 	passing  bool // over logs that nobody asked for: they do not enter the cache
 	verdicts []capping.Verdict
 	released []capping.Released
@@ -42,6 +52,7 @@ func (c *call) begin(users []capping.UserID, step step) {
 	c.portions = c.plan.portions(c.portions[:0])
 	c.next.Store(0)
 	c.step = step
+	c.counting = counting{}
 	c.passing = false
 	c.err = nil
 }
@@ -98,6 +109,7 @@ func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 type worker struct {
 	reader  database.Reader
 	scratch []byte // the log that is being written
+	tally   campaigns.Tally
 }
 
 // log is the user's log, empty when there is none, and whether it is from the
@@ -128,10 +140,12 @@ func (s *Store) decidePortion(c *call, p portion, w *worker) {
 	defer w.reader.End()
 	batch := s.db.NewBatch()
 	defer batch.Close()
+	w.tally = w.tally[:0]
 	for _, packed := range users {
 		s.decideUser(c, w, batch, now, packed)
 	}
 	if !batch.Empty() {
+		s.counts.Count(batch, &s.stripes[p.first].counted, byte(p.first), c.counting.token, c.counting.lives, w.tally)
 		s.db.Commit(batch)
 	}
 }
@@ -150,6 +164,9 @@ func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.
 	switch next := entriesOf(value); {
 	case changed:
 		w.scratch = value
+		if c.counting.lives != nil {
+			c.counting.tally(&w.tally, log) // which is gone with the next line
+		}
 		if cached || !c.passing {
 			cache.Put(user, next)
 		}

@@ -38,6 +38,8 @@
 //   - A log that cannot be read makes its user unavailable, nobody else, and a
 //     damaged block of a table those whose logs may be in it. Erasing the user
 //     makes the log new.
+//   - What a call records or gives back of a message that is remembered is counted in the
+//     batch that has it in the logs, so counts and logs are equal after a crash, too.
 //   - A second process on the directory gets an error and changes nothing.
 //
 // # Data layout
@@ -52,6 +54,7 @@
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id
 //	04 user (4)      the user's log was written since its block was damaged
+//	00 FF …          what was sent of each message: see package campaigns
 //	05, 06, 00 "pacer …"  requests for permits, logs of pacers, and how their keys begin: see package pacerlogs
 //
 // The bucket, the number of users whose logs share a key, is 1 here and more

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/campaigns"
 )
 
 // Filter judges and records the users of a batch; see capping.Store. When
@@ -54,6 +56,9 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember 
 	if b.Retention, err = s.retain(b.Retention, b.Record); err != nil {
 		return err
 	}
+	if b.Record {
+		c.counting = s.countingSends(b, remember)
+	}
 	if err := s.run(ctx, c); err != nil {
 		return err
 	}
@@ -66,6 +71,21 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember 
 		return nil
 	}
 	return s.db.Sync()
+}
+
+// countingSends counts what a batch records, if its message is counted: one that is to be remembered is, from
+// now on.
+func (s *Store) countingSends(b *capping.Batch, remember bool) counting {
+	c := counting{token: b.Token, tally: func(t *campaigns.Tally, _ capping.Log) { t.Of(b.Channel).Recorded++ }}
+	now, err := s.db.Now()
+	switch {
+	case err != nil: // nobody is decided either
+	case remember:
+		c.lives = s.counts.Begin(campaign.Key{Message: b.Message, Channel: b.Channel}, now)
+	default:
+		c.lives = s.counts.Known(b.Token, b.Channel)
+	}
+	return c
 }
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
@@ -87,6 +107,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	c.released = zeroed(c.released, len(users))
 	c.begin(users, releasing(c, channel, token))
 	err := s.db.Write(ctx, func() error {
+		c.counting = s.countingReleases(channel, token)
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
@@ -111,6 +132,17 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 		}
 		return next, found
 	}
+}
+
+// countingReleases counts what a release gives back.
+func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
+	return counting{token, s.counts.Counted(token, channel), func(t *campaigns.Tally, log capping.Log) {
+		for i := range log.Len() {
+			if e := log.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
+				t.Of(e.Channel).Released++
+			}
+		}
+	}}
 }
 
 // Erase removes the user's log, also one that cannot be read.

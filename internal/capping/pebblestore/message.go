@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 )
@@ -105,4 +106,46 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 		return 0, m, fmt.Errorf("message that expires at %d: must be at most %d", at, 2*capping.Never)
 	}
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
+}
+
+// AddAnswers adds answers to the counts; see campaign.Store.
+func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
+	deltas = slices.Clone(deltas) // their maps are not changed by anybody
+	err := s.db.Write(ctx, func() error {
+		if err := s.counts.AddAnswers(ctx, deltas); err != nil {
+			return err
+		}
+		return s.db.Sync()
+	})
+	if err != nil {
+		return fmt.Errorf("add answers: %w", err)
+	}
+	return nil
+}
+
+// Campaigns are those of the latest calls; see campaign.Store.
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) ([]campaign.Campaign, bool, error) {
+	var found []campaign.Campaign
+	var more bool
+	err := s.db.Read(ctx, func() (err error) {
+		found, more, err = s.counts.Campaigns(ctx, since, most, match)
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list campaigns: %w", err)
+	}
+	return found, more, nil
+}
+
+// Campaign is the message's, one for each channel; see campaign.Store.
+func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error) {
+	var found []campaign.Campaign
+	err := s.db.Read(ctx, func() (err error) {
+		found, err = s.counts.Campaign(message)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("campaigns of message %q: %w", message.ID, err)
+	}
+	return found, nil
 }

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
 	"capper/internal/capping/pebblestore/pacerlogs"
@@ -25,6 +27,7 @@ type Store struct {
 
 	stripes  [stripeCount]stripe
 	pacers   *pacerlogs.Logs
+	counts   *campaigns.Counts
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
@@ -33,8 +36,9 @@ type Store struct {
 }
 
 var (
-	_ capping.Store = (*Store)(nil)
-	_ pacing.Store  = (*Store)(nil)
+	_ capping.Store  = (*Store)(nil)
+	_ pacing.Store   = (*Store)(nil)
+	_ campaign.Store = (*Store)(nil)
 )
 
 // Open opens the store in a directory, which is made when it is absent. It
@@ -79,6 +83,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 // load reads what is remembered across restarts.
 func (s *Store) load() (err error) {
+	s.counts = campaigns.New(s.db, s.logger)
 	if s.pacers, err = pacerlogs.New(s.db); err != nil {
 		return err
 	}

@@ -4,16 +4,18 @@ import (
 	"sync"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/logcache"
 )
 
-// A stripe is a lock over the logs of its users, and their cache. Runs of 256
+// A stripe is a lock over the logs of its users, their cache, and what was counted of them. Runs of 256
 // neighbouring users share a stripe, so that an ascending batch reads
 // neighbouring keys together. Whoever takes several takes them in ascending
 // order.
 type stripe struct {
 	sync.Mutex
-	cache logcache.Cache
+	cache   logcache.Cache
+	counted campaigns.Stripe
 }
 
 const (

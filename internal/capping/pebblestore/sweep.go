@@ -8,7 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/pacerlogs"
 )
@@ -28,6 +30,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	sweeps := []*sweep{
 		{start: []byte{database.KeyLog}, step: s.sweepStep},
 		{start: pacerlogs.SweepFrom(), step: s.sweepPacers},
+		{start: campaigns.SweepFrom(), step: s.sweepCampaigns},
 	}
 	for {
 		select {
@@ -164,4 +167,18 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 		}
 	}
 	s.db.Commit(batch)
+}
+
+// sweepCampaigns is sweepStep for the counts of campaigns, which are kept as long as logs.
+func (s *Store) sweepCampaigns(_ context.Context, from []byte) (next []byte, err error) {
+	now, err := s.db.Now()
+	if err != nil {
+		return nil, err
+	}
+	keep := campaign.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
+	err = s.db.Rescue(func() error {
+		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // of each, its sends are removed, too
+		return err
+	})
+	return next, err
 }

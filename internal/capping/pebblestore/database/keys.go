@@ -2,6 +2,7 @@ package database
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"capper/internal/capping"
 )
@@ -9,7 +10,7 @@ import (
 // The first byte of a key says what it is. Pebble orders keys bytewise, so
 // logs lie in the order of user ids.
 const (
-	KeyMeta    = 0 // + name
+	KeyMeta    = 0 // + name; + 0xFF …, see package campaigns
 	KeyLog     = 1 // + user id (4, big endian)
 	KeyMessage = 2 // + token (6): a message without a namespace
 	KeyNamed   = 3 // + token (6): one with a namespace
@@ -37,3 +38,13 @@ func LogKey(user capping.UserID) []byte {
 
 // MarkerKey is where the format marker is.
 var MarkerKey = []byte("\x00format")
+
+// After is the first key behind all that begin with the prefix, which has a byte below 0xFF.
+func After(prefix []byte) []byte {
+	end := slices.Clone(prefix)
+	for i := len(end) - 1; ; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+}

@@ -33,13 +33,13 @@ func (e *entry) write(batch *pebble.Batch) {
 
 // clear removes what is stored of the log, in the batch.
 func (e *entry) clear(batch *pebble.Batch) {
-	_ = batch.DeleteRange([]byte(e.key), after([]byte(e.key)), nil)
+	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
 // load reads the log. Nothing stored is an empty log; part of one is an error.
 func (e *entry) load(db *database.DB) error {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: after([]byte(e.key))})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
 		return err
 	}

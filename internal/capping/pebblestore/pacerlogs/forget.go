@@ -24,7 +24,7 @@ func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) 
 const lifePrefix = "\x00pacer "
 
 func loadLives(db *database.DB) (lives, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix), UpperBound: after([]byte(lifePrefix))})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix), UpperBound: database.After([]byte(lifePrefix))})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (l *Logs) forget(pacer string) error {
 	life := l.lives.next()
 	batch := l.db.NewBatch()
 	defer batch.Close()
-	_ = batch.DeleteRange(prefix, after(prefix), nil) // fails only for indexed batches
+	_ = batch.DeleteRange(prefix, database.After(prefix), nil) // fails only for indexed batches
 	_ = batch.Set(lifeKey(pacer), binary.BigEndian.AppendUint32(nil, life), nil)
 	l.db.Commit(batch)
 	l.lives[pacer] = life

@@ -3,7 +3,6 @@ package pacerlogs
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/pacing"
@@ -46,16 +45,6 @@ func runKey(log string, first int64) []byte {
 }
 
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
-
-// after is the first key behind all that begin with the prefix.
-func after(prefix []byte) []byte {
-	end := slices.Clone(prefix)
-	for i := len(end) - 1; ; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-}
 
 // logOf is the key of the log that a key belongs to; nil: none.
 func logOf(key []byte) []byte {

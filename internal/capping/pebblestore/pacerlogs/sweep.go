@@ -41,7 +41,7 @@ func (l *Logs) Sweep(from []byte, most int) (next []byte, err error) {
 			_ = batch.Delete(key, nil) // fails only for indexed batches
 			continue
 		}
-		_ = batch.DeleteRange(key, after(key), nil)
+		_ = batch.DeleteRange(key, database.After(key), nil)
 		l.cache.drop(key)
 	}
 	l.db.Commit(batch)
@@ -70,7 +70,7 @@ func (l *Logs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, 
 			past = append(past, key)
 		}
 		if isHead(key) {
-			ok = it.SeekGE(after(key)) // past its runs
+			ok = it.SeekGE(database.After(key)) // past its runs
 		} else {
 			ok = it.Next()
 		}

@@ -1,0 +1,48 @@
+package campaigns
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/database"
+)
+
+// Counts are the counts of all campaigns. They are safe for concurrent use.
+type Counts struct {
+	db     *database.DB
+	logger *slog.Logger
+	told   sync.Once // that something cannot be read
+
+	mu    sync.Mutex // over what follows, and over records and the list
+	known map[id]known
+}
+
+// New is the counts of an open database.
+func New(db *database.DB, logger *slog.Logger) *Counts {
+	return &Counts{db: db, logger: logger, known: make(map[id]known)}
+}
+
+// noteUnreadable tells that counts cannot be read, which no call fails for.
+func (c *Counts) noteUnreadable(err error) {
+	c.told.Do(func() {
+		c.logger.Error("counts of a message cannot be read: what becomes of it is decided as ever, and is not counted there any more", "error", err.Error())
+	})
+}
+
+// each calls yield with each key that begins with the prefix, until an error. Both slices
+// are valid until yield returns.
+func (c *Counts) each(prefix []byte, yield func(key, value []byte) error) error {
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := yield(it.Key(), it.Value()); err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
+}

@@ -1,0 +1,124 @@
+package campaigns
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+)
+
+// Stripe is what a stripe of users remembers of the sends that it counted. Its owner
+// locks it.
+type Stripe struct{ sends map[cell]*sends }
+
+// cell is where a stripe counts the sends of a campaign.
+type cell struct {
+	id
+	life capping.Instant
+}
+
+type sends struct {
+	campaign.Sends
+	unreadable bool // and so not added to
+}
+
+// mostCells bounds what a stripe remembers.
+const mostCells = 64
+
+// Tally counts what a portion of a call did to the logs, by channel.
+type Tally []Tallied
+
+// Tallied is the sends on one channel.
+type Tallied struct {
+	Channel capping.Channel
+	campaign.Sends
+}
+
+// Of is the sends on the channel.
+func (t *Tally) Of(channel capping.Channel) *campaign.Sends {
+	for i := range *t {
+		if (*t)[i].Channel == channel {
+			return &(*t)[i].Sends
+		}
+	}
+	*t = append(*t, Tallied{Channel: channel})
+	return &(*t)[len(*t)-1].Sends
+}
+
+// Count adds what was tallied to the counts of the stripe with the number, in the batch
+// that has it in the logs. What lives do not have is not counted.
+func (c *Counts) Count(batch *pebble.Batch, stripe *Stripe, number byte, token capping.Token, lives Lives, tally Tally) {
+	for _, life := range lives {
+		if add := *tally.Of(life.Channel); add != (campaign.Sends{}) {
+			c.count(batch, stripe, number, cell{id{token, life.Channel}, life.Begun}, add)
+		}
+	}
+}
+
+func (c *Counts) count(batch *pebble.Batch, stripe *Stripe, number byte, at cell, add campaign.Sends) {
+	key := append(sendsKey(at.id, at.life), number)
+	counted := stripe.sends[at]
+	if counted == nil {
+		counted = c.loadSends(key)
+		if stripe.sends == nil || len(stripe.sends) >= mostCells {
+			stripe.sends = make(map[cell]*sends) // what is needed is loaded again
+		}
+		stripe.sends[at] = counted
+	}
+	if counted.unreadable {
+		return
+	}
+	counted.Recorded += add.Recorded
+	counted.Released += add.Released
+	_ = batch.Set(key, encodeSends(counted.Sends), nil) // fails only for indexed batches
+}
+
+func (c *Counts) loadSends(key []byte) *sends {
+	value, err := c.db.Lookup(key)
+	if err == nil && value == nil {
+		return &sends{}
+	}
+	var found campaign.Sends
+	if err == nil {
+		found, err = decodeSends(value)
+	}
+	if err != nil {
+		c.noteUnreadable(err)
+	}
+	return &sends{found, err != nil}
+}
+
+// sum is the sends of a life, in all stripes.
+func (c *Counts) sum(at cell) (total campaign.Sends, err error) {
+	err = c.each(sendsKey(at.id, at.life), func(_, value []byte) error {
+		part, err := decodeSends(value)
+		total.Recorded += part.Recorded
+		total.Released += part.Released
+		return err
+	})
+	return total, err
+}
+
+// sendsVersion is the first byte of a value of sends.
+const (
+	sendsVersion = 1
+	sendsSize    = 17
+)
+
+func encodeSends(s campaign.Sends) []byte {
+	value := append(make([]byte, 0, sendsSize), sendsVersion)
+	value = binary.BigEndian.AppendUint64(value, uint64(s.Recorded))
+	return binary.BigEndian.AppendUint64(value, uint64(s.Released))
+}
+
+func decodeSends(value []byte) (campaign.Sends, error) {
+	if len(value) != sendsSize || value[0] != sendsVersion {
+		return campaign.Sends{}, fmt.Errorf("sends of a campaign %x: must be %d bytes of version %d", value, sendsSize, sendsVersion)
+	}
+	return campaign.Sends{
+		Recorded: int64(binary.BigEndian.Uint64(value[1:])), Released: int64(binary.BigEndian.Uint64(value[9:])),
+	}, nil
+}
