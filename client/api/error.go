@@ -12,6 +12,7 @@ const (
 	CodeForbidden        = "forbidden"
 	CodeNotFound         = "not_found"
 	CodeGone             = "gone"
+	CodeConflict         = "conflict"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeTimeout          = "request_timeout"
 	CodeTooLarge         = "too_large"
@@ -27,7 +28,7 @@ const (
 // Codes are all codes.
 func Codes() []Code {
 	return []Code{
-		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeGone, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
+		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
 		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeOverloaded, CodeUnavailable, CodeInternal,
 	}
 }
@@ -44,6 +45,8 @@ func (c Code) Status() int {
 		return http.StatusForbidden
 	case CodeNotFound:
 		return http.StatusNotFound
+	case CodeConflict:
+		return http.StatusConflict
 	case CodeGone:
 		return http.StatusGone
 	case CodeMethodNotAllowed:

@@ -6,6 +6,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audience"
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/segments"
@@ -20,15 +21,33 @@ func (s *Service) newServer(context.Context) (err error) {
 	s.reportMissing(nil, s.segments.Current())
 	s.registry.MustRegister(s.missingSets())
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
+	if err := s.countAnswers(); err != nil {
+		return err
+	}
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
-		Capper: s.capper, Pacers: s.pacers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
+		Capper: s.capper, Pacers: s.pacers, Campaigns: s.answers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Bounds: cfg.Bounds, Access: cfg.Access, Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
 		HostNames: cfg.HostNames, Clock: s.clock,
 	})
 	return err
+}
+
+// countAnswers makes the counter of what is answered, over a store that keeps counts.
+func (s *Service) countAnswers() (err error) {
+	if store, ok := capping.As[campaign.Store](s.store); ok {
+		s.answers, err = campaign.NewCounter(store, s.logger, s.registry)
+	}
+	return err
+}
+
+// flushAnswers has what is answered counted until ctx ends.
+func (s *Service) flushAnswers(ctx context.Context) {
+	if s.answers != nil {
+		s.answers.Run(ctx)
+	}
 }
 
 func (s *Service) segmentsStatus() api.SegmentsStatus {

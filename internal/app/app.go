@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/console/recent"
@@ -48,6 +49,7 @@ type Service struct {
 	store     capping.Store
 	permits   pacing.Store // the same
 	capper    *capping.Capper
+	answers   *campaign.Counter // nil: the store counts nothing
 	pacers    *pacing.Pacers
 	api       *server.Server
 	endpoints []*endpoint
@@ -145,6 +147,8 @@ func (s *Service) steps() []step {
 		{up: action{"build the API", buildTimeout, s.newServer}},
 		{up: action{"refresh segments", endTimeout, refreshing.begin(s.refreshSegments)},
 			down: action{"stop refreshing segments", endTimeout, refreshing.end}},
+		{up: action{"count what is answered", endTimeout, counting.begin(s.flushAnswers)},
+			down: action{"count the last answers", endTimeout, counting.end}},
 		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
 			down: action{"stop watching the configuration", endTimeout, watching.end}},
 		{up: action{"keep recent counts", endTimeout, counting.begin(s.keepRecent)},

@@ -29,10 +29,7 @@ var arrows = map[string][]string{
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {
-		"client/api", "internal/audience", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/console/recent", "internal/terminal",
-		"internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen",
-	},
+	"internal/app": {"client/api", "internal/audience", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen", "internal/terminal"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
@@ -118,25 +115,21 @@ var arrows = map[string][]string{
 
 	"internal/whatif": {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
 
-	"internal/server": {
-		"client/api", "internal/audience", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish",
-		"internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/metrics",
-	},
+	"internal/server":           {"client/api", "internal/audience", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
-	"internal/server/answer": {
-		"client/api", "internal/bitmap", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup",
-	},
-	"internal/server/body":    {"client/api", "internal/server/admission", "internal/server/failure"},
-	"internal/server/decode":  {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},
-	"internal/server/failure": {"client/api"},
-	"internal/server/listen":  {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/campaign", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup"},
+	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
+	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},
+	"internal/server/failure":   {"client/api"},
+	"internal/server/listen":    {"client/api", "internal/server/admission", "internal/server/failure"},
 	"internal/server/lookup": {
 		"client/api", "internal/audience", "internal/bitmap", "internal/parallel", "internal/segments", "internal/server/failure", "internal/share",
 	},
 	"internal/server/metrics": {
 		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 	},
+	"internal/server/messages": {"client/api", "internal/audit/archive", "internal/campaign", "internal/capping", "internal/server/answer", "internal/server/decode", "internal/server/failure"},
 }
 
 // libraries are known to one room alone: to the packages whose path begins with

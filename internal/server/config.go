@@ -10,6 +10,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audience"
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/segments"
@@ -18,6 +19,7 @@ import (
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/lookup"
+	"capper/internal/server/messages"
 )
 
 // Config is what a Server is made of.
@@ -35,6 +37,10 @@ type Config struct {
 	History History
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
+	// Campaigns counts what is answered of each message. Nil: nothing is counted.
+	Campaigns *campaign.Counter
+	// Audit says to whom a message was sent, for releases of all its sends. Nil: nothing does.
+	Audit messages.Audit
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
 	// by many goroutines. Nil: nothing is shown.
 	Segments     func() api.SegmentsStatus

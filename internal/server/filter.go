@@ -1,6 +1,7 @@
 package server
 
 import (
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
@@ -36,7 +37,7 @@ func (s *Server) filter(c *call) error {
 	defer cancel()
 	d := s.capper.Filter(ctx, send)
 	sum := answer.Summarize(d)
-	s.reportFilter(c, r, d, sum)
+	s.reportFilter(c, r, send, d, sum)
 
 	s.writeAnswer(c, p, answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum))
 	return nil
@@ -83,8 +84,11 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 	}, nil
 }
 
-func (s *Server) reportFilter(c *call, r *decode.FilterRequest, d *capping.Decisions, sum *answer.Summary) {
+func (s *Server) reportFilter(c *call, r *decode.FilterRequest, send *capping.Send, d *capping.Decisions, sum *answer.Summary) {
 	if r.Record {
+		if s.campaigns != nil {
+			s.campaigns.Add(campaign.Key{Message: send.Message, Channel: send.Channel}, answer.AnswersOf(d, sum, capping.InstantOf(s.clock())))
+		}
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}

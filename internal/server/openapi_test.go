@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,6 +43,12 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	relative := r.Clone(r.Context())
 	relative.URL.Scheme, relative.URL.Host = "", ""
 	relative.URL.Path = namesWithSlashes.ReplaceAllString(relative.URL.Path, "/v1/segments/name/$1")
+	if strings.HasPrefix(relative.URL.Path, "/v1/messages/") {
+		relative.URL.Path = "/v1/messages/id"
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/release") {
+			relative.URL.Path += "/release"
+		}
+	}
 	relative.URL.RawPath = ""
 	if relative.Header.Get("X-Request-Id") == "" { // empty is as good as none
 		relative.Header.Del("X-Request-Id")

@@ -26,7 +26,7 @@ import (
 type call struct {
 	w  http.ResponseWriter
 	r  *http.Request
-	id string // path parameter: a user's id, the name of a pacer, a segment or a set
+	id string // path parameter: a user's id, a message's, the name of a pacer, a segment or a set
 	// parameters are those of the query, by name.
 	parameters map[string]string
 	access.Caller
@@ -85,11 +85,11 @@ func arrivedLocally(req *http.Request) bool {
 func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler, parameters ...string) {
 	route := template(path)
 	r.s.metrics.ExpectRoute(route)
-	whole := strings.HasPrefix(path, segmentsPath)
+	whole := named(path)
 	r.echo.Add(method, path, func(c echo.Context) error {
 		id := strings.Join(c.ParamValues(), "/")
 		if whole {
-			id = wholeName(c.Request().URL.Path)
+			_, id, _ = wholeName(c.Request().Method, c.Request().URL.Path)
 		}
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: id}, func(call *call) (err error) {
 			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scope(call.r)); err != nil {
@@ -110,28 +110,49 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 	})
 }
 
-// segmentsPath is what the calls about one segment or set begin with.
-const segmentsPath = "/v1/segments/"
+// What the calls about one segment or set, and about one message, begin with.
+const (
+	segmentsPath = "/v1/segments/"
+	messagesPath = "/v1/messages/"
+)
 
-// wholeName is the name in the path of such a call, "" in others. It may hold slashes, as
-// in /v1/segments/tz/Asia/Singapore/bitmap.
-func wholeName(path string) string {
+// named reports whether the path is that of a call whose name may hold slashes.
+func named(path string) bool {
+	return strings.HasPrefix(path, segmentsPath) || strings.HasPrefix(path, messagesPath)
+}
+
+// wholeName is the name in the path of such a call, and what comes before and behind; "" in others. It
+// may hold slashes, as in /v1/segments/tz/Asia/Singapore/bitmap.
+func wholeName(method, path string) (before, name, behind string) {
+	if rest, ok := strings.CutPrefix(path, messagesPath); ok {
+		if method != http.MethodPost {
+			return messagesPath, rest, ""
+		}
+		name, ok := strings.CutSuffix(rest, releasePath)
+		if !ok {
+			return messagesPath, "", rest
+		}
+		return messagesPath, name, releasePath
+	}
 	rest, ok := strings.CutPrefix(path, segmentsPath)
 	last := strings.LastIndexByte(rest, '/')
 	if !ok || last < 0 || rest[last:] != "/bitmap" && rest[last:] != "/members" {
-		return ""
+		return "", "", ""
 	}
-	return rest[:last]
+	return segmentsPath, rest[:last], rest[last:]
 }
+
+// releasePath is what the path of a message's release ends with.
+const releasePath = "/release"
 
 // withWholeName is a request in whose path such a name is one element.
 func withWholeName(req *http.Request) *http.Request {
-	name := wholeName(req.URL.Path)
+	before, name, behind := wholeName(req.Method, req.URL.Path)
 	if name == "" {
 		return req
 	}
 	routed, to := *req, *req.URL
-	to.RawPath = segmentsPath + url.PathEscape(name) + strings.TrimPrefix(to.Path, segmentsPath+name)
+	to.RawPath = before + url.PathEscape(name) + behind
 	routed.URL = &to
 	return &routed
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/client/api"
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server/access"
@@ -20,6 +21,7 @@ import (
 	"capper/internal/server/body"
 	"capper/internal/server/listen"
 	"capper/internal/server/lookup"
+	"capper/internal/server/messages"
 	"capper/internal/server/metrics"
 )
 
@@ -27,6 +29,8 @@ import (
 type Server struct {
 	capper       *capping.Capper
 	pacers       *pacing.Pacers
+	campaigns    *campaign.Counter // nil: nothing is counted
+	messages     messages.Messages
 	finder       *lookup.Finder
 	history      History
 	segments     func() api.SegmentsStatus
@@ -58,12 +62,16 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, campaigns: cfg.Campaigns, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),
 		refusals:      newLogBounds(),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
+	}
+	s.messages = messages.Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit}
+	if cfg.Campaigns != nil {
+		s.messages.Counts = cfg.Campaigns
 	}
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
 	s.smallBodies = s.bodies
@@ -146,6 +154,7 @@ func (s *Server) Access() *access.Control { return s.access.Load() }
 func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
 	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
+	r.handle(http.MethodPost, "/v1/messages/:id/release", access.ScopeFilter, s.releaseMessage, messages.NameParameters...)
 	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
 	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
@@ -154,6 +163,8 @@ func (s *Server) routeCalls(r *router) {
 
 func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/messages", access.ScopeRead, s.listMessages, messages.ListParameters...)
+	r.handle(http.MethodGet, "/v1/messages/:id", access.ScopeRead, s.messageCounts, messages.NameParameters...)
 	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/pacers", access.ScopeRead, s.listPacers)
 	r.handle(http.MethodGet, "/v1/pacers/:name", access.ScopeRead, s.pacer)

@@ -129,6 +129,22 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 	return r, err
 }
 
+// ReleaseMessage reads a body strictly: the channel, "" for all.
+func ReleaseMessage(body []byte) (channel string, err error) {
+	d := newDecoder(body, Bounds{})
+	err = d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		if name != "channel" {
+			return d.unknown(name)
+		}
+		channel, err = d.channel("all sends of the message")
+		return err
+	})
+	return channel, err
+}
+
 func (d *decoder) markSeen(name string) error {
 	if d.seen[name] {
 		return failure.Invalid(failure.Clip([]byte(name)), "the field is given twice")

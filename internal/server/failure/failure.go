@@ -59,6 +59,16 @@ func OfStore(ctx context.Context, err error) *Failure {
 	return f
 }
 
+// OfAudit is what a caller is told when the audit could not be read.
+func OfAudit(ctx context.Context, err error) *Failure {
+	f := OfStore(ctx, err)
+	f.Message = "the audit could not be read: /v1/status says why"
+	if ctx.Err() != nil {
+		f.Message = "the audit could not be read in time: try again"
+	}
+	return f
+}
+
 // Of is err as callers are told it. What is not a failure is internal, and its
 // text stays here.
 func Of(err error) *Failure {

@@ -1,0 +1,196 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/audit/archive"
+	"capper/internal/bitmap"
+	"capper/internal/campaign"
+	"capper/internal/capping"
+	"capper/internal/server"
+	"capper/internal/server/access"
+)
+
+// counted gives the service a counter over its store.
+func counted(t testing.TB) func(*server.Config) {
+	return func(cfg *server.Config) {
+		store, ok := capping.As[campaign.Store](cfg.Capper.Store())
+		require.True(t, ok)
+		var err error
+		cfg.Campaigns, err = campaign.NewCounter(store, nil, nil)
+		require.NoError(t, err)
+	}
+}
+
+func (s *service) messages(query string) *api.Messages {
+	s.t.Helper()
+	r := s.get("/v1/messages" + query)
+	require.Equal(s.t, http.StatusOK, r.status, string(r.body))
+	return decodeAs[api.Messages](s.t, r.body)
+}
+
+// messagePath is the path of a message, with its id as one element.
+func messagePath(id string) string { return "/v1/messages/" + url.PathEscape(id) }
+
+func (s *service) message(id string) *api.MessageChannels {
+	s.t.Helper()
+	r := s.get(messagePath(id))
+	require.Equal(s.t, http.StatusOK, r.status, string(r.body))
+	return decodeAs[api.MessageChannels](s.t, r.body)
+}
+
+// Users of testPolicy: 0 to 99 are new, 100 to 199 active, and so on.
+func TestMessagesAreCounted(t *testing.T) {
+	onEmbedded(t, func(t *testing.T, s *service) {
+		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 200)})
+		s.clock.Advance(time.Minute)
+		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(50, 150)})
+		s.filter(fields{"message_id": "next", "channel": "push", "user_ids": span(0, 100)})
+		s.filter(fields{"message_id": "next", "record": false, "user_ids": span(0, 100)})
+
+		list := s.messages("").Messages
+		require.Len(t, list, 2)
+		require.Equal(t, "next", list[0].MessageID, "called last")
+		require.Equal(t, map[string]int64{"daily": 100}, list[0].Denied)
+		require.Zero(t, list[0].Allowed)
+		promo := list[1]
+		require.Equal(t, int64(200), promo.Allowed)
+		require.Equal(t, int64(300), promo.Asked)
+		require.Equal(t, int64(100), promo.Replayed)
+		require.Equal(t, int64(2), promo.Calls)
+		require.Equal(t, map[string]api.MessageSegment{"new": {Asked: 150, Allowed: 150}, "active": {Asked: 150, Allowed: 150}}, promo.Segments)
+		require.Equal(t, time.Minute, promo.LastCall.Sub(promo.FirstCall))
+		require.Equal(t, promo, s.message("promo").Channels[0])
+
+		s.post("/v1/release", fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 30)})
+		require.Equal(t, int64(30), s.message("promo").Channels[0].Released)
+		require.Empty(t, s.messages("?since=2026-11-21T00:00:00Z").Messages)
+		require.Empty(t, s.messages("?since=30s&channel=email").Messages)
+		first := s.messages("?max=1")
+		require.Len(t, first.Messages, 1)
+		require.True(t, first.More)
+	}, counted(t))
+}
+
+func TestMessagesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t, counted(t))
+	for query, field := range map[string]string{
+		"?since=yesterday": "since", "?since=-1h": "since", "?max=0": "max", "?max=1001": "max", "?max=x": "max", "?channel=fax": "channel",
+		"?user=1": "user", "?namespace=%FF": "namespace",
+	} {
+		r := s.get("/v1/messages" + query)
+		require.Equal(t, http.StatusBadRequest, r.status, query)
+		require.Equal(t, field, r.failure(t).Error.Field)
+	}
+	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/nobody").status)
+	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/").status)
+	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/"+strings.Repeat("x", 129)).status)
+	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/%FFgrowth%FFpromo").status, "it would be a message of a namespace")
+	require.Equal(t, http.StatusMethodNotAllowed, s.post("/v1/messages/promo", fields{}).status)
+	require.Equal(t, http.StatusConflict, s.post("/v1/messages/promo/release", fields{}).status, "there is no audit")
+}
+
+func TestMessagesOfAnyID(t *testing.T) {
+	t.Parallel()
+	s := newService(t, counted(t))
+	for i, id := range []string{
+		"a/b", "/", "//", "a/", "../../etc/passwd", ".", "%2F", "%", "a b+c", "x?y=1#z", "release", "x/release", "{id}", ":id", "*",
+		"\x00", "\r\n", "🎉", "<script>alert(1)</script>", `"quoted"`, strings.Repeat("é", 64),
+	} {
+		s.filter(fields{"message_id": id, "user_ids": span(uint32(1000*i+400), uint32(1000*i+500))})
+		found := s.message(id)
+		require.Equal(t, id, found.MessageID)
+		require.Len(t, found.Channels, 1)
+		require.Equal(t, int64(100), found.Channels[0].Allowed, "%q", id)
+	}
+}
+
+// One store, a key of no namespace and keys of two.
+func TestMessagesOfNamespaces(t *testing.T) {
+	t.Parallel()
+	rules := access.Rules{}
+	for _, namespace := range []string{"", "growth", "crm"} {
+		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, access.ScopeFilter, access.ScopeRead))
+		rules.Keys[len(rules.Keys)-1].Namespace = namespace
+	}
+	audit := &grants{}
+	s := newService(t, counted(t), func(cfg *server.Config) { cfg.Access, cfg.Audit = rules, audit })
+	as := func(namespace string) *service { return s.as("key" + namespace + ".secret") }
+	for i, namespace := range []string{"", "growth", "crm"} {
+		as(namespace).filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(uint32(1000*i+400), uint32(1000*i+500))})
+	}
+	require.Len(t, as("").messages("").Messages, 3)
+	require.Len(t, as("").messages("?namespace=growth").Messages, 1)
+	for _, namespace := range []string{"growth", "crm"} {
+		list := as(namespace).messages("").Messages
+		require.Len(t, list, 1)
+		require.Equal(t, namespace, list[0].Namespace)
+		require.Equal(t, namespace, as(namespace).message("promo").Namespace)
+		require.Len(t, as(namespace).messages("?namespace="+namespace).Messages, 1)
+	}
+	require.Empty(t, as("").message("promo").Namespace)
+	for _, path := range []string{"/v1/messages?namespace=crm", "/v1/messages/promo?namespace=crm"} {
+		require.Equal(t, http.StatusForbidden, as("growth").get(path).status, path)
+	}
+	require.Equal(t, http.StatusForbidden, as("growth").post("/v1/messages/promo/release?namespace=crm", fields{}).status)
+
+	audit.users = bitmap.Range(400, 5000) // whatever the audit holds, a release is of one namespace's message
+	given := as("growth").post("/v1/messages/promo/release", fields{})
+	require.Equal(t, int64(100), decodeAs[api.ReleasedMessage](t, given.body).Released)
+	require.Equal(t, capping.Message{Namespace: "growth", ID: "promo"}, audit.asked)
+	for namespace, released := range map[string]int64{"": 0, "growth": 100, "crm": 0} {
+		require.Equal(t, released, as(namespace).message("promo").Channels[0].Released, "%q", namespace)
+	}
+	as("").post("/v1/messages/promo/release?namespace=crm", fields{})
+	require.Equal(t, int64(100), as("crm").message("promo").Channels[0].Released)
+}
+
+// grants is an audit that holds the users.
+type grants struct {
+	users *bitmap.Bitmap
+	asked capping.Message
+}
+
+func (*grants) Flush(context.Context) error { return nil }
+
+func (g *grants) Grants(_ context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error) {
+	g.asked = message
+	return []archive.Grants{{Channel: max(channel, 1), Users: g.users, Unknown: bitmap.Of()}}, nil
+}
+
+// Everybody gets their slot back, in as many steps as that takes.
+func TestMessagesAreReleased(t *testing.T) {
+	audit := &grants{users: bitmap.Range(400, 150_400)}
+	onEmbedded(t, func(t *testing.T, s *service) {
+		s.filter(fields{"message_id": "promo/1", "channel": "push", "users_bitmap": bitmapText(t, audit.users.IDs()...), "detail": "counts"})
+		counts := s.message("promo/1").Channels[0]
+		require.Greater(t, counts.Allowed, int64(100_000))
+		release := func() *api.ReleasedMessage {
+			r := s.post(messagePath("promo/1")+"/release", fields{"channel": "push"})
+			require.Equal(t, http.StatusOK, r.status, string(r.body))
+			return decodeAs[api.ReleasedMessage](t, r.body)
+		}
+		first := release()
+		require.Equal(t, int64(150_000), first.Found)
+		require.Equal(t, counts.Allowed, first.Released)
+		require.Equal(t, first.Found-first.Released, first.Absent)
+		require.Zero(t, first.Missing)
+		require.Zero(t, first.Unavailable)
+		require.Equal(t, counts.Allowed, s.message("promo/1").Channels[0].Released)
+		require.Zero(t, release().Released, "twice is once")
+	}, counted(t), func(cfg *server.Config) { cfg.Audit = audit })
+}
+
+func onEmbedded(t *testing.T, test func(t *testing.T, s *service), change ...func(*server.Config)) {
+	t.Parallel()
+	test(t, newService(t, change...))
+}
