@@ -218,15 +218,15 @@ func (b *breaking) Read(p []byte) (int, error) {
 // breakStreams: a stream that breaks is no file, wherever it breaks: right
 // behind a line, or behind a frame or member, too.
 func breakStreams(t *testing.T, list []export) {
-	for _, e := range list {
-		for _, fault := range []error{io.ErrUnexpectedEOF, fmt.Errorf("connection: %w", io.EOF), io.ErrClosedPipe} {
-			for _, n := range []int{0, len(e.content) / 2, len(e.content)} {
-				for n > 0 && n < len(e.content) && e.lineEnd && e.content[n-1] != '\n' {
-					n++
-				}
-				_, err := readExport(t, Config{Stdin: &breaking{bytes.NewReader(e.content[:n]), fault}}, e, Stdin)
-				require.ErrorIs(t, err, fault, "%s: %d of %d bytes, %v", e.name, n, len(e.content), fault)
+	faults := []error{io.ErrUnexpectedEOF, fmt.Errorf("connection: %w", io.EOF), io.ErrClosedPipe}
+	for i, e := range list {
+		for k, n := range []int{0, len(e.content) / 2, len(e.content)} {
+			for n > 0 && n < len(e.content) && e.lineEnd && e.content[n-1] != '\n' {
+				n++
 			}
+			fault := faults[(i+k)%len(faults)]
+			_, err := readExport(t, Config{Stdin: &breaking{bytes.NewReader(e.content[:n]), fault}}, e, Stdin)
+			require.ErrorIs(t, err, fault, "%s: %d of %d bytes, %v", e.name, n, len(e.content), fault)
 		}
 	}
 }
