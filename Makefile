@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run test demo bench torture lint openapi vulncheck cluster-up cluster-down s3-up s3-down module-path clean
+.PHONY: build run test demo bench torture lint openapi screenshots vulncheck cluster-up cluster-down s3-up s3-down module-path clean
 
 build: ## both programs, into build/bin
 	go build -trimpath -o build/bin/ ./cmd/...
@@ -31,6 +31,9 @@ lint: ## gofmt, vet, staticcheck
 
 openapi: ## the API's description: a linter, and its types under tsc --strict
 	scripts/openapi.sh
+
+screenshots: ## the pictures of docs/console.md, in a Chromium
+	scripts/screenshots.sh
 
 vulncheck: ## known vulnerabilities; needs the network's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...

@@ -193,16 +193,21 @@
     return dark ? [18, 18, 18, 1] : [255, 255, 255, 1];
   };
   // What lies behind an element, its own background included: null where a picture does.
+  const grounds = new Map();
   function behind(element) {
-    let below = page();
-    for (const e of ancestors(element).reverse()) {
-      const style = getComputedStyle(e);
-      if (style.backgroundImage !== "none") return null;
-      below = over(colour(style.backgroundColor), below);
+    if (!(element instanceof Element)) return page();
+    if (!grounds.has(element)) {
+      const style = getComputedStyle(element), below = behind(element.parentElement);
+      grounds.set(element, below && style.backgroundImage === "none" ? over(colour(style.backgroundColor), below) : null);
     }
-    return below;
+    return grounds.get(element);
   }
-  const opacity = (element) => ancestors(element).reduce((product, e) => product * Number(getComputedStyle(e).opacity), 1);
+  const opacities = new Map();
+  function opacity(element) {
+    if (!(element instanceof Element)) return 1;
+    if (!opacities.has(element)) opacities.set(element, opacity(element.parentElement) * Number(getComputedStyle(element).opacity));
+    return opacities.get(element);
+  }
 
   // Within a picture text lies on whatever was painted there before it.
   function behindInPicture(text, svg) {

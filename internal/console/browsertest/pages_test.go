@@ -4,8 +4,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
 )
 
 // Every page is legible and has names for everything, in the light and in the
@@ -21,17 +24,15 @@ func testEveryPage(t *testing.T, s *suite) {
 		require.Equal(t, tab.Text("h1")+" · capper", Eval[string](tab, "document.title"), path)
 		require.NotEmpty(t, tab.Text(".question"), path)
 		require.NotContains(t, tab.Text("body"), "<no value>", path)
-		for _, dark := range []bool{false, true} {
-			tab.Dark(dark)
-			tab.Open(path)
-			require.Empty(t, tab.Faults(), "%s, dark: %v", path, dark)
-			for _, width := range []int64{390, 320} {
-				tab.On(Screen{width, 844})
-				require.Empty(t, Eval[[]string](tab, sticksOut), "%s is wider than %d pixels", path, width)
-				require.Empty(t, tab.Faults(), "%s, dark: %v, on a phone", path, dark)
-			}
-			tab.On(Desktop)
+		require.Empty(t, tab.Faults(), path)
+		tab.Dark(true)
+		require.Empty(t, tab.Faults(), "%s in the dark", path)
+		for _, width := range []int64{320, Phone.Width} {
+			tab.On(Screen{width, Phone.Height})
+			require.Empty(t, Eval[[]string](tab, sticksOut), "%s is wider than %d pixels", path, width)
 		}
+		require.Empty(t, tab.Faults(), "%s in the dark, on a phone", path)
+		tab.Dark(false)
 		colleague.Dark(true)
 		colleague.Open(path)
 		require.Equal(t, steady(tab.Text("main")), steady(colleague.Text("main")), path)
@@ -133,4 +134,20 @@ func testNotThere(t *testing.T, s *suite) {
 		require.NotEmpty(t, tab.links("main a"), "%s: where to go on", path)
 		require.Empty(t, tab.Faults(), path)
 	}
+}
+
+// While the store is away the console says so, and everything else.
+func testStoreAway(t *testing.T, s *suite) {
+	redis := testcluster.Single(t, testcluster.Options{})
+	service := Serve(t, Setup{Redis: redis.Addrs[0], Now: time.Now().Add(26 * time.Hour)}) // its clock is the real one
+	service.send("welcome", "push", []uint32{7})
+	tab := s.Tab(t, service.URL)
+	tab.Open("/console/")
+	require.Contains(t, tab.Text("#states"), "sends are decided and recorded")
+	require.NoError(t, redis.Kill(redis.Addrs[0]))
+	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('nobody is allowed'))")
+	tab.Open("/console/")
+	require.Contains(t, tab.Text("#states .bad"), "Trouble Store: Redis does not answer")
+	require.Empty(t, tab.Faults())
+	require.Equal(t, http.StatusOK, tab.Open("/console/limits"), "what needs no store is there")
 }

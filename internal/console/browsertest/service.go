@@ -33,6 +33,7 @@ const (
 type Setup struct {
 	Keys    bool      // the keys above; else everybody on this machine may do everything
 	Audit   bool      // every decision is recorded
+	Redis   string    // address of the store; "": the embedded one
 	Now     time.Time // what its clock shows at the end of the samples; zero: now
 	Without string    // a line of the configuration to leave out, and
 	With    string    // one to put in
@@ -95,6 +96,10 @@ func (s *Service) Configure(keys ...string) {
 	change("  refresh: 2s ", "  refresh: 100ms ")
 	if s.setup.Audit && !strings.Contains(text, "\naudit:") {
 		text += "audit: {to: audit}\n"
+	}
+	if s.setup.Redis != "" {
+		change("  kind: embedded ", "  redis: {addrs: ['"+s.setup.Redis+"'], clock_skew: 1m, replica_acks: 0}\n  kind: redis ")
+		change("  embedded: {path: log.db}", "  ")
 	}
 	if s.setup.Without != "" {
 		change(s.setup.Without, "")

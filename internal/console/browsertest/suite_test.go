@@ -37,8 +37,10 @@ func TestInABrowser(t *testing.T) {
 		"pages are shown anew":      testLive,
 		"tables are exported":       testCSV,
 		"what is not there":         testNotThere,
+		"the store is away":         testStoreAway,
 		"forms of elsewhere":        testForeignForm,
 		"the console is turned off": testTurnedOff,
+		"pictures":                  testPictures,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
