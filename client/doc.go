@@ -30,6 +30,12 @@
 // FilterAll, for engines that keep a queue of parts. Counting needs a key of the scope read beside
 // filter.
 //
+// # Messages
+//
+// Messages and Message tell what became of what was sent: Allowed and Released count sends
+// exactly, all else counts answers. ReleaseMessage gives back all sends of a message that was
+// called off, without its audience.
+//
 // # Pacing
 //
 // A Pacer lets sends start no faster than the service's pacers allow, whoever else

@@ -17,7 +17,8 @@ const (
 	CodeUnauthorized     = api.CodeUnauthorized
 	CodeForbidden        = api.CodeForbidden
 	CodeNotFound         = api.CodeNotFound
-	CodeGone             = api.CodeGone // an audience's generation is not kept any more
+	CodeConflict         = api.CodeConflict // the service is not set up for the call
+	CodeGone             = api.CodeGone     // an audience's generation is not kept any more
 	CodeMethodNotAllowed = api.CodeMethodNotAllowed
 	CodeTimeout          = api.CodeTimeout
 	CodeTooLarge         = api.CodeTooLarge

@@ -119,6 +119,25 @@ func ExampleClient_Members() {
 	}
 }
 
+// A campaign that is called off: everybody may be sent something else again.
+func ExampleClient_ReleaseMessage() {
+	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	given, err := capper.ReleaseMessage(context.Background(), &client.MessageRelease{MessageID: "promo-2026-11-20"}, nil)
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		log.Fatal("the service keeps no audit: Release takes the users") // or configure audit.to
+	case err != nil:
+		log.Fatal(err) // the same call again: twice is once
+	}
+	fmt.Println("given back:", given.Released)
+	if given.Missing > 0 {
+		fmt.Println("not yet in the audit, try again later:", given.Missing)
+	}
+}
+
 // A transactional mail goes out whatever the limits say, and counts.
 func ExampleClient_Filter_transactional() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})

@@ -28,6 +28,16 @@ type (
 	Members = api.Members
 	// ReleaseSummary counts the users of a release call.
 	ReleaseSummary = api.ReleaseSummary
+	// Messages is what became of messages.
+	Messages = api.Messages
+	// Message counts what became of a message on one channel.
+	Message = api.Message
+	// MessageSegment counts answers about the users of one segment.
+	MessageSegment = api.MessageSegment
+	// MessageChannels is what became of a message on each channel.
+	MessageChannels = api.MessageChannels
+	// ReleasedMessage is what became of the sends of a message that was given back.
+	ReleasedMessage = api.ReleasedMessage
 	// Explanation is why a user is allowed or denied.
 	Explanation = api.Explanation
 	// Standing is how a user stands with a limit.

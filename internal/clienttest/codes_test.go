@@ -19,6 +19,6 @@ func TestCodesOfTheAPI(t *testing.T) {
 		client.CodeInvalidRequest, client.CodeUnauthorized, client.CodeForbidden, client.CodeNotFound, client.CodeMethodNotAllowed,
 		client.CodeTimeout, client.CodeTooLarge, client.CodeUnsupportedMedia, client.CodeRateLimited, client.CodeOverloaded,
 		client.CodeMisdirected, client.CodeHeaderTooLarge,
-		client.CodeUnavailable, client.CodeInternal, client.CodeGone,
+		client.CodeUnavailable, client.CodeInternal, client.CodeGone, client.CodeConflict,
 	})
 }
