@@ -53,11 +53,14 @@ var arrows = map[string][]string{
 	"internal/capping/pebblestore/logcache":  {"internal/capping"},
 	"internal/capping/pebblestore/pacerlogs": {"internal/capping/pebblestore/database", "internal/pacing"},
 	"internal/capping/redisstore": {
-		"internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/pace",
+		"internal/campaign", "internal/capping", "internal/capping/redisstore/counts", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/pace",
 		"internal/capping/redisstore/script", "internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
 		"internal/pacing",
 	},
 	"internal/capping/redisstore/baseline": {"internal/capping"},
+	"internal/capping/redisstore/counts": {
+		"internal/campaign", "internal/capping", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/script",
+	},
 	"internal/capping/redisstore/dispatch": {
 		"internal/capping", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/capping/redisstore/topology",
 		"internal/capping/redisstore/topology/connect",
@@ -65,7 +68,7 @@ var arrows = map[string][]string{
 	"internal/capping/redisstore/pace": {
 		"internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/pacing",
 	},
-	"internal/capping/redisstore/script": {"internal/capping", "internal/pacing"},
+	"internal/capping/redisstore/script": {"internal/campaign", "internal/capping", "internal/pacing"},
 	"internal/capping/redisstore/topology": {
 		"internal/capping/redisstore/fault", "internal/capping/redisstore/topology/connect", "internal/capping/redisstore/topology/examine",
 	},

@@ -327,7 +327,7 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 			s := f.storm(i, b)
 			t.Log(s.tally)
 			t.Log(f.pacing)
-			require.Zero(t, s.judge(s.logsOf(t, f.stores[0])))
+			require.Zero(t, s.verify(t, f.stores[0]))
 			require.Empty(t, f.pacing.faults(t))
 			require.Zero(t, s.tally.spoilt, "users of healthy nodes became unavailable: %v", s.tally.lastError)
 			require.Less(t, s.tally.overdue, late.bound())

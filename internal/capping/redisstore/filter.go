@@ -18,13 +18,26 @@ type filterOperation struct {
 	verdicts []capping.Verdict
 	header   script.Header
 	rules    script.Rulebook
+	counted  bool // the message is
 	bad      script.BadLogs
+	run      *dispatch.Run
 }
 
 // Encode sets the arguments for the items of c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules)
+	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules, countsOf(o.counted, o.batch.Token, c))
+}
+
+// countsOf is how the command counts sends of the token.
+func countsOf(counted bool, t capping.Token, c *dispatch.Command) script.Counts {
+	switch {
+	case !counted:
+		return script.Counts{}
+	case c.Bare:
+		return script.Counts{Counting: script.CountTell}
+	}
+	return script.Counts{Counting: script.CountHere, Token: t}
 }
 
 // Stamp runs on a lane: it reads only what nobody changes during the run, and
@@ -40,7 +53,12 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply takes the results of the items of c.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
-	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
+	reply, owed, err := countsOf(o.counted, o.batch.Token, c).SplitOwed(c.Reply, o.batch.Channel)
+	if err != nil {
+		return 0, err
+	}
+	o.store.counts.Owe(o.run, c.Partition, o.batch.Token, owed)
+	return script.DecodeVerdicts(reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
 // Filter judges and records every user of the batch.
@@ -55,8 +73,9 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			op.header.Forget = s.fleet.extend(b.Retention)
 		}
 		r := s.dispatch.NewRun(op, b.Record)
+		op.run, op.counted = r, s.memory.Keep(b)
 		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
-		if b.Record {
+		if op.counted {
 			s.addMessage(r, b, &op.header)
 		}
 		r.Do(ctx)

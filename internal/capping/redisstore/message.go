@@ -10,10 +10,10 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds to a run that records what has to be stored beside the logs:
-// the message, as long as they are kept.
+// addMessage adds to a run that records what has to be stored beside the logs
+// of a message that is kept: its text, as long as they are kept.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
-	if !s.memory.Keep(b) || !s.memory.Due(b) {
+	if !s.memory.Due(b) {
 		return
 	}
 	set := &single{args: []string{"set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(), 10)}}

@@ -16,12 +16,13 @@ type releaseOperation struct {
 	token    capping.Token
 	released []capping.Released
 	bad      script.BadLogs
+	run      *dispatch.Run
 }
 
 // Encode sets the arguments for the items of c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items)
+	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, countsOf(true, o.token, c))
 }
 
 // Stamp sets the header: a release that comes late must not have an effect.
@@ -31,7 +32,12 @@ func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply takes the results of the items of c.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
-	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
+	reply, owed, err := countsOf(true, o.token, c).SplitReleased(c.Reply)
+	if err != nil {
+		return 0, err
+	}
+	o.store.counts.Owe(o.run, c.Partition, o.token, owed)
+	return script.DecodeReleased(reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
 // Release removes the token's sends on the channel, 0 for all, from the logs of
@@ -44,6 +50,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
 		r := s.dispatch.NewRun(op, true)
+		op.run = r
 		r.AddUsers(users, dispatch.MostUsers)
 		r.Do(ctx)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/pace"
 	"capper/internal/capping/redisstore/script"
@@ -27,14 +29,16 @@ type Store struct {
 	warnings []string
 	marker   script.Marker
 	pacers   *pace.Pacers
+	counts   *counts.Counts
 	fleet    *fleet
 	rewriter *rewriter
 	trouble  trouble
 }
 
 var (
-	_ capping.Store = (*Store)(nil)
-	_ pacing.Store  = (*Store)(nil)
+	_ capping.Store  = (*Store)(nil)
+	_ pacing.Store   = (*Store)(nil)
+	_ campaign.Store = (*Store)(nil)
 )
 
 // Open connects, checks what the promises rest on and returns a store. It
@@ -80,6 +84,10 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,
+	})
+	s.counts = counts.New(counts.Config{
+		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition, TextKey: s.messageKey,
+		Retention: s.Retention, Perform: s.perform,
 	})
 	p := l.PartitionOf("pacers")
 	s.pacers = pace.New(pace.Config{
@@ -144,6 +152,21 @@ func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 // ForgetPacer forgets what the pacer has given out.
 func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.Forget(ctx, pacer)
+}
+
+// AddAnswers adds what instances have answered.
+func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
+	return s.counts.AddAnswers(ctx, deltas)
+}
+
+// Campaigns are those that match and were called at or after since.
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(campaign.Key) bool) ([]campaign.Campaign, bool, error) {
+	return s.counts.Campaigns(ctx, since, max, match)
+}
+
+// Campaign is the message's campaigns, by channel.
+func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error) {
+	return s.counts.Campaign(ctx, message)
 }
 
 // halted is why the store decides nothing, or nil.

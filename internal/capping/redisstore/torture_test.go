@@ -104,7 +104,7 @@ func (r *torture) round(n int) {
 	r.heal()
 	s.end()
 	s.settle(r)
-	found := s.judge(s.logsOf(r, r.stores[0]))
+	found := s.verify(r, r.stores[0])
 	r.found.add(found)
 	require.Zero(r, found, r.latest)
 	r.pacing.settle(r)
@@ -162,6 +162,7 @@ func (v *violations) add(w violations) {
 	v.missing += w.missing
 	v.deniedButRecorded += w.deniedButRecorded
 	v.misjudged += w.misjudged
+	v.miscounted += w.miscounted
 }
 
 func (y *tally) add(z tally) {
@@ -187,8 +188,8 @@ func (r *torture) report() string {
 		total += r.faults[name]
 		fmt.Fprintf(&b, "%6d  %s\n", r.faults[name], name)
 	}
-	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, misjudged by a shadow limit %d)\n",
-		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged)
+	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, misjudged by a shadow limit %d, miscounted %d)\n",
+		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged, r.found.miscounted)
 	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v\n        %v", r.tally.spoilt, r.tally, &r.paced)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())

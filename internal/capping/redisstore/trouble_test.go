@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,7 +187,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
 	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
-	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book)
+	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book, script.Counts{})
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)
@@ -217,13 +218,15 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{head(nil), rules, "\x00"},
 		{head(nil), rules, users + "\x01"},
 		{head(nil), rules, "\x21" + string(make([]byte, 66))},
+		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x02\x00\x00\x01", 1), rules, users}, // the counts alone
+		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x04\x00\x00\x01", 1), rules, users},
 	} {
 		err := n.Client().EvalSha(t.Context(), s.scripts.Filter.SHA, []string{key}, args...).Err()
 		require.ErrorContains(t, err, "BADARG", "case %d", i)
 	}
 	sign, err := os.ReadFile("topology/sign.lua")
 	require.NoError(t, err)
-	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate, script.New(string(sign))} {
+	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate, s.scripts.Owed, s.scripts.Answers, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
 			if one != s.scripts.Erase || len(args) != 1 {

@@ -43,7 +43,7 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 // take ends the attempt with what came back. lacking is why what the command
 // wrote is not held by enough replicas, or nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
-	c.Reply, c.Null, c.attempt.err = "", false, nil
+	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -53,16 +53,32 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 		return
 	default:
 		c.Reply, _ = value.(string)
+		if list, ok := value.([]any); ok {
+			c.List = texts(list)
+		}
 	}
 	if c.durable {
 		c.attempt.err = lacking
 	}
 }
 
+// texts are the texts of an array of them; nil: it holds something else.
+func texts(list []any) []string {
+	texts := make([]string, len(list))
+	for i, one := range list {
+		text, ok := one.(string)
+		if !ok {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
 // fail ends the attempts of all commands.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
-		c.Reply, c.Null, c.attempt.err = "", false, err
+		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
 	}
 }
 

@@ -14,14 +14,21 @@ type Command struct {
 	Items     []uint64 // of a script over users (see script.Plan); nil of other commands
 	Args      script.Args
 
-	// The reply, when it holds. Null: there is none.
+	// Bare: the slot's keys are on two nodes, so that the command may name the users'
+	// key only. It is encoded anew when it comes to be.
+	Bare bool
+
+	// The reply, when it holds. Null: there is none. List: of one that is an array of
+	// texts, nil of any other.
 	Reply string
 	Null  bool
+	List  []string
 
 	run     *Run
 	op      Operation
 	durable bool // its reply holds only when enough replicas have it
-	aside   bool // stored beside the logs: it decides no user
+	aside   bool // stored beside the logs: it decides no user, and is not sent twice where it may have been executed
+	awaited bool // although it is aside
 
 	attempt attempt // the latest one
 

@@ -37,6 +37,7 @@ type Run struct {
 	inFlight int
 	strayed  bool // a part moved to another front
 	open     int  // users and single commands that are not settled
+	awaited  int  // commands aside that are waited for
 	arrived  []*Command
 	ready    []*Command
 	unused   []*Command // settled: their buffers serve again
@@ -45,7 +46,7 @@ type Run struct {
 // reset readies the run for another operation. Settled commands keep their
 // buffers.
 func (r *Run) reset() {
-	r.op, r.open, r.Faults = nil, 0, Faults{}
+	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
 	for _, f := range r.fronts {
 		f.parts, f.ready = f.parts[:0], f.ready[:0]
 	}
@@ -85,6 +86,12 @@ func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, aside: true})
 }
 
+// AddAwaited is AddAside for what is waited for, as long as the run has time.
+func (r *Run) AddAwaited(op Operation, partition int) {
+	r.awaited++
+	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
+}
+
 func (r *Run) enqueue(c *Command) {
 	c.run, c.since = r, capping.Never
 	c.op.Encode(c)
@@ -99,7 +106,7 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	if n := len(r.unused); n > 0 {
 		c = r.unused[n-1]
 		r.unused = r.unused[:n-1]
-		c.tries, c.serverTries, c.attempt.asking = 0, 0, false
+		c.tries, c.serverTries, c.attempt.asking, c.Bare = 0, 0, false, false
 	}
 	c.run, c.op, c.Partition, c.Items, c.durable, c.since = r, r.op, partition, items, r.durable, capping.Never
 	c.op.Encode(c)
@@ -125,7 +132,7 @@ func (r *Run) loop(ctx context.Context) {
 		if r.inFlight == 0 && len(r.waiting) == 0 {
 			return
 		}
-		if r.open == 0 && grace == nil {
+		if r.open == 0 && r.awaited == 0 && grace == nil {
 			grace = time.After(asideGrace)
 		}
 		if next, ok := r.nextDue(); ok {

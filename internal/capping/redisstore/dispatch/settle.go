@@ -39,8 +39,8 @@ func (r *Run) settle(c *Command) {
 	}
 	r.tellTopology(c, &fix)
 	switch {
-	case c.aside && !fix.Now:
-		c.free()
+	case c.aside && !fix.Now && (fix.Unknown || !c.awaited):
+		r.finish(c)
 	case c.hopeless(&fix):
 		r.giveUp(c, fix.Kind, err)
 	default:
@@ -105,11 +105,11 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split makes a command for each bucket of c and reports whether there were
-// several.
+// split makes a bare command for each bucket of c and reports whether that is
+// something else than c.
 func (r *Run) split(c *Command) bool {
 	k := r.dispatcher.config.Keyspace
-	if len(c.Items) == 0 || k.Bucket(script.UserOf(c.Items[0])) == k.Bucket(script.UserOf(c.Items[len(c.Items)-1])) {
+	if len(c.Items) == 0 || c.Bare {
 		return false
 	}
 	c.free()
@@ -119,6 +119,8 @@ func (r *Run) split(c *Command) bool {
 			n++
 		}
 		part := r.command(c.Partition, rest[:n])
+		part.Bare = true
+		part.op.Encode(part)
 		part.since, part.tries, part.serverTries = c.since, c.tries, c.serverTries
 		r.repeat(part)
 		rest = rest[n:]
@@ -143,17 +145,24 @@ func (r *Run) apply(c *Command) {
 		r.repeat(c)
 		return
 	}
-	c.free()
-	r.open -= c.weight()
+	r.finish(c)
 	if c.Items != nil {
 		r.unused = append(r.unused, c)
 	}
 }
 
-// giveUp leaves the command's users undecided.
-func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
+// finish takes a command off what is open.
+func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
+	if c.awaited {
+		r.awaited--
+	}
+}
+
+// giveUp leaves the command's users undecided.
+func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
+	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 

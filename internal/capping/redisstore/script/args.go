@@ -19,8 +19,9 @@ type Args struct {
 	rules []byte
 	count [8]byte
 
-	groups  int         // that the users of a filter call are in
-	numbers [256]uint16 // of those groups within the call, from 1
+	counting Counting
+	groups   int         // that the users of a filter call are in
+	numbers  [256]uint16 // of those groups within the call, from 1
 }
 
 // blob is an argument. A pointer to it goes into an interface without an
@@ -45,26 +46,39 @@ func (a *Args) Set(args ...string) {
 
 // Filter sets the call of filter.lua for the items, which are of one partition:
 // prefix is its keys'. StampFilter completes it.
-func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook) {
+func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook, c Counts) {
 	rules := a.chooseRules(book, items, groups)
-	a.encodeUsers(s, k, prefix, items, groups, a.head[:], rules)
+	keys := a.encodeUsers(s, k, prefix, items, groups)
+	a.finish(a.endCounts(keys, prefix, c), a.head[:], rules, a.users)
+}
+
+// endCounts ends the keys with that of the counts, where the call is to reach them.
+func (a *Args) endCounts(keys int, prefix string, c Counts) int {
+	a.counting = c.Counting
+	if c.Counting != CountHere {
+		return keys
+	}
+	a.buf = AppendCountsKey(a.buf, prefix, c.Token)
+	a.endKey()
+	return keys + 1
 }
 
 // StampFilter sets the header of a filter call.
 func (a *Args) StampFilter(h Header) {
-	h.groups = a.groups
+	h.groups, h.counting = a.groups, a.counting
 	h.append(a.head[:0])
 }
 
 // Release sets the call of release.lua for the items. StampRelease completes it.
-func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64) {
-	a.encodeUsers(s, k, prefix, items, nil, a.head[:releaseHeaderSize])
+func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, c Counts) {
+	keys := a.encodeUsers(s, k, prefix, items, nil)
+	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
 // StampRelease sets the header of a release: which sends go, on channel 0 those
 // of all.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
-	appendRelease(a.head[:0], now, skew, channel, token)
+	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
 // Erase sets the call of erase.lua for one user. StampErase completes it.
@@ -138,12 +152,11 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers sets the command to the script with a key for each bucket of the
-// items, then the fixed arguments, then the users with their groups' numbers,
-// if they have any.
-func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, fixed ...[]byte) {
+// encodeUsers begins the command of the script with a key for each bucket of the
+// items, and encodes the users with their groups' numbers, if they have any. It returns
+// how many keys there are.
+func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8) (keys int) {
 	a.begin(s)
-	keys := 0
 	a.users = a.users[:0]
 	for rest := items; len(rest) > 0; keys++ {
 		bucket, n := k.Bucket(UserOf(rest[0])), 1
@@ -163,5 +176,5 @@ func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64,
 		}
 		rest = rest[n:]
 	}
-	a.finish(keys, append(fixed, a.users)...)
+	return keys
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 )
@@ -31,6 +32,9 @@ func constants() map[string]string {
 		"SHADOWS": capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
 		"FILTER_HEADER": int64(filterHeaderSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 
+		"COUNT": int64(modeCount), "TELL": int64(modeTell), "OWED": owedSize, "COUNT_BITS": countBits, "COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs, "ANSWER_FIELDS": answerFields,
+		"COUNT_LEAST": campaign.MinKeep.Milliseconds(), "COUNT_MOST": campaign.MaxKeep.Milliseconds(),
+
 		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "FIXED": trailerSize - fixedAt, "LIMITS": limitCount,
 		"UNTIL_AT": untilAt, "LOG_FORMAT": logFormat, "TAIL": tailBytes, "SHORT_1": int64(shortBytes + cursorSize), "SHORT_2": int64(shortBytes + 2*cursorSize), "CHUNK": chunkRuns,
 		"CURSOR": int64(cursorSize), "COPIED": copiedRuns, "NO_COPIES": noCopies, "COPIES": copiedRuns * pacing.RunSize,
@@ -41,7 +45,8 @@ func constants() map[string]string {
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
 		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize, lengthSize), "CURSOR_FORMAT": cursorFormat,
-		"FIELDS": fieldNames(int(Standard.BucketSize)),
+		"COUNT_SENDS": countsSource,
+		"FIELDS":      fieldNames(int(Standard.BucketSize)),
 		// As many names as there are bytes between the upper three of one entry and those of the next.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
@@ -65,6 +70,7 @@ var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 // complete is the text with its constants in place.
 func complete(source string) string {
 	known := constants()
+	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // which names some itself
 	return placeholder.ReplaceAllStringFunc(source, func(name string) string {
 		text, ok := known[name[2:len(name)-1]]
 		if !ok {

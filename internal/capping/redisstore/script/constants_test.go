@@ -18,7 +18,7 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource
+	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -43,7 +43,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	h := Header{groups: 1}
 	token := capping.Token{}
 	require.Len(t, h.append(nil), number("FILTER_HEADER"))
-	require.Len(t, appendRelease(nil, 0, 0, 0, token), number("RELEASE_HEADER"))
+	require.Len(t, appendRelease(nil, 0, 0, 0, token, CountNone), number("RELEASE_HEADER"))
 	require.Len(t, appendStamp(nil, 0, 0), number("ERASE_HEADER"))
 	require.Len(t, appendRule(nil, &capping.Rule{Max: 1}), number("RULE"))
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}
@@ -67,7 +67,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	var plan Plan
 	plan.Arrange(Standard, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	var a Args
-	a.Release(New("x"), Standard, "p", plan.Items)
+	a.Release(New("x"), Standard, "p", plan.Items, Counts{})
 	require.Equal(t, []byte{byte(number("KEY_USERS"))}, a.users[:1])
 	a.StampRelease(0, time.Second, 0, token)
 }

@@ -32,10 +32,18 @@ const (
 
 	stampSize         = instantSize + skewSize
 	filterHeaderSize  = 2*instantSize + 4*durationSize + skewSize + 3 + tokenSize
-	releaseHeaderSize = stampSize + 1 + tokenSize
+	releaseHeaderSize = stampSize + 1 + tokenSize + 1
 	ruleSize          = maxSize + durationSize + 2*instantSize + 1
 	denialSize        = 1 + instantSize // of the reply, after its letter
 	shadowSize        = 4               // the same
+)
+
+// The byte of a filter's header that says whether it records, and of a release's.
+const (
+	modeLook byte = iota
+	modeRecord
+	modeCount
+	modeTell
 )
 
 // The kind of a rule, a bit each.
@@ -47,7 +55,7 @@ const (
 // The same for struct.unpack in Lua.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
-	releaseFormat = stampFormat + fmt.Sprintf("Bc%d", tokenSize)
+	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
 	filterFormat  = ">" + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 4) +
 		fmt.Sprintf("I%dBBBc%d", skewSize, tokenSize)
 	ruleFormat = fmt.Sprintf(">I%dI%d", maxSize, durationSize) + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + "B"
@@ -64,6 +72,7 @@ type Header struct {
 	Record          bool
 	Channel         capping.Channel
 	groups          int
+	counting        Counting
 	Token           capping.Token
 }
 
@@ -86,9 +95,9 @@ func (h *Header) append(dst []byte) []byte {
 	dst = appendUint(dst, uint64(h.keep()), durationSize)
 	dst = appendUint(dst, uint64(h.Life()), durationSize)
 	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), skewSize)
-	record := byte(0)
+	record := modeLook
 	if h.Record {
-		record = 1
+		record = modeRecord + byte(h.counting)
 	}
 	dst = append(dst, record, byte(h.Channel), byte(h.groups-1))
 	return append(dst, h.Token[:]...)
@@ -107,8 +116,8 @@ func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
-func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) []byte {
-	return append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...)
+func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token, c Counting) []byte {
+	return append(append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...), modeRecord+byte(c))
 }
 
 func appendRule(dst []byte, r *capping.Rule) []byte {

@@ -23,7 +23,7 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	plan.Arrange(Standard, b.Users)
 	book := NewRulebook(b.Rules)
 	var a Args
-	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book)
+	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book, Counts{})
 	a.StampFilter(Header{
 		Now: 0x0102030405, Since: capping.Never, Retention: b.Retention, Forget: b.Retention, Skew: time.Second,
 		Record: true, Channel: b.Channel, Token: b.Token,
@@ -151,11 +151,11 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 	var plan Plan
 	plan.Arrange(Standard, []uint32{300, 301, 190 * 128})
 	var a Args
-	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1])
+	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], Counts{CountHere, capping.Token{1, 2, 3, 4, 5, 6}})
 	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
 	require.Equal(t, []blob{
-		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("1"), blob("fc:{66e}:3k"),
-		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06"), blob("\x01\x00"),
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"), blob("fc:{66e}:c:010203040506"),
+		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06" + "\x02"), blob("\x01\x00"),
 	}, a.args)
 	a.Erase(New("x"), "fc:{66e}:3k", "0")
 	a.StampErase(0x0102030405, time.Second)

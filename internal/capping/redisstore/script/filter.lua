@@ -1,9 +1,9 @@
 -- Judges one send for the users of one partition and records it where allowed.
 -- The rules are those of capping.Judge and capping.Log.Record.
 --
--- KEYS     buckets; one may come several times
+-- KEYS     buckets; one may come several times. Then, with record ${COUNT}, the message's counts (see counts.lua)
 -- ARGV[1]  header, ${FILTER_HEADER} bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
---          life (6), skew (4), record (1: 0 or 1), channel (1), last group (1), token (6)
+--          life (6), skew (4), record (1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), kind (1: 1 has channels, 2 is a shadow rule, 3 both),
 --          with channels their bits (32). Shadow rules, among the first ${SHADOWS}, deny nobody.
@@ -17,6 +17,7 @@
 -- recorded at or after it is this call's own, of an attempt whose answer was
 -- lost. keep: a key outlives its newest entry by so much; life: the TTL that is
 -- set when it would not. skew 0: no guard.
+-- record: 0 no; 1 yes; ${COUNT} yes, and count what is; ${TELL} yes, and tell how many were.
 --
 -- Reply    a string, user by user in the order of ARGV[3]:
 --            A allowed, R replayed,
@@ -24,6 +25,7 @@
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
 --            C the log is corrupt, T the key is of another type (both: nothing done)
 --          It ends early when the call has used up its share of time.
+--          With record ${TELL} then how many it recorded (${OWED}).
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
 --          Any other error of a command, such as a missing right.
 --
@@ -31,7 +33,7 @@
 -- what the TTL was extended by since idle users were last dropped, in units of life - keep.
 --
 -- Cost: an HMGET per key, an HSET per key with allowed users, a PEXPIRE where
--- the TTL has to grow; linear in the users and in the bytes of their logs.
+-- the TTL has to grow, an HINCRBY to count; linear in the users and in the bytes of their logs.
 local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
 -- Rules and logs are compared in units of 65.536 s first, the upper three bytes
@@ -46,11 +48,13 @@ if #ARGV ~= 3 or #header ~= ${FILTER_HEADER} then
 end
 local now, since, retention, forget, keep, life, skew, record, channel, last_group, token = scan('${FILTER_FORMAT}', header)
 if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_LIFE}) or not (retention <= forget and forget <= keep)
-  or not (record <= 1) or #KEYS == 0 then
+  or not (record <= ${TELL}) then
   return redis.error_reply('BADARG header out of range')
 end
-local at = 1
-for k = 1, #KEYS do
+local at, buckets = 1, #KEYS
+if record == ${COUNT} then buckets = buckets - 1 end
+if buckets < 1 then return redis.error_reply('BADARG no buckets') end
+for k = 1, buckets do
   local count = byte(users, at)
   if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
   at = at + 1 + 2 * count
@@ -67,7 +71,7 @@ local names = #users > 12 and {[0] = ${FIELDS}}
 local horizon, oblivion = now - retention, now - forget
 local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
 local entry = pack('>I${INSTANT}B', now, channel) .. token
-local recorded = record == 1 and entry -- what allowed users get
+local recorded = record > 0 and entry -- what allowed users get
 local no_token = token == '\0\0\0\0\0\0'
 
 -- A group of rules is an array: the reply for users who received nothing, false for
@@ -237,6 +241,7 @@ end
 local stamps, ttl, sweeps = nil, nil, 1 -- of a call
 
 local out, o, allowed = {}, 0, 0
+local new, failed = 0, nil -- twice the sends that were recorded; what ended the call early
 local w = {'', '', '', '', '', '', '', ''}
 p = 1
 -- What the loop needs of the latest user's group: most users are settled by
@@ -247,14 +252,17 @@ local alone = last_group == 0 and {0}
 -- The log before, and what came of it: neighbours who got the same campaigns
 -- have the same log. 0, which no log is: nothing to go by.
 local same, same_verdict, same_write = 0, nil, nil
-for k = 1, #KEYS do
+for k = 1, buckets do
   local key, count = KEYS[k], byte(users, p)
   local fields = {byte(users, p + 1, p + count)}
   local codes = alone or {byte(users, p + 1 + count, p + 2 * count)}
   for i = 1, count do fields[i] = names and names[fields[i]] or tostring(fields[i]) end
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
   local m, last, wrong = 2, now, logs.err and 'T'
-  if wrong and not wrongtype(logs.err) then return redis.error_reply(logs.err) end
+  if wrong and not wrongtype(logs.err) then
+    failed = logs.err
+    break
+  end
   for i = 1, count do
     if not alone and codes[i] ~= code or not code then
       code = codes[i]
@@ -333,6 +341,7 @@ for k = 1, #KEYS do
   -- instant last by keep. As a function of its own this would cost a call of one
   -- user a tenth.
   if m > 2 and not wrong then
+    new = new + m - 2
     local meta, age, untl = logs[1], 0, -1
     if meta and #meta == 6 then
       local a, b, c, d, e
@@ -359,7 +368,8 @@ for k = 1, #KEYS do
       local expires = try('PEXPIRE', key, expire)
       if type(expires) == 'table' and expires.err then -- the next write shall try again
         call('HDEL', key, '')
-        return redis.error_reply(expires.err)
+        failed = expires.err
+        break
       end
       if swept then sweep(key, now, oblivion) end
     end
@@ -367,5 +377,12 @@ for k = 1, #KEYS do
   p = p + 1 + 2 * count
   if work > ${WORK} then break end
 end
+if record == ${COUNT} then
+  local counts, field = KEYS[buckets + 1], channel
+  new = new / 2
+  ${COUNT_SENDS}
+end
+if failed then return redis.error_reply(failed) end
 out[o + 1] = rep('A', allowed)
+if record == ${TELL} then out[o + 2] = pack('>I${OWED}', new / 2) end
 return concat(out)

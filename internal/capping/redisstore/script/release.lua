@@ -1,25 +1,29 @@
 -- Removes the sends of one message, on one channel or on all, from the logs of the users of one partition.
 -- The rule is that of capping.Log.Release.
 --
--- KEYS     buckets; one may come several times
--- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6);
---          see filter.lua
+-- KEYS     buckets; one may come several times. Then, with mode ${COUNT}, the message's counts (see counts.lua)
+-- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6),
+--          mode (1: ${COUNT} count what is removed, ${TELL} tell it); see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
 --          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
 --          done). It ends early when the call has used up its share of time.
+--          With mode ${TELL} then, by channel, the channel (1) and how many sends were removed (${OWED}), and
+--          how many channels that are (1).
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. A call that was held up must
 --          not remove what was sent after its repetition was answered.
--- Cost     an HMGET per key, an HSET and an HDEL per key with sends; linear in the bytes of the logs.
+-- Cost     an HMGET per key, an HSET and an HDEL per key with sends, an HINCRBY per channel; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
 local unpack, call, try = unpack, redis.call, redis.pcall
 
 local header, users = ARGV[1], ARGV[2]
-if #ARGV ~= 2 or #header ~= ${RELEASE_HEADER} or #KEYS == 0 then return redis.error_reply('BADARG header or arguments') end
-local now, skew, channel, token = struct.unpack('${RELEASE_FORMAT}', header)
-local at = 1
-for k = 1, #KEYS do
+if #ARGV ~= 2 or #header ~= ${RELEASE_HEADER} then return redis.error_reply('BADARG header or arguments') end
+local now, skew, channel, token, mode = struct.unpack('${RELEASE_FORMAT}', header)
+local at, buckets = 1, #KEYS
+if mode == ${COUNT} then buckets = buckets - 1 end
+if buckets < 1 then return redis.error_reply('BADARG no buckets') end
+for k = 1, buckets do
   local count = byte(users, at)
   if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
   at = at + 1 + count
@@ -29,6 +33,8 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 
+local gone = {} -- entries, by channel
+
 -- without is the log without the send's entries, or nil when it has none.
 local function without(log)
   local rest, from = nil, 1
@@ -37,6 +43,8 @@ local function without(log)
     from = hit + 1
     if hit % ${ENTRY} == ${TOKEN_AT} + 1 and (channel == 0 or byte(log, hit - (${TOKEN_AT} - ${CHANNEL_AT})) == channel) then
       local first = hit - ${TOKEN_AT}
+      local of = byte(log, first + ${CHANNEL_AT})
+      gone[of] = (gone[of] or 0) + 1
       log = sub(log, 1, first - 1) .. sub(log, first + ${ENTRY})
       rest, from = log, first
     end
@@ -45,14 +53,17 @@ local function without(log)
   return rest
 end
 
-local out, o, p, work = {}, 0, 1, 0
-for k = 1, #KEYS do
+local out, o, p, work, failed = {}, 0, 1, 0, nil
+for k = 1, buckets do
   local key, count = KEYS[k], byte(users, p)
   local fields = {byte(users, p + 1, p + count)}
   for i = 1, count do fields[i] = tostring(fields[i]) end
   local logs = try('HMGET', key, unpack(fields, 1, count))
   if logs.err then
-    if not wrongtype(logs.err) then return redis.error_reply(logs.err) end
+    if not wrongtype(logs.err) then
+      failed = logs.err
+      break
+    end
     for i = 1, count do out[o + i] = 'T' end
     o = o + count
   else
@@ -82,4 +93,16 @@ for k = 1, #KEYS do
   p = p + 1 + count
   if work > ${WORK} then break end
 end
+local told, channels = o, 0
+for of, n in pairs(gone) do
+  if mode == ${COUNT} then
+    local counts = KEYS[buckets + 1]
+    if try('HEXISTS', counts, of) == 1 then try('HINCRBY', counts, of .. 'r', n) end
+  elseif mode == ${TELL} then
+    channels, told = channels + 1, told + 1
+    out[told] = struct.pack('>BI${OWED}', of, n)
+  end
+end
+if failed then return redis.error_reply(failed) end
+if mode == ${TELL} then out[told + 1] = string.char(channels) end
 return concat(out)

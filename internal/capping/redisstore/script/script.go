@@ -18,6 +18,15 @@ var filterSource string
 //go:embed release.lua
 var releaseSource string
 
+//go:embed counts.lua
+var countsSource string
+
+//go:embed owed.lua
+var owedSource string
+
+//go:embed answers.lua
+var answersSource string
+
 //go:embed erase.lua
 var eraseSource string
 
@@ -51,8 +60,8 @@ func New(source string) *Script {
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts are those that read and write logs, records, budgets and pacers.
-type Scripts struct{ Filter, Release, Erase, Beat, Rate, Pace, Merge, Forget *Script }
+// Scripts are those that read and write logs, records, budgets, pacers and counts.
+type Scripts struct{ Filter, Release, Erase, Beat, Rate, Pace, Merge, Forget, Owed, Answers *Script }
 
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
@@ -60,12 +69,13 @@ func NewScripts() Scripts {
 		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
 		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
 		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
+		Owed: New(complete(owedSource)), Answers: New(complete(answersSource)),
 	}
 }
 
 // All are all of them.
 func (s *Scripts) All() []*Script {
-	return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget}
+	return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed, s.Answers}
 }
 
 // Sources are what servers load.

@@ -82,6 +82,8 @@ func (r *Rules) commands(t Trial) []command {
 		{"script|load", []any{"script", "load", rightsSource}},
 		{"evalsha", []any{"evalsha", probe.Hash(), keys, t.Key}},
 		{"hget", []any{"hget", t.Key, "0"}},
+		{"hgetall", []any{"hgetall", t.Key}},
+		{"zrevrangebyscore", []any{"zrevrangebyscore", t.Key, "0", "0"}},
 		{"get", []any{"get", t.Key}},
 		{"set", []any{"set", t.Key, "", "xx"}},
 		{"time", []any{"time"}},

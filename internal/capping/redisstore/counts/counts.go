@@ -1,0 +1,72 @@
+// Package counts keeps what is counted by message in Redis. Sends are counted by the scripts that record
+// and remove them, in a hash of the message in each partition; answers lie in the partition of
+// the message's text, beside an index of campaigns by their last call.
+package counts
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+)
+
+// Config of Counts. Everything is required.
+type Config struct {
+	Dispatcher *dispatch.Dispatcher
+	Scripts    script.Scripts
+	Prefixes   []string                   // of keys, by partition
+	Partition  func(t capping.Token) int  // of a message's text
+	TextKey    func(capping.Token) string // of it
+	Retention  func() time.Duration       // for which logs are kept
+	// Perform does the work, and turns the faults of its run into an error.
+	Perform func(work func() *dispatch.Run) error
+}
+
+// Counts keeps counts by message. It is safe for concurrent use.
+type Counts struct{ config Config }
+
+var _ campaign.Store = (*Counts)(nil)
+
+// New is the counts of a store.
+func New(config Config) *Counts { return &Counts{config} }
+
+// keep is for how long counts are kept after the last call.
+func (c *Counts) keep() time.Duration { return campaign.KeepFor(c.config.Retention()) }
+
+// Owe counts beside the run what a script of it told: at most once, so that what is lost on
+// the way there is not counted.
+func (c *Counts) Owe(r *dispatch.Run, partition int, token capping.Token, owed []script.Owed) {
+	if len(owed) > 0 {
+		r.AddAwaited(&owedOperation{counts: c, token: token, owed: owed}, partition)
+	}
+}
+
+// AddAnswers adds what instances have answered; see campaign.Store. A lost answer of Redis
+// is asked for again and adds nothing twice. After an error some of the deltas may have
+// been added: given again, they count twice.
+func (c *Counts) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
+	if len(deltas) == 0 {
+		return nil
+	}
+	return c.config.Perform(func() *dispatch.Run {
+		r := c.config.Dispatcher.NewRun(nil, false)
+		r.Faults.What = "some of what was answered by message is"
+		for i := range deltas {
+			add := &addOperation{counts: c, delta: &deltas[i]}
+			_, _ = rand.Read(add.flush[:]) // never fails
+			r.Add(add, c.config.Partition(deltas[i].Message.Token()))
+		}
+		r.Do(ctx)
+		return r
+	})
+}
+
+// answerKeys are where the answers about the message lie.
+func (c *Counts) answerKeys(t capping.Token) script.AnswerKeys {
+	prefix := c.config.Prefixes[c.config.Partition(t)]
+	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix), Message: c.config.TextKey(t)}
+}

@@ -1,0 +1,77 @@
+package counts
+
+import (
+	"capper/internal/campaign"
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+)
+
+// owedOperation counts sends that a script told.
+type owedOperation struct {
+	counts *Counts
+	token  capping.Token
+	owed   []script.Owed
+}
+
+// Encode sets the arguments.
+func (o *owedOperation) Encode(c *dispatch.Command) {
+	config := &o.counts.config
+	c.Args.Owed(config.Scripts.Owed, config.Prefixes[c.Partition], o.token, config.Retention(), o.owed)
+}
+
+// Stamp sets the time, which the counts' key has to outlive.
+func (o *owedOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampOwed(at.Now) }
+
+// Apply has nothing to take.
+func (o *owedOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
+
+// addOperation adds answers.
+type addOperation struct {
+	counts *Counts
+	delta  *campaign.Delta
+	flush  [script.FlushSize]byte
+}
+
+// Encode sets the arguments.
+func (o *addOperation) Encode(c *dispatch.Command) {
+	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush, o.counts.keep())
+}
+
+// Stamp has nothing to do.
+func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply takes the reply.
+func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
+	if c.Reply != "D" && c.Reply != "N" {
+		return 0, script.ErrReply
+	}
+	return 0, nil
+}
+
+// readOperation reads an array of texts.
+type readOperation struct {
+	args []string
+	list []string
+}
+
+// Encode sets the arguments.
+func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
+
+// Stamp has nothing to do.
+func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply keeps the reply.
+func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
+	if c.List == nil {
+		return 0, script.ErrReply
+	}
+	o.list = c.List
+	return 0, nil
+}
+
+// reading is a command that reads, and the partition of its key.
+type reading struct {
+	readOperation
+	partition int
+}

@@ -1,0 +1,110 @@
+package counts
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+)
+
+// mostRead bounds how many messages are read at once: each is a command for every partition.
+const mostRead = 64
+
+// Campaign is the message's campaigns; see campaign.Store. A shard that cannot be read
+// is an error: no part is told as the whole.
+func (c *Counts) Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error) {
+	if message.ID == "" {
+		return nil, nil
+	}
+	found, err := c.read(ctx, []capping.Message{message})
+	if err != nil {
+		return nil, err
+	}
+	campaigns := slices.Collect(maps.Values(found))
+	slices.SortFunc(campaigns, func(a, b campaign.Campaign) int { return int(a.Channel) - int(b.Channel) })
+	return campaigns, nil
+}
+
+// readAll is read in parts.
+func (c *Counts) readAll(ctx context.Context, messages []capping.Message) (map[campaign.Key]campaign.Campaign, error) {
+	found := map[campaign.Key]campaign.Campaign{}
+	for part := range slices.Chunk(messages, mostRead) {
+		more, err := c.read(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, more)
+	}
+	return found, nil
+}
+
+// read is the campaigns of distinct messages: the answers of each, and the sum of its sends
+// over all partitions.
+func (c *Counts) read(ctx context.Context, messages []capping.Message) (map[campaign.Key]campaign.Campaign, error) {
+	var reads []reading
+	for _, message := range messages {
+		t := message.Token()
+		reads = append(reads, hash(c.config.Partition(t), c.answerKeys(t).Answers))
+		for p, prefix := range c.config.Prefixes {
+			reads = append(reads, hash(p, string(script.AppendCountsKey(nil, prefix, t))))
+		}
+	}
+	if err := c.do(ctx, reads); err != nil {
+		return nil, err
+	}
+	found := map[campaign.Key]campaign.Campaign{}
+	each := 1 + len(c.config.Prefixes)
+	for i, message := range messages {
+		if err := decode(message, reads[i*each:][:each], found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// decode adds the message's campaigns: the first of reads has its answers, the others its sends.
+func decode(message capping.Message, reads []reading, found map[campaign.Key]campaign.Campaign) error {
+	answers, err := script.DecodeAnswers(reads[0].list)
+	if err != nil {
+		return err
+	}
+	sends := map[capping.Channel]campaign.Sends{}
+	for _, read := range reads[1:] {
+		if err := script.DecodeCounts(read.list, sends); err != nil {
+			return err
+		}
+	}
+	for channel, of := range answers {
+		key := campaign.Key{Message: message, Channel: channel}
+		found[key] = campaign.Campaign{Key: key, Sends: sends[channel], Answers: *of}
+	}
+	for channel, of := range sends {
+		key := campaign.Key{Message: message, Channel: channel}
+		if _, known := found[key]; !known {
+			found[key] = campaign.Campaign{Key: key, Sends: of}
+		}
+	}
+	return nil
+}
+
+// hash reads a whole hash.
+func hash(partition int, key string) reading {
+	return reading{readOperation{args: []string{"hgetall", key}}, partition}
+}
+
+// do reads all of it.
+func (c *Counts) do(ctx context.Context, reads []reading) error {
+	return c.config.Perform(func() *dispatch.Run {
+		r := c.config.Dispatcher.NewRun(nil, false)
+		r.Faults.What = "what is counted by message is"
+		for i := range reads {
+			r.Add(&reads[i].readOperation, reads[i].partition)
+		}
+		r.Do(ctx)
+		return r
+	})
+}

@@ -1,0 +1,169 @@
+package script
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+)
+
+// Kinds of fields of the answers about a message: the channel's number, the kind, and what
+// it counts, where there are several.
+const (
+	answerCalls       = 'c'
+	answerAsked       = 'q'
+	answerAllowed     = 'a'
+	answerReplayed    = 'r'
+	answerUnavailable = 'n'
+	answerDenied      = 'd' // by limit
+	answerSuppressed  = 's' // by set
+	answerShadow      = 'w' // by limit
+	segmentAsked      = 'x' // by segment
+	segmentAllowed    = 'y'
+	segmentDenied     = 'z'
+	answerFirst       = 'f' // an instant
+	answerLast        = 'l'
+	answerConfigs     = 'v' // each with a line's end
+)
+
+// Bounds of the answers about a message.
+const (
+	// FlushSize is the bytes that name a flush.
+	FlushSize    = 8
+	flushes      = 8    // that are known again
+	answerFields = 4096 // then none is made for another name
+	mostConfigs  = 100
+)
+
+// AnswerKeys are where the answers about a message lie, all in one partition.
+type AnswerKeys struct{ Answers, Index, Message string }
+
+// Answers sets the call of answers.lua that adds the delta: flush names it, keep is for how
+// long it is kept.
+func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration) {
+	a.begin(s)
+	for _, key := range []string{keys.Answers, keys.Index, keys.Message} {
+		a.buf = append(a.buf, key...)
+		a.endKey()
+	}
+	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+	begins, first, channel := "", []byte(nil), number(int64(d.Channel))
+	if d.Asked >= capping.BulkUsers {
+		begins = "1"
+	}
+	if d.Calls > 0 {
+		first = number(int64(d.First))
+	}
+	var configs []byte
+	for _, version := range d.Configs {
+		configs = append(append(configs, version...), '\n')
+	}
+	rest := [][]byte{number(keep.Milliseconds()), flush[:], []byte(d.Message.Text()), channel, []byte(begins), first, number(int64(d.Last)), configs}
+	eachAnswer(&d.Answers, func(kind byte, name string, n int64) {
+		if n != 0 {
+			rest = append(rest, append(append(slices.Clone(channel), kind), name...), number(n))
+		}
+	})
+	a.finish(3, rest...)
+}
+
+// eachAnswer calls what for every count.
+func eachAnswer(a *campaign.Answers, what func(kind byte, name string, n int64)) {
+	what(answerCalls, "", a.Calls)
+	what(answerAsked, "", a.Asked)
+	what(answerAllowed, "", a.Allowed)
+	what(answerReplayed, "", a.Replayed)
+	what(answerUnavailable, "", a.Unavailable)
+	for kind, counts := range map[byte]map[string]int64{answerDenied: a.Denied, answerSuppressed: a.Suppressed, answerShadow: a.Shadow} {
+		for name, n := range counts {
+			what(kind, name, n)
+		}
+	}
+	for name, segment := range a.Segments {
+		what(segmentAsked, name, segment.Asked)
+		what(segmentAllowed, name, segment.Allowed)
+		what(segmentDenied, name, segment.Denied)
+	}
+}
+
+// DecodeAnswers reads the answers about a message, as HGETALL has them, by channel.
+func DecodeAnswers(fields []string) (map[capping.Channel]*campaign.Answers, error) {
+	if len(fields)%2 != 0 {
+		return nil, ErrReply
+	}
+	found := map[capping.Channel]*campaign.Answers{}
+	for ; len(fields) > 0; fields = fields[2:] {
+		digits := strings.IndexFunc(fields[0], func(r rune) bool { return r < '0' || r > '9' })
+		if digits <= 0 {
+			continue // of the message, not of a channel
+		}
+		channel, err := strconv.ParseUint(fields[0][:digits], 10, 8)
+		if err != nil {
+			return nil, ErrReply
+		}
+		of := found[capping.Channel(channel)]
+		if of == nil {
+			of = &campaign.Answers{}
+			found[capping.Channel(channel)] = of
+		}
+		if err := setAnswer(of, fields[0][digits], fields[0][digits+1:], fields[1]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// setAnswer sets what a field holds. Kinds of later versions are left out.
+func setAnswer(a *campaign.Answers, kind byte, name, value string) error {
+	if kind == answerConfigs {
+		a.Configs = slices.Collect(strings.Lines(value))
+		for i, line := range a.Configs {
+			a.Configs[i] = strings.TrimSuffix(line, "\n")
+		}
+		return nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return ErrReply
+	}
+	switch kind {
+	case answerFirst:
+		a.First = capping.Instant(n)
+	case answerLast:
+		a.Last = capping.Instant(n)
+	default:
+		setCount(a, kind, name, n)
+	}
+	return nil
+}
+
+func setCount(a *campaign.Answers, kind byte, name string, n int64) {
+	named := map[string]int64{name: n}
+	switch kind {
+	case answerCalls:
+		a.Calls = n
+	case answerAsked:
+		a.Asked = n
+	case answerAllowed:
+		a.Allowed = n
+	case answerReplayed:
+		a.Replayed = n
+	case answerUnavailable:
+		a.Unavailable = n
+	case answerDenied:
+		a.Add(&campaign.Answers{Denied: named})
+	case answerSuppressed:
+		a.Add(&campaign.Answers{Suppressed: named})
+	case answerShadow:
+		a.Add(&campaign.Answers{Shadow: named})
+	case segmentAsked:
+		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Asked: n}}})
+	case segmentAllowed:
+		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Allowed: n}}})
+	case segmentDenied:
+		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Denied: n}}})
+	}
+}

@@ -1,0 +1,57 @@
+-- Adds what an instance has answered about a message on a channel.
+--
+-- KEYS[1]  the answers about the message, a hash: see AppendAnswers in answers.go. In "" its latest ${FLUSHES} flushes,
+--          in m its text
+-- KEYS[2]  the campaigns of the partition, a sorted set: the channel (1) and the message's text, by their last call
+-- KEYS[3]  the message's text, which is there where the message is remembered
+-- ARGV[1]  milliseconds for which it is kept after the last call
+-- ARGV[2]  ${FLUSH} bytes that name the flush: one that was added already, and is asked for again as its answer was
+--          lost, adds nothing
+-- ARGV[3]  the message's text, [4] the channel
+-- ARGV[5]  1: a message of which nothing is remembered is to be counted from now on
+-- ARGV[6]  the first call or nothing, [7] the last: milliseconds since 2024
+-- ARGV[8]  versions of the configuration, each with a line's end
+-- ARGV[9]… field, number, field, number …
+--
+-- Reply    D added, N left out or added before
+-- Errors   BADARG …: nothing was written
+-- Cost     linear in the fields.
+local call = redis.call
+local answers, index, message = KEYS[1], KEYS[2], KEYS[3]
+local keep, flush, text, channel, first, last = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[7])
+if #KEYS ~= 3 or #ARGV < 8 or #ARGV % 2 ~= 0 or not (keep and keep >= 1) or #flush ~= ${FLUSH} or not last then
+  return redis.error_reply('BADARG three keys and answers')
+end
+local fields = call('HLEN', answers)
+if fields == 0 and ARGV[5] ~= '1' and not call('GET', message) then return 'N' end
+
+local before = call('HMGET', answers, '', channel .. 'f', channel .. 'l', channel .. 'v')
+local flushes = before[1] or ''
+for at = 1, #flushes, ${FLUSH} do
+  if string.sub(flushes, at, at + ${FLUSH} - 1) == flush then return 'N' end
+end
+call('HSET', answers, '', string.sub(flushes .. flush, -${FLUSHES} * ${FLUSH}), 'm', text)
+if first ~= '' and (not before[2] or tonumber(first) < tonumber(before[2])) then call('HSET', answers, channel .. 'f', first) end
+if not before[3] or last > tonumber(before[3]) then call('HSET', answers, channel .. 'l', ARGV[7]) else last = tonumber(before[3]) end
+
+-- A line of its own ends each version; the first ${CONFIGS} are kept.
+local versions = before[4] or ''
+local _, known = string.gsub(versions, '\n', '')
+for version in string.gmatch(ARGV[8], '[^\n]+\n') do
+  if known < ${CONFIGS} and not string.find('\n' .. versions, '\n' .. version, 1, true) then
+    versions, known = versions .. version, known + 1
+  end
+end
+if versions ~= (before[4] or '') then call('HSET', answers, channel .. 'v', versions) end
+
+-- Names are those of limits, segments and sets, which come and go with configurations.
+for i = 9, #ARGV, 2 do
+  if fields < ${ANSWER_FIELDS} or call('HEXISTS', answers, ARGV[i]) == 1 then call('HINCRBY', answers, ARGV[i], ARGV[i + 1]) end
+end
+call('PEXPIRE', answers, ARGV[1])
+
+local time = call('TIME')
+call('ZADD', index, string.format('%.0f', last), string.char(tonumber(channel)) .. text)
+call('ZREMRANGEBYSCORE', index, '-inf', string.format('(%.0f', time[1] * 1000 - ${EPOCH} - keep))
+call('PEXPIRE', index, ARGV[1])
+return 'D'
