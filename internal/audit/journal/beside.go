@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"context"
+	"sync"
+)
+
+// beside is work that goes on beside its callers, and that one can wait for.
+type beside struct {
+	mu      sync.Mutex
+	idle    *sync.Cond // told when the running of an epoch have ended
+	waiting sync.Mutex // one at a time
+	epoch   int        // of those that begin now
+	running [2]int
+}
+
+func (b *beside) begin(work func()) {
+	b.mu.Lock()
+	epoch := b.epoch
+	b.running[epoch]++
+	b.mu.Unlock()
+	go func() {
+		defer b.end(epoch)
+		work()
+	}()
+}
+
+func (b *beside) end(epoch int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[epoch]--; b.running[epoch] == 0 {
+		b.idle.Broadcast()
+	}
+}
+
+// wait returns when all that began before has ended, however much begins meanwhile, or
+// when ctx ends.
+func (b *beside) wait(ctx context.Context) error {
+	b.waiting.Lock()
+	defer b.waiting.Unlock()
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.idle.Broadcast()
+	})
+	defer stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range 2 { // what an earlier wait gave up on, and what began since
+		for b.running[1-b.epoch] > 0 && ctx.Err() == nil {
+			b.idle.Wait()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.epoch = 1 - b.epoch
+	}
+	return nil
+}

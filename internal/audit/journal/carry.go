@@ -1,0 +1,265 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"capper/internal/audit"
+)
+
+// carrier brings files to their place: the journal's, and those that died instances left.
+type carrier struct {
+	*Journal
+	mu    sync.Mutex
+	own   []string // names of files of the journal's room that are complete
+	dead  []*room
+	files int       // that are complete, in all rooms
+	seen  time.Time // when rooms were last looked for
+}
+
+// The bounds of carrying.
+const (
+	carryTimeout = 10 * time.Minute // of one object; what stands still is given up before
+	firstPause   = time.Second      // after a failure; then twice as long each time
+	longestPause = 30 * time.Second
+)
+
+// add notes that a file of the journal's room is complete.
+func (c *carrier) add(name string) {
+	c.mu.Lock()
+	c.own = append(c.own, name)
+	c.files++
+	c.mu.Unlock()
+	c.deliverSoon()
+}
+
+// waitingFiles is how many are complete and not at their place.
+func (c *carrier) waitingFiles() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files
+}
+
+// loop delivers whatever waits, and what failed again after a pause, until ctx ends.
+func (c *carrier) loop(ctx context.Context) {
+	defer c.done.Done()
+	pause := time.Duration(0)
+	for {
+		err := c.deliver(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.state.delivered(err)
+		wait := c.Roll // for rooms whose instance has died since
+		if pause = min(max(2*pause, firstPause), longestPause); err == nil {
+			pause = 0
+		} else {
+			wait = pause
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-c.kick:
+		}
+		timer.Stop()
+	}
+}
+
+// deliver brings to its place all that waits. One fault does not keep the others from it.
+func (c *carrier) deliver(ctx context.Context) error {
+	c.findDead()
+	var faults []error
+	c.mu.Lock()
+	dead := slices.Clone(c.dead)
+	c.mu.Unlock()
+	for _, r := range dead {
+		err := c.deliverRoom(ctx, r, nil)
+		if err == nil {
+			c.forget(r)
+		}
+		faults = append(faults, err)
+	}
+	faults = append(faults, c.deliverRoom(ctx, &c.writing.room, c.ownFiles))
+	return errors.Join(faults...)
+}
+
+func (c *carrier) ownFiles() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.own)
+}
+
+// findDead takes the rooms of instances that have died.
+func (c *carrier) findDead() {
+	now := c.Clock()
+	if now.Sub(c.seen) < c.Roll && !c.seen.IsZero() {
+		return
+	}
+	c.seen = now
+	entries, _ := os.ReadDir(c.home) // without it, there are none
+	for _, e := range entries {
+		r := &room{dir: filepath.Join(c.home, e.Name()), instance: e.Name()}
+		if !e.IsDir() || !audit.IsInstance(e.Name()) || e.Name() == c.instance || c.has(r) {
+			continue
+		}
+		if err := r.enter(false); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				_ = os.Remove(r.dir) // if it is empty
+			}
+			continue
+		}
+		c.adopt(r)
+	}
+}
+
+// adopt takes a room whose lock is held among those whose files are to be brought to their place.
+func (c *carrier) adopt(r *room) {
+	names, _ := r.names(audit.FileExtension)
+	for _, name := range names {
+		if stat, err := os.Stat(r.path(name)); err == nil {
+			c.waiting.Add(stat.Size())
+		}
+	}
+	if len(names) > 0 {
+		c.Logger.Info("records that an instance left are brought to their place", "instance", r.instance, "files", len(names))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = append(c.dead, r)
+	c.files += len(names)
+}
+
+func (c *carrier) has(r *room) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.dead, func(d *room) bool { return d.dir == r.dir })
+}
+
+func (c *carrier) forget(r *room) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = slices.DeleteFunc(c.dead, func(d *room) bool { return d == r })
+	r.leave()
+}
+
+// leave gives up the rooms of others, for the next start.
+func (c *carrier) leave() {
+	for _, r := range c.dead {
+		r.leave()
+	}
+}
+
+// deliverRoom brings to their place what a room holds: policies before the records that
+// name them. own are the files that are complete, of a room that is written still.
+func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
+	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
+		return err
+	}
+	if err := c.each(ctx, r, erasureExtension, c.deliverErasure); err != nil {
+		return err
+	}
+	if own == nil {
+		return c.each(ctx, r, audit.FileExtension, c.deliverFile)
+	}
+	for _, name := range own() {
+		if err := c.deliverFile(ctx, r, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *carrier) each(ctx context.Context, r *room, extension string, deliver func(context.Context, *room, string) error) error {
+	names, err := r.names(extension)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		err = errors.Join(err, deliver(ctx, r, name))
+	}
+	return err
+}
+
+func (c *carrier) deliverPolicy(ctx context.Context, r *room, name string) error {
+	return c.move(ctx, r, name, audit.PoliciesPrefix+name)
+}
+
+func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) error {
+	number := name[:len(name)-len(erasureExtension)]
+	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
+}
+
+// move puts a document of the room under its key, and removes it from the room.
+func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
+	body, err := os.ReadFile(r.path(name))
+	if err != nil {
+		return err
+	}
+	if err := c.put(ctx, key, body); err != nil {
+		return err
+	}
+	return os.Remove(r.path(name))
+}
+
+func (c *carrier) put(ctx context.Context, key string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
+	defer cancel()
+	if _, err := c.place.Put(ctx, key, body); err != nil {
+		return fmt.Errorf("put %s into %s: %w", key, c.To, err)
+	}
+	return nil
+}
+
+// deliverFile puts a file and then its index entry into the location, and removes it from the room.
+func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
+	file, err := os.ReadFile(r.path(name))
+	if err != nil {
+		return err
+	}
+	size := int64(len(file))
+	closed, entry, fault := finish(file)
+	if fault != nil {
+		c.Logger.Error("a file of the audit is damaged: what is before the damage is kept in its place", "file", r.path(name), "kept", r.path(name)+damagedExtension, "error", fault)
+		if err := os.Link(r.path(name), r.path(name)+damagedExtension); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if closed != nil {
+		index, err := encodeJSON(entry)
+		if err != nil {
+			return err
+		}
+		if err := c.put(ctx, entry.Key, closed); err != nil {
+			return err
+		}
+		if err := c.put(ctx, audit.IndexKey(audit.Day(entry.First), entry.Instance, entry.Number), index); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(r.path(name)); err != nil {
+		return err
+	}
+	c.state.uploaded(c.Clock())
+	c.removed(r, name, size)
+	return nil
+}
+
+// removed notes that a file is at its place.
+func (c *carrier) removed(r *room, name string, size int64) {
+	c.waiting.Add(-size)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files--
+	if r != &c.writing.room { // whose files have the same names
+		return
+	}
+	c.own = slices.DeleteFunc(c.own, func(own string) bool { return own == name })
+}

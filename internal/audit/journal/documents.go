@@ -1,0 +1,65 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// placeTimeout is how long a document may take to its place before it is kept here first.
+const placeTimeout = 2 * time.Second
+
+// SetPolicy gives the policy of a configuration version, as package policytext writes it, to
+// the location: before any record names it.
+func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
+	if j == nil {
+		return
+	}
+	if !objects.IsURL(j.To) { // who reads the open file finds it
+		ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+		defer cancel()
+		if _, err := j.place.Put(ctx, audit.PolicyKey(version), text); err == nil {
+			return
+		}
+	}
+	j.flushing.Lock()
+	j.writing.policies[version] = text
+	j.flushing.Unlock()
+	_ = j.flush(false) // it is in the state, and tried again
+	j.deliverSoon()
+}
+
+// Erase makes readers show nothing of the user from before now, and returns when that is
+// durable: at the location, or here until it can be had.
+func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
+	if j == nil {
+		return nil
+	}
+	body, err := encodeJSON(audit.Erasure{Users: []capping.UserID{user}, At: j.Clock().UTC()})
+	if err != nil {
+		return err
+	}
+	number := j.erasures.Add(1)
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	_, atPlace := j.place.Put(ctx, audit.ErasedKey(j.instance, number), body)
+	if atPlace == nil {
+		return nil
+	}
+	j.flushing.Lock()
+	err = j.writing.enter(true)
+	j.flushing.Unlock()
+	if err == nil {
+		err = j.writing.store(fmt.Sprintf("%d%s", number, erasureExtension), body)
+	}
+	if err != nil {
+		return fmt.Errorf("write the erasure for the audit: %w", errors.Join(atPlace, err))
+	}
+	j.deliverSoon()
+	return nil
+}

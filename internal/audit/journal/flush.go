@@ -1,0 +1,113 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// writer writes the files of the journal's room. What could not be written is tried again,
+// at the same place: whoever finds the file meanwhile reads all that was on the disk before.
+type writer struct {
+	room
+	file     *os.File
+	good     int64 // bytes of the file that are on the disk
+	cut      cut   // not yet
+	taken    time.Time
+	spare    []byte
+	policies map[string][]byte // by version: to be written before the next records
+}
+
+// keptBuffer is the most bytes of memory that are kept for the next second.
+const keptBuffer = 4 << 20
+
+// flush writes what is on the tape; end: and ends the file.
+func (j *Journal) flush(end bool) error {
+	j.flushing.Lock()
+	defer j.flushing.Unlock()
+	w := &j.writing
+	for {
+		if len(w.cut.bytes) == 0 {
+			w.taken = j.Clock()
+			w.cut = j.tape.take(end, j.Roll, w.spare)
+			w.spare = nil
+		}
+		last := w.cut.sealed || w.cut.number == 0
+		err := j.write(w)
+		j.state.flushed(w.taken, err)
+		if err != nil || last || !end {
+			return err
+		}
+	}
+}
+
+// write puts the cut on the disk.
+func (j *Journal) write(w *writer) error {
+	if len(w.cut.bytes) == 0 && len(w.policies) == 0 {
+		return nil
+	}
+	if err := w.enter(true); err != nil {
+		return fmt.Errorf("write the audit: %w", err)
+	}
+	if err := w.writePolicies(); err != nil {
+		return fmt.Errorf("write the audit: %w", err)
+	}
+	if len(w.cut.bytes) == 0 {
+		return nil
+	}
+	if err := w.writeCut(); err != nil {
+		return fmt.Errorf("write the audit: %w", err)
+	}
+	j.waiting.Add(int64(len(w.cut.bytes)))
+	j.tape.written()
+	if cap(w.cut.bytes) <= keptBuffer {
+		w.spare = w.cut.bytes[:0]
+	}
+	sealed := w.cut.sealed
+	w.cut = cut{}
+	if sealed {
+		j.carrier.add(w.close())
+	}
+	return nil
+}
+
+func (w *writer) writePolicies() error {
+	for version, text := range w.policies {
+		if err := w.store(version+policyExtension, text); err != nil {
+			return err
+		}
+		delete(w.policies, version)
+	}
+	return nil
+}
+
+func (w *writer) writeCut() error {
+	if w.file == nil {
+		file, err := os.OpenFile(w.path(fileName(w.cut.number)), os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := syncDirectory(w.dir); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		w.file, w.good = file, 0
+	}
+	if _, err := w.file.WriteAt(w.cut.bytes, w.good); err != nil {
+		return errors.Join(err, w.file.Truncate(w.good)) // nobody need find half a frame
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	w.good += int64(len(w.cut.bytes))
+	return nil
+}
+
+// close ends the file and is its name.
+func (w *writer) close() string {
+	done := filepath.Base(w.file.Name())
+	_ = w.file.Close() // it is on the disk
+	w.file, w.good = nil, 0
+	return done
+}

@@ -1,0 +1,196 @@
+package journal
+
+import (
+	"slices"
+	"sync"
+
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// causes is how many denials of one segment can differ: reason and rule.
+const causes = 4 << 8
+
+// The first bins are those of outcomes other than denied.
+const (
+	binAllowed = iota
+	binReplayed
+	binUnavailable
+	outcomeBins
+)
+
+// sorter sorts the users of a call into bins, one for each outcome and cause. Its memory
+// is used again.
+type sorter struct {
+	bins    []bin
+	used    int      // of bins
+	table   []uint16 // by segment code, reason and rule: the bin plus 1
+	entries []int    // of table that are not 0
+	spare   []uint32 // for sorting
+}
+
+// bin is users of one group.
+type bin struct {
+	audit.Group
+	users []uint32
+}
+
+// sorters keep the memory of sorters.
+type sorters struct{ pool sync.Pool }
+
+func (p *sorters) take() *sorter {
+	if s, ok := p.pool.Get().(*sorter); ok {
+		return s
+	}
+	return &sorter{}
+}
+
+// groupsOf sorts the users of a filter call by what was decided.
+func (p *sorters) groupsOf(d *capping.Decisions) []audit.Group {
+	s := p.take()
+	defer p.keep(s)
+	if outcome, ok := uniform(d.Verdicts); ok {
+		return []audit.Group{{Outcome: outcome, Users: s.bitmap(d.Users, false)}}
+	}
+	s.begin(outcomeBins)
+	s.bins[binAllowed].Outcome, s.bins[binReplayed].Outcome, s.bins[binUnavailable].Outcome = audit.Allowed, audit.Replayed, audit.Unavailable
+	if need := (len(d.Names) + 1) * causes; len(s.table) < need {
+		s.table = make([]uint16, need)
+	}
+	for i := range d.Verdicts {
+		k := binUnavailable
+		switch v := &d.Verdicts[i]; v.Outcome {
+		case capping.Allowed:
+			k = binAllowed
+		case capping.Replayed:
+			k = binReplayed
+		case capping.Denied:
+			at := int(d.Codes[i])*causes | int(v.By)<<8 | int(v.Rule)
+			if k = int(s.table[at]) - 1; k < 0 {
+				k = s.denied(d, i, at)
+			}
+		}
+		s.bins[k].users = append(s.bins[k].users, d.Users[i])
+	}
+	return s.groups()
+}
+
+// uniform is the outcome of all, where nobody is denied and all have the same.
+func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
+	first := verdicts[0].Outcome
+	for i := range verdicts {
+		if verdicts[i].Outcome != first {
+			return 0, false
+		}
+	}
+	switch first {
+	case capping.Allowed:
+		return audit.Allowed, true
+	case capping.Replayed:
+		return audit.Replayed, true
+	case capping.Unavailable:
+		return audit.Unavailable, true
+	}
+	return 0, false
+}
+
+// denied finds the bin of those denied as user i was, and notes it in the table.
+func (s *sorter) denied(d *capping.Decisions, i, at int) int {
+	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: deniedBy(d, i), Set: d.Set(i)}
+	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool { return b.Group == g })
+	if k < 0 {
+		k = s.add(g)
+	}
+	s.table[at] = uint16(k + 1)
+	s.entries = append(s.entries, at)
+	return k
+}
+
+// deniedBy is what denied user i, as callers see it.
+func deniedBy(d *capping.Decisions, i int) string {
+	switch d.Verdicts[i].By {
+	case capping.BySuppression:
+		return api.LimitSuppressed
+	case capping.ByHoldout:
+		return api.LimitHoldout
+	case capping.ByQuiet:
+		return api.LimitQuiet
+	}
+	return d.Limit(i).Name
+}
+
+// groupsOfRelease sorts the users of a release by what became of their sends.
+func (p *sorters) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
+	s := p.take()
+	defer p.keep(s)
+	s.begin(3)
+	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable
+	s.bins[capping.ReleaseDone].Outcome = audit.Released
+	s.bins[capping.ReleaseAbsent].Outcome = audit.Absent
+	for i, result := range results {
+		s.bins[result].users = append(s.bins[result].users, users[i])
+	}
+	return s.groups()
+}
+
+func (s *sorter) begin(bins int) {
+	for range bins {
+		s.add(audit.Group{})
+	}
+}
+
+func (s *sorter) add(g audit.Group) int {
+	if s.used == len(s.bins) {
+		s.bins = append(s.bins, bin{})
+	}
+	s.bins[s.used].Group = g
+	s.used++
+	return s.used - 1
+}
+
+// groups are the bins that are not empty.
+func (s *sorter) groups() (groups []audit.Group) {
+	for i := range s.bins[:s.used] {
+		b := &s.bins[i]
+		if len(b.users) == 0 {
+			continue
+		}
+		b.Users = s.bitmap(b.users, true)
+		groups = append(groups, b.Group)
+		b.Users = nil
+	}
+	return groups
+}
+
+// bitmap is that of the users. own: they may be sorted where they are.
+func (s *sorter) bitmap(users []uint32, own bool) *bitmap.Bitmap {
+	if !ascending(users) {
+		if !own {
+			users = slices.Clone(users)
+		}
+		s.spare = sortIDs(users, s.spare)
+	}
+	return bitmap.OfSorted(users)
+}
+
+// most is how many users a sorter keeps memory for.
+const most = 1 << 20
+
+func (p *sorters) keep(s *sorter) {
+	for _, at := range s.entries {
+		s.table[at] = 0
+	}
+	s.entries = s.entries[:0]
+	kept := cap(s.spare)
+	for i := range s.bins[:s.used] {
+		s.bins[i].Group = audit.Group{}
+		s.bins[i].users = s.bins[i].users[:0]
+		kept += cap(s.bins[i].users)
+	}
+	s.used = 0
+	if kept <= most {
+		p.pool.Put(s)
+	}
+}

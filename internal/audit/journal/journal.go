@@ -1,0 +1,216 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// Config is what a Journal is made of.
+type Config struct {
+	To         string           // a directory or s3://bucket/prefix. Required
+	S3         objects.S3Config // how to reach S3
+	Spool      string           // of S3: the directory where records lie until they are uploaded
+	Roll       time.Duration    // how long a file is written. 0: 10 minutes
+	MaxWaiting int64            // bytes that may wait for their place. 0: 10 GiB
+	Widening   time.Duration    // of the store's rolling windows, see capping.Widening
+	Clock      func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: what is to be told is discarded
+	// Registerer takes the metrics. Nil: there are none.
+	Registerer prometheus.Registerer
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.To == "" {
+		return c, errors.New("journal: Config.To is missing")
+	}
+	if objects.IsURL(c.To) && c.Spool == "" {
+		return c, errors.New("journal: Config.Spool is missing")
+	}
+	if c.Roll == 0 {
+		c.Roll = 10 * time.Minute
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 10 << 30
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// The bounds of what is kept where, and how often it goes on.
+const (
+	flushEvery = time.Second
+	maxPending = 64 << 20 // bytes in memory, before records are lost
+	maxFile    = 64 << 20 // bytes of a file, after which the next one begins
+)
+
+// Journal records calls. The methods of a nil one do nothing. It is safe for concurrent use.
+type Journal struct {
+	Config
+	instance string
+	place    objects.Location
+	home     string // the directory of the rooms
+
+	beside  beside
+	sorters sorters
+	tape    tape
+	waiting atomic.Int64 // bytes of files that are not at their place
+	state   state
+
+	writing writer // under flushing, but for its name
+	carrier carrier
+
+	erasures atomic.Uint64
+
+	flushing sync.Mutex // over writing
+	kick     chan struct{}
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	closing  sync.Once
+	closeErr error
+}
+
+// Open begins a journal, and to write. It waits for no disk and for no place: what is
+// wrong with them shows in Status.
+func Open(ctx context.Context, cfg Config) (*Journal, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	place, err := objects.Open(ctx, cfg.To, cfg.S3)
+	if err != nil {
+		return nil, fmt.Errorf("audit.to: %w", err)
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	j := &Journal{Config: cfg, instance: hex.EncodeToString(id[:]), place: place, home: cfg.Spool, kick: make(chan struct{}, 1)}
+	if !objects.IsURL(cfg.To) {
+		j.home = filepath.Join(cfg.To, filepath.FromSlash(audit.OpenPrefix))
+	}
+	j.beside.idle = sync.NewCond(&j.beside.mu)
+	j.tape = tape{instance: j.instance, widening: cfg.Widening, next: 1, clock: cfg.Clock, waiting: j.waiting.Load, most: cfg.MaxWaiting}
+	j.writing = writer{room: room{dir: filepath.Join(j.home, j.instance), instance: j.instance}, policies: map[string][]byte{}}
+	j.carrier = carrier{Journal: j}
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(newMetrics(j))
+	}
+	ctx, j.cancel = context.WithCancel(context.Background())
+	j.done.Add(2)
+	go j.flushLoop(ctx)
+	go j.carrier.loop(ctx)
+	return j, nil
+}
+
+// Instance is the id by which the journal's records say who wrote them.
+func (j *Journal) Instance() string { return j.instance }
+
+// Room is the directory of the files that the journal is writing, and of those that wait
+// for their place.
+func (j *Journal) Room() string { return j.writing.dir }
+
+// Filter records a filter call that was decided: r has all but what the decisions say. It
+// returns at once; both must not change any more.
+func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
+	if j == nil || len(d.Users) == 0 {
+		return
+	}
+	j.beside.begin(func() {
+		r.Kind, r.Generation, r.Config = audit.Filter, d.Generation, d.Policy.Version
+		r.Groups = j.sorters.groupsOf(d)
+		j.tape.append(r)
+	})
+}
+
+// Release records a release, with the result for each user.
+func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []capping.Released) {
+	if j == nil || len(users) == 0 {
+		return
+	}
+	j.beside.begin(func() {
+		r.Kind, r.Groups = audit.Release, j.sorters.groupsOfRelease(users, results)
+		j.tape.append(r)
+	})
+}
+
+// Permits records a call for permits, of which r has all.
+func (j *Journal) Permits(r *audit.Record) {
+	if j == nil {
+		return
+	}
+	r.Kind = audit.Pace
+	j.tape.append(r)
+}
+
+// Flush returns when what was recorded before is on the disk, or says why it is not.
+func (j *Journal) Flush(ctx context.Context) error {
+	if j == nil {
+		return nil
+	}
+	if err := j.beside.wait(ctx); err != nil {
+		return err
+	}
+	return j.flush(false)
+}
+
+// Close writes what is left, ends the file and gives it to its place, if that can be had
+// before ctx ends: what cannot is given to it after the next start.
+func (j *Journal) Close(ctx context.Context) error {
+	if j == nil {
+		return nil
+	}
+	j.closing.Do(func() { j.closeErr = j.close(ctx) })
+	return j.closeErr
+}
+
+func (j *Journal) close(ctx context.Context) error {
+	waited := j.beside.wait(ctx)
+	j.cancel()
+	j.done.Wait()
+	flushed := j.flush(true)
+	if err := j.carrier.deliver(ctx); err != nil && ctx.Err() == nil {
+		j.Logger.Warn("the audit's last files wait for the next start", "error", err)
+	}
+	j.carrier.leave()
+	j.writing.leave()
+	return errors.Join(waited, flushed)
+}
+
+func (j *Journal) flushLoop(ctx context.Context) {
+	defer j.done.Done()
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = j.flush(false) // it is in the state
+		}
+	}
+}
+
+// deliverSoon wakes who carries files to their place.
+func (j *Journal) deliverSoon() {
+	select {
+	case j.kick <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,151 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"capper/internal/audit"
+	"capper/internal/objects"
+)
+
+// room is the directory of an instance, and its lock while it is held: what is in it is of
+// nobody else's business then.
+//
+//	lock                 held by whom the room is
+//	<n>.audit            a file, open or waiting
+//	<n>.audit.damaged    one whose bytes were not what was written, for people to look at
+//	<version>.yaml       a policy that waits
+//	<n>.erasure          an erasure that waits
+type room struct {
+	dir      string
+	instance string
+	lock     *os.File // nil: not held
+}
+
+const (
+	lockName         = "lock"
+	policyExtension  = ".yaml"
+	erasureExtension = ".erasure"
+	damagedExtension = ".damaged"
+)
+
+// errTaken is that another process holds the lock.
+var errTaken = errors.New("locked by another process")
+
+// enter makes the room where create says so, and takes its lock.
+func (r *room) enter(create bool) error {
+	if r.lock != nil {
+		return nil
+	}
+	for {
+		if create {
+			if err := os.MkdirAll(r.dir, 0o755); err != nil {
+				return err
+			}
+		}
+		lock, err := r.tryLock(create)
+		if create && errors.Is(err, fs.ErrNotExist) {
+			continue // who recovers rooms took it for an empty one
+		}
+		r.lock = lock
+		return err
+	}
+}
+
+func (r *room) tryLock(create bool) (*os.File, error) {
+	name, mode := filepath.Join(r.dir, lockName), os.O_RDWR
+	if create {
+		mode |= os.O_CREATE
+	}
+	lock, err := os.OpenFile(name, mode, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errTaken
+		}
+		return nil, err
+	}
+	held, err := lock.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Stat(name); err == nil && !os.SameFile(held, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// leave gives up the lock, and removes the room when nothing is in it.
+func (r *room) leave() {
+	if r.lock == nil {
+		return
+	}
+	if entries, err := os.ReadDir(r.dir); err == nil && len(entries) == 1 {
+		_ = os.Remove(filepath.Join(r.dir, lockName))
+		_ = os.Remove(r.dir)
+	}
+	_ = r.lock.Close()
+	r.lock = nil
+}
+
+// names lists the files in the room whose names end so.
+func (r *room) names(extension string) (names []string, err error) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), extension) && !strings.HasPrefix(e.Name(), objects.TempPrefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
+
+// fileName is that of the n-th file of an instance.
+func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
+
+// store writes a file of the room, whole or not at all.
+func (r *room) store(name string, body []byte) error {
+	f, err := os.CreateTemp(r.dir, objects.TempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing left to remove
+	_, err = f.Write(body)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), r.path(name)); err != nil {
+		return err
+	}
+	return syncDirectory(r.dir)
+}
+
+func syncDirectory(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func encodeJSON(v any) ([]byte, error) {
+	body, err := json.MarshalIndent(v, "", "  ")
+	return append(body, '\n'), err
+}

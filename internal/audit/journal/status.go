@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/client/api"
+)
+
+// state is how writing and carrying went last.
+type state struct {
+	mu         sync.Mutex
+	flushedAt  time.Time // what was recorded before is on the disk
+	uploadedAt time.Time
+	flushFault error
+	carryFault error
+}
+
+// flushed notes how writing went of what was taken at an instant.
+func (s *state) flushed(taken time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flushFault = err; err == nil {
+		s.flushedAt = taken
+	}
+}
+
+// delivered notes how carrying went.
+func (s *state) delivered(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carryFault = err
+}
+
+// uploaded notes that a file is at its place.
+func (s *state) uploaded(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uploadedAt = at
+}
+
+// The states that Status tells.
+const (
+	stateOK     = "ok"
+	stateBehind = "behind"
+	stateLosing = "losing"
+)
+
+// Status is how the audit does; nil of a nil journal.
+func (j *Journal) Status() *api.AuditStatus {
+	if j == nil {
+		return nil
+	}
+	counts := j.tape.counts()
+	j.state.mu.Lock()
+	defer j.state.mu.Unlock()
+	status := &api.AuditStatus{
+		To: j.To, State: stateOK, Records: counts.records, Lost: counts.lost,
+		WaitingBytes: j.waiting.Load(), WaitingFiles: j.carrier.waitingFiles(),
+		FlushedAt: j.state.flushedAt.UTC(), UploadedAt: j.state.uploadedAt.UTC(), BehindSeconds: counts.behind.Seconds(),
+	}
+	for _, fault := range []error{j.state.carryFault, j.state.flushFault} {
+		if fault != nil {
+			status.State, status.Error = stateBehind, fault.Error()
+		}
+	}
+	if counts.losing {
+		status.State = stateLosing
+	}
+	return status
+}
+
+// metrics are read from the status when they are scraped.
+type metrics struct {
+	journal                                          *Journal
+	records, lost, waiting, files, flushed, uploaded *prometheus.Desc
+}
+
+func newMetrics(j *Journal) *metrics {
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+	return &metrics{
+		journal:  j,
+		records:  desc("capper_audit_records_total", "Calls that were recorded."),
+		lost:     desc("capper_audit_lost_total", "Calls that were not recorded, because too much waited already."),
+		waiting:  desc("capper_audit_waiting_bytes", "Bytes of records that are on this machine's disk and not yet at their place."),
+		files:    desc("capper_audit_waiting_files", "Files of records that are complete and not yet at their place."),
+		flushed:  desc("capper_audit_flushed_timestamp_seconds", "What was recorded before this instant is on the disk. 0: nothing yet."),
+		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "When a file of records last came to its place. 0: none yet."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{m.records, m.lost, m.waiting, m.files, m.flushed, m.uploaded} {
+		to <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	s := m.journal.Status()
+	counter := func(desc *prometheus.Desc, n uint64) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n))
+	}
+	gauge := func(desc *prometheus.Desc, n float64) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n)
+	}
+	counter(m.records, s.Records)
+	counter(m.lost, s.Lost)
+	gauge(m.waiting, float64(s.WaitingBytes))
+	gauge(m.files, float64(s.WaitingFiles))
+	gauge(m.flushed, seconds(s.FlushedAt))
+	gauge(m.uploaded, seconds(s.UploadedAt))
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}

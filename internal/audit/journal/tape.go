@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"sync"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// tape is the frames that are not written yet, and the file that they belong to. Its
+// lock is held for as long as a record takes to be copied.
+type tape struct {
+	instance string
+	widening time.Duration
+	clock    func() time.Time
+	waiting  func() int64 // bytes of files
+	most     int64        // of them
+
+	mu       sync.Mutex
+	encoder  *audit.Encoder // of the file that records go to; nil: the next one begins it
+	number   uint64         // of that file, or of the last one
+	next     uint64         // Sequence
+	begun    time.Time      // the file
+	size     int64          // bytes of the file, pending ones included
+	pending  []byte
+	since    time.Time // when pending was empty last
+	held     int64     // bytes that were taken and are not on the disk
+	gap      audit.Gap // what was lost and is not in the file
+	records  uint64
+	lost     uint64
+	lastLost bool // the last record was lost
+}
+
+// append puts a record on the tape, or counts it among the lost.
+func (t *tape) append(r *audit.Record) {
+	size := int64(512)
+	for i := range r.Groups {
+		size += int64(len(r.Groups[i].Users.Bytes()))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full(size) {
+		t.lose(r)
+		return
+	}
+	before := len(t.pending)
+	t.begin(r.At)
+	t.closeGap()
+	pending, _, err := t.encoder.AppendRecord(t.pending, r)
+	t.pending, t.next = pending, t.encoder.Next()
+	t.size += int64(len(t.pending) - before)
+	if err != nil { // it is too large, or makes no sense
+		t.lose(r)
+		return
+	}
+	t.records++
+	t.lastLost = false
+}
+
+// full reports whether so many bytes more are too many.
+func (t *tape) full(size int64) bool {
+	inMemory := int64(len(t.pending)) + t.held
+	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
+}
+
+// begin begins a file where there is none.
+func (t *tape) begin(at capping.Instant) {
+	if len(t.pending) == 0 && t.held == 0 {
+		t.since = t.clock()
+	}
+	if t.encoder != nil {
+		return
+	}
+	t.number++
+	t.begun, t.size = t.clock(), 0
+	t.encoder, t.pending = audit.NewEncoder(t.pending, audit.Header{
+		Instance: t.instance, Number: t.number, Begun: at, First: t.next, Widening: t.widening,
+	})
+}
+
+func (t *tape) lose(r *audit.Record) {
+	if t.gap.Lost == 0 {
+		t.gap.From, t.gap.To = r.At, r.At
+	}
+	t.gap.From, t.gap.To = min(t.gap.From, r.At), max(t.gap.To, r.At)
+	t.gap.Lost++
+	t.lost++
+	t.lastLost = true
+}
+
+// closeGap writes what was lost, where there is a file.
+func (t *tape) closeGap() {
+	if t.gap.Lost > 0 {
+		t.pending = t.encoder.AppendGap(t.pending, t.gap)
+		t.gap = audit.Gap{}
+	}
+}
+
+// cut is bytes of one file, in their order.
+type cut struct {
+	number uint64
+	bytes  []byte
+	sealed bool // the file's end is in it
+}
+
+// take takes what is to be written next. The file ends with it where it is due or is to. spare
+// is memory for what comes now.
+func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if end && t.gap.Lost > 0 {
+		t.begin(t.gap.From)
+	}
+	if t.encoder == nil {
+		return cut{}
+	}
+	end = end || t.size >= maxFile || t.clock().Sub(t.begun) >= roll
+	if end {
+		t.closeGap()
+		t.pending = t.encoder.AppendEnd(t.pending)
+		t.next = t.encoder.Next()
+		t.encoder = nil
+	}
+	c := cut{t.number, t.pending, end}
+	t.held, t.pending = int64(len(c.bytes)), spare[:0]
+	return c
+}
+
+// written notes that what was taken is on the disk.
+func (t *tape) written() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = 0
+	t.since = t.clock()
+}
+
+// counts are what the tape tells of itself.
+type counts struct {
+	records, lost uint64
+	losing        bool
+	behind        time.Duration // the age of what is not on the disk
+}
+
+func (t *tape) counts() counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := counts{records: t.records, lost: t.lost, losing: t.lastLost}
+	if len(t.pending) > 0 || t.held > 0 {
+		c.behind = max(t.clock().Sub(t.since), 0)
+	}
+	return c
+}
