@@ -225,22 +225,14 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 		return err
 	}
 	size := int64(len(file))
-	closed, entry, fault := finish(file)
+	closed, summary, fault := finish(file)
 	if fault != nil {
-		c.Logger.Error("a file of the audit is damaged: what is before the damage is kept in its place", "file", r.path(name), "kept", r.path(name)+damagedExtension, "error", fault)
-		if err := os.Link(r.path(name), r.path(name)+damagedExtension); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := c.setAside(r.path(name), fault); err != nil {
 			return err
 		}
 	}
 	if closed != nil {
-		index, err := encodeJSON(entry)
-		if err != nil {
-			return err
-		}
-		if err := c.put(ctx, entry.Key, closed); err != nil {
-			return err
-		}
-		if err := c.put(ctx, audit.IndexKey(audit.Day(entry.First), entry.Instance, entry.Number), index); err != nil {
+		if err := c.publish(ctx, closed, summary); err != nil {
 			return err
 		}
 	}
@@ -249,6 +241,29 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	}
 	c.state.uploaded(c.Clock())
 	c.removed(r, name, size)
+	return nil
+}
+
+// publish puts a closed file and then its entry into the location.
+func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Summary) error {
+	entry := summary.Entry(closed)
+	index, err := audit.Seal(entry)
+	if err != nil {
+		return err
+	}
+	if err := c.put(ctx, entry.Key, closed); err != nil {
+		return err
+	}
+	return c.put(ctx, summary.IndexKey(), index)
+}
+
+// setAside keeps a damaged file for people to look at.
+func (c *carrier) setAside(path string, fault error) error {
+	kept := path + damagedExtension
+	c.Logger.Error("a file of the audit is damaged: what is before the damage is brought to its place", "file", path, "kept", kept, "error", fault)
+	if err := os.Link(path, kept); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return
 	}
+	text = audit.SealPolicy(text)
 	if !objects.IsURL(j.To) { // who reads the open file finds it
 		ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 		defer cancel()
@@ -40,7 +41,7 @@ func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil
 	}
-	body, err := encodeJSON(audit.Erasure{Users: []capping.UserID{user}, At: j.Clock().UTC()})
+	body, err := audit.Seal(audit.Erasure{Users: []capping.UserID{user}, At: j.Clock().UTC()})
 	if err != nil {
 		return err
 	}

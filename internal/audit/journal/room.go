@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -143,9 +142,4 @@ func syncDirectory(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-func encodeJSON(v any) ([]byte, error) {
-	body, err := json.MarshalIndent(v, "", "  ")
-	return append(body, '\n'), err
 }
