@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"capper/internal/audit/journal"
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
@@ -47,7 +48,8 @@ type Service struct {
 	segments  *segments.Refresher
 	history   *past.History
 	store     capping.Store
-	permits   pacing.Store // the same
+	permits   pacing.Store     // the same
+	journal   *journal.Journal // nil: nothing is recorded
 	capper    *capping.Capper
 	answers   *campaign.Counter // nil: the store counts nothing
 	pacers    *pacing.Pacers
@@ -132,6 +134,7 @@ const (
 	buildTimeout    = 10 * time.Second
 	listenTimeout   = 10 * time.Second
 	endTimeout      = 10 * time.Second // of what runs in the background
+	auditTimeout    = 10 * time.Second // what could not be uploaded by then is after the next start
 	closeTimeout    = time.Minute
 )
 
@@ -144,6 +147,8 @@ func (s *Service) steps() []step {
 		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
 			down: action{"close the store", closeTimeout, s.closeStore}, unused: true},
 		{up: action{"announce the limits", announceTimeout, func(ctx context.Context) error { return s.announce(ctx, cfg.Policy) }}},
+		{up: action{"begin the audit", buildTimeout, s.beginAudit},
+			down: action{"end the audit", auditTimeout, s.endAudit}},
 		{up: action{"build the API", buildTimeout, s.newServer}},
 		{up: action{"refresh segments", endTimeout, refreshing.begin(s.refreshSegments)},
 			down: action{"stop refreshing segments", endTimeout, refreshing.end}},

@@ -8,6 +8,7 @@
 //	load segments           –
 //	open the store          close the store
 //	announce the limits     –
+//	begin the audit         end the audit
 //	build the API           –
 //	refresh segments        stop refreshing segments
 //	watch the configuration stop watching the configuration

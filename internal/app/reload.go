@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/config"
+	"capper/internal/config/policytext"
 	"capper/internal/server"
 )
 
@@ -61,6 +62,7 @@ func (s *Service) take(cfg *config.Config) error {
 		return err
 	}
 	s.shortened.note(inForce, cfg.Policy, s.clock())
+	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, policytext.Of(cfg.Policy)) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)
 	s.capper.SetPolicy(cfg.Policy)
 	return nil

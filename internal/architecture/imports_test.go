@@ -29,12 +29,13 @@ var arrows = map[string][]string{
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {"client/api", "internal/audience", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen", "internal/terminal"},
+	"internal/app": {"client/api", "internal/audience", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen", "internal/terminal"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
 	"internal/audit":                 {"internal/bitmap", "internal/capping"},
 	"internal/audit/archive":         {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
+	"internal/audit/journal":         {"client/api", "internal/audit", "internal/bitmap", "internal/capping", "internal/objects"},
 	"internal/audit/audittest":       {"internal/audit", "internal/capping", "internal/objects"},
 	"internal/campaign":              {"internal/capping"},
 	"internal/campaign/campaigntest": {"internal/campaign", "internal/capping", "internal/testkit"},
@@ -118,7 +119,7 @@ var arrows = map[string][]string{
 
 	"internal/whatif": {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
 
-	"internal/server":           {"client/api", "internal/audience", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics"},
+	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/record"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
 	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/campaign", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup"},
@@ -129,6 +130,7 @@ var arrows = map[string][]string{
 	"internal/server/lookup": {
 		"client/api", "internal/audience", "internal/bitmap", "internal/parallel", "internal/segments", "internal/server/failure", "internal/share",
 	},
+	"internal/server/record": {"internal/audit", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/answer", "internal/server/decode"},
 	"internal/server/metrics": {
 		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 	},

@@ -10,6 +10,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audience"
+	"capper/internal/audit/journal"
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
@@ -35,6 +36,8 @@ type Config struct {
 	// History tells of the generations at the segments' source. Nil: there is none that
 	// could be asked.
 	History History
+	// Journal records calls. Nil: nothing is recorded.
+	Journal *journal.Journal
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
 	// Campaigns counts what is answered of each message. Nil: nothing is counted.

@@ -5,6 +5,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
+	"capper/internal/server/record"
 )
 
 // filter serves POST /v1/filter.
@@ -35,11 +36,17 @@ func (s *Server) filter(c *call) error {
 	body.Close()
 	ctx, cancel := s.callContext(c.r, len(r.Users))
 	defer cancel()
+	span := record.Span{From: s.clock()}
 	d := s.capper.Filter(ctx, send)
+	span.To = s.clock()
 	sum := answer.Summarize(d)
 	s.reportFilter(c, r, send, d, sum)
 
-	s.writeAnswer(c, p, answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum))
+	out := answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum)
+	if s.journal != nil && send.Record {
+		s.journal.Filter(span.Filter(c.Caller, send, r, d, sum), d)
+	}
+	s.writeAnswer(c, p, out)
 	return nil
 }
 

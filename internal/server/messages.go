@@ -1,9 +1,12 @@
 package server
 
 import (
+	"capper/internal/audit"
+	"capper/internal/capping"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
 	"capper/internal/server/messages"
+	"capper/internal/server/record"
 )
 
 // listMessages serves GET /v1/messages.
@@ -47,6 +50,8 @@ func (s *Server) releaseMessage(c *call) error {
 	ctx, cancel := s.callContext(c.r, s.bounds.BitmapUsers)
 	defer cancel()
 	given, err := s.messages.Release(ctx, callerOf(c), c.id, channel, func(part *messages.Part) {
+		span := record.Span{From: part.At, To: part.At.Add(part.Took)}
+		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &decode.Audience{}), part.Users, part.Results)
 		if part.Err != nil {
 			s.log.Warn("sends not released", "message_id", c.id, "of", len(part.Users), "request_id", c.requestID, "error", part.Err)
 		}
@@ -90,7 +95,9 @@ func (s *Server) release(c *call) error {
 	body.Close()
 	ctx, cancel := s.callContext(c.r, len(r.Users))
 	defer cancel()
-	results, err := s.capper.Release(ctx, c.message(r.MessageID), channel, r.Users)
+	message, span := c.message(r.MessageID), record.Span{From: s.clock()}
+	results, err := s.capper.Release(ctx, message, channel, r.Users)
+	span.To = s.clock()
 
 	out, unavailable := answer.Release(p.Buffer(11*int64(len(r.Users))), r, results)
 	if unavailable > 0 {
@@ -98,8 +105,15 @@ func (s *Server) release(c *call) error {
 	}
 	s.audit(c, "release", outcome(unavailable), "message_id", r.MessageID, "channel", r.Channel,
 		"users", len(r.Users), "unavailable", unavailable)
+	s.recordRelease(span.Release(c.Caller, message, channel, &r.Audience), r.Users, results)
 	s.writeAnswer(c, p, out)
 	return nil
+}
+
+// recordRelease records a release under what is in force.
+func (s *Server) recordRelease(r *audit.Record, users []capping.UserID, results []capping.Released) {
+	r.Generation, r.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
+	s.journal.Release(r, users, results)
 }
 
 func outcome(unavailable int) string {

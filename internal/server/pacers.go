@@ -11,6 +11,7 @@ import (
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
 	"capper/internal/server/failure"
+	"capper/internal/server/record"
 )
 
 // smallBody is the largest body of a call that names no users, about twenty times
@@ -51,7 +52,9 @@ func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error)
 	}
 	ctx, cancel := s.callContext(c.r, 1)
 	defer cancel()
+	span := record.Span{From: s.clock()}
 	given, err := s.pacers.Take(ctx, ask)
+	span.To = s.clock()
 	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
 		return nil, failure.Invalid(fault.Field, "%s", fault.Rule)
 	}
@@ -60,6 +63,9 @@ func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error)
 		return nil, failure.OfStore(ctx, err)
 	}
 	s.metrics.Pacers.Count(given)
+	if s.journal != nil && r.Permits > 0 {
+		s.journal.Permits(span.Permits(c.Caller, c.message(r.MessageID), r, given, s.capper.Segments().Generation(), s.capper.Policy()))
+	}
 	return given, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/client/api"
+	"capper/internal/audit/journal"
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
@@ -28,6 +29,7 @@ import (
 // Server answers the API. It is safe for concurrent use.
 type Server struct {
 	capper       *capping.Capper
+	journal      *journal.Journal
 	pacers       *pacing.Pacers
 	campaigns    *campaign.Counter // nil: nothing is counted
 	messages     messages.Messages
@@ -62,7 +64,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, campaigns: cfg.Campaigns, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, campaigns: cfg.Campaigns, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock,
 		budgets:       admission.NewBudgets(cfg.Bounds),

@@ -24,7 +24,7 @@ func (s *Server) status(c *call) error {
 		ConfigVersion: s.capper.Policy().Version,
 		Store:         storeStatus(s.health(c.r)),
 		Segments:      s.segments(), Config: s.configStatus(),
-		InFlightUsers: s.budgets.Users.InUse(),
+		InFlightUsers: s.budgets.Users.InUse(), Audit: s.journal.Status(),
 	}
 	answer.Segments.Missing = s.missing()
 	answer.Ready = s.ready.Load() && answer.Store.State != "down" && len(answer.Segments.Missing) == 0

@@ -2,7 +2,9 @@ package server
 
 import (
 	"net/http"
+	"time"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
@@ -46,6 +48,12 @@ func (s *Server) erase(c *call) error {
 	if err := s.capper.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "failed", "user_id", user)
 		return failure.OfStore(ctx, err)
+	}
+	if err := s.journal.Erase(ctx, user); err != nil {
+		s.audit(c, "erase", "partial", "user_id", user)
+		f := failure.New(api.CodeUnavailable, "the user's log is erased; that the audit shows nothing of the user any more could not be written: ask again")
+		f.RetryAfter, f.Cause = time.Second, err
+		return f
 	}
 	s.audit(c, "erase", "done", "user_id", user)
 	c.w.WriteHeader(http.StatusNoContent)

@@ -276,6 +276,27 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
+// BySegment calls yield with the counts of each segment that had users in the call: in order
+// of precedence, those in none last, as "". names are those of the decisions.
+func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
+	for i := range s.byCode {
+		code, segment := (i+1)%len(s.byCode), ""
+		if code > 0 {
+			segment = names[code-1]
+		}
+		if s.byCode[code].Requested > 0 {
+			yield(segment, s.byCode[code])
+		}
+	}
+}
+
+// ByShadow calls yield with how many each shadow limit would have denied, by name, sorted.
+func (s *Summary) ByShadow(yield func(limit string, users int)) {
+	for _, c := range s.byShadow() {
+		yield(c.name, c.users)
+	}
+}
+
 // NewSummary is a summary of nobody.
 func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
