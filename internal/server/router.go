@@ -270,6 +270,7 @@ func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) htt
 			return
 		}
 		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
+			c.r.Header[requestIDHeader] = []string{c.requestID} // of what the pages ask, too
 			pages.ServeHTTP(c.w, c.r)
 			return nil
 		})

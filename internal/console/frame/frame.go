@@ -200,7 +200,7 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 // addressOf is the page that a request is about, with what it was asked for.
 func addressOf(r *http.Request) string {
 	query := r.URL.Query()
-	for _, name := range []string{"format", "table", "picture", "theme", "v"} {
+	for _, name := range []string{"format", "table", "picture", "theme", "v", againParameter} {
 		query.Del(name)
 	}
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()

@@ -19,6 +19,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	to.RequestURI = r.URL.RequestURI()
 	if from, ok := r.Context().Value(visitor{}).(*http.Request); ok {
 		to.RemoteAddr, to.Host, to.Proto, to.ProtoMajor, to.ProtoMinor = from.RemoteAddr, from.Host, from.Proto, from.ProtoMajor, from.ProtoMinor
+		to.Header["X-Request-Id"] = from.Header["X-Request-Id"]
 	}
 	if to.Body == nil {
 		to.Body = http.NoBody

@@ -65,18 +65,23 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 // partHeader marks a page that asks for itself anew.
 const partHeader = "X-Capper-Live"
 
+// againParameter marks an address that is asked for a second time, so that nobody is sent
+// in a circle.
+const againParameter = "again"
+
 // fromElsewhere reports whether a link on a page of elsewhere led here: the browser then
 // keeps the cookie of a session back.
 func fromElsewhere(r *http.Request) bool {
-	return r.Method == http.MethodGet && (r.Header.Get("Sec-Fetch-Site") == "cross-site" || r.Header.Get("Sec-Fetch-Site") == "same-site")
+	site := r.Header.Get("Sec-Fetch-Site")
+	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && !r.URL.Query().Has(againParameter)
 }
 
 // comeAgain answers with a page that asks for the same address, as one of our pages does.
 func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
-	c.View = &View{Title: "One moment", Data: r.URL.RequestURI()}
-	w.Header().Set("Refresh", "0")
-	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.", Do: "Go on to what it names.", To: r.URL.RequestURI(), Go: "Go on"})
+	to := c.with(againParameter, "1")
+	w.Header().Set("Refresh", "0; url="+to)
+	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.", Do: "Go on to what it names.", To: to, Go: "Go on"})
 }
 
 // blank is the content of a page of the frame's own.
@@ -99,6 +104,9 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 
 func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, s signIn) {
 	nonce := rand.Text()
+	if before, err := r.Cookie(formCookie); err == nil && len(before.Value) == len(nonce) {
+		nonce = before.Value // another tab may show the form too
+	}
 	s.Token = formToken(nonce)
 	cookie := session.End(r.TLS != nil)
 	cookie.Name, cookie.Value, cookie.Path, cookie.MaxAge = formCookie, nonce, signInPath, 3600
@@ -115,7 +123,7 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 		return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(formToken(cookie.Value))) == 1
 	}
 	if err := f.readForm(w, r, 0, accepts); err != nil {
-		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(""), Refused: err.Error() + " Send it again from here."})
+		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(r.PostFormValue("next")), Refused: err.Error() + " Send it again from here."})
 		return
 	}
 	next := returnTo(r.PostFormValue("next"))
@@ -152,6 +160,13 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	c := f.blank(r)
 	c.nav = f.nav(nil)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		f.tell(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
+			What: "Nothing can be sent to this address.", Do: "Begin at the Overview.", To: session.Path + "/", Go: "To the Overview",
+		})
+		return
+	}
 	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
 		What: "The console has no page at this address.", Do: "Begin at the Overview.", To: session.Path + "/", Go: "To the Overview",
 	})

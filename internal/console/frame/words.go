@@ -33,6 +33,9 @@ func grouped(text string) string {
 	return sign + whole
 }
 
+// Whole is a count in words.
+func Whole(n float64) string { return number(int64(n)) }
+
 // PerSecond is a rate, as exact as anybody reads it.
 func PerSecond(rate float64) string {
 	switch {
@@ -90,6 +93,8 @@ func roughly(d time.Duration) string {
 // Relative is an instant as people say it.
 func Relative(now, at time.Time) string {
 	switch text := roughly(at.Sub(now).Abs()); {
+	case at.IsZero():
+		return "at a time that is not known"
 	case text == "":
 		return "now"
 	case at.Before(now):

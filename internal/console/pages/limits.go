@@ -107,7 +107,15 @@ func windowOf(l api.Limit) string {
 	if hours := window.Hours(); hours <= 72 && hours == float64(int(hours)) && hours > 1 {
 		text = fmt.Sprintf("%d hours", int(hours))
 	}
-	return "any " + strings.TrimPrefix(text, "1 ")
+	return "any " + one(text)
+}
+
+// one drops the number of a single unit: any hour, and not any 1 hour.
+func one(text string) string {
+	if rest, ok := strings.CutPrefix(text, "1 "); ok && !strings.Contains(rest, " ") {
+		return rest
+	}
+	return text
 }
 
 func channels(names []string) string {

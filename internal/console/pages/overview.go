@@ -151,7 +151,7 @@ func figures(hour, day *recent.Window) []figure {
 				total += w.Sum(name)
 			}
 		}
-		return frame.PerSecond(total)
+		return frame.Whole(total)
 	}
 	return []figure{
 		{frame.PerSecond(rate), fmt.Sprintf("users decided a second, in the last %d seconds", nowSeconds)},
@@ -223,7 +223,7 @@ func summary(w *recent.Window, names []recent.Name) string {
 	var parts []string
 	for _, name := range names {
 		if n := w.Sum(name); n > 0 {
-			parts = append(parts, frame.PerSecond(n)+" "+words(name))
+			parts = append(parts, frame.Whole(n)+" "+words(name))
 		}
 	}
 	if parts == nil {

@@ -138,7 +138,7 @@ func granted(pacers []api.PacerState, hour *recent.Window) *frame.Picture {
 			name := recent.Name{Kind: kind, Of: p.Name}
 			if sum := hour.Sum(name); sum > 0 {
 				series = append(series, chart.Series{Name: p.Name + " " + string(kind), Values: hour.PerSecond(name)})
-				said = append(said, frame.PerSecond(sum)+" "+string(kind)+" of "+p.Name)
+				said = append(said, frame.Whole(sum)+" "+string(kind)+" of "+p.Name)
 			}
 		}
 	}

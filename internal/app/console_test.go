@@ -1,0 +1,72 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
+)
+
+// see is what a page of the endpoint shows.
+func see(t *testing.T, s *Service, endpoint int, path string) (status int, page string) {
+	t.Helper()
+	answer, err := http.Get("http://" + s.endpoints[endpoint].listener.Addr().String() + path)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text)
+}
+
+// The console is wherever reads are served, and knows what this instance decided.
+func TestTheConsoleFollowsTheService(t *testing.T) {
+	t.Parallel()
+	cfg, _ := configure(t, onEmbedded(t.TempDir()), `admin_listen: "127.0.0.1:0"`)
+	s := begin(t, cfg)
+	for endpoint := range s.endpoints {
+		status, page := see(t, s, endpoint, "/console/")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, page, "it takes calls.")
+	}
+	for _, message := range []string{"a", "b"} {
+		_, err := filter(t.Context(), s, message, 1, 2, 3)
+		require.NoError(t, err)
+	}
+	testkit.Eventually(t, func() bool {
+		_, csv := see(t, s, 0, "/console/?format=csv&table=decided")
+		return csv == "Outcome,Means,Last hour,Last day,Of the day\r\n"+
+			"allowed,may receive the message; the send is recorded,3,3,50\r\nheld back by daily,have had as many as this limit lets them,3,3,50\r\n"
+	}, "the decisions are not seen")
+}
+
+func TestTheLimitsPageTellsOfReloads(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	w.publish(nil)
+	w.configure("")
+	w.start(t)
+	w.configure("holdout: {percent: 5, salt: autumn}\n")
+	testkit.Eventually(t, func() bool {
+		_, page := see(t, w.Service, 0, "/console/limits")
+		return regexp.MustCompile(`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*in force when this instance started`).MatchString(page)
+	}, "the reload is not told")
+}
+
+func TestTheConsoleIsTurnedOff(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	w.publish(nil)
+	w.configure("console: false\n")
+	w.start(t)
+	status, page := see(t, w.Service, 0, "/console/")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Contains(t, page, "not_found")
+
+	w.configure("console: true\n")
+	testkit.Eventually(t, func() bool { return w.status().Config.Error != "" }, "it changes at a start alone")
+	require.Contains(t, w.status().Config.Error, "console: changes only at a start; the configuration in force stays (false, now true)")
+}

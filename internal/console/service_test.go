@@ -1,0 +1,173 @@
+package console_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/console"
+	"capper/internal/console/recent"
+	"capper/internal/server"
+	"capper/internal/server/access"
+	"capper/internal/testkit"
+)
+
+// The keys of the tests.
+const (
+	reader   = "reader.secret-of-the-reader"
+	admin    = "admin.secret-of-the-admin"
+	filterer = "filterer.secret-of-the-filterer"
+)
+
+func key(text string, scopes ...access.Scope) access.Key {
+	sum, id := sha256.Sum256([]byte(text)), strings.Split(text, ".")[0]
+	return access.Key{ID: id, Client: "client-" + id, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
+}
+
+func keys() access.Rules {
+	return access.Rules{Keys: []access.Key{
+		key(reader, access.ScopeRead), key(admin, access.ScopeRead, access.ScopeAdmin), key(filterer, access.ScopeFilter),
+	}}
+}
+
+// oneSegment is a generation in which everybody is new.
+type oneSegment struct{ capping.WithoutSets }
+
+func (oneSegment) Generation() string { return "20261120T080000.000Z-00000001" }
+func (oneSegment) Names() []string    { return []string{"new"} }
+func (oneSegment) Lookup(users []capping.UserID, codes []uint8) {
+	for i := range users {
+		codes[i] = 1
+	}
+}
+
+// service is a server on the embedded store, with its console.
+type service struct {
+	t      *testing.T
+	clock  *testkit.Clock
+	server *server.Server
+	recent *recent.Series
+	url    string
+	log    *lines
+	jar    map[string]*http.Cookie // what a browser has
+	header http.Header             // of each request
+}
+
+var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
+
+// newService serves with the keys; none: open.
+func newService(t *testing.T, rules access.Rules) *service {
+	t.Helper()
+	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: recent.New(startOfTest), log: &lines{}, jar: map[string]*http.Cookie{}, header: http.Header{}}
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: s.clock.Now, ClockBound: math.MaxInt64, CacheBytes: 8 << 20})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	policy := &capping.Policy{
+		Version: "policy-1", Channels: map[string]capping.Channel{"push": 1},
+		Default:  []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}},
+		Segments: map[string][]capping.Limit{"new": {{Name: "daily", Max: 2, Window: 24 * time.Hour}, {Name: "strict", Max: 1, Window: time.Hour, Shadow: true}}},
+	}
+	logger := slog.New(slog.NewTextHandler(s.log, nil))
+	s.server, err = server.New(server.Config{
+		Capper: capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now), Clock: s.clock.Now, Access: rules, Logger: logger,
+	})
+	require.NoError(t, err)
+	s.server.SetReady(true)
+	pages, err := console.New(console.Config{
+		API: s.server.Inside(), Access: s.server.Access, SignIn: s.server.SignIn, Clock: s.clock.Now, Logger: logger, Recent: s.recent,
+	})
+	require.NoError(t, err)
+	http := httptest.NewServer(s.server.Beside(s.server.Public(), console.Path, pages))
+	t.Cleanup(http.Close)
+	s.url = http.URL
+	return s
+}
+
+// lines keeps what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// reply is an answer.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do makes a request as a browser does that follows nothing.
+func (s *service) do(method, path string, form url.Values) reply {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(form.Encode()))
+	require.NoError(s.t, err)
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, values := range s.header {
+		r.Header[name] = values
+	}
+	for _, cookie := range s.jar {
+		r.AddCookie(cookie)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(s.t, err)
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(s.t, err)
+	for _, cookie := range answer.Cookies() {
+		if s.jar[cookie.Name] = cookie; cookie.MaxAge < 0 {
+			delete(s.jar, cookie.Name)
+		}
+	}
+	return reply{answer.StatusCode, answer.Header, string(body)}
+}
+
+func (s *service) get(path string) reply {
+	s.t.Helper()
+	return s.do(http.MethodGet, path, nil)
+}
+
+var tokenField = regexp.MustCompile(`name="token" value="([^"]*)"`)
+
+// token is that of the first form of a page.
+func (r reply) token(t *testing.T) string {
+	t.Helper()
+	found := tokenField.FindStringSubmatch(r.body)
+	require.NotNil(t, found, "%s", r.body)
+	return found[1]
+}
+
+// signIn shows the key at the form that asks to go on to next.
+func (s *service) signIn(key, next string) reply {
+	s.t.Helper()
+	form := s.get("/console/sign-in")
+	return s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(s.t)}, "key": {key}, "next": {next}})
+}
