@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/client"
+	"capper/cmd/capper/history"
 	"capper/cmd/capper/paced"
 	"capper/internal/terminal"
 )
@@ -30,6 +31,7 @@ type commands struct {
 	Pacers      paced.PacersCommand `cmd:"" help:"Show what pacers have given out, or forget it."`
 	Erase       eraseCommand        `cmd:"" help:"Erase the recorded sends of users."`
 	Status      statusCommand       `cmd:"" help:"Tell the state of a running service."`
+	Audit       history.Commands    `cmd:"" help:"Read the record of decisions."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.
@@ -43,9 +45,10 @@ const patience = 5 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "capper", Description: description, Version: version(),
-		Last: terminal.Undecided, Statuses: map[terminal.Status]string{
+		Last: terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a configuration or an audience",
 			terminal.Undecided: "run again with the same message id",
+			terminal.Findings:  "of audit verify",
 		},
 		Patience: patience, Servers: []string{"serve"}, Judge: judge,
 	}

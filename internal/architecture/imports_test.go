@@ -13,10 +13,14 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "cmd/capper/blast", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
+		"client", "cmd/capper/blast", "cmd/capper/history", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
-	"cmd/capper/blast":  {"client", "internal/terminal"},
+	"cmd/capper/blast": {"client", "internal/terminal"},
+	"cmd/capper/history": {
+		"cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export", "internal/audit/verify",
+		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal",
+	},
 	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
 	"cmd/capper/remote": {"client", "internal/terminal"},
 	"cmd/segmentbuild": {
@@ -36,6 +40,9 @@ var arrows = map[string][]string{
 	"internal/audit":                 {"internal/bitmap", "internal/capping"},
 	"internal/audit/archive":         {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
 	"internal/audit/journal":         {"client/api", "internal/audit", "internal/bitmap", "internal/capping", "internal/objects"},
+	"internal/audit/compact":         {"internal/audit", "internal/audit/archive", "internal/capping", "internal/objects"},
+	"internal/audit/export":          {"internal/audit"},
+	"internal/audit/verify":          {"internal/audit", "internal/audit/archive", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
 	"internal/audit/audittest":       {"internal/audit", "internal/capping", "internal/objects"},
 	"internal/campaign":              {"internal/capping"},
 	"internal/campaign/campaigntest": {"internal/campaign", "internal/capping", "internal/testkit"},
@@ -147,7 +154,7 @@ var libraries = map[string][]string{
 	"github.com/goccy/go-yaml":         {"internal/yamltree"},
 	"github.com/alecthomas/kong":       {"cmd", "internal/terminal"},
 	"github.com/go-analyze/charts":     {"internal/console/chart"},
-	"github.com/parquet-go/parquet-go": {"internal/segments/ingest", "internal/segments/synthetic"},
+	"github.com/parquet-go/parquet-go": {"internal/audit/export", "internal/segments/ingest", "internal/segments/synthetic"},
 	"github.com/chromedp/":             {"internal/console/browsertest"},
 }
 

@@ -19,9 +19,10 @@ type Program struct {
 	Name        string
 	Description string // the list of exit statuses is written below it
 	Version     string // what --version prints
-	// Last is the highest status that the program ends with, Statuses what its
-	// help says of some beyond their meaning.
+	// Last is the highest of the statuses without a hole that the program ends with, Beyond
+	// are those above it, Statuses what its help says of some beyond their meaning.
 	Last     Status
+	Beyond   []Status
 	Statuses map[Status]string
 	// Patience is how long a command may take after a signal to put away what it
 	// holds. Servers are the commands that stop in an order of their own, however
@@ -39,7 +40,7 @@ type Program struct {
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
-	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+describe(p.Last, p.Statuses)),
+	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+describe(p.Last, p.Beyond, p.Statuses)),
 		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }), kong.Vars{"version": p.Version},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(on))

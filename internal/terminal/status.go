@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,19 +23,24 @@ const (
 	Refused                 // the guard refused to publish
 	LostRace                // somebody else published first
 	OnHold                  // publishing is on hold
+	Findings                // a check has findings
 )
 
 // meanings are what `--help` says of the statuses.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
 	Refused: "refused by the guard", LostRace: "somebody else published first", OnHold: "publishing is on hold",
+	Findings: "findings",
 }
 
-// describe lists the statuses up to the last one that a program has, with what
-// it says of them beyond their meaning.
-func describe(last Status, more map[Status]string) string {
+// describe lists the statuses that a program has, up to the last one and those beyond it,
+// with what it says of them beyond their meaning.
+func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
-	for status := Done; status <= last; status++ {
+	for status := Done; status <= Findings; status++ {
+		if status > last && !slices.Contains(beyond, status) {
+			continue
+		}
 		text := fmt.Sprintf("%d %s", status, meanings[status])
 		if more[status] != "" {
 			text += " (" + more[status] + ")"

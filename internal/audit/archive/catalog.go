@@ -189,6 +189,17 @@ func isRecordsKey(key, sha256 string) bool {
 	return len(sha256) == 64 && audit.RecordsKey(day, sha256) == key
 }
 
+// Entries lists the rolled files that may hold what is asked for, in the order of their first
+// records.
+func (a *Archive) Entries(ctx context.Context, q Query) ([]*Entry, error) {
+	listed, err := a.list(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	inOrder(listed.entries)
+	return listed.entries, nil
+}
+
 // inOrder sorts entries by their first record.
 func inOrder(entries []*Entry) {
 	slices.SortFunc(entries, func(a, b *Entry) int {

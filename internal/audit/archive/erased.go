@@ -95,43 +95,51 @@ func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	return ok && at < erased
 }
 
-// Apply takes those out of the record's groups who were erased after it, and reports
-// whether there were any.
-func (e *Erased) Apply(r *audit.Record) (changed bool) {
+// Latest is when the last erasure was, 0 where there is none.
+func (e *Erased) Latest() (latest capping.Instant) {
+	for _, at := range e.at {
+		latest = max(latest, at)
+	}
+	return latest
+}
+
+// Apply takes those out of the record's groups who were erased after it, and tells how many
+// there were.
+func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if e.all == nil {
-		return false
+		return 0
 	}
 	kept := r.Groups[:0]
 	for _, g := range r.Groups {
-		users, less := e.without(g.Users, r.At)
-		changed = changed || less
+		users := e.without(g.Users, r.At)
+		taken += int64(g.Users.Cardinality()) - int64(users.Cardinality())
 		if g.Users = users; users.Cardinality() > 0 {
 			kept = append(kept, g)
 		}
 	}
 	r.Groups = kept
-	return changed
+	return taken
 }
 
 // without is the users but those whom a call at that instant must not show.
-func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) (left *bitmap.Bitmap, less bool) {
+func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
-			return users, false
+			return users
 		}
 	}
 	drop := e.among(users, at)
 	if len(drop) == 0 {
-		return users, false
+		return users
 	}
 	if users.Cardinality() <= few {
 		ids := slices.DeleteFunc(users.IDs(), func(user capping.UserID) bool { return e.Hides(user, at) })
-		return bitmap.OfSorted(ids), true
+		return bitmap.OfSorted(ids)
 	}
 	var set bitmap.Set
 	set.AddBitmap(users)
 	set.Subtract(bitmap.Of(drop...))
-	return set.Bitmap(), true
+	return set.Bitmap()
 }
 
 // few is how many users are gone through one by one.

@@ -36,32 +36,48 @@ type file struct {
 	notLate []capping.Instant // for each record, the earliest At of it and those behind it in the file
 }
 
-// readRolled reads the file of an entry. One that is gone may have been rewritten: then
-// the index says where it is now.
+// readRolled reads and checks the file of an entry. One that was taken away is empty.
 func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
-	raw, err := a.at.Read(ctx, e.Key, e.Bytes)
-	if errors.Is(err, objects.ErrNotFound) {
-		now, again := a.readEntry(ctx, e.IndexKey)
-		switch {
-		case errors.Is(again, objects.ErrNotFound): // taken away with its file
-			return &file{key: e.Key, first: capping.Never}, nil
-		case again != nil:
-			return nil, again
-		case now.Key != e.Key:
-			return a.readRolled(ctx, now)
-		}
-	}
+	raw, e, err := a.Bytes(ctx, e)
 	if err != nil {
-		return nil, &FileError{e.Key, err}
+		return nil, err
 	}
-	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
-		return nil, &FileError{e.Key, errNotAsIndexed}
+	if raw == nil {
+		return &file{first: capping.Never}, nil
 	}
 	f, err := scan(e.Key, raw, false)
 	if err != nil {
 		return nil, &FileError{e.Key, err}
 	}
 	return f, nil
+}
+
+// Bytes reads the file of an entry: nil where it was taken away, with its entry. One that
+// was rewritten meanwhile is read at its new place, of which now is the entry. The error is a
+// *FileError, or that of ctx.
+func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
+	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		again, missing := a.readEntry(ctx, e.IndexKey)
+		switch {
+		case errors.Is(missing, objects.ErrNotFound):
+			return nil, e, nil
+		case missing != nil:
+			return nil, e, &FileError{e.IndexKey, missing}
+		case again.Key != e.Key:
+			return a.Bytes(ctx, again)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, e, ctx.Err()
+	}
+	if err != nil {
+		return nil, e, &FileError{e.Key, err}
+	}
+	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
+		return nil, e, &FileError{e.Key, errNotAsIndexed}
+	}
+	return raw, e, nil
 }
 
 // maxOpenBytes bounds what is read of an open file, which is rolled long before.

@@ -104,16 +104,16 @@ func (s *work) files(ctx context.Context) error {
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	for _, o := range inv.records {
-		if !byKey[o.Key] && isOurs(o.Key) {
-			s.unindexed(ctx, o)
-		}
-	}
 	for _, o := range inv.open {
 		if strings.HasSuffix(o.Key, audit.FileExtension) {
 			if err := s.open(ctx, o.Key, series); err != nil {
 				return err
 			}
+		}
+	}
+	for _, o := range inv.records {
+		if !byKey[o.Key] && isOurs(o.Key) {
+			s.unindexed(ctx, o, series)
 		}
 	}
 	series.report(s.report)
@@ -251,7 +251,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 }
 
 // unindexed finds a file that no entry is about, but for one that is being rolled.
-func (s *work) unindexed(ctx context.Context, o objects.Object) {
+func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {
 		return
@@ -259,6 +259,10 @@ func (s *work) unindexed(ctx context.Context, o objects.Object) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
+		return
+	}
+	if all.replaced(r.Header()) {
+		s.report.note("%s was left by a compaction that did not end: the next one removes it", o.Key)
 		return
 	}
 	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s", r.Header().Number, r.Header().Instance)

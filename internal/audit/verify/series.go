@@ -24,6 +24,17 @@ func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[
 
 func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.Instance], e) }
 
+// replaced reports whether a compaction wrote a file anew under another name, or took it away
+// as too old.
+func (s *series) replaced(h audit.Header) bool {
+	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])
+	if len(files) == 0 {
+		return false
+	}
+	first := slices.MinFunc(files, func(a, b audit.Entry) int { return cmp.Compare(a.Number, b.Number) })
+	return h.Number < first.Number || slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
+}
+
 // report finds what is missing between the files of each instance. Before its first one
 // nothing can be missed: retention takes the oldest away.
 func (s *series) report(to *Report) {

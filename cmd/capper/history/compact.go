@@ -1,0 +1,57 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/audit/archive"
+	"capper/internal/audit/compact"
+	"capper/internal/config"
+	"capper/internal/terminal"
+)
+
+// CompactCommand is `capper audit compact`.
+type CompactCommand struct {
+	Place
+	Keep   Moment `placeholder:"400d" help:"Take away files whose last call is longer ago. Default: none."`
+	DryRun bool   `help:"Tell what would be done, and do nothing."`
+	JSON   bool   `help:"Answer as JSON, for machines."`
+}
+
+// Validate refuses what is no length of time.
+func (c *CompactCommand) Validate() error {
+	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
+		return errors.New("--keep: must be at least one day, such as 400d")
+	}
+	return nil
+}
+
+// Help is printed below the flags.
+func (c *CompactCommand) Help() string {
+	return "Files in which erased users are left are rewritten without them. It may run beside services that write, and beside whoever reads, " +
+		"and be stopped at any time: run it again."
+}
+
+// Run compacts the audit.
+func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	at, err := c.location(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := compact.Run(ctx, at, archive.New(at, config.ParsePolicy), compact.Config{Keep: c.Keep.ago, Now: time.Now(), Dry: c.DryRun})
+	if err != nil {
+		return terminal.Hinted(err, "what was done is whole: run it again when the cause is mended")
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, report)
+	}
+	would := ""
+	if c.DryRun {
+		would = "would be "
+	}
+	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d users taken out), %d %stoo old and taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
+		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would, report.Before, report.After)
+	return err
+}

@@ -1,0 +1,12 @@
+// Package history has the commands that read the audit: what became of a user, of a message,
+// all of it as rows, whether it is whole, and its compaction. None of them calls the service.
+package history
+
+// Commands are `capper audit …`.
+type Commands struct {
+	User    UserCommand    `cmd:"" help:"List every decision about a user, with its reason."`
+	Message MessageCommand `cmd:"" help:"List the calls of a message, and what became of its users."`
+	Export  ExportCommand  `cmd:"" help:"Write one row for each user and decision."`
+	Verify  VerifyCommand  `cmd:"" help:"Check all files, and the recorded sends against the limits that were in force."`
+	Compact CompactCommand `cmd:"" help:"Take erased users, and what is too old, out of the files."`
+}

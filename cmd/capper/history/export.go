@@ -1,0 +1,72 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"capper/internal/audit"
+	"capper/internal/audit/export"
+	"capper/internal/terminal"
+)
+
+// ExportCommand is `capper audit export`.
+type ExportCommand struct {
+	Place
+	Span
+	Format string `default:"ndjson" enum:"ndjson,parquet" help:"ndjson (one JSON object a line) or parquet."`
+	Out    string `placeholder:"FILE" help:"The file, written whole or not at all. Default: standard output."`
+}
+
+// Help is printed below the flags.
+func (c *ExportCommand) Help() string {
+	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, limit, set, exempt, client, key_id, generation, " +
+		"config_version, instance, sequence. Rows come in the order of time. A file that cannot be read ends the export."
+}
+
+// Run writes the rows.
+func (c *ExportCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	if c.Out == "" {
+		return c.write(ctx, on, on.Data())
+	}
+	if err := terminal.CheckTarget(c.Out); err != nil {
+		return terminal.Misuse(err)
+	}
+	return terminal.WriteFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
+}
+
+func (c *ExportCommand) write(ctx context.Context, on *terminal.Streams, to io.Writer) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	q.Kinds = kinds()
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := export.New(c.Format, to)
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	r := &reading{archive: from}
+	err = r.each(ctx, q, func(record *audit.Record) error {
+		if len(r.faults) > 0 {
+			return damaged(r.faults)
+		}
+		return rows.Add(record, r.channel(ctx, record))
+	})
+	if err == nil {
+		err = damaged(r.faults)
+	}
+	if err != nil {
+		return err
+	}
+	if err := rows.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", c.Out, err)
+	}
+	if c.Out != "" {
+		on.Say("%d rows in %s", rows.Rows(), c.Out)
+	}
+	return nil
+}

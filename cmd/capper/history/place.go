@@ -1,0 +1,98 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/audit/archive"
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/terminal"
+)
+
+// Place is where the audit lies, and how it is reached.
+type Place struct {
+	Audit       string `placeholder:"DIR|s3://…" help:"The audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
+	Config      string `placeholder:"FILE" help:"The service's configuration, of which audit.to, segments.source and segments.s3 are used."`
+	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
+	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
+	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
+
+	configured *config.Config
+}
+
+// S3 is how S3 is reached.
+func (p *Place) s3() objects.S3Config {
+	var s3 objects.S3Config
+	if p.configured != nil {
+		s3 = p.configured.Segments.S3
+	}
+	if p.S3Endpoint != "" {
+		s3.Endpoint = p.S3Endpoint
+	}
+	if p.S3Region != "" {
+		s3.Region = p.S3Region
+	}
+	if p.S3PathStyle != nil {
+		s3.PathStyle = p.S3PathStyle
+	}
+	return s3
+}
+
+// read reads the configuration, if one is named.
+func (p *Place) read() (err error) {
+	if p.Config == "" || p.configured != nil {
+		return nil
+	}
+	if p.configured, err = config.Load(p.Config); err != nil {
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, err), "capper check-config lists every fault")
+	}
+	return nil
+}
+
+// Location opens the audit's location. One without any object is bad input: nothing was ever recorded
+// there.
+func (p *Place) location(ctx context.Context) (objects.Location, error) {
+	if err := p.read(); err != nil {
+		return nil, err
+	}
+	if p.Audit == "" && p.configured != nil {
+		p.Audit = p.configured.Audit.To
+	}
+	if p.Audit == "" {
+		return nil, terminal.Hinted(terminal.Misuse(errors.New("no audit: --audit names the place, or --config a configuration with audit.to")),
+			"audit: {to: var/audit} in a configuration begins one")
+	}
+	at, err := objects.Open(ctx, p.Audit, p.s3())
+	if err != nil {
+		return nil, terminal.Misuse(err)
+	}
+	found, err := at.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: nothing is there", p.Audit))
+	}
+	return at, nil
+}
+
+// archive opens the audit for reading.
+func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
+	at, err := p.location(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return archive.New(at, config.ParsePolicy), nil
+}
+
+// damaged is what a command that reads ends with when files could not be read: what it
+// has printed is what the others hold.
+func damaged(faults []error) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of the files could not be read: %w", len(faults), errors.Join(faults...))),
+		"capper audit verify says what else is damaged")
+}

@@ -1,0 +1,93 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/audit/export"
+	"capper/internal/terminal"
+)
+
+// UserCommand is `capper audit user USER`.
+type UserCommand struct {
+	Place
+	Span
+	User remote.UserID `arg:"" help:"The user id, 0 to 4294967295."`
+	JSON bool          `help:"One JSON object a line."`
+}
+
+// Help is printed below the flags.
+func (c *UserCommand) Help() string {
+	return "Every call that recorded something about the user, or could have: allowed, replayed (recorded before), denied with the limit or set that did it, " +
+		"unavailable, and releases: released, absent (nothing to give back). What was recorded before the user was erased is not shown."
+}
+
+// Run prints the decisions.
+func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	user := uint32(c.User)
+	q.User, q.Kinds = &user, kinds()
+	r := &reading{archive: from}
+	rows := [][]any{{"TIME", "MESSAGE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}
+	err = r.each(ctx, q, func(record *audit.Record) error {
+		g := archive.GroupOf(record, user)
+		row := export.RowOf(record, g, r.channel(ctx, record))
+		if row.UserID = int64(user); c.JSON {
+			return jsonLine(on, row)
+		}
+		rows = append(rows, userRow(&row, record, g))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		if err := printRows(on, rows, fmt.Sprintf("no decision about user %d is recorded in that time", user)); err != nil {
+			return err
+		}
+	}
+	return damaged(r.faults)
+}
+
+func userRow(row *export.Row, record *audit.Record, g *audit.Group) []any {
+	message := row.MessageID
+	if row.Namespace != "" {
+		message = row.Namespace + "/" + message
+	}
+	outcome := row.Outcome
+	if row.Exempt && g.Outcome == audit.Allowed {
+		outcome += " (exempt)"
+	}
+	channel := shown(row.Channel)
+	if record.Kind == audit.Release && record.Channel == 0 {
+		channel = "all"
+	}
+	return []any{row.Time, message, channel, outcome, by(g), row.Generation, row.Config, caller(row.Client, row.KeyID)}
+}
+
+// printRows prints a table with its head, or says that there is nothing in it.
+func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
+	if len(rows) == 1 {
+		_, err := fmt.Fprintln(on.Out, nothing)
+		return err
+	}
+	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// jsonLine writes one object of NDJSON.
+func jsonLine(on *terminal.Streams, v any) error {
+	e := json.NewEncoder(on.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
