@@ -63,12 +63,12 @@ type View struct {
 	Calls    []string // of the API, which give the same: "GET /v1/limits"
 }
 
-// Picture is an SVG of the page's address, with a text that says the same. Draw is called
-// for the light and the dark.
+// Picture is an SVG of the page's address.
 type Picture struct {
-	Name string
-	Alt  string
-	Draw func(dark bool) ([]byte, error)
+	Name    string
+	Caption string // below it: what it counts; "": Alt says it
+	Alt     string // what it shows, in words, for who cannot see it
+	Draw    func(dark bool) ([]byte, error)
 
 	page *Content
 }

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"strconv"
 )
@@ -48,6 +49,9 @@ func (f *Frame) draw(w http.ResponseWriter, c *Content, name string, dark bool) 
 
 // pictureStep is how long a picture that a browser has is good enough.
 const pictureStep = 10
+
+// Title is the caption.
+func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
 // At is the address of the picture in light colours, Dark that in dark ones.
 func (p *Picture) At() string { return p.at("light") }

@@ -170,7 +170,8 @@ const shownLimits = 5
 func decisions(name, span string, w *recent.Window, names []recent.Name) *frame.Picture {
 	series := seriesOf(w, names)
 	return &frame.Picture{
-		Name: name, Alt: "Users decided a second over " + span + ", by outcome. " + summary(w, names),
+		Name: name, Caption: "Users decided a second over " + span + ", by outcome; times are in UTC. The table below has the numbers.",
+		Alt: "Users decided a second over " + span + ", by outcome. " + summary(w, names),
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Areas(chart.Picture{Labels: clockLabels(w), Dark: dark, Unit: "users a second"}, series)
 		},

@@ -147,7 +147,8 @@ func granted(pacers []api.PacerState, hour *recent.Window) *frame.Picture {
 	}
 	slices.Sort(said)
 	return &frame.Picture{
-		Name: "granted", Alt: "Permits a second over the last hour, granted and refused. " + frame.List(said) + ".",
+		Name: "granted", Caption: "Permits granted and refused a second, by pacer; times are in UTC. The last table has the numbers.",
+		Alt: "Permits a second over the last hour, granted and refused. " + frame.List(said) + ".",
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Lines(chart.Picture{Labels: clockLabels(hour), Dark: dark, Unit: "permits a second"}, series)
 		},
