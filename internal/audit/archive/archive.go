@@ -102,7 +102,7 @@ type Instance struct {
 // Instances lists who has written the location, by name.
 func (a *Archive) Instances(ctx context.Context) ([]Instance, error) {
 	listed, err := a.list(ctx, Query{})
-	if err != nil {
+	if err = errors.Join(append(listed.faults, err)...); err != nil {
 		return nil, err
 	}
 	byName := map[string]*Instance{}

@@ -43,6 +43,7 @@ type openFile struct {
 type listing struct {
 	entries []*Entry
 	open    []openFile
+	faults  []error // *FileError, of entries that are damaged
 }
 
 // list finds the files that may hold what is asked for. Open ones are looked for before
@@ -60,7 +61,7 @@ func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 		place, ok := parseIndexKey(o.Key)
 		return !ok || !q.mayBeOf(place.day)
 	})
-	entries, err := a.readEntries(ctx, found)
+	entries, faults, err := a.readEntries(ctx, found)
 	if err != nil {
 		return listing{}, err
 	}
@@ -70,7 +71,7 @@ func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	}
 	open = slices.DeleteFunc(open, func(f openFile) bool { return rolled[fileName(f.instance, f.number)] })
 	entries = slices.DeleteFunc(entries, func(e *Entry) bool { return !q.mayHold(e) })
-	return listing{entries, open}, nil
+	return listing{entries, open, faults}, nil
 }
 
 func fileName(instance string, number uint64) string { return fmt.Sprintf("%s-%d", instance, number) }
@@ -92,18 +93,19 @@ func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
 }
 
 // readEntries reads entries of the index; one that was taken away meanwhile is left out.
-func (a *Archive) readEntries(ctx context.Context, found []objects.Object) ([]*Entry, error) {
+func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error, err error) {
 	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
-	parallel.AtMost(readsAtOnce, len(found), func(i int) {
-		entries[i], faults[i] = a.entry(ctx, found[i])
-		if errors.Is(faults[i], objects.ErrNotFound) {
-			faults[i] = nil
+	parallel.AtMost(readsAtOnce, len(found), func(i int) { entries[i], faults[i] = a.entry(ctx, found[i]) })
+	for _, fault := range faults {
+		var about *FileError
+		switch {
+		case errors.As(fault, &about):
+			damaged = append(damaged, fault)
+		case fault != nil && !errors.Is(fault, objects.ErrNotFound):
+			return nil, nil, fault
 		}
-	})
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
 	}
-	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), nil
+	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
 // entry reads an entry, or remembers it: one is replaced only when its file is rewritten,
@@ -132,7 +134,7 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	}
 	e, err := ParseEntry(key, raw)
 	if err != nil {
-		return nil, fmt.Errorf("index entry %s: %w", key, err)
+		return nil, &FileError{key, err}
 	}
 	return e, nil
 }
@@ -190,14 +192,14 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries lists the rolled files that may hold what is asked for, in the order of their first
-// records.
-func (a *Archive) Entries(ctx context.Context, q Query) ([]*Entry, error) {
+// records. damaged are *FileError, of entries that cannot be read.
+func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inOrder(listed.entries)
-	return listed.entries, nil
+	return listed.entries, listed.faults, nil
 }
 
 // inOrder sorts entries by their first record.

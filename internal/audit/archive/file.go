@@ -63,7 +63,7 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 		case errors.Is(missing, objects.ErrNotFound):
 			return nil, e, nil
 		case missing != nil:
-			return nil, e, &FileError{e.IndexKey, missing}
+			return nil, e, missing
 		case again.Key != e.Key:
 			return a.Bytes(ctx, again)
 		}

@@ -76,11 +76,11 @@ func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &merge{ctx: ctx, archive: a, entries: listed.entries}
+	m := &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 	rolled, err := m.readOpen(listed.open)
 	if err == nil && rolled { // some were rolled since they were listed: now the index has them
 		if listed, err = a.list(ctx, q); err == nil {
-			m = &merge{ctx: ctx, archive: a, entries: listed.entries}
+			m = &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 			_, err = m.readOpen(listed.open)
 		}
 	}

@@ -55,12 +55,14 @@ func Run(ctx context.Context, at objects.Location, a *archive.Archive, config Co
 	if r.erased, err = a.Erased(ctx); err != nil {
 		return r.report, err
 	}
-	entries, err := a.Entries(ctx, archive.Query{})
+	entries, damaged, err := a.Entries(ctx, archive.Query{})
 	if err != nil {
 		return r.report, err
 	}
-	if err := r.leftovers(ctx, entries); err != nil {
-		return r.report, err
+	if r.faults = damaged; len(damaged) == 0 { // else nobody knows which files are named
+		if err := r.leftovers(ctx, entries); err != nil {
+			return r.report, err
+		}
 	}
 	slices.SortFunc(entries, func(a, b *archive.Entry) int {
 		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))

@@ -105,6 +105,9 @@ func (s *work) files(ctx context.Context) error {
 		return err
 	}
 	for _, o := range inv.open {
+		if strings.HasSuffix(o.Key, setAside) {
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: "a service found this file damaged, brought what is before the damage to its place, and set it aside"})
+		}
 		if strings.HasSuffix(o.Key, audit.FileExtension) {
 			if err := s.open(ctx, o.Key, series); err != nil {
 				return err
@@ -119,6 +122,9 @@ func (s *work) files(ctx context.Context) error {
 	series.report(s.report)
 	return s.documents(ctx, inv)
 }
+
+// setAside ends the names of files that a journal found damaged.
+const setAside = audit.FileExtension + ".damaged"
 
 // readsAtOnce is how many small objects are read side by side.
 const readsAtOnce = 16
