@@ -141,7 +141,7 @@ const (
 // steps are what a start does, in this order, and what undoes each.
 func (s *Service) steps() []step {
 	cfg := s.config
-	var refreshing, watching, counting background
+	var refreshing, watching, counting, remembering background
 	return []step{
 		{up: action{"load segments from " + cfg.Segments.Source, loadTimeout, s.loadSegments}},
 		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
@@ -156,8 +156,8 @@ func (s *Service) steps() []step {
 			down: action{"count the last answers", endTimeout, counting.end}},
 		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
 			down: action{"stop watching the configuration", endTimeout, watching.end}},
-		{up: action{"keep recent counts", endTimeout, counting.begin(s.keepRecent)},
-			down: action{"stop keeping recent counts", endTimeout, counting.end}},
+		{up: action{"keep recent counts", endTimeout, remembering.begin(s.keepRecent)},
+			down: action{"stop keeping recent counts", endTimeout, remembering.end}},
 		{up: action{"listen", listenTimeout, s.listen},
 			down: action{"drain the calls", cfg.Server.StopTimeout + s.longestCall(), s.drain}},
 		{up: action{"ask for calls", buildTimeout, s.askForCalls},
