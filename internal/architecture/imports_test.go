@@ -93,7 +93,7 @@ var arrows = map[string][]string{
 		"client", "client/api", "internal/app", "internal/config", "internal/objects", "internal/segments/build", "internal/segments/ingest", "internal/segments/publish", "internal/testkit",
 	},
 	"internal/console/frame":     {"client", "internal/console/session", "internal/server/access", "internal/server/failure"},
-	"internal/console/pages":     {"client/api", "internal/console/chart", "internal/console/frame", "internal/console/recent"},
+	"internal/console/pages":     {"client", "client/api", "internal/console/chart", "internal/console/frame", "internal/console/recent"},
 	"internal/console/recent":    {"client/api"},
 	"internal/console/session":   {"internal/server/access"},
 	"internal/config/policytext": {"internal/capping"},

@@ -33,12 +33,20 @@ func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies
 		return nil, err
 	}
 	hour, day := counts.Hour(1), counts.Day(dayStep)
+	campaigns, err := shadowed(v)
+	if err != nil {
+		return nil, err
+	}
+	tables := []*frame.Table{limitsTable(policy), shadowTable(policy, hour, day), channelsTable(policy)}
+	if campaigns != nil {
+		tables = append(tables, campaigns)
+	}
 	return &frame.View{
 		Title:    "Limits",
 		Question: "How many messages may somebody get, who gets none, and when?",
 		Data:     limitsView{policy, withheld(policy), versions(policies.Versions()), day.Since},
-		Tables:   []*frame.Table{limitsTable(policy), shadowTable(policy, hour, day), channelsTable(policy)},
-		Calls:    []string{"GET /v1/limits"},
+		Tables:   tables,
+		Calls:    []string{"GET /v1/limits", "GET /v1/messages"},
 	}, nil
 }
 

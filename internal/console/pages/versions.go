@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/internal/console/frame"
 	"capper/internal/console/recent"
 )
 
@@ -68,39 +67,4 @@ func without(list, others []string) (left []string) {
 		}
 	}
 	return left
-}
-
-// shadowTable is the limits in the shadow, and whom they would have held back.
-func shadowTable(p *api.Policy, hour, day *recent.Window) *frame.Table {
-	t := &frame.Table{
-		Name: "shadow", Caption: "Limits in the shadow: what they would do",
-		Columns: []frame.Column{
-			{Title: "Limit"}, {Title: "Of"}, {Title: "What it says"},
-			{Title: "Last hour", Means: "users allowed whom it would have held back, all segments", Number: true},
-			{Title: "Last day", Means: "users allowed whom it would have held back, all segments", Number: true},
-			{Title: "Of the day", Means: "percent of all allowed", Number: true},
-		},
-		Empty: "No limit is in the shadow. With shadow: true a stricter limit is tried on live traffic: it counts and holds nobody back.",
-	}
-	allowed := day.Sum(recent.Name{Kind: recent.Allowed})
-	add := func(segment string, limits []api.Limit) {
-		for _, l := range limits {
-			if !l.Shadow {
-				continue
-			}
-			name := recent.Name{Kind: recent.Shadow, Of: l.Name}
-			share := frame.Text("")
-			if allowed > 0 {
-				share = frame.Number(100*day.Sum(name)/allowed, 1)
-			}
-			t.Rows = append(t.Rows, []frame.Cell{
-				frame.Text(l.Name), frame.Text(segment), frame.Text(Sentence(l)), frame.Count(int64(hour.Sum(name))), frame.Count(int64(day.Sum(name))), share,
-			})
-		}
-	}
-	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
-		add(segment, p.Segments[segment])
-	}
-	add("everybody else", p.Default)
-	return t
 }

@@ -1,0 +1,91 @@
+package pages
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+	"capper/internal/console/recent"
+)
+
+// shadowTable is the limits in the shadow, and whom they would have held back.
+func shadowTable(p *api.Policy, hour, day *recent.Window) *frame.Table {
+	t := &frame.Table{
+		Name: "shadow", Caption: "Limits in the shadow: what they would do",
+		Columns: []frame.Column{
+			{Title: "Limit"}, {Title: "Of"}, {Title: "What it says"},
+			{Title: "Last hour", Means: "users allowed whom it would have held back, all segments", Number: true},
+			{Title: "Last day", Means: "users allowed whom it would have held back, all segments", Number: true},
+			{Title: "Of the day", Means: "percent of all allowed", Number: true},
+		},
+		Empty: "No limit is in the shadow. With shadow: true a stricter limit is tried on live traffic: it counts and holds nobody back.",
+	}
+	allowed := day.Sum(recent.Name{Kind: recent.Allowed})
+	add := func(segment string, limits []api.Limit) {
+		for _, l := range limits {
+			if !l.Shadow {
+				continue
+			}
+			name := recent.Name{Kind: recent.Shadow, Of: l.Name}
+			share := frame.Text("")
+			if allowed > 0 {
+				share = frame.Number(100*day.Sum(name)/allowed, 1)
+			}
+			t.Rows = append(t.Rows, []frame.Cell{
+				frame.Text(l.Name), frame.Text(segment), frame.Text(Sentence(l)), frame.Count(int64(hour.Sum(name))), frame.Count(int64(day.Sum(name))), share,
+			})
+		}
+	}
+	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
+		add(segment, p.Segments[segment])
+	}
+	add("everybody else", p.Default)
+	return t
+}
+
+// shadowDays is how far back campaigns are asked for.
+const shadowDays = 7
+
+// shadowed is what limits in the shadow would have done to each campaign of the last days.
+func shadowed(v *frame.Visit) (*frame.Table, error) {
+	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour), Max: 200})
+	if client.HasCode(err, client.CodeUnavailable) {
+		return nil, nil //nolint:nilnil // the rest of the page needs no store
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &frame.Table{
+		Name: "shadow-campaigns", Caption: "Campaigns of the last 7 days, and what limits in the shadow would have done",
+		Columns: []frame.Column{
+			{Title: "Campaign"}, {Title: "Channel"}, {Title: "Limit"}, {Title: "Would have held back", Means: "users who were allowed", Number: true},
+			{Title: "Allowed", Means: "sends recorded, each once", Number: true}, {Title: "Last call"},
+		},
+		Empty: "No limit in the shadow would have held anybody back in the last 7 days.",
+	}
+	for _, m := range found.Messages {
+		for _, limit := range slices.Sorted(maps.Keys(m.ShadowDenied)) {
+			t.Rows = append(t.Rows, []frame.Cell{
+				frame.Link(m.MessageID, campaignAt(&m)), frame.Text(cmp.Or(m.Channel, "none")), frame.Text(limit), frame.Count(m.ShadowDenied[limit]),
+				frame.Count(m.Allowed), frame.Time(m.LastCall),
+			})
+		}
+	}
+	return t, nil
+}
+
+// campaignAt is the campaign's own page.
+func campaignAt(m *api.Message) string {
+	query := url.Values{"id": {m.MessageID}}
+	for name, value := range map[string]string{"namespace": m.Namespace, "channel": m.Channel} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return "/console/campaign?" + query.Encode()
+}
