@@ -40,7 +40,7 @@ type call struct {
 }
 
 // atOnce is how many users are looked at at once: few enough that they stay in a core's cache.
-const atOnce = 1 << 14
+const atOnce = 1 << 12
 
 // begin takes a record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {

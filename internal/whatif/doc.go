@@ -34,12 +34,12 @@
 // # Memory and speed
 //
 // A history is a list of numbers of calls, 4 bytes each, in blocks of 16, 32, 64 … bytes
-// in one array for each page of 65,536 ids; a user's slot takes 4 bytes, in groups of 64
-// ids. A second list is stored only for users whose histories differ. What users of
+// of each page of 65,536 ids; a user's slot takes 4 bytes, in groups of 64 ids where a page has few
+// users. A second list is stored only for users whose histories differ. What users of
 // a page that nobody has judged were sent stays in the records' bitmaps until somebody is:
 // so where nobody diverged and rules are the same, whole bitmaps go through at once. Users who change take 2 bytes
 // and a bit more for each id of their page. What no limit sees any more is forgotten.
-// Users are looked at 16,384 at a time, so that what they need stays near the core.
+// Users are looked at 4,096 at a time, so that what they need stays near the core.
 //
 // # Files
 //

@@ -80,10 +80,10 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	}
 	h.read(p, low)
 	if recorded {
-		h.first = h.bounded(append(h.first, call), recordedMost)
+		h.first = h.bounded(append(h.first, call))
 	}
 	if other {
-		h.second = h.bounded(append(h.second, call), otherMost)
+		h.second = h.bounded(append(h.second, call))
 	}
 	p.set(low, h.first, h.second)
 }
@@ -103,8 +103,8 @@ func (h *histories) live(calls []uint32) []uint32 {
 }
 
 // bounded is the calls as a log bounds them: without the oldest of the newest's channel that has
-// capping.LogBound newer ones, and at most so many in all.
-func (h *histories) bounded(calls []uint32, most int) []uint32 {
+// capping.LogBound newer ones, and at most longest in all.
+func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
 	}
@@ -120,7 +120,7 @@ func (h *histories) bounded(calls []uint32, most int) []uint32 {
 	if n > capping.LogBound {
 		return slices.Delete(calls, oldest, oldest+1)
 	}
-	return calls[max(0, len(calls)-most):]
+	return calls[max(0, len(calls)-longest):]
 }
 
 // release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells whether
@@ -158,5 +158,5 @@ func (p *page) divergedAt(low uint16) bool {
 		return false
 	}
 	place := p.place(low)
-	return place != 0 && differ(p.words[place>>5])
+	return place != 0 && differ(*p.header(place))
 }

@@ -19,21 +19,28 @@ type logs struct {
 
 	mu     sync.Mutex // of what follows: parts of a call with very many rules are asked side by side
 	places []uint32
-	log    []byte
-	bare   []capping.Verdict // by group, of users without a history
-	known  []bool            // which of bare are
+	// headers is the sum of what was read ahead; nobody asks for it.
+	headers uint32
+	log     []byte
+	bare    []capping.Verdict // by group, of users without a history
+	known   []bool            // which of bare are
 }
 
 var _ capping.Store = (*logs)(nil)
 
 // Filter judges every user of the batch by capping.Judge. It goes over the users
-// twice, so that the memory of many is asked for at once.
+// three times, so that the memory of many is asked for at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.places = l.places[:0]
 	for _, user := range b.Users {
 		l.places = append(l.places, l.pages[user>>16].place(uint16(user)))
+	}
+	for i, place := range l.places { // asks for all blocks before the first is needed
+		if place != 0 {
+			l.headers += *l.pages[b.Users[i]>>16].header(place)
+		}
 	}
 	l.bare, l.known = resized(l.bare, len(b.Rules)), resized(l.known, len(b.Rules))
 	horizon := max(b.Horizon(b.At), l.forgotten)

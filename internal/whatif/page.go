@@ -16,8 +16,12 @@ import (
 // other policy is the same, it is not stored; where it is another (diverged), it follows.
 // Blocks have 4, 8, 16 … words; a slot tells where a user's lies and how long it is.
 type page struct {
-	slots    *[pageIDs / slotIDs]*[slotIDs]uint32 // by id: place of the block × 32 + log2 of its words; 0: no history
-	words    []uint32
+	// A slot is the place of a user's block × 32 + log2 of its words; 0: no history. Those of a page with
+	// few users are in groups, of one with many in flat.
+	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
+	flat     []uint32
+	filled   int                  // groups that are there
+	words    [][]uint32           // blocks, in parts of partWords
 	free     [maxClass + 1]uint32 // by log2 of the words: the first block that is free; the next is its first word
 	pending  []sent               // by calls whose users have no blocks for it yet, oldest first
 	diverged int                  // users whose two histories differ
@@ -36,50 +40,83 @@ type sent struct {
 }
 
 const (
-	pageIDs  = bitmap.BlockIDs
-	slotIDs  = 64
-	minClass = 2  // blocks of 4 words
-	maxClass = 18 // far beyond the longest two histories
+	pageIDs    = bitmap.BlockIDs
+	slotIDs    = 64
+	manyGroups = 100 // from which on a page is flat: then it is hardly larger, and a look is shorter
+
+	minClass  = 2  // blocks of 4 words
+	maxClass  = 12 // the longest two histories
+	partWords = 1 << maxClass
 )
 
 // A header has the number of calls as recorded (16 bits), under the other policy (15), and
 // whether the two differ.
 const (
-	recordedMost = 1<<16 - 1
-	otherMost    = 1<<15 - 1
-	divergedBit  = 1 << 31
+	countBits   = 16
+	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
+	divergedBit = 1 << 31
 )
 
-func recordedIn(header uint32) int { return int(header & recordedMost) }
+func recordedIn(header uint32) int { return int(header & (1<<countBits - 1)) }
 
-func otherIn(header uint32) int { return int(header >> 16 & otherMost) }
+func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits) }
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
 // slot is where the user's block is named, made if need be.
 func (p *page) slot(low uint16) *uint32 {
-	if p.slots == nil {
-		p.slots = new([pageIDs / slotIDs]*[slotIDs]uint32)
-		p.bytes(int(unsafe.Sizeof(*p.slots)))
+	if p.flat != nil {
+		return &p.flat[low]
 	}
-	if p.slots[low/slotIDs] == nil {
-		p.slots[low/slotIDs] = new([slotIDs]uint32)
+	if p.groups == nil {
+		p.groups = new([pageIDs / slotIDs]*[slotIDs]uint32)
+		p.bytes(int(unsafe.Sizeof(*p.groups)))
+	}
+	if p.groups[low/slotIDs] == nil {
+		if p.filled++; p.filled > manyGroups {
+			p.flatten()
+			return &p.flat[low]
+		}
+		p.groups[low/slotIDs] = new([slotIDs]uint32)
 		p.bytes(4 * slotIDs)
 	}
-	return &p.slots[low/slotIDs][low%slotIDs]
+	return &p.groups[low/slotIDs][low%slotIDs]
+}
+
+// flatten lays out the slots of all ids.
+func (p *page) flatten() {
+	p.flat = make([]uint32, pageIDs)
+	for i, group := range p.groups {
+		if group != nil {
+			copy(p.flat[i*slotIDs:], group[:])
+		}
+	}
+	p.bytes(4*pageIDs - int(unsafe.Sizeof(*p.groups)) - 4*slotIDs*manyGroups)
+	p.groups = nil
 }
 
 // place is what the user's slot says, 0 where there is no history.
 func (p *page) place(low uint16) uint32 {
-	if p == nil || p.slots == nil || p.slots[low/slotIDs] == nil {
+	switch {
+	case p == nil:
+		return 0
+	case p.flat != nil:
+		return p.flat[low]
+	case p.groups == nil || p.groups[low/slotIDs] == nil:
 		return 0
 	}
-	return p.slots[low/slotIDs][low%slotIDs]
+	return p.groups[low/slotIDs][low%slotIDs]
 }
 
 // at is the block at a place.
 func (p *page) at(place uint32) []uint32 {
-	return p.words[place>>5 : place>>5+1<<(place&31)]
+	from := place >> 5 % partWords
+	return p.words[place>>5/partWords][from : from+1<<(place&31)]
+}
+
+// header is that of the block at a place.
+func (p *page) header(place uint32) *uint32 {
+	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
 // histories is the calls that sent something to the user, as recorded, and other those under the other policy.
@@ -103,7 +140,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
 		*place = p.alloc(minClass)
-		p.words[*place>>5] = 0
+		*p.header(*place) = 0
 	}
 	b := p.at(*place)
 	n := recordedIn(b[0])
@@ -118,7 +155,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 // set replaces the user's histories, whose slices are not the page's.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
-	if *slot != 0 && differ(p.words[*slot>>5]) {
+	if *slot != 0 && differ(*p.header(*slot)) {
 		p.diverged--
 	}
 	same := slices.Equal(recorded, other)
@@ -151,7 +188,7 @@ func (p *page) resize(slot *uint32, words int) {
 			return
 		}
 		old := *slot & 31
-		p.words[*slot>>5], p.free[old] = p.free[old], *slot
+		*p.header(*slot), p.free[old] = p.free[old], *slot
 		*slot = 0
 	}
 	if class > 0 {
@@ -162,16 +199,23 @@ func (p *page) resize(slot *uint32, words int) {
 // alloc is a block of 1<<class words, whatever they hold.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
-		p.free[class] = p.words[place>>5]
+		p.free[class] = *p.header(place)
 		return place
 	}
-	if len(p.words) == 0 {
-		p.words = make([]uint32, 1, 64) // place 0 is none
+	last := len(p.words) - 1
+	if last < 0 || len(p.words[last])+1<<class > partWords {
+		part := make([]uint32, 0, partWords)
+		if last < 0 { // where few users are, they shall not take a whole part
+			part = make([]uint32, 1, slotIDs) // place 0 is none
+		}
+		p.words = append(p.words, part)
+		p.bytes(4 * cap(part))
+		last++
 	}
-	at := len(p.words)
-	before := cap(p.words)
-	p.words = append(p.words, make([]uint32, 1<<class)...)
-	p.bytes(4 * (cap(p.words) - before))
+	part := p.words[last]
+	at := last*partWords + len(part)
+	p.words[last] = append(part, make([]uint32, 1<<class)...)
+	p.bytes(4 * (cap(p.words[last]) - cap(part)))
 	return uint32(at)<<5 | class
 }
 

@@ -177,7 +177,7 @@ func (c *call) release() {
 	}
 	_ = c.blocks(func(key int) error { // settling releases is never an error
 		c.histories.settle(key)
-		if p := c.histories.pages[key]; p == nil || p.slots == nil {
+		if p := c.histories.pages[key]; p == nil || p.flat == nil && p.groups == nil {
 			return nil
 		}
 		for g := range c.r.Groups {

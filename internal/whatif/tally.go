@@ -325,16 +325,8 @@ func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())
 	}
-	if p.slots == nil {
-		return 0
-	}
-	for _, chunk := range p.slots {
-		if chunk == nil {
-			continue
-		}
-		for _, place := range chunk {
-			n += int64(one(place != 0))
-		}
+	for low := range pageIDs {
+		n += int64(one(p.place(uint16(low)) != 0))
 	}
 	return n
 }
