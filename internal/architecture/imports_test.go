@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"cmd/capper/blast": {"client", "internal/terminal"},
 	"cmd/capper/history": {
 		"cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export", "internal/audit/verify",
-		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal",
+		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal", "internal/whatif", "internal/whatif/report", "internal/yamltree",
 	},
 	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
 	"cmd/capper/remote": {"client", "internal/terminal"},
@@ -124,7 +124,8 @@ var arrows = map[string][]string{
 	"internal/segments/segmentstest":     {"internal/bitmap", "internal/objects", "internal/segments"},
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
-	"internal/whatif": {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
+	"internal/whatif":        {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
+	"internal/whatif/report": {"internal/console/chart", "internal/whatif"},
 
 	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/record"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},

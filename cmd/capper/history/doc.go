@@ -1,5 +1,6 @@
 // Package history has the commands that read the audit: what became of a user, of a message,
-// all of it as rows, whether it is whole, and its compaction. None of them calls the service.
+// all of it as rows, whether it is whole, and its compaction; and what other limits would have
+// come to. None of them calls the service.
 package history
 
 // Commands are `capper audit …`.

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"capper/internal/audit/verify"
-	"capper/internal/capping"
-	"capper/internal/objects"
-	"capper/internal/segments"
 	"capper/internal/terminal"
 )
 
@@ -42,7 +39,7 @@ func (c *VerifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	generations, err := c.generations(ctx)
+	generations, err := c.generations(ctx, c.Segments)
 	if err != nil {
 		return err
 	}
@@ -60,39 +57,6 @@ func (c *VerifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	return terminal.WithStatus(terminal.Findings, errors.New("not as it should be: "+found(report)))
-}
-
-// generations reads generations from their source.
-func (c *VerifyCommand) generations(ctx context.Context) (func(context.Context, string) (capping.Segments, error), error) {
-	source := c.Segments
-	if source == "" && c.configured != nil {
-		source = c.configured.Segments.Source
-	}
-	if source == "" {
-		return func(context.Context, string) (capping.Segments, error) {
-			return nil, errors.New("where generations are published is not known: --segments or --config says it")
-		}, nil
-	}
-	at, err := objects.Open(ctx, source, c.s3())
-	if err != nil {
-		return nil, terminal.Misuse(fmt.Errorf("--segments: %w", err))
-	}
-	return func(ctx context.Context, name string) (capping.Segments, error) {
-		g, err := segments.ReadGeneration(ctx, at, name)
-		if err != nil {
-			return nil, err
-		}
-		return generation{g.Snapshot()}, nil
-	}, nil
-}
-
-// generation is a generation of segments as the domain asks it.
-type generation struct{ *segments.Snapshot }
-
-// Set is a set by its name.
-func (g generation) Set(name string) (capping.Set, bool) {
-	set := g.Snapshot.Set(name)
-	return set, set != nil
 }
 
 // found counts the findings by kind.

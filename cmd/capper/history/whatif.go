@@ -1,0 +1,310 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/terminal"
+	"capper/internal/whatif"
+	"capper/internal/whatif/report"
+	"capper/internal/yamltree"
+)
+
+// WhatIfCommand is `capper whatif`.
+type WhatIfCommand struct {
+	Place
+	Span
+	Limits      string `placeholder:"FILE" help:"The other limits: a capper.yaml, or a file of channels, limits, suppress, quiet, holdout and timezone. Default: those in force at each call."`
+	Segments    string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
+	Generation  string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
+	Recheck     bool   `help:"Judge every decision anew under the limits that were in force, and list what differs from the record."`
+	Differences int    `placeholder:"N" default:"20" help:"With --recheck: list at most so many."`
+	Campaigns   int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
+	HTML        string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
+	JSON        bool   `help:"Answer as JSON, for machines."`
+}
+
+// Help is printed below the flags.
+func (c *WhatIfCommand) Help() string {
+	return "Replays the recorded demand, those who were denied too, in order, and tells what would have been sent. Who was asked for again after a denial " +
+		"is asked for again as recorded: what callers would have done instead, nobody knows. Calls before --since are replayed as far back as the longest limit " +
+		"looks, and not counted. With --recheck, ends with 8 when a decision differs."
+}
+
+// Validate refuses flags that make no sense together.
+func (c *WhatIfCommand) Validate() error {
+	switch {
+	case c.Recheck && (c.Limits != "" || c.HTML != ""):
+		return errors.New("--recheck is about the limits that were in force: it goes with neither --limits nor --html")
+	case !c.Recheck && c.Limits == "" && c.Generation == "":
+		return errors.New("what if what? --limits names other limits, --generation other segments, --recheck judges what was decided anew")
+	case c.Campaigns < 0 || c.Differences < 0:
+		return errors.New("--campaigns and --differences must not be negative")
+	}
+	return nil
+}
+
+// Run prints what would have happened.
+func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	since, until, err := c.instants(time.Now())
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	policy, err := c.policy(on)
+	if err != nil {
+		return err
+	}
+	if c.HTML != "" {
+		if err := terminal.CheckTarget(c.HTML); err != nil {
+			return terminal.Misuse(err)
+		}
+	}
+	at, err := c.location(ctx)
+	if err != nil {
+		return err
+	}
+	w := &whatIf{reading: reading{archive: archive.New(at, config.ParsePolicy)}, at: at, since: since, until: until}
+	cfg, err := c.replay(ctx, w, policy)
+	if err != nil {
+		return err
+	}
+	result, err := w.run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return c.show(on, w, result)
+}
+
+// policy reads the other limits; nil: those in force.
+func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
+	if c.Limits == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.Limits)
+	if err != nil {
+		return nil, terminal.WithStatus(terminal.BadInput, err)
+	}
+	policy, err := config.ParsePolicy(text)
+	var faults *yamltree.Faults
+	if errors.As(err, &faults) {
+		faults.File = c.Limits
+		fmt.Fprintln(on.Out, faults)
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: not valid", c.Limits, len(faults.List)))
+	}
+	return policy, terminal.WithStatus(terminal.BadInput, err)
+}
+
+// replay is what the replay is asked.
+func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.Policy) (whatif.Config, error) {
+	segments, err := c.generations(ctx, c.Segments)
+	if err != nil {
+		return whatif.Config{}, err
+	}
+	return whatif.Config{
+		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until, Recheck: c.Recheck, Differences: c.Differences,
+		Policies: func(version string) (*capping.Policy, error) {
+			policy, err := w.archive.Policy(ctx, version)
+			return policy, terminal.WithStatus(terminal.BadInput, err)
+		},
+		Generations: func(name string) (capping.Segments, error) {
+			found, err := segments(ctx, name)
+			if errors.Is(err, objects.ErrNotFound) {
+				err = terminal.Hinted(fmt.Errorf("generation %s, by which users were decided, is not there any more: %w", name, err),
+					"--generation names one that stands in for all: segmentbuild list shows those that are there")
+			}
+			return found, terminal.WithStatus(terminal.BadInput, err)
+		},
+	}, nil
+}
+
+// widening is by how much rolling windows were longer, for the clocks of the configured store.
+func (p *Place) widening() time.Duration {
+	if p.configured == nil || p.configured.Store.Kind != config.Redis {
+		return 0
+	}
+	return 2 * p.configured.Store.Redis.Options.ClockSkew
+}
+
+// show prints the result.
+func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Result) error {
+	if c.HTML != "" {
+		if err := c.writePage(result); err != nil {
+			return err
+		}
+		on.Say("wrote %s", c.HTML)
+	}
+	var err error
+	if c.JSON {
+		err = terminal.JSON(on.Out, result)
+	} else {
+		err = c.print(on, result)
+	}
+	switch {
+	case err != nil:
+		return err
+	case result.Recheck != nil && result.Recheck.Differ > 0:
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d decisions differ from the record", result.Recheck.Differ))
+	}
+	return damaged(w.faults)
+}
+
+// what is asked, as the title of the page.
+func (c *WhatIfCommand) what() string {
+	switch {
+	case c.Generation == "":
+		return c.Limits
+	case c.Limits == "":
+		return "generation " + c.Generation
+	}
+	return c.Limits + ", generation " + c.Generation
+}
+
+func (c *WhatIfCommand) writePage(result *whatif.Result) error {
+	var page bytes.Buffer
+	if err := report.Page(&page, c.what(), result, c.Campaigns); err != nil {
+		return err
+	}
+	file, err := terminal.CreateFile(c.HTML)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	if _, err := file.Write(page.Bytes()); err != nil {
+		return err
+	}
+	return file.Commit()
+}
+
+func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error {
+	for _, line := range report.Sentences(result) {
+		fmt.Fprintln(on.Out, terminal.Escape(line))
+	}
+	for _, t := range report.Tables(result, c.Campaigns) {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(on.Out, "\n%s\n", strings.ToUpper(t.Title))
+		if err := terminal.Table(on.Out, terminal.Left, aligned(t, result.Recheck != nil)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aligned is the rows of a table with numbers on the right of their columns.
+func aligned(t report.Table, words bool) (rows [][]any) {
+	all := append([][]string{t.Head}, t.Rows...)
+	widths := make([]int, len(t.Head))
+	for _, row := range all {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range all {
+		var cells []any
+		for i, cell := range row {
+			if i > 0 && !words {
+				cell = strings.Repeat(" ", widths[i]-len([]rune(cell))) + cell
+			}
+			cells = append(cells, cell)
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// whatIf is a replay of an audit.
+type whatIf struct {
+	reading
+	at           objects.Location
+	since, until capping.Instant
+}
+
+// run replays the records, from as far back as any limit looks.
+func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
+	longest, err := w.longest(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, w.since-capping.Instant(longest.Milliseconds()))
+	if w.since == 0 {
+		from = 0
+	}
+	result, err := whatif.Run(ctx, w.records(ctx, archive.Query{Since: from, Until: w.until}), cfg)
+	if err != nil {
+		return nil, err
+	}
+	if w.since > 0 {
+		result.Since, result.Warm = w.since.Time(), from.Time()
+	}
+	if w.until > 0 {
+		result.Until = w.until.Time()
+	}
+	begins, err := w.begins(ctx, result)
+	if counted := max(w.since, begins); err == nil && result.Calls > 0 && begins > from && begins+capping.Instant(longest.Milliseconds()) > counted {
+		until := begins + capping.Instant(longest.Milliseconds())
+		result.Notes = append(result.Notes, fmt.Sprintf("until %s numbers may differ: the audit begins %s, and what was sent in the %s before, which limits see, it does not know",
+			until.Time().Format(time.RFC3339), begins.Time().Format(time.RFC3339), capping.Span(longest)))
+	}
+	for _, fault := range w.faults {
+		result.Notes = append(result.Notes, "not read: "+fault.Error())
+	}
+	return result, err
+}
+
+// begins is when the audit does: its first record, of all or of those that were read.
+func (w *whatIf) begins(ctx context.Context, result *whatif.Result) (capping.Instant, error) {
+	first := capping.InstantOf(result.Begins)
+	instances, err := w.archive.Instances(ctx)
+	for _, instance := range instances {
+		if instance.Files > 0 {
+			first = min(first, instance.First)
+		}
+	}
+	return first, err
+}
+
+// longest is how far back the limits look that are asked about, and those of the audit.
+func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.Duration, err error) {
+	if cfg.Policy != nil {
+		longest = cfg.Policy.Retention(cfg.Widen)
+	}
+	found, err := w.at.List(ctx, audit.PoliciesPrefix)
+	for _, o := range found {
+		version, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
+		if !ok {
+			continue
+		}
+		if policy, err := w.archive.Policy(ctx, version); err == nil { // what cannot be read shows when a record names it
+			longest = max(longest, policy.Retention(cfg.Widen))
+		}
+	}
+	return longest, err
+}
+
+// records gives what can be read; files that cannot are kept in faults.
+func (w *whatIf) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
+	return func(yield func(*audit.Record, error) bool) {
+		stopped := errors.New("enough")
+		err := w.each(ctx, q, func(r *audit.Record) error {
+			if !yield(r, nil) {
+				return stopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, stopped) {
+			yield(nil, err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"capper/internal/whatif"
+)
+
+// Table is a table of text: its title, what its columns are called, and its rows, in which numbers
+// have been written out.
+type Table struct {
+	Title string
+	Says  string // what it counts, in a sentence
+	Head  []string
+	Rows  [][]string
+}
+
+// Sentences are what a result comes to, in words.
+func Sentences(r *whatif.Result) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if r.Calls == 0 {
+		add("no call is recorded in that time")
+		return lines
+	}
+	add("%s to %s, %s calls, %s users asked for, each in each call; %s of these were judged anew",
+		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), Number(r.Calls), Number(r.Asked), Number(r.Judged))
+	if c := r.Recheck; c != nil {
+		add("%s decisions were judged anew under the limits that were in force: %s differ from the record, %s depend on when within their call they were decided",
+			Number(c.Decisions), Number(c.Differ), Number(c.WithinSpan))
+		return append(lines, unjudged(r)...)
+	}
+	before, after := r.Total.Before, r.Total.After
+	add("sends: %s recorded, %s under these limits (%s)", Number(before.Sends), Number(after.Sends), Percent(before.Sends, after.Sends))
+	u := r.Users
+	add("users: of %s who were asked for, %s would have got less, %s more, %s as many but others or at another time; for %s nothing changes",
+		Number(u.Asked), Number(u.Less), Number(u.More), Number(u.Moved), Number(u.Unchanged))
+	return append(lines, unjudged(r)...)
+}
+
+// unjudged says what is not in the counts.
+func unjudged(r *whatif.Result) (lines []string) {
+	add := func(n int64, format string) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf(format, Number(n)))
+		}
+	}
+	add(r.Unavailable, "not judged: %s users who were unavailable: only their retries are demand")
+	add(r.Erased, "not judged: %s users who have been erased since")
+	add(r.Gaps, "not judged: %s records that are missing")
+	add(r.Total.After.Unjudged, "not judged: %s users whom these limits could not decide, as a set is missing")
+	return append(lines, r.Notes...)
+}
+
+// Tables are the counts of a result; campaigns is how many of these are listed.
+func Tables(r *whatif.Result, campaigns int) []Table {
+	if r.Recheck != nil {
+		return []Table{differences(r.Recheck)}
+	}
+	tables := []Table{
+		rows("Sends a day", "In UTC. Denials are answers: who was asked for three times is denied three times.", "day", r.Days),
+		rows("By segment", "The users of each segment, by the generation that decided.", "segment", r.Segments),
+		changes("Denials by limit", "Who is denied is counted for the limit, or what else withholds sends, that answers name.", "limit", r.Limits),
+		rows("By channel", "", "channel", r.Channels),
+		rows("By campaign", "A message on a channel; those that change most come first.", "campaign", named(r.Campaigns[:min(campaigns, len(r.Campaigns))])),
+		users(r.Users),
+	}
+	if more := len(r.Campaigns) - campaigns; more > 0 {
+		tables[4].Says += fmt.Sprintf(" %s more are in the answer as JSON.", Number(int64(more)))
+	}
+	if len(r.Shadow) > 0 {
+		tables = append(tables, changes("Shadow limits", "Users who are allowed and whom the shadow limit alone would have denied.", "limit", r.Shadow))
+	}
+	return tables
+}
+
+func named(campaigns []whatif.Row) []whatif.Row {
+	list := make([]whatif.Row, len(campaigns))
+	for i, row := range campaigns {
+		list[i] = row
+		list[i].Name = campaignName(&row)
+	}
+	return list
+}
+
+func campaignName(row *whatif.Row) string {
+	name := row.Name
+	if row.Namespace != "" {
+		name = row.Namespace + "/" + name
+	}
+	if row.Channel != "" {
+		name += " on " + row.Channel
+	}
+	return name
+}
+
+func rows(title, says, first string, list []whatif.Row) Table {
+	t := Table{Title: title, Says: says, Head: []string{first, "sends", "would be", "change", "denied", "would be"}}
+	released := false
+	for i := range list {
+		released = released || list[i].Before.Released+list[i].After.Released > 0
+	}
+	if released {
+		t.Head = append(t.Head, "released", "would be")
+	}
+	for i := range list {
+		b, a := &list[i].Before, &list[i].After
+		row := []string{list[i].Name, Number(b.Sends), Number(a.Sends), Percent(b.Sends, a.Sends), Number(b.Denied), Number(a.Denied)}
+		if released {
+			row = append(row, Number(b.Released), Number(a.Released))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func changes(title, says, first string, list []whatif.Change) Table {
+	t := Table{Title: title, Says: says, Head: []string{first, "denied", "would be", "change"}}
+	if title == "Shadow limits" {
+		t.Head[1] = "users"
+	}
+	for _, c := range list {
+		t.Rows = append(t.Rows, []string{c.Name, Number(c.Before), Number(c.After), Percent(c.Before, c.After)})
+	}
+	return t
+}
+
+func users(u whatif.Users) Table {
+	t := Table{Title: "Users by what changes for them", Says: "By how many sends more, or less, a user would have got in all that time.", Head: []string{"sends", "users"}}
+	for _, step := range u.By {
+		t.Rows = append(t.Rows, []string{signed(step.More), Number(step.Users)})
+	}
+	t.Rows = append(t.Rows, []string{"as many, but others", Number(u.Moved)}, []string{"nothing changes", Number(u.Unchanged)})
+	return t
+}
+
+func differences(c *whatif.Recheck) Table {
+	t := Table{Title: "Decisions that differ from the record", Head: []string{"time", "user", "campaign", "recorded", "judged anew"}}
+	for _, d := range c.First {
+		name := campaignName(&whatif.Row{Name: d.Message, Channel: d.Channel})
+		t.Rows = append(t.Rows, []string{d.At.Format(time.RFC3339Nano), fmt.Sprint(d.User), name, d.Recorded, d.Judged})
+	}
+	if more := c.Differ - int64(len(c.First)); more > 0 {
+		t.Says = fmt.Sprintf("%s more differ.", Number(more))
+	}
+	return t
+}
+
+// Number is a count as people read it: 1,234,567.
+func Number(n int64) string {
+	text := fmt.Sprint(n)
+	sign := ""
+	if n < 0 {
+		sign, text = "-", text[1:]
+	}
+	var parts []string
+	for len(text) > 3 {
+		parts = append([]string{text[len(text)-3:]}, parts...)
+		text = text[:len(text)-3]
+	}
+	return sign + strings.Join(append([]string{text}, parts...), ",")
+}
+
+// Percent is by how much a count changes; "" where there was none.
+func Percent(before, after int64) string {
+	switch {
+	case before == after:
+		return "0 %"
+	case before == 0:
+		return "new"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*float64(after-before)/float64(before))
+}
+
+func signed(n int) string { return fmt.Sprintf("%+d", n) }
