@@ -3,7 +3,11 @@ package client
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
+	"time"
+
+	"capper/client/api"
 )
 
 // Explain tells how a user stands.
@@ -20,6 +24,23 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
+
+// Decisions reads what the audit holds of a user since then.
+func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*api.Decisions, error) {
+	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+url.QueryEscape(since.UTC().Format(api.Milliseconds)))
+}
+
+// DecidedUsers reads who was asked for of a message on a channel ("": without one), by what
+// the audit says last of each. namespace is for keys without one; "": the key's own.
+func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
+	parameters := url.Values{"message_id": {messageID}}
+	for name, value := range map[string]string{"channel": channel, "namespace": namespace} {
+		if value != "" {
+			parameters.Set(name, value)
+		}
+	}
+	return read[api.DecidedUsers](ctx, c, "/v1/decisions?"+parameters.Encode())
+}
 
 // Limits reads the policy.
 func (c *Client) Limits(ctx context.Context) (*Limits, error) {

@@ -73,3 +73,52 @@ func (s Send) MarshalJSON() ([]byte, error) {
 		plain
 	}{instant(s.At), plain(s)})
 }
+
+// Decisions is the answer of GET /v1/users/{id}/decisions: what the audit holds of a user.
+type Decisions struct {
+	UserID    uint32     `json:"user_id"`
+	Since     time.Time  `json:"since"`            // as of when the audit was read: later than asked for where there is More
+	More      bool       `json:"more"`             // older ones were left out: there were too many, or the time was up
+	Faults    []string   `json:"faults,omitempty"` // files that cannot be read: what they hold is missing
+	Decisions []Decision `json:"decisions"`        // oldest first
+}
+
+// Decision is what one call decided of a user.
+type Decision struct {
+	At            time.Time `json:"at"`      // when the call was given to the store
+	Kind          string    `json:"kind"`    // "filter", "release" or "permits"
+	Outcome       string    `json:"outcome"` // "allowed", "replayed", "denied", "unavailable", "released", "absent" or "release_unavailable"
+	MessageID     string    `json:"message_id"`
+	Namespace     string    `json:"namespace,omitempty"`
+	Channel       string    `json:"channel"`         // "": none, of a release all
+	Limit         string    `json:"limit,omitempty"` // of denied: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Set           string    `json:"set,omitempty"`   // of LimitSuppressed
+	Exempt        bool      `json:"exempt,omitempty"`
+	Client        string    `json:"client"`
+	Key           string    `json:"key,omitempty"`
+	Generation    string    `json:"generation"`
+	ConfigVersion string    `json:"config_version"`
+}
+
+// MarshalJSON writes At with milliseconds.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	type plain Decision
+	return json.Marshal(struct {
+		At instant `json:"at"`
+		plain
+	}{instant(d.At), plain(d)})
+}
+
+// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel by
+// what the audit says last of each. Bitmaps share no user.
+type DecidedUsers struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"`
+
+	AllowedBitmap     Bitmap            `json:"allowed_bitmap"` // have a send
+	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps"` // by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	ReleasedBitmap    Bitmap            `json:"released_bitmap"`
+	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
+	Faults            []string          `json:"faults,omitempty"` // files that cannot be read: what they hold is missing
+}

@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen", "internal/server/messages", "internal/terminal"},
+	"internal/app": {"client/api", "internal/audience", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/listen", "internal/terminal"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
@@ -88,7 +88,15 @@ var arrows = map[string][]string{
 		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
 	},
 
-	"internal/console": {"internal/console/frame", "internal/console/pages", "internal/console/recent", "internal/console/session", "internal/server/access"},
+	"internal/console": {
+		"internal/console/campaigns", "internal/console/frame", "internal/console/generations", "internal/console/pages", "internal/console/recent", "internal/console/session", "internal/console/tryit", "internal/console/user",
+		"internal/server/access",
+	},
+	"internal/console/campaigns":   {"client", "client/api", "internal/console/chart", "internal/console/frame", "internal/console/outlook"},
+	"internal/console/generations": {"client", "client/api", "internal/console/frame"},
+	"internal/console/outlook":     {"client", "client/api", "internal/console/chart", "internal/console/frame"},
+	"internal/console/tryit":       {"client", "client/api", "internal/console/frame", "internal/console/outlook"},
+	"internal/console/user":        {"client", "client/api", "internal/console/campaigns", "internal/console/frame", "internal/server/access"},
 	"internal/console/browsertest": {
 		"client", "client/api", "internal/app", "internal/config", "internal/objects", "internal/segments/build", "internal/segments/ingest", "internal/segments/publish", "internal/testkit",
 	},
@@ -127,7 +135,7 @@ var arrows = map[string][]string{
 	"internal/whatif":        {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
 	"internal/whatif/report": {"internal/console/chart", "internal/whatif"},
 
-	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/record"},
+	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
 	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/campaign", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup"},
@@ -139,6 +147,7 @@ var arrows = map[string][]string{
 		"client/api", "internal/audience", "internal/bitmap", "internal/parallel", "internal/segments", "internal/server/failure", "internal/share",
 	},
 	"internal/server/record": {"internal/audit", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/answer", "internal/server/decode"},
+	"internal/server/past":   {"client/api", "internal/audit", "internal/audit/archive", "internal/bitmap", "internal/capping", "internal/server/failure"},
 	"internal/server/metrics": {
 		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 	},

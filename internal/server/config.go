@@ -21,6 +21,7 @@ import (
 	"capper/internal/server/admission"
 	"capper/internal/server/lookup"
 	"capper/internal/server/messages"
+	"capper/internal/server/past"
 )
 
 // Config is what a Server is made of.
@@ -44,6 +45,8 @@ type Config struct {
 	Campaigns *campaign.Counter
 	// Audit says to whom a message was sent, for releases of all its sends. Nil: nothing does.
 	Audit messages.Audit
+	// Records is what was decided before. Nil: nothing is recorded.
+	Records past.Records
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
 	// by many goroutines. Nil: nothing is shown.
 	Segments     func() api.SegmentsStatus

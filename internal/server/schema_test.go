@@ -32,6 +32,7 @@ var bodies = map[string]any{
 	"ForecastRequest": api.ForecastRequest{}, "Forecast": api.Forecast{}, "ForecastPoint": api.ForecastPoint{},
 	"Generations": api.Generations{}, "GenerationInfo": api.GenerationInfo{}, "GenerationChanges": api.GenerationChanges{},
 	"SegmentChange": api.SegmentChange{}, "SegmentMove": api.SegmentMove{}, "NoSegmentChange": api.NoSegmentChange{},
+	"Decisions": api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
 	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"Messages": api.Messages{}, "Message": api.Message{}, "MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},

@@ -24,6 +24,7 @@ import (
 	"capper/internal/server/lookup"
 	"capper/internal/server/messages"
 	"capper/internal/server/metrics"
+	"capper/internal/server/past"
 )
 
 // Server answers the API. It is safe for concurrent use.
@@ -33,6 +34,7 @@ type Server struct {
 	pacers       *pacing.Pacers
 	campaigns    *campaign.Counter // nil: nothing is counted
 	messages     messages.Messages
+	past         past.Reader
 	finder       *lookup.Finder
 	history      History
 	segments     func() api.SegmentsStatus
@@ -71,6 +73,7 @@ func New(cfg Config) (*Server, error) {
 		refusals:      newLogBounds(),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
+	s.past = past.Reader{Records: cfg.Records, Policy: s.capper.Policy}
 	s.messages = messages.Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit}
 	if cfg.Campaigns != nil {
 		s.messages.Counts = cfg.Campaigns
@@ -165,6 +168,8 @@ func (s *Server) routeCalls(r *router) {
 
 func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/users/:id", access.ScopeRead, s.explain)
+	r.handle(http.MethodGet, "/v1/users/:id/decisions", access.ScopeRead, s.decisions, "since")
+	r.handle(http.MethodGet, "/v1/decisions", access.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
 	r.handle(http.MethodGet, "/v1/messages", access.ScopeRead, s.listMessages, messages.ListParameters...)
 	r.handle(http.MethodGet, "/v1/messages/:id", access.ScopeRead, s.messageCounts, messages.NameParameters...)
 	r.handle(http.MethodGet, "/v1/limits", access.ScopeRead, s.limits)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
 	"capper/internal/server/failure"
+	"capper/internal/server/messages"
 )
 
 // userID reads the id of a path: digits, without leading zeros.
@@ -59,3 +61,48 @@ func (s *Server) erase(c *call) error {
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
+
+// decisions serves GET /v1/users/{id}/decisions.
+func (s *Server) decisions(c *call) error {
+	user, err := userID(c.id)
+	if err != nil {
+		return err
+	}
+	now := s.clock()
+	since, err := messages.Since(c.parameters["since"], now)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(c, "user_id", 1); err != nil {
+		return err
+	}
+	ctx, cancel := s.findContext(c)
+	defer cancel()
+	found, err := s.past.User(ctx, user, since.Time(), now)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, found)
+}
+
+// decidedUsers serves GET /v1/decisions.
+func (s *Server) decidedUsers(c *call) error {
+	message, err := messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(c.parameters["message_id"])
+	if err != nil {
+		return err
+	}
+	channel, err := decode.ChannelOf(c.parameters["channel"], s.capper.Policy())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), readingTime*s.bounds.CallTimeout)
+	defer cancel()
+	found, err := s.past.Message(ctx, message, channel)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, found)
+}
+
+// readingTime is for how many times the time of a call the audit is read for a message.
+const readingTime = 2

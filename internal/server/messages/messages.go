@@ -50,7 +50,7 @@ const (
 
 // List is the messages that were called for lately.
 func (m *Messages) List(ctx context.Context, c Caller) (*api.Messages, error) {
-	since, err := m.since(c.Parameters["since"])
+	since, err := Since(c.Parameters["since"], m.Clock())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func orNotCounted(err error) error {
 
 // One is the message of an id, on each channel.
 func (m *Messages) One(ctx context.Context, c Caller, id string) (*api.MessageChannels, error) {
-	message, err := messageOf(c, id)
+	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
@@ -134,8 +134,8 @@ func (c Caller) namespace() (string, error) {
 	return asked, nil
 }
 
-// messageOf is the message that the caller means by an id.
-func messageOf(c Caller, id string) (capping.Message, error) {
+// Message is the message that the caller means by an id.
+func (c Caller) Message(id string) (capping.Message, error) {
 	if len(id) == 0 || len(id) > capping.MaxMessageID {
 		return capping.Message{}, failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), capping.MaxMessageID)
 	}
@@ -146,9 +146,9 @@ func messageOf(c Caller, id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since is the instant that a parameter names: a time, or how long ago it is.
-func (m *Messages) since(text string) (capping.Instant, error) {
-	now := m.Clock()
+// Since is the instant that a parameter names: a time, or how long ago it is; of "" a
+// week ago.
+func Since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
 	}

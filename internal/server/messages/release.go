@@ -47,7 +47,7 @@ type release struct {
 // Release gives back the sends of the message of an id on a channel, "" on all, as many as it can before the
 // deadline of ctx. took is told of each step.
 func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, took func(*Part)) (*api.ReleasedMessage, error) {
-	message, err := messageOf(c, id)
+	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
