@@ -6,10 +6,14 @@ import (
 	"net/http"
 	"time"
 
+	"capper/internal/console/campaigns"
 	"capper/internal/console/frame"
+	"capper/internal/console/generations"
 	"capper/internal/console/pages"
 	"capper/internal/console/recent"
 	"capper/internal/console/session"
+	"capper/internal/console/tryit"
+	"capper/internal/console/user"
 	"capper/internal/server/access"
 )
 
@@ -61,7 +65,11 @@ func New(cfg Config) (http.Handler, error) {
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		pages.Overview(cfg.Recent),
+		campaigns.List(), campaigns.One(),
+		user.Page(),
+		generations.Segments(), generations.Changes(),
 		pages.Limits(cfg.Recent, cfg.Policies),
+		tryit.Page(),
 		pages.Pacers(cfg.Recent),
 	}
 }

@@ -1,0 +1,232 @@
+package campaigns
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/chart"
+	"capper/internal/console/frame"
+	"capper/internal/console/outlook"
+)
+
+// One is the page of one campaign.
+func One() frame.Page {
+	outlooks := outlook.New()
+	return frame.Page{Path: oneAt, Under: nav, Live: true, Template: "one.html", Files: files, Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
+}
+
+// one is what the template of a campaign is given.
+type one struct {
+	*api.Message
+	Channels []link // of the message
+	Funnel   []step //
+	Waves    waves  //
+	Shadow   map[string]int64
+	Span     string // from the first call to the last
+}
+
+// step is one of the funnel.
+type step struct {
+	Name   string
+	Users  int64
+	Counts string // what it counts
+}
+
+// waves is when those who were held back become eligible.
+type waves struct {
+	*outlook.Outlook        // nil: there is none
+	Why              string // there is none
+	Faults           []string
+}
+
+func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
+	query := v.URL.Query()
+	id, namespace, channel := query.Get("id"), query.Get("namespace"), query.Get("channel")
+	if id == "" {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "The address names no message.", Do: "Choose one in the list of campaigns."}
+	}
+	found, err := v.API.Message(v.Context(), id, namespace)
+	if client.HasCode(err, client.CodeNotFound) {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "No campaign of this message id is counted.",
+			Do: "Counts are kept as long as the logs, 31 days at most, and from the first call on. Look at the list of campaigns, or check the id."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, links := choose(found, channel)
+	if m == nil {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.", Do: "Open it without a channel to see those it was sent on."}
+	}
+	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied, Span: frame.Span(max(m.LastCall.Sub(m.FirstCall), 0))}
+	view := &frame.View{
+		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do they become eligible?", Data: data,
+		Tables:   []*frame.Table{funnelTable(data.Funnel), limitsTable(m), segmentsTable(m)},
+		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
+		Calls:    []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" + parameters(id, namespace, m.Channel), "POST /v1/forecast"},
+	}
+	if err := addWaves(v, outlooks, data, view); err != nil {
+		return nil, err
+	}
+	return view, nil
+}
+
+// choose is the campaign on the channel, or the first where none is named, with links to
+// the others.
+func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
+	for i := range found.Channels {
+		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
+			m = c
+		}
+	}
+	for i := range found.Channels {
+		c := &found.Channels[i]
+		next := link{orNone(c.Channel), addressOf(found.MessageID, found.Namespace, c.Channel)}
+		if c == m {
+			next.To = ""
+		}
+		links = append(links, next)
+	}
+	return m, links
+}
+
+// withheld is answers that no waiting, or only the clock, helps against.
+func withheld(m *api.Message) int64 {
+	return m.Denied[api.LimitSuppressed] + m.Denied[api.LimitHoldout] + m.Denied[api.LimitQuiet]
+}
+
+func funnel(m *api.Message) []step {
+	open := m.Asked - withheld(m)
+	within := open - (denied(m) - withheld(m))
+	return []step{
+		{"asked", m.Asked, "users in answers, each in each call"},
+		{"not withheld", open, "answers without those suppressed, held out or in quiet hours"},
+		{"within limits", within, "answers without those whom a limit held back"},
+		{"allowed", within - m.Unavailable, "answers without those not decided; those of retries count again"},
+		{"recorded sends", m.Allowed, "sends, each exactly once"},
+		{"still counted", m.Allowed - m.Released, "sends, exactly: without those given back"},
+	}
+}
+
+func funnelTable(steps []step) *frame.Table {
+	t := &frame.Table{
+		Name: "funnel", Caption: "From asked to sent",
+		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Number: true}, {Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
+	}
+	for _, s := range steps {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Count(s.Users), share(s.Users, steps[0].Users), frame.Text(s.Counts)})
+	}
+	return t
+}
+
+func funnelPicture(steps []step) *frame.Picture {
+	var p chart.Picture
+	series := chart.Series{Name: "users"}
+	said := "Funnel: "
+	for i, s := range steps {
+		p.Labels, series.Values = append(p.Labels, s.Name), append(series.Values, float64(s.Users))
+		if i > 0 {
+			said += ", "
+		}
+		said += fmt.Sprintf("%s %s", s.Name, frame.Count(s.Users).Text)
+	}
+	return &frame.Picture{Name: "funnel", Alt: said + ".", Draw: func(dark bool) ([]byte, error) {
+		drawn := p
+		drawn.Dark = dark
+		return chart.Bars(drawn, []chart.Series{series}, false)
+	}}
+}
+
+func limitsTable(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "limits", Caption: "Held back, by what",
+		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true}, {Title: "Of asked", Means: "%", Number: true}},
+		Empty:   "Nobody was held back.",
+	}
+	add := func(name string, users int64) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
+	}
+	for _, name := range mostFirst(m.Denied) {
+		add(name, m.Denied[name])
+		if name != api.LimitSuppressed {
+			continue
+		}
+		for _, set := range mostFirst(m.Suppressed) {
+			add("suppressed: set "+set, m.Suppressed[set])
+		}
+	}
+	for _, name := range mostFirst(m.ShadowDenied) {
+		add("nobody, but "+name+" would have: a limit in the shadow", m.ShadowDenied[name])
+	}
+	return t
+}
+
+// mostFirst is the names, of the most users first.
+func mostFirst(counts map[string]int64) []string {
+	names := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(names, func(a, b string) int { return int(max(-1, min(1, counts[b]-counts[a]))) })
+	return names
+}
+
+func segmentsTable(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "segments", Caption: "By segment",
+		Columns: []frame.Column{
+			{Title: "Segment"}, {Title: "Asked", Means: "users, in answers", Number: true}, {Title: "Allowed", Means: "users, in answers", Number: true},
+			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Allowed, of asked", Means: "%", Number: true},
+		},
+		Empty: "No answers are counted yet: they are written once a second.",
+	}
+	asked := map[string]int64{}
+	for name, s := range m.Segments {
+		asked[name] = s.Asked
+	}
+	for _, name := range mostFirst(asked) {
+		s, said := m.Segments[name], name
+		if name == api.NoSegment {
+			said = "none (default)"
+		}
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(said), frame.Count(s.Asked), frame.Count(s.Allowed), frame.Count(s.Denied), share(s.Allowed, s.Asked)})
+	}
+	return t
+}
+
+// addWaves adds when those who were held back may receive something, by the audit.
+func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame.View) error {
+	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel), func() (*outlook.Outlook, error) {
+		users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		held := roaring.New()
+		for _, by := range users.DeniedBitmaps {
+			held.Or(by.OrEmpty())
+		}
+		if held.IsEmpty() {
+			return &outlook.Outlook{}, nil
+		}
+		return outlook.IDs(v, data.Channel, held)
+	})
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		data.Waves.Why = "The audit is off, so it is not known who was held back. The key audit of the configuration says where decisions are recorded: from then on this is shown here."
+		return nil
+	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable), client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
+		data.Waves.Why = "This could not be found out now; all else on this page is complete. Load the page again in a moment. In the service's words: " + err.Error()
+		return nil
+	case err != nil:
+		return err
+	case found.Users == 0:
+		data.Waves.Why = "By the audit nobody is held back: whoever was asked for has a send, or had one given back."
+		return nil
+	}
+	data.Waves.Outlook = found
+	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+orNone(data.Channel)))
+	view.Pictures = append(view.Pictures, found.Picture("waves", v.Now))
+	return nil
+}

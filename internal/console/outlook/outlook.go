@@ -1,0 +1,162 @@
+package outlook
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// MostUsers is how many users are decided at each instant; of more a sample is.
+const MostUsers = 10_000
+
+// Age is how long what was found is told again.
+const Age = time.Minute
+
+// The instants: now, and then each Step for Days.
+const (
+	Step   = 6 * time.Hour
+	Days   = 7
+	points = Days*24/6 + 1
+)
+
+// kept is how many outlooks are kept.
+const kept = 64
+
+// Outlook is how many of some users may receive something, by instant.
+type Outlook struct {
+	Users   uint64 // of whom it is
+	Decided int    // of them
+	Channel string
+	Points  []api.ForecastPoint
+}
+
+// Outlooks finds outlooks, and keeps them for a while. It is safe for concurrent use.
+type Outlooks struct {
+	mu    sync.Mutex
+	known map[string]known
+}
+
+type known struct {
+	*Outlook
+	at time.Time
+}
+
+// New has found nothing yet.
+func New() *Outlooks { return &Outlooks{known: map[string]known{}} }
+
+// Of is the outlook that find finds for the visitor, or the one that was found under the
+// name lately.
+func (o *Outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
+	name = v.Session.Key + "\x00" + name
+	o.mu.Lock()
+	found, ok := o.known[name]
+	o.mu.Unlock()
+	if ok && v.Now.Sub(found.at).Abs() < Age {
+		return found.Outlook, nil
+	}
+	made, err := find()
+	if err != nil || made == nil {
+		return made, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for other, k := range o.known {
+		if len(o.known) >= kept || v.Now.Sub(k.at).Abs() >= Age {
+			delete(o.known, other)
+		}
+	}
+	o.known[name] = known{made, v.Now}
+	return made, nil
+}
+
+// Audience asks for the users of an expression, of whom there are so many.
+func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
+	if users > MostUsers {
+		of.Sample = &api.Sample{Percent: 100 * float64(MostUsers) / float64(users), Salt: "console"}
+	}
+	return ask(v, &client.ForecastRequest{Channel: channel, Audience: &of}, users)
+}
+
+// IDs asks for users.
+func IDs(v *frame.Visit, channel string, users *roaring.Bitmap) (*Outlook, error) {
+	return ask(v, &client.ForecastRequest{Channel: channel, Bitmap: sample(users, MostUsers)}, users.GetCardinality())
+}
+
+// sample is about most of the users, evenly over their ids.
+func sample(users *roaring.Bitmap, most uint64) *roaring.Bitmap {
+	n := users.GetCardinality()
+	if n <= most {
+		return users
+	}
+	some := roaring.New()
+	for i := range most {
+		id, err := users.Select(uint32(i * n / most)) //nolint:gosec // below the cardinality
+		if err == nil {
+			some.Add(id)
+		}
+	}
+	return some
+}
+
+func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, error) {
+	for i := range points {
+		r.At = append(r.At, v.Now.Add(time.Duration(i)*Step))
+	}
+	f, err := v.API.Forecast(v.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Points: f.Forecasts}, nil
+}
+
+// Sampled reports whether only some of the users were decided.
+func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
+
+// Scaled is a count of the decided as one of all users.
+func (o *Outlook) Scaled(n int) uint64 {
+	if o.Decided == 0 {
+		return 0
+	}
+	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
+}
+
+// Says is what was counted, in sentences.
+func (o *Outlook) Says() string {
+	text := fmt.Sprintf("Each of the %s was decided at %d instants, as a send then would be, if nobody were sent anything before.", people(o.Users), points)
+	if o.Sampled() {
+		text = fmt.Sprintf("A sample of %s of the %s was decided at %d instants, as a send then would be, if nobody were sent anything before. Numbers are scaled to all, and right to about ±%.1f %% of all.",
+			people(uint64(o.Decided)), people(o.Users), points, 100/math.Sqrt(float64(o.Decided)))
+	}
+	return text + " Nothing was recorded."
+}
+
+func people(n uint64) string {
+	if n == 1 {
+		return "1 user"
+	}
+	return frame.Count(n).Text + " users"
+}
+
+// Alt says what the picture shows.
+func (o *Outlook) Alt(now time.Time) string {
+	if len(o.Points) == 0 {
+		return "No instants."
+	}
+	first, last := o.Points[0], o.Points[len(o.Points)-1]
+	said := []string{fmt.Sprintf("%s may receive now, and %s in %d days.", people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days)}
+	for _, p := range o.Points {
+		if share := float64(p.Summary.Allowed) / float64(max(o.Decided, 1)); share >= 0.5 && p.Summary.Allowed > first.Summary.Allowed {
+			said = append(said, fmt.Sprintf("Half of all may by %s.", frame.Relative(now, p.At)))
+			break
+		}
+	}
+	return strings.Join(said, " ")
+}

@@ -1,0 +1,128 @@
+package tryit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/console/frame"
+)
+
+// act tries the ids that a form brings, pasted or as a file.
+func (ps pages) act(v *frame.Visit) (*frame.View, string, error) {
+	p, err := begin(v, v.PostFormValue("channel"))
+	if err != nil {
+		return nil, "", err
+	}
+	p.Pasted = v.PostFormValue("ids")
+	view := &frame.View{Title: "Try it", Question: question, Data: p}
+	if p.Wrong = checkChannel(p); p.Wrong == nil {
+		err = ps.tryIDs(v, p)
+	}
+	if err == nil && p.Wrong == nil {
+		return nil, ps.results.keep(v, p), nil
+	}
+	view, err = refusedBy(p, view, err)
+	return view, "", err
+}
+
+func (ps pages) tryIDs(v *frame.Visit, p *page) error {
+	from, what, err := given(v)
+	if err != nil {
+		return err
+	}
+	users, repeats, fault := read(from)
+	field := "ids"
+	if what != pasted {
+		field = "file"
+	}
+	switch {
+	case fault != "":
+		p.Wrong = &wrong{Field: field, Text: fault}
+	case users.IsEmpty():
+		p.Wrong = &wrong{Field: field, Text: "There is no id in it. Paste ids, or choose a file of ids, one on each line."}
+	}
+	if p.Wrong != nil {
+		return nil
+	}
+	p.Tried = &tried{What: what, Users: users.GetCardinality(), Ignored: repeats}
+	if len(p.Pasted) > keptPaste {
+		p.Pasted = "" // the page need not carry it back
+	}
+	return ps.tryUsers(v, p, users)
+}
+
+const (
+	pasted    = "the pasted ids"
+	keptPaste = 64 << 10
+)
+
+// given is the ids of the form: those of its file, or else those that were pasted.
+func given(v *frame.Visit) (from io.Reader, what string, err error) {
+	file, header, err := v.FormFile("file")
+	switch {
+	case err == nil && header.Size > 0:
+		return file, "the ids of " + header.Filename, nil
+	case err != nil && !errors.Is(err, http.ErrMissingFile) && !errors.Is(err, http.ErrNotMultipart):
+		return nil, "", &frame.Refusal{Status: http.StatusBadRequest, What: "The file could not be read.", Do: "Choose it again."}
+	}
+	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
+}
+
+// longestID is more bytes than an id has, and as many of a wrong one as are shown.
+const longestID = 40
+
+// read reads ids that stand between blanks, commas, semicolons or ends of lines. fault says
+// what is wrong, and where.
+func read(from io.Reader) (users *roaring.Bitmap, repeats int, fault string) {
+	users = roaring.New()
+	words := bufio.NewReader(from)
+	line, word := 1, make([]byte, 0, longestID)
+	take := func() bool {
+		if len(word) == 0 {
+			return true
+		}
+		id, err := strconv.ParseUint(string(word), 10, 32)
+		if err != nil {
+			fault = fmt.Sprintf("Line %d: %q is not a user id (0 to 4294967295). Ids stand one on each line, or between blanks or commas.", line, strings.ToValidUTF8(string(word), "?"))
+			return false
+		}
+		if !users.CheckedAdd(uint32(id)) {
+			repeats++
+		}
+		word = word[:0]
+		return true
+	}
+	for {
+		c, err := words.ReadByte()
+		if err != nil {
+			break
+		}
+		switch c {
+		case ' ', '\t', '\r', '\n', ',', ';':
+			if !take() {
+				return users, repeats, fault
+			}
+			if c == '\n' {
+				line++
+			}
+		default:
+			if len(word) < longestID {
+				word = append(word, c)
+			}
+		}
+	}
+	if !take() {
+		return users, repeats, fault
+	}
+	if n := users.GetCardinality(); n > mostNow {
+		return users, repeats, fmt.Sprintf("It has %s ids, and at most %s are tried at once. Take a part of them, or publish them as a set and try its name.", frame.Count(n).Text, frame.Count(mostNow).Text)
+	}
+	return users, repeats, ""
+}

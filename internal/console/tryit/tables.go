@@ -1,0 +1,86 @@
+package tryit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+func asError(err error, e **client.Error) bool { return errors.As(err, e) }
+
+// scaled is a count of the decided as one of all.
+func (t *tried) scaled(n int) uint64 {
+	if t.Sampled == 0 {
+		return uint64(max(n, 0))
+	}
+	return uint64(float64(n)/float64(t.Sampled)*float64(t.Users) + 0.5)
+}
+
+// Counted is how the numbers of now came about, in a sentence.
+func (t *tried) Counted() string {
+	if t.Sampled == 0 {
+		return "Every one of them was decided as a send now would be."
+	}
+	return fmt.Sprintf("They are more than the service decides at once: a sample of %s was decided as a send now would be, and numbers are scaled to all.", frame.Count(t.Sampled).Text)
+}
+
+// Undecided is users of whom the service could not tell, scaled.
+func (t *tried) Undecided() string {
+	if t.Summary.Unavailable == 0 {
+		return ""
+	}
+	return frame.Count(t.scaled(t.Summary.Unavailable)).Text
+}
+
+func segmentsTable(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "segments", Caption: "By segment, now",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Means: "of the audience", Number: true}, {Title: "May receive", Means: "users, now", Number: true}, {Title: "Of them", Means: "%", Number: true}},
+		Empty:   "The audience has no users, so there is nothing to count. Check the expression against the page Segments.",
+	}
+	names := slices.Sorted(maps.Keys(t.Summary.Segments))
+	slices.SortStableFunc(names, func(a, b string) int { return t.Summary.Segments[b].Requested - t.Summary.Segments[a].Requested })
+	for _, name := range names {
+		s, said := t.Summary.Segments[name], name
+		if name == api.NoSegment {
+			said = "none (default)"
+		}
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(said), frame.Count(t.scaled(s.Requested)), frame.Count(t.scaled(s.Allowed)), percent(s.Allowed, s.Requested)})
+	}
+	return table
+}
+
+func percent(part, whole int) frame.Cell {
+	if whole == 0 {
+		return frame.Text("")
+	}
+	return frame.Number(100*float64(part)/float64(whole), 1)
+}
+
+func limitsTable(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "limits", Caption: "Held back, now",
+		Columns: []frame.Column{{Title: "By"}, {Title: "Users", Means: "now", Number: true}, {Title: "Of all", Means: "%", Number: true}},
+		Empty:   "Nobody is held back.",
+	}
+	add := func(name string, users int) {
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(users)), percent(users, t.Summary.Requested)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Summary.Denied)) {
+		add(name, t.Summary.Denied[name])
+		if name == api.LimitSuppressed {
+			for _, set := range slices.Sorted(maps.Keys(t.Summary.Suppressed)) {
+				add("suppressed: set "+set, t.Summary.Suppressed[set])
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Summary.ShadowDenied)) {
+		add("nobody, but "+name+" would: a limit in the shadow", t.Summary.ShadowDenied[name])
+	}
+	return table
+}

@@ -1,0 +1,219 @@
+// Package tryit is the console's page that tries a campaign: how many of an audience could
+// be sent to on a channel now, and over the next days. Nothing is recorded.
+package tryit
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+	"capper/internal/console/outlook"
+)
+
+//go:embed *.html
+var files embed.FS
+
+const at = "try"
+
+// maxForm is the most bytes of a form with pasted ids or a file: some 1.4 million ids.
+const maxForm = 16 << 20
+
+// The most users that are decided at once, as of now; of larger audiences a sample is.
+const (
+	mostNow   = api.MaxBitmapUsers
+	sampleNow = 100_000
+)
+
+// pages has what visits share.
+type pages struct {
+	outlooks *outlook.Outlooks
+	results  *results
+}
+
+// Page is the page.
+func Page() frame.Page {
+	p := pages{outlook.New(), &results{kept: map[string]result{}}}
+	return frame.Page{Path: at, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act, MaxForm: maxForm}
+}
+
+// page is what the template is given.
+type page struct {
+	Channels   []string
+	Channel    string
+	Expression string
+	Pasted     string
+	Names      []string // of segments and sets, for who writes an expression
+	Wrong      *wrong
+	Tried      *tried
+}
+
+// Select is what a choice of channels is made of.
+func (p *page) Select(id string) selection { return selection{id, p} }
+
+// selection is a choice of channels in a form.
+type selection struct {
+	ID   string
+	Page *page
+}
+
+// OpenIDs reports whether ids were given.
+func (p *page) OpenIDs() bool {
+	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
+}
+
+// wrong is what is wrong with what was given.
+type wrong struct {
+	Field  string // expression, ids or file
+	Text   string
+	Before string // of an expression: what stands before its fault
+	At     string // what is at fault; "": it ends too early
+	Column int    // 0: there is no such place
+}
+
+// tried is what was found.
+type tried struct {
+	What     string // who was tried, in words
+	Users    uint64
+	Sampled  int // of them were decided now; 0: all
+	Summary  *api.Summary
+	Outlook  *outlook.Outlook
+	Ignored  int // ids that were given twice
+	Sendable string
+}
+
+const question = "How many could be sent to now, and over the next seven days? Nothing is recorded."
+
+// show tries the expression of the address, if there is one.
+func (ps pages) show(v *frame.Visit) (*frame.View, error) {
+	query := v.URL.Query()
+	if name := query.Get("result"); name != "" {
+		return ps.again(v, name)
+	}
+	p, err := begin(v, query.Get("channel"))
+	if err != nil {
+		return nil, err
+	}
+	p.Expression = query.Get("audience")
+	view := &frame.View{Title: "Try it", Question: question, Data: p}
+	if strings.TrimSpace(p.Expression) == "" {
+		return view, nil
+	}
+	if p.Wrong = checkChannel(p); p.Wrong == nil {
+		err = ps.tryExpression(v, p, view)
+	}
+	return refusedBy(p, view, err)
+}
+
+// begin is the page before anything was tried.
+func begin(v *frame.Visit, channel string) (*page, error) {
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Channels: slices.Sorted(maps.Keys(policy.Channels)), Channel: channel}
+	if found, err := v.API.Segments(v.Context()); err == nil {
+		for _, s := range found.Segments {
+			p.Names = append(p.Names, s.Name)
+		}
+	}
+	return p, nil
+}
+
+func checkChannel(p *page) *wrong {
+	if p.Channel == "" || slices.Contains(p.Channels, p.Channel) {
+		return nil
+	}
+	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose one of those that are offered."}
+}
+
+// refusedBy is the view with what the service says is wrong with what was asked; other
+// errors stay errors.
+func refusedBy(p *page, view *frame.View, err error) (*frame.View, error) {
+	var e *client.Error
+	switch {
+	case err == nil:
+	case client.HasCode(err, client.CodeInvalidRequest) && asError(err, &e):
+		p.Wrong = wrongOf(p, e)
+	default:
+		return nil, err
+	}
+	if p.Wrong != nil {
+		view.Status = http.StatusBadRequest
+	}
+	return view, nil
+}
+
+// wrongOf is a fault of the expression at its place.
+func wrongOf(p *page, e *client.Error) *wrong {
+	w := &wrong{Field: "expression", Text: e.Message, Column: e.Column}
+	if e.Column < 1 || e.Column > utf8.RuneCountInString(p.Expression)+1 {
+		w.Column = 0
+		return w
+	}
+	runes := []rune(p.Expression)
+	w.Before, w.At = string(runes[:e.Column-1]), string(runes[e.Column-1:])
+	return w
+}
+
+func (ps pages) tryExpression(v *frame.Visit, p *page, view *frame.View) error {
+	audience := client.Audience{Expression: p.Expression}
+	count, err := v.API.AudienceCount(v.Context(), &audience)
+	if err != nil {
+		return err
+	}
+	t := &tried{What: "the audience " + p.Expression, Users: count.Users, Summary: &api.Summary{}}
+	p.Tried = t
+	view.Calls = []string{"POST /v1/audience/count", "POST /v1/forecast"}
+	if count.Users == 0 {
+		present(p, view, v)
+		return nil
+	}
+	now := audience
+	if count.Users > mostNow {
+		now.Sample = &api.Sample{Percent: 100 * float64(sampleNow) / float64(count.Users), Salt: "console"}
+	}
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &now})
+	if err != nil {
+		return err
+	}
+	t.Summary = &f.Forecasts[0].Summary
+	if now.Sample != nil {
+		t.Sampled = f.Users
+	}
+	t.Outlook, err = ps.outlooks.Of(v, p.Channel+"\x00"+count.Generation+"\x00"+p.Expression, func() (*outlook.Outlook, error) {
+		return outlook.Audience(v, p.Channel, audience, count.Users)
+	})
+	present(p, view, v)
+	return err
+}
+
+// tryUsers tries users whose ids were given.
+func (ps pages) tryUsers(v *frame.Visit, p *page, users *roaring.Bitmap) error {
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
+	if err != nil {
+		return err
+	}
+	p.Tried.Summary = &f.Forecasts[0].Summary
+	p.Tried.Outlook, err = outlook.IDs(v, p.Channel, users)
+	return err
+}
+
+// present adds the tables and the picture of what was tried.
+func present(p *page, view *frame.View, v *frame.Visit) {
+	t := p.Tried
+	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)
+	view.Tables = append(view.Tables, segmentsTable(t), limitsTable(t))
+	if t.Outlook != nil && t.Outlook.Decided > 0 {
+		view.Tables = append(view.Tables, t.Outlook.Table("days", "The next seven days"))
+		view.Pictures = append(view.Pictures, t.Outlook.Picture("days", v.Now))
+	}
+}
