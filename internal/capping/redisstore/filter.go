@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -19,8 +20,8 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the message is
+	owed     counts.Owed
 	bad      script.BadLogs
-	run      *dispatch.Run
 }
 
 // Encode sets the arguments for the items of c.
@@ -57,7 +58,7 @@ func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	o.store.counts.Owe(o.run, c.Partition, o.batch.Token, owed)
+	o.owed.Add(c.Partition, owed)
 	return script.DecodeVerdicts(reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
@@ -73,12 +74,13 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 			op.header.Forget = s.fleet.extend(b.Retention)
 		}
 		r := s.dispatch.NewRun(op, b.Record)
-		op.run, op.counted = r, s.memory.Keep(b)
+		op.counted = s.memory.Keep(b)
 		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
 		if op.counted {
 			s.addMessage(r, b, &op.header)
 		}
 		r.Do(ctx)
+		s.counts.Settle(ctx, b.Token, op.owed)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -15,8 +16,8 @@ type releaseOperation struct {
 	channel  capping.Channel
 	token    capping.Token
 	released []capping.Released
+	owed     counts.Owed
 	bad      script.BadLogs
-	run      *dispatch.Run
 }
 
 // Encode sets the arguments for the items of c.
@@ -36,7 +37,7 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	o.store.counts.Owe(o.run, c.Partition, o.token, owed)
+	o.owed.Add(c.Partition, owed)
 	return script.DecodeReleased(reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
@@ -50,9 +51,9 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
 		r := s.dispatch.NewRun(op, true)
-		op.run = r
 		r.AddUsers(users, dispatch.MostUsers)
 		r.Do(ctx)
+		s.counts.Settle(ctx, token, op.owed)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r

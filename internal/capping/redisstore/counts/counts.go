@@ -6,6 +6,7 @@ package counts
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 	"time"
 
 	"capper/internal/campaign"
@@ -27,23 +28,21 @@ type Config struct {
 }
 
 // Counts keeps counts by message. It is safe for concurrent use.
-type Counts struct{ config Config }
+type Counts struct {
+	config Config
+	owing  sync.WaitGroup
+}
 
 var _ campaign.Store = (*Counts)(nil)
 
 // New is the counts of a store.
-func New(config Config) *Counts { return &Counts{config} }
+func New(config Config) *Counts { return &Counts{config: config} }
+
+// Wait waits for what is owed still, which ends soon after the topology was closed.
+func (c *Counts) Wait() { c.owing.Wait() }
 
 // keep is for how long counts are kept after the last call.
 func (c *Counts) keep() time.Duration { return campaign.KeepFor(c.config.Retention()) }
-
-// Owe counts beside the run what a script of it told: at most once, so that what is lost on
-// the way there is not counted.
-func (c *Counts) Owe(r *dispatch.Run, partition int, token capping.Token, owed []script.Owed) {
-	if len(owed) > 0 {
-		r.AddAwaited(&owedOperation{counts: c, token: token, owed: owed}, partition)
-	}
-}
 
 // AddAnswers adds what instances have answered; see campaign.Store. A lost answer of Redis
 // is asked for again and adds nothing twice. After an error some of the deltas may have

@@ -86,8 +86,9 @@ func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, aside: true})
 }
 
-// AddAwaited is AddAside for what is waited for, as long as the run has time.
-func (r *Run) AddAwaited(op Operation, partition int) {
+// AddOnce is AddAside for what is waited for, as long as the run has time. It is tried again
+// unless it may have been executed.
+func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
 }
