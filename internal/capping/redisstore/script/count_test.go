@@ -21,9 +21,9 @@ func TestCallsThatCount(t *testing.T) {
 		keys []blob
 		mode string
 	}{
-		CountNone: {[]blob{blob("1"), blob("fc:{66e}:3k")}, "\x01"},
-		CountHere: {[]blob{blob("2"), blob("fc:{66e}:3k"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
-		CountTell: {[]blob{blob("1"), blob("fc:{66e}:3k")}, "\x03"},
+		CountNone: {[]blob{blob("1"), blob("fc:{66e}:1")}, "\x01"},
+		CountHere: {[]blob{blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
+		CountTell: {[]blob{blob("1"), blob("fc:{66e}:1")}, "\x03"},
 	} {
 		var a Args
 		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counting, token})
