@@ -46,6 +46,9 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 		{"config", s.ConfigVersion + suffix(", last change refused: ", s.Config.Error)},
 		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) + suffix(", last refresh failed: ", s.Segments.Error)},
 	}
+	if s.Audit != nil {
+		rows = append(rows, []any{"audit", auditText(s)})
+	}
 	for _, segment := range s.Segments.Segments {
 		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users, segment.SizeBytes)})
 	}
@@ -62,6 +65,19 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 		rows = append(rows, []any{"warning", warning})
 	}
 	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// auditText says how the record of decisions does.
+func auditText(s *client.Status) string {
+	a := s.Audit
+	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)
+	if a.Lost > 0 {
+		text += fmt.Sprintf(", %d lost", a.Lost)
+	}
+	if a.WaitingFiles > 0 {
+		text += fmt.Sprintf(", %d files wait", a.WaitingFiles)
+	}
+	return text + suffix(": ", a.Error)
 }
 
 func age(seconds *float64) string {

@@ -1,13 +1,273 @@
 package pebblestore
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/campaign"
 	"capper/internal/campaign/campaigntest"
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/storetest"
+	"capper/internal/testkit"
 )
 
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
 	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store { return openDefault(t, clock).(*Store) })
+}
+
+// inLogs counts the entries of all logs by campaign.
+func inLogs(t *testing.T, s *Store) map[id]int64 {
+	t.Helper()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog}, UpperBound: []byte{database.KeyLog + 1}})
+	require.NoError(t, err)
+	found := map[id]int64{}
+	for ok := it.First(); ok; ok = it.Next() {
+		log, _, err := decodeLog(it.Value())
+		require.NoError(t, err)
+		for _, e := range log.Entries() {
+			found[id{e.Token, e.Channel}]++
+		}
+	}
+	require.NoError(t, it.Close())
+	return found
+}
+
+type id struct {
+	token   capping.Token
+	channel capping.Channel
+}
+
+// requireCounted demands that the counts are what is in the logs, exactly.
+func requireCounted(t *testing.T, s *Store) {
+	t.Helper()
+	campaigns, more, err := s.Campaigns(context.Background(), 0, 100_000, nil)
+	require.NoError(t, err)
+	require.False(t, more)
+	logs := inLogs(t, s)
+	for _, c := range campaigns {
+		at := id{c.Message.Token(), c.Channel}
+		require.Equal(t, logs[at], c.Recorded-c.Released, "%v on channel %d: recorded %d, released %d", c.Message, c.Channel, c.Recorded, c.Released)
+		delete(logs, at)
+	}
+	require.Empty(t, logs, "recorded, and not counted")
+}
+
+// campaignsDir tells the test binary to be the process that is killed.
+const campaignsDir = "CAPPER_TEST_CAMPAIGNS_DIR"
+
+// campaignsChild records and releases sends of a few campaigns for ever, from several
+// goroutines at once, and writes a byte for each call that was answered.
+func campaignsChild(dir string, stdout io.Writer) error {
+	s, err := Open(context.Background(), Config{Path: dir})
+	if err != nil {
+		return err
+	}
+	var callers sync.WaitGroup
+	errs := make(chan error, 4)
+	for range 4 {
+		callers.Go(func() {
+			for {
+				if err := callOnce(s); err != nil {
+					errs <- err
+					return
+				}
+				_, _ = stdout.Write([]byte{'.'})
+			}
+		})
+	}
+	callers.Wait()
+	return <-errs
+}
+
+// callOnce makes a call at random.
+func callOnce(s *Store) error {
+	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(14)))
+	first := rand.Uint32N(200_000)
+	for i := range users {
+		users[i] = first + uint32(i)*uint32(1+len(users)%3)
+	}
+	b := benchBatch(fmt.Sprintf("campaign-%d", rand.IntN(3)), users)
+	b.Channel = capping.Channel(rand.IntN(3))
+	if rand.IntN(3) > 0 {
+		return s.Filter(context.Background(), b, make([]capping.Verdict, len(users)))
+	}
+	return s.Release(context.Background(), b.Token, b.Channel, users, make([]capping.Released, len(users)))
+}
+
+// TestCountsAreTheLogsAfterAKill kills a process amid calls, again and again.
+func TestCountsAreTheLogsAfterAKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 4 {
+		child := exec.Command(os.Args[0], "-test.run=^$")
+		child.Env = append(os.Environ(), campaignsDir+"="+dir)
+		child.Stderr = os.Stderr
+		stdout, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		_, err = io.ReadFull(stdout, make([]byte, 60+rand.IntN(100)))
+		require.NoError(t, err, "the child ended by itself")
+		require.NoError(t, child.Process.Kill())
+		_ = child.Wait() // it was killed
+		s, err := Open(context.Background(), Config{Path: dir})
+		require.NoError(t, err)
+		require.Len(t, inLogs(t, s), 9)
+		requireCounted(t, s)
+		for range 20 { // and it counts on from there
+			require.NoError(t, callOnce(s))
+		}
+		requireCounted(t, s)
+		require.NoError(t, s.Close())
+	}
+}
+
+// Counts are kept as long as the logs after the last call, a day at least and 31 days at most.
+func TestCountsAreKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ retention, kept time.Duration }{
+		"as logs":         {7 * 24 * time.Hour, 7 * 24 * time.Hour},
+		"a day":           {time.Minute, campaign.MinKeep},
+		"a month and not": {90 * 24 * time.Hour, campaign.MaxKeep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := storetest.NewClock()
+			config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour, ClockBound: farAhead}
+			s := reopen(t, config)
+			b := benchBatch("kept", spread(1000))
+			b.Retention = c.retention
+			send := func() { require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, len(b.Users)))) }
+			send()
+			clock.Advance(c.kept - time.Hour)
+			send()
+			before, err := s.Campaign(context.Background(), b.Message)
+			require.NoError(t, err)
+			clock.Advance(c.kept - time.Minute)
+			sweepCounts(t, s)
+			found, err := s.Campaign(context.Background(), b.Message)
+			require.NoError(t, err)
+			require.Equal(t, before, found)
+			clock.Advance(2 * time.Minute)
+			sweepCounts(t, s)
+			found, err = s.Campaign(context.Background(), b.Message)
+			require.NoError(t, err)
+			require.Empty(t, found)
+			require.Zero(t, campaignKeys(t, s), "nothing is left of it")
+
+			users := len(b.Users)
+			b.Users, b.Groups = spread(2 * users)[users:], make([]uint8, users) // who has none of it
+			send()
+			found, err = s.Campaign(context.Background(), b.Message)
+			require.NoError(t, err)
+			require.Equal(t, campaign.Sends{Recorded: int64(users)}, found[0].Sends, "it begins at 0")
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func sweepCounts(t *testing.T, s *Store) {
+	t.Helper()
+	next, err := s.sweepCampaigns(context.Background(), []byte{database.KeyMeta, 0xFF, 3})
+	require.NoError(t, err)
+	require.Nil(t, next)
+}
+
+// spread is the users from 0 on.
+func spread(n int) (users []capping.UserID) {
+	for i := range n {
+		users = append(users, capping.UserID(i)*100)
+	}
+	return users
+}
+
+// campaignKeys is how many keys counts have.
+func campaignKeys(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF}, UpperBound: []byte{database.KeyLog}})
+	require.NoError(t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	require.NoError(t, it.Close())
+	return n
+}
+
+// A store from before there were counts begins to count; what it recorded before is in none.
+func TestAStoreFromBeforeCounts(t *testing.T) {
+	t.Parallel()
+	s := reopen(t, oldConfig(oldStore(t)))
+	found, more, err := s.Campaigns(context.Background(), 0, 10, nil)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.False(t, more)
+	promo := capping.Message{Namespace: "growth", ID: "promo"}
+	released := make([]capping.Released, oldUsers)
+	var users []capping.UserID
+	for i := range oldUsers {
+		users = append(users, capping.UserID(i*oldStep))
+	}
+	require.NoError(t, s.Release(context.Background(), promo.Token(), 1, users, released))
+	require.Contains(t, released, capping.ReleaseDone)
+	b := benchBatch("promo", users)
+	b.Message, b.Token, b.Channel = promo, promo.Token(), 1
+	require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, len(users))))
+	found, err = s.Campaign(context.Background(), promo)
+	require.NoError(t, err)
+	require.Equal(t, campaign.Sends{Recorded: oldUsers}, found[0].Sends)
+	require.NoError(t, s.Close())
+}
+
+// Counts that cannot be read are in nobody's way: all is decided, and their campaign is an error.
+func TestCountsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	log := new(testkit.Log)
+	config := Config{Path: t.TempDir(), Logger: log.Logger()}
+	s := reopen(t, config)
+	b, other := benchBatch("broken", spread(1000)), benchBatch("whole", spread(1000))
+	call := func(b *capping.Batch) {
+		verdicts := make([]capping.Verdict, len(b.Users))
+		require.NoError(t, s.Filter(context.Background(), b, verdicts))
+		for i := range verdicts {
+			require.NotEqual(t, capping.Unavailable, verdicts[i].Outcome)
+		}
+	}
+	call(b)
+	call(other)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF, 1}, UpperBound: []byte{database.KeyMeta, 0xFF, 3}})
+	require.NoError(t, err)
+	broken := s.db.NewBatch()
+	for ok := it.First(); ok; ok = it.Next() {
+		if capping.Token(it.Key()[3:]) == b.Token {
+			require.NoError(t, broken.Set(it.Key(), []byte("garbage"), nil))
+		}
+	}
+	require.NoError(t, it.Close())
+	s.db.Commit(broken)
+	require.NoError(t, broken.Close())
+	require.NoError(t, s.Close())
+
+	s = reopen(t, config)
+	b.Users, b.Groups = spread(2000), make([]uint8, 2000)
+	call(b)
+	call(other)
+	require.NoError(t, s.Release(context.Background(), b.Token, 0, b.Users, make([]capping.Released, 2000)))
+	_, err = s.Campaign(context.Background(), b.Message)
+	require.Error(t, err)
+	require.Contains(t, log.String(), "cannot be read")
+	found, err := s.Campaign(context.Background(), other.Message)
+	require.NoError(t, err)
+	require.Equal(t, int64(1000), found[0].Recorded)
+	require.NoError(t, s.Close())
 }

@@ -120,6 +120,7 @@ func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 			t.Fatalf("message %d to user %d: answered %t", told.message, told.user, allowed)
 		}
 	}
+	requireCounted(t, s)
 }
 
 type told struct {

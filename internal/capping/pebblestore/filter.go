@@ -25,9 +25,9 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	c.groups = append(c.groups[:0], b.Groups...)
 	kept := *b // Rules are not written to by anybody; Users and Groups are not used any more
 	kept.Users, kept.Groups = nil, nil
-	remember := s.shouldRemember(b)
+	keep, due := s.shouldRemember(b)
 	c.begin(b.Users, judging(c, &kept))
-	if err := s.db.Write(ctx, func() error { return s.filter(ctx, c, &kept, remember) }); err != nil {
+	if err := s.db.Write(ctx, func() error { return s.filter(ctx, c, &kept, keep, due) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
 	copy(verdicts, c.verdicts)
@@ -52,17 +52,17 @@ func judging(c *call, b *capping.Batch) step {
 	}
 }
 
-func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember bool) (err error) {
+func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due bool) (err error) {
 	if b.Retention, err = s.retain(b.Retention, b.Record); err != nil {
 		return err
 	}
 	if b.Record {
-		c.counting = s.countingSends(b, remember)
+		c.counting = s.countingSends(b, keep)
 	}
 	if err := s.run(ctx, c); err != nil {
 		return err
 	}
-	if remember && slices.ContainsFunc(c.verdicts, wasAllowed) {
+	if due && slices.ContainsFunc(c.verdicts, wasAllowed) {
 		if err := s.remember(b); err != nil {
 			return err
 		}
@@ -73,14 +73,13 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, remember 
 	return s.db.Sync()
 }
 
-// countingSends counts what a batch records, if its message is counted: one that is to be remembered is, from
-// now on.
-func (s *Store) countingSends(b *capping.Batch, remember bool) counting {
+// countingSends counts what a batch records, if its message is counted: one that is kept is, from now on.
+func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{token: b.Token, tally: func(t *campaigns.Tally, _ capping.Log) { t.Of(b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
 	case err != nil: // nobody is decided either
-	case remember:
+	case keep:
 		c.lives = s.counts.Begin(campaign.Key{Message: b.Message, Channel: b.Channel}, now)
 	default:
 		c.lives = s.counts.Known(b.Token, b.Channel)

@@ -11,9 +11,11 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// shouldRemember reports whether the batch's message should be stored now.
-func (s *Store) shouldRemember(b *capping.Batch) bool {
-	return len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b) && s.memory.Due(b)
+// shouldRemember reports whether the batch's message is to be remembered, and its sends counted; and
+// whether its text should be stored now.
+func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
+	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
+	return keep, keep && s.memory.Due(b)
 }
 
 // remember writes the batch's message. It is durable with the next sync.

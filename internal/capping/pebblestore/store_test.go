@@ -18,6 +18,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, crashChild(dir, os.Stdout))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(campaignsDir); dir != "" {
+		fmt.Fprintln(os.Stderr, campaignsChild(dir, os.Stdout))
+		os.Exit(1)
+	}
 	if dir := os.Getenv(pacingDir); dir != "" {
 		fmt.Fprintln(os.Stderr, pacingChild(dir, os.Stdout))
 		os.Exit(1)

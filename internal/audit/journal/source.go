@@ -1,0 +1,69 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capper/internal/audit"
+	"capper/internal/objects"
+)
+
+// Source is the location as this instance can read it: in S3 with the files of its room as
+// open ones. Flush first.
+func (j *Journal) Source() objects.Source {
+	if !objects.IsURL(j.To) {
+		return j.place
+	}
+	return &withRoom{Source: j.place, dir: j.Room(), prefix: audit.OpenPrefix + j.instance + "/"}
+}
+
+// withRoom is a location with the files of a room below a prefix.
+type withRoom struct {
+	objects.Source
+	dir, prefix string
+}
+
+// List implements objects.Source.
+func (s *withRoom) List(ctx context.Context, prefix string) ([]objects.Object, error) {
+	if !strings.HasPrefix(prefix, audit.OpenPrefix) {
+		return s.Source.List(ctx, prefix)
+	}
+	entries, err := os.ReadDir(s.dir) // before the place: a file that goes there meanwhile is found twice
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	list, err := s.Source.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		stat, err := e.Info()
+		if key := s.prefix + e.Name(); err == nil && stat.Mode().IsRegular() && strings.HasPrefix(key, prefix) {
+			list = append(list, objects.Object{Key: key, SizeBytes: stat.Size(), ChangedAt: stat.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b objects.Object) int { return strings.Compare(a.Key, b.Key) })
+	return list, nil
+}
+
+// Read implements objects.Source.
+func (s *withRoom) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	name, own := strings.CutPrefix(key, s.prefix)
+	if !own {
+		return s.Source.Read(ctx, key, limit)
+	}
+	body, err := os.ReadFile(filepath.Join(s.dir, filepath.Base(name)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read %s: %w", key, objects.ErrNotFound)
+	case err == nil && int64(len(body)) > limit:
+		return nil, fmt.Errorf("%s: %d bytes, at most %d are expected", key, len(body), limit)
+	}
+	return body, err
+}
