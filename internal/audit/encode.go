@@ -43,7 +43,7 @@ var ErrTooLarge = errors.New("record is too large for a frame")
 // AppendRecord appends a record. Its Instance and Sequence are the file's, whatever it has;
 // the Sequence is returned. An error is that nothing was appended.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
-	if sizeBound(r) > MaxFrame {
+	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
 	}
 	if err := check(r); err != nil {
@@ -97,12 +97,15 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
 }
 
-// sizeBound is what the record takes at most.
-func sizeBound(r *Record) int64 {
+// SizeBound is about what the record takes in a file, and not less.
+func (r *Record) SizeBound() int64 {
 	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
-	size := int64(1<<10 + texts + 512*(len(r.Groups)+len(r.Segments)+len(r.Shadow)))
+	size := int64(512 + texts + 512*(len(r.Groups)+len(r.Segments)+len(r.Shadow)))
 	for i := range r.Groups {
-		size += int64(len(r.Groups[i].Users.Bytes()))
+		size += int64(len(r.Groups[i].encoded))
+		if users := r.Groups[i].Users; users != nil {
+			size += int64(len(users.Bytes()))
+		}
 	}
 	return size
 }
@@ -180,6 +183,9 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	if g.Outcome == Denied && g.By == capping.BySuppression {
 		p = e.names.append(p, g.Set)
 	}
+	if g.encoded != nil {
+		return append(p, g.encoded...)
+	}
 	return appendUsers(p, g.Users)
 }
 
@@ -193,9 +199,27 @@ func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 		raw := users.Bytes()
 		return append(appendUvarint(p, uint64(len(raw))<<1), raw...)
 	}
-	p = appendUvarint(p, users.Cardinality()<<1|1)
+	return appendFew(p, users.IDs())
+}
+
+// appendSorted is appendUsers of ids that ascend.
+func appendSorted(p []byte, ids []uint32) []byte {
+	if len(ids) <= fewUsers {
+		return appendFew(p, ids)
+	}
+	// The size is before the bitmap, and known behind it: room is left for the longest.
+	start := len(p)
+	p = append(p, make([]byte, binary.MaxVarintLen32)...)
+	p = bitmap.AppendSorted(p, ids)
+	raw := p[start+binary.MaxVarintLen32:]
+	size := binary.PutUvarint(p[start:], uint64(len(raw))<<1)
+	return p[:start+size+copy(p[start+size:], raw)]
+}
+
+func appendFew(p []byte, ids []uint32) []byte {
+	p = appendUvarint(p, uint64(len(ids))<<1|1)
 	next := uint32(0)
-	for id := range users.All() {
+	for _, id := range ids {
 		p = appendUvarint(p, uint64(id-next))
 		next = id + 1
 	}

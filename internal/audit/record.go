@@ -73,6 +73,18 @@ type Group struct {
 	Limit string
 	Set   string // of BySuppression: the set
 	Users *bitmap.Bitmap
+	// encoded is the users as they are stored, in the place of Users: see SetSorted.
+	encoded []byte
+}
+
+// SetSorted gives a group that is only to be encoded its users, who ascend strictly, without
+// a Bitmap of them. buffer is memory for that; it is the group's until it was encoded, and
+// returned longer.
+func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
+	start := len(buffer)
+	buffer = appendSorted(buffer, ids)
+	g.encoded = buffer[start:len(buffer):len(buffer)]
+	return buffer
 }
 
 // check is why g is no group.
@@ -87,7 +99,7 @@ func (g *Group) check() error {
 		return fmt.Errorf("limit %q of outcome %d", g.Limit, g.Outcome)
 	case (g.Set != "") != (denied && g.By == capping.BySuppression):
 		return fmt.Errorf("set %q of reason %d", g.Set, g.By)
-	case g.Users == nil || g.Users.Cardinality() == 0:
+	case len(g.encoded) == 0 && (g.Users == nil || g.Users.Cardinality() == 0):
 		return errors.New("nobody")
 	}
 	return nil

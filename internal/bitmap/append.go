@@ -30,6 +30,9 @@ func AppendSorted(dst []byte, ids []uint32) []byte {
 
 // formsOf divides the ids among containers.
 func formsOf(ids []uint32) (forms []form) {
+	if n := len(ids); n > 0 { // as many containers as there can be, at once
+		forms = make([]form, 0, min(n, int(ids[n-1]>>16-ids[0]>>16)+1))
+	}
 	for len(ids) > 0 {
 		key := ids[0] >> 16
 		most := min(len(ids), containerIDs)

@@ -99,11 +99,12 @@ func send(b *testing.B, l load) (loaded, time.Duration) {
 // is up to chance: 1.5 times as often made a fifth of the processor time.
 const heldBySegments = 128 << 20
 
-func newBenchService(b *testing.B, store capping.Store) *service {
+func newBenchService(b *testing.B, store capping.Store, change ...func(*server.Config)) *service {
 	b.Helper()
 	held := make([]byte, heldBySegments)
 	b.Cleanup(func() { runtime.KeepAlive(held) })
-	return newServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+	change = append(change, func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+	return newServiceOver(b, store, testkit.NewClockAt(startOfTest), change...)
 }
 
 var batches = []struct {

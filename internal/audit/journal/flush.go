@@ -21,7 +21,7 @@ type writer struct {
 }
 
 // keptBuffer is the most bytes of memory that are kept for the next second.
-const keptBuffer = 4 << 20
+const keptBuffer = 16 << 20
 
 // flush writes what is on the tape; end: and ends the file.
 func (j *Journal) flush(end bool) error {

@@ -6,7 +6,6 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audit"
-	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
 
@@ -29,6 +28,7 @@ type sorter struct {
 	table   []uint16 // by segment code, reason and rule: the bin plus 1
 	entries []int    // of table that are not 0
 	spare   []uint32 // for sorting
+	encoded []byte   // users as they are stored
 }
 
 // bin is users of one group.
@@ -47,12 +47,13 @@ func (p *sorters) take() *sorter {
 	return &sorter{}
 }
 
-// groupsOf sorts the users of a filter call by what was decided.
-func (p *sorters) groupsOf(d *capping.Decisions) []audit.Group {
-	s := p.take()
-	defer p.keep(s)
+// groupsOf sorts the users of a filter call by what was decided. The groups are to be encoded
+// before the sorter is kept.
+func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
-		return []audit.Group{{Outcome: outcome, Users: s.bitmap(d.Users, false)}}
+		g := audit.Group{Outcome: outcome}
+		s.encode(&g, d.Users, false)
+		return []audit.Group{g}
 	}
 	s.begin(outcomeBins)
 	s.bins[binAllowed].Outcome, s.bins[binReplayed].Outcome, s.bins[binUnavailable].Outcome = audit.Allowed, audit.Replayed, audit.Unavailable
@@ -99,7 +100,9 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 // denied finds the bin of those denied as user i was, and notes it in the table.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: deniedBy(d, i), Set: d.Set(i)}
-	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool { return b.Group == g })
+	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
+		return b.Outcome == g.Outcome && b.By == g.By && b.Limit == g.Limit && b.Set == g.Set
+	})
 	if k < 0 {
 		k = s.add(g)
 	}
@@ -122,9 +125,7 @@ func deniedBy(d *capping.Decisions, i int) string {
 }
 
 // groupsOfRelease sorts the users of a release by what became of their sends.
-func (p *sorters) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
-	s := p.take()
-	defer p.keep(s)
+func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
 	s.begin(3)
 	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable
 	s.bins[capping.ReleaseDone].Outcome = audit.Released
@@ -157,22 +158,21 @@ func (s *sorter) groups() (groups []audit.Group) {
 		if len(b.users) == 0 {
 			continue
 		}
-		b.Users = s.bitmap(b.users, true)
+		s.encode(&b.Group, b.users, true)
 		groups = append(groups, b.Group)
-		b.Users = nil
 	}
 	return groups
 }
 
-// bitmap is that of the users. own: they may be sorted where they are.
-func (s *sorter) bitmap(users []uint32, own bool) *bitmap.Bitmap {
+// encode gives the group the users. own: they may be sorted where they are.
+func (s *sorter) encode(g *audit.Group, users []uint32, own bool) {
 	if !ascending(users) {
 		if !own {
 			users = slices.Clone(users)
 		}
 		s.spare = sortIDs(users, s.spare)
 	}
-	return bitmap.OfSorted(users)
+	s.encoded = g.SetSorted(users, s.encoded)
 }
 
 // most is how many users a sorter keeps memory for.
@@ -183,7 +183,8 @@ func (p *sorters) keep(s *sorter) {
 		s.table[at] = 0
 	}
 	s.entries = s.entries[:0]
-	kept := cap(s.spare)
+	s.encoded = s.encoded[:0]
+	kept := cap(s.spare) + cap(s.encoded)/4
 	for i := range s.bins[:s.used] {
 		s.bins[i].Group = audit.Group{}
 		s.bins[i].users = s.bins[i].users[:0]

@@ -133,8 +133,10 @@ func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 		return
 	}
 	j.beside.begin(func() {
+		s := j.sorters.take()
+		defer j.sorters.keep(s)
 		r.Kind, r.Generation, r.Config = audit.Filter, d.Generation, d.Policy.Version
-		r.Groups = j.sorters.groupsOf(d)
+		r.Groups = s.groupsOf(d)
 		j.tape.append(r)
 	})
 }
@@ -145,7 +147,9 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 		return
 	}
 	j.beside.begin(func() {
-		r.Kind, r.Groups = audit.Release, j.sorters.groupsOfRelease(users, results)
+		s := j.sorters.take()
+		defer j.sorters.keep(s)
+		r.Kind, r.Groups = audit.Release, s.groupsOfRelease(users, results)
 		j.tape.append(r)
 	})
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -34,15 +35,15 @@ type tape struct {
 
 // append puts a record on the tape, or counts it among the lost.
 func (t *tape) append(r *audit.Record) {
-	size := int64(512)
-	for i := range r.Groups {
-		size += int64(len(r.Groups[i].Users.Bytes()))
-	}
+	size := r.SizeBound()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.full(size) {
 		t.lose(r)
 		return
+	}
+	if before, need := len(t.pending), int(size); cap(t.pending)-before < need { // doubled: append adds a quarter, and copies more often
+		t.pending = slices.Grow(t.pending, max(need, before))
 	}
 	before := len(t.pending)
 	t.begin(r.At)
