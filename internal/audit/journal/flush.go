@@ -36,7 +36,9 @@ func (j *Journal) flush(end bool) error {
 		}
 		last := w.cut.sealed || w.cut.number == 0
 		err := j.write(w)
-		j.state.flushed(w.taken, err)
+		if j.state.flushed(w.taken, err) {
+			j.deliverSoon()
+		}
 		if err != nil || last || !end {
 			return err
 		}

@@ -176,7 +176,7 @@ func (s *sorter) encode(g *audit.Group, users []uint32, own bool) {
 }
 
 // most is how many users a sorter keeps memory for.
-const most = 1 << 20
+const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {
 	for _, at := range s.entries {

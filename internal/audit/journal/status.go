@@ -18,13 +18,15 @@ type state struct {
 	carryFault error
 }
 
-// flushed notes how writing went of what was taken at an instant.
-func (s *state) flushed(taken time.Time, err error) {
+// flushed notes how writing went of what was taken at an instant. recovered: it goes again.
+func (s *state) flushed(taken time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	recovered = s.flushFault != nil && err == nil
 	if s.flushFault = err; err == nil {
 		s.flushedAt = taken
 	}
+	return recovered
 }
 
 // delivered notes how carrying went.
