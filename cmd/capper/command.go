@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/client"
+	"capper/cmd/capper/campaigns"
 	"capper/cmd/capper/history"
 	"capper/cmd/capper/paced"
 	"capper/internal/terminal"
@@ -18,21 +19,22 @@ import (
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Serve       serveCommand          `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand          `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
-	Filter      filterCommand         `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
-	Release     releaseCommand        `cmd:"" help:"Give back sends that did not go out."`
-	Count       countCommand          `cmd:"" help:"Count an audience by segment and set; with --channel also who could be sent to now."`
-	Segments    segmentsCommand       `cmd:"" help:"List the segments and sets of the generation in use."`
-	Lookup      lookupCommand         `cmd:"" help:"Tell which segment users are in, and which sets."`
-	Explain     explainCommand        `cmd:"" help:"Tell why a user is allowed or capped."`
-	Limits      limitsCommand         `cmd:"" help:"Show the limits in force."`
-	Pace        paced.PaceCommand     `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
-	Pacers      paced.PacersCommand   `cmd:"" help:"Show what pacers have given out, or forget it."`
-	Erase       eraseCommand          `cmd:"" help:"Erase the recorded sends of users."`
-	Status      statusCommand         `cmd:"" help:"Tell the state of a running service."`
-	Audit       history.Commands      `cmd:"" help:"Read the record of decisions."`
-	Whatif      history.WhatIfCommand `cmd:"" help:"Tell what other limits, or other segments, would have come to."`
+	Serve       serveCommand              `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	CheckConfig checkCommand              `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Filter      filterCommand             `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
+	Release     releaseCommand            `cmd:"" help:"Give back sends that did not go out."`
+	Messages    campaigns.MessagesCommand `cmd:"" help:"Tell what became of messages."`
+	Count       countCommand              `cmd:"" help:"Count an audience by segment and set; with --channel also who could be sent to now."`
+	Segments    segmentsCommand           `cmd:"" help:"List the segments and sets of the generation in use."`
+	Lookup      lookupCommand             `cmd:"" help:"Tell which segment users are in, and which sets."`
+	Explain     explainCommand            `cmd:"" help:"Tell why a user is allowed or capped."`
+	Limits      limitsCommand             `cmd:"" help:"Show the limits in force."`
+	Pace        paced.PaceCommand         `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
+	Pacers      paced.PacersCommand       `cmd:"" help:"Show what pacers have given out, or forget it."`
+	Erase       eraseCommand              `cmd:"" help:"Erase the recorded sends of users."`
+	Status      statusCommand             `cmd:"" help:"Tell the state of a running service."`
+	Audit       history.Commands          `cmd:"" help:"Read the record of decisions."`
+	Whatif      history.WhatIfCommand     `cmd:"" help:"Tell what other limits, or other segments, would have come to."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

@@ -59,7 +59,7 @@ func take(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Logf("%+v", got)
 }
 
-// serveSets is a service with sets.
+// serveSets is a service with sets and an audit.
 func serveSets(t *testing.T) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func serveSets(t *testing.T) *process {
 	out, err := exec.Command(segmentbuild(t), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	file := filepath.Join(dir, "capper.yaml")
-	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\n")
+	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\naudit: {to: "+filepath.Join(dir, "audit")+"}\n")
 	write(t, file, strings.Replace(content, "{push: 1}", "{push: 1, email: 2}", 1))
 	return serve(t, file)
 }

@@ -2,24 +2,34 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"capper/client"
+	"capper/cmd/capper/campaigns"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
 
-// releaseCommand is `capper release AUDIENCE`.
+// releaseCommand is `capper release AUDIENCE`, or with --all of everybody.
 type releaseCommand struct {
 	remote.Service
 	audience
 	MessageID string `required:"" placeholder:"ID" help:"The send to give back, of the key's own namespace."`
 	Channel   string `help:"Only that channel's sends. Default: all of the message id."`
+	All       bool   `help:"All sends of the message, without its audience: the service reads from its audit whose they are."`
+	Namespace string `placeholder:"NAME" help:"With --all and a key without a namespace: whose message it is. Default: none."`
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	if c.All {
+		return c.releaseAll(ctx, on)
+	}
+	if c.Namespace != "" {
+		return terminal.Misuse(errors.New("--namespace: goes with --all"))
+	}
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
 	}
@@ -55,6 +65,14 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return err
+}
+
+// releaseAll gives back all sends of the message.
+func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
+	if c.audience != (audience{}) {
+		return terminal.Misuse(errors.New("--all: is of everybody, name no audience"))
+	}
+	return campaigns.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel, Namespace: c.Namespace})
 }
 
 // releaseReport is what --json prints.

@@ -13,10 +13,11 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "cmd/capper/blast", "cmd/capper/history", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
+		"client", "cmd/capper/blast", "cmd/capper/campaigns", "cmd/capper/history", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
 	},
-	"cmd/capper/blast": {"client", "internal/terminal"},
+	"cmd/capper/campaigns": {"client", "cmd/capper/history", "cmd/capper/remote", "internal/terminal"},
+	"cmd/capper/blast":     {"client", "internal/terminal"},
 	"cmd/capper/history": {
 		"cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export", "internal/audit/verify",
 		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal", "internal/whatif", "internal/whatif/report", "internal/yamltree",

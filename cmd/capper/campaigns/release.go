@@ -1,0 +1,37 @@
+package campaigns
+
+import (
+	"context"
+	"errors"
+
+	"capper/client"
+	"capper/cmd/capper/remote"
+	"capper/internal/terminal"
+)
+
+// Release gives back all sends of a message, and prints what became of them.
+func Release(ctx context.Context, on *terminal.Streams, service *remote.Service, message *client.MessageRelease) error {
+	api, err := service.Client()
+	if err != nil {
+		return err
+	}
+	given, err := api.ReleaseMessage(ctx, message, nil)
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		return terminal.Hinted(err, "name the audience that the message was sent to: capper release AUDIENCE --message-id …")
+	case err != nil:
+		return terminal.Hinted(service.Hinted(err), "run the same command again: twice is once")
+	}
+	if service.JSON {
+		err = terminal.JSON(on.Out, given)
+	} else {
+		err = terminal.Table(on.Out, terminal.Left,
+			[]any{"found", given.Found, "sends in the audit"}, []any{"released", given.Released, ""}, []any{"absent", given.Absent, "released before, or forgotten"},
+			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, "recorded, and not in the audit yet"})
+	}
+	if err == nil && given.Unavailable+given.Missing > 0 {
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends are not given back yet")),
+			"run the same command again when the other instances have rolled their files of the audit (audit.roll): twice is once")
+	}
+	return err
+}
