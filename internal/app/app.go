@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"capper/internal/audit/archive"
 	"capper/internal/audit/journal"
 	"capper/internal/campaign"
 	"capper/internal/capping"
@@ -50,6 +51,7 @@ type Service struct {
 	store     capping.Store
 	permits   pacing.Store     // the same
 	journal   *journal.Journal // nil: nothing is recorded
+	recorded  *archive.Archive // where it writes; nil without it
 	capper    *capping.Capper
 	answers   *campaign.Counter // nil: the store counts nothing
 	pacers    *pacing.Pacers

@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"capper/internal/audit/archive"
 	"capper/internal/audit/journal"
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/config/policytext"
+	"capper/internal/console/recent"
+	"capper/internal/server/answer"
 	"capper/internal/server/messages"
 )
 
@@ -21,10 +25,13 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 		To: cfg.To, S3: s.config.Segments.S3, Spool: cfg.Spool, Roll: cfg.Roll, MaxWaiting: cfg.MaxWaiting,
 		Widening: capping.Widening(s.store), Clock: s.clock, Logger: s.logger, Registerer: s.registry,
 	})
-	if err == nil {
-		s.journal.SetPolicy(ctx, s.config.Policy.Version, policytext.Of(s.config.Policy))
+	if err != nil {
+		return err
 	}
-	return err
+	s.journal.SetPolicy(ctx, s.config.Policy.Version, policytext.Of(s.config.Policy))
+	s.recorded = archive.New(s.journal.Source(), config.ParsePolicy)
+	s.policies.SetPast(s.recordedPolicies)
+	return nil
 }
 
 // grants is where it stands to whom messages were sent: what all instances have recorded,
@@ -42,7 +49,35 @@ func (s *Service) auditOfMessages() messages.Audit {
 	if s.journal == nil {
 		return nil
 	}
-	return grants{archive.New(s.journal.Source(), config.ParsePolicy), s.journal}
+	return grants{s.recorded, s.journal}
+}
+
+// recordedPolicies are the policies that decisions of the last month were recorded under,
+// by the first file that names each; for the console. Versions that are not in the audit's
+// location, and files that are damaged, are left out: capper audit verify tells of these.
+func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Version, err error) {
+	entries, _, err := s.recorded.Entries(ctx, archive.Query{Since: capping.InstantOf(s.clock().Add(-campaign.MaxKeep))})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, e := range entries {
+		for _, version := range e.Configs {
+			if seen[version] {
+				continue
+			}
+			seen[version] = true
+			policy, err := s.recorded.Policy(ctx, version)
+			if errors.Is(err, archive.ErrNoPolicy) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			versions = append(versions, recent.Version{Policy: answer.Policy(policy, s.capper.Widening()), Since: e.First})
+		}
+	}
+	return versions, nil
 }
 
 // endAudit writes what was recorded last. It waits less than it may: a place that

@@ -52,8 +52,26 @@ func TestTheLimitsPageTellsOfReloads(t *testing.T) {
 	w.configure("holdout: {percent: 5, salt: autumn}\n")
 	testkit.Eventually(t, func() bool {
 		_, page := see(t, w.Service, 0, "/console/limits")
-		return regexp.MustCompile(`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*in force when this instance started`).MatchString(page)
+		return regexp.MustCompile(`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known`).MatchString(page)
 	}, "the reload is not told")
+}
+
+// The audit tells of the policies that were in force before this instance started.
+func TestTheLimitsPageTellsOfVersionsInTheAudit(t *testing.T) {
+	t.Parallel()
+	w := configureSets(t, onEmbedded(t.TempDir()))
+	w.publish(nil)
+	audited := "audit: {to: " + t.TempDir() + ", roll: 1s}\n"
+	w.configure(audited)
+	w.start(t)
+	_, err := filter(t.Context(), w.Service, "promo", 1, 2, 3)
+	require.NoError(t, err)
+	require.NoError(t, w.Stop())
+
+	w.configure(audited + "holdout: {percent: 5, salt: autumn}\n")
+	w.start(t)
+	_, page := see(t, w.Service, 0, "/console/limits")
+	require.Regexp(t, `(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known, since`, page)
 }
 
 func TestTheConsoleIsTurnedOff(t *testing.T) {

@@ -24,7 +24,7 @@ type limitsView struct {
 	*api.Policy
 	Withheld []string
 	Versions []version
-	Since    time.Time // when counting began
+	Unknown  string // why those before are not known; "": they are, or there is no audit
 }
 
 func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies) (*frame.View, error) {
@@ -37,6 +37,11 @@ func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies
 	if err != nil {
 		return nil, err
 	}
+	known, err := policies.Versions(v.Context(), v.Now)
+	unknown := ""
+	if err != nil {
+		unknown = err.Error()
+	}
 	tables := []*frame.Table{limitsTable(policy), shadowTable(policy, hour, day), channelsTable(policy)}
 	if campaigns != nil {
 		tables = append(tables, campaigns)
@@ -44,7 +49,7 @@ func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies
 	return &frame.View{
 		Title:    "Limits",
 		Question: "How many messages may somebody get, who gets none, and when?",
-		Data:     limitsView{policy, withheld(policy), versions(policies.Versions()), day.Since},
+		Data:     limitsView{policy, withheld(policy), versions(known), unknown},
 		Tables:   tables,
 		Calls:    []string{"GET /v1/limits", "GET /v1/messages"},
 	}, nil

@@ -14,7 +14,7 @@ import (
 type version struct {
 	Version string
 	Since   time.Time
-	First   bool     // it was in force when this instance started
+	First   bool     // what was before is not known
 	Added   []string // sentences
 	Removed []string
 }

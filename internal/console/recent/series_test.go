@@ -1,6 +1,8 @@
 package recent_test
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -94,11 +96,38 @@ func TestPoliciesAreRememberedOnce(t *testing.T) {
 	t.Parallel()
 	var p recent.Policies
 	for i := range 60 {
-		version := &api.Policy{Version: string(rune('a' + i/2))}
-		p.Note(start.Add(time.Duration(i)*time.Minute), version)
+		p.Note(start.Add(time.Duration(i)*time.Minute), version(i/2))
 	}
-	list := p.Versions()
+	list, err := p.Versions(t.Context(), start)
+	require.NoError(t, err)
 	require.Len(t, list, 30)
-	require.Equal(t, string(rune('a'+29)), list[0].Policy.Version)
+	require.Equal(t, version(29), list[0].Policy)
 	require.Equal(t, start.Add(58*time.Minute), list[0].Since)
+}
+
+func version(n int) *api.Policy { return &api.Policy{Version: string(rune('a' + n))} }
+
+func TestPoliciesGoOnWhereThePastEnds(t *testing.T) {
+	t.Parallel()
+	var p recent.Policies
+	asked, failing := 0, false
+	p.SetPast(func(context.Context) ([]recent.Version, error) {
+		if asked++; failing {
+			return nil, errors.New("the place is away")
+		}
+		return []recent.Version{{Policy: version(0), Since: start.Add(-2 * time.Hour)}, {Policy: version(1), Since: start.Add(-time.Hour)}, {Policy: version(2), Since: start.Add(2 * time.Minute)}}, nil
+	})
+	p.Note(start, version(1)) // as before the start
+	p.Note(start.Add(time.Minute), version(2))
+	want := []recent.Version{{Policy: version(2), Since: start.Add(time.Minute)}, {Policy: version(1), Since: start.Add(-time.Hour)}, {Policy: version(0), Since: start.Add(-2 * time.Hour)}}
+	for range 3 {
+		list, err := p.Versions(t.Context(), start.Add(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, want, list)
+	}
+	require.Equal(t, 1, asked, "once a minute")
+	failing = true
+	list, err := p.Versions(t.Context(), start.Add(2*time.Hour))
+	require.ErrorContains(t, err, "away")
+	require.Equal(t, want, list, "what is known stays")
 }
