@@ -150,6 +150,6 @@ func benchReplay(b *testing.B, records []*audit.Record, in snapshot, policy *cap
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(got.Asked)*float64(b.N)/(cpuTime(b)-began).Seconds()/1e6, "Mdecisions/cpu-s")
-	b.ReportMetric(float64(got.Memory.Bytes)/float64(got.Users.Asked), "B/user")
+	b.ReportMetric(got.Memory.BytesPerUser, "B/user")
 	b.ReportMetric(float64(got.Users.Asked-got.Users.Unchanged)/1e6, "Mchanged")
 }

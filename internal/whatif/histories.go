@@ -55,6 +55,24 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
+// pendingBytes is the memory of the bitmaps that are pending.
+func (h *histories) pendingBytes() (bytes int64) {
+	counted := map[*bitmap.Bitmap]bool{}
+	for _, p := range h.pages {
+		if p == nil {
+			continue
+		}
+		bytes += int64(cap(p.pending)) * int64(unsafe.Sizeof(sent{}))
+		for _, s := range p.pending {
+			if !counted[s.users] {
+				counted[s.users] = true
+				bytes += s.users.SizeBytes()
+			}
+		}
+	}
+	return bytes
+}
+
 // settle gives the users of a page what is pending.
 func (h *histories) settle(key int) {
 	p := h.pages[key]

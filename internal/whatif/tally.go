@@ -314,9 +314,9 @@ func (t *tallies) users(h *histories, r *Result) {
 		r.Users.By = append(r.Users.By, Step{more, n})
 	}
 	r.Users.Unchanged = r.Users.Asked - changed
-	r.Memory = Memory{Bytes: h.bytes, Users: known}
+	r.Memory = Memory{Bytes: h.bytes + h.pendingBytes(), Users: known}
 	if known > 0 {
-		r.Memory.BytesPerUser = float64(h.bytes) / float64(known)
+		r.Memory.BytesPerUser = float64(r.Memory.Bytes) / float64(known)
 	}
 }
 

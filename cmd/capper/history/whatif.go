@@ -191,7 +191,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 		fmt.Fprintln(on.Out, terminal.Escape(line))
 	}
 	for _, t := range report.Tables(result, c.Campaigns) {
-		if len(t.Rows) == 0 {
+		if result.Calls == 0 || len(t.Rows) == 0 {
 			continue
 		}
 		fmt.Fprintf(on.Out, "\n%s\n", strings.ToUpper(t.Title))
@@ -252,15 +252,22 @@ func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, er
 		result.Until = w.until.Time()
 	}
 	begins, err := w.begins(ctx, result)
-	if counted := max(w.since, begins); err == nil && result.Calls > 0 && begins > from && begins+capping.Instant(longest.Milliseconds()) > counted {
-		until := begins + capping.Instant(longest.Milliseconds())
-		result.Notes = append(result.Notes, fmt.Sprintf("until %s numbers may differ: the audit begins %s, and what was sent in the %s before, which limits see, it does not know",
-			until.Time().Format(time.RFC3339), begins.Time().Format(time.RFC3339), capping.Span(longest)))
+	if knows := begins + capping.Instant(longest.Milliseconds()); err == nil && result.Calls > 0 && begins > from && knows > w.since {
+		result.Notes = append(result.Notes, fmt.Sprintf("the first %s after %s, where the audit begins, may differ: limits see what was sent before, and the audit does not know it",
+			days(longest), begins.Time().Format(time.RFC3339)))
 	}
 	for _, fault := range w.faults {
 		result.Notes = append(result.Notes, "not read: "+fault.Error())
 	}
 	return result, err
+}
+
+// days is a length of time in days, where it is some.
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return capping.Span(d)
+	}
+	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
 }
 
 // begins is when the audit does: its first record, of all or of those that were read.

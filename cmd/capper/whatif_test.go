@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/app"
+	"capper/internal/config"
+	"capper/internal/terminal"
+	"capper/internal/testkit"
+	"capper/internal/whatif"
+)
+
+// The limits of the recorded service, before and after a reload, and of the other one. What they
+// remember is as long, so that it does not matter when a store forgets.
+const (
+	recordedLimits = `channels: {push: 1, email: 2}
+limits:
+  default: [{name: daily, max: 1, window: 24h}, {name: week, max: 4, calendar: week, timezone: Asia/Singapore}, {name: year, max: 99, window: 8784h}]
+  segments:
+    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 2h, channels: [push]}, {name: strict, max: 1, window: 48h, shadow: true}]
+quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
+`
+	otherLimits = `channels: {push: 1, email: 2}
+limits:
+  default: [{name: weekly, max: 2, window: 168h}, {name: year, max: 99, window: 8784h}]
+  segments:
+    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 3h, channels: [push]}, {name: strict, max: 1, window: 24h, shadow: true}]
+holdout: {percent: 5, salt: "a"}
+quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
+`
+)
+
+// decider is a service in this process.
+type decider struct {
+	*client.Client
+	t       *testing.T
+	dir     string
+	service *app.Service
+	sends   int
+	denied  map[string]int64
+}
+
+func startDecider(t *testing.T, clock *testkit.Clock, segments, fragment string) *decider {
+	d := &decider{t: t, dir: t.TempDir(), denied: map[string]int64{}}
+	d.write(segments, fragment)
+	watcher, err := config.NewWatcher(d.file(), clock.Now)
+	require.NoError(t, err)
+	log := new(testkit.Log)
+	d.service, err = app.Start(t.Context(), app.Config{Watcher: watcher, Log: log, Clock: clock.Now})
+	require.NoError(t, err, "%s", log)
+	t.Cleanup(func() { require.NoError(t, d.service.Stop()) })
+	d.Client, err = client.New(client.Config{URL: "http://" + d.service.Addr().String()})
+	require.NoError(t, err)
+	return d
+}
+
+func (d *decider) file() string { return filepath.Join(d.dir, "capper.yaml") }
+
+func (d *decider) write(segments, fragment string) {
+	write(d.t, d.file(), fmt.Sprintf("server: {listen: \"127.0.0.1:0\", stop_delay: 0s}\nsegments: {source: %s, refresh: 100ms, cache_dir: cache}\nstore: {embedded: {path: log.db}}\n%s",
+		segments, fragment))
+}
+
+// filter asks, and counts what is answered.
+func (d *decider) filter(r *client.FilterRequest) (allowed int64) {
+	got, err := d.Filter(d.t.Context(), r)
+	require.NoError(d.t, err)
+	require.Empty(d.t, got.Unavailable)
+	d.sends += len(got.Allowed) - len(got.Replayed)
+	for _, denial := range got.Denied {
+		d.denied[denial.Limit]++
+	}
+	return int64(len(got.Allowed))
+}
+
+// settled waits until the service has the generation and the configuration of the file.
+func (d *decider) settled(generation string) {
+	want, err := config.Load(d.file())
+	require.NoError(d.t, err)
+	testkit.Eventually(d.t, func() bool {
+		status, err := d.Status(d.t.Context())
+		require.NoError(d.t, err)
+		return status.ConfigVersion == want.Version && (generation == "" || status.Segments.Generation != generation)
+	})
+}
+
+func (d *decider) generation() string {
+	status, err := d.Status(d.t.Context())
+	require.NoError(d.t, err)
+	return status.Segments.Generation
+}
+
+// asked is what `capper whatif` answers.
+func asked(t *testing.T, status terminal.Status, args ...string) *whatif.Result {
+	var out, talk bytes.Buffer
+	got := run(t.Context(), append([]string{"whatif", "--json"}, args...), strings.NewReader(""), &out, &talk)
+	require.Equal(t, int(status), got, "%s%s", &out, &talk)
+	result := &whatif.Result{}
+	require.NoError(t, json.Unmarshal(out.Bytes(), result), "%s", &out)
+	return result
+}
+
+// What one service recorded, under limits that were reloaded and segments that were published
+// anew meanwhile, is replayed under the limits of another, which was asked the same at the same times.
+func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
+	t.Parallel()
+	const seed = 7
+	r := rand.New(rand.NewPCG(seed, seed))
+	clock := testkit.NewClockAt(time.Now().Add(-30 * 24 * time.Hour).Truncate(time.Second))
+	segments := filepath.Join(t.TempDir(), "segments")
+	publish(t, segments, "new=1-300", "active=301-600")
+	recorded := startDecider(t, clock, segments, recordedLimits+"audit: {to: audit}\n")
+	other := startDecider(t, clock, segments, otherLimits)
+	for step := range 160 {
+		clock.Advance([]time.Duration{0, time.Millisecond, time.Minute, time.Hour, 3 * time.Hour, 11 * time.Hour}[r.IntN(6)])
+		switch step {
+		case 60:
+			recorded.write(segments, strings.Replace(recordedLimits, "daily, max: 1", "daily, max: 2", 1)+"audit: {to: audit}\n")
+			recorded.settled("")
+		case 100:
+			before := recorded.generation()
+			publish(t, segments, "new=1-500", "active=501-800")
+			recorded.settled(before)
+			other.settled(before)
+		}
+		users := make([]uint32, 1+r.IntN(80))
+		for i := range users {
+			users[i] = 1 + r.Uint32N(900)
+		}
+		message, channel := fmt.Sprint("m-", r.IntN(40)), []string{"", "push", "email"}[r.IntN(3)]
+		if r.IntN(10) == 0 {
+			for _, d := range []*decider{recorded, other} {
+				_, err := d.Release(t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel, Users: users})
+				require.NoError(t, err)
+			}
+			continue
+		}
+		exempt := r.IntN(12) == 0
+		for _, d := range []*decider{recorded, other} {
+			d.filter(&client.FilterRequest{MessageID: message, Channel: channel, Users: users, Exempt: exempt})
+		}
+	}
+	require.NoError(t, recorded.service.Stop()) // what was recorded is on the disk
+
+	limits := filepath.Join(t.TempDir(), "other.yaml")
+	write(t, limits, otherLimits)
+	got := asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits)
+	require.EqualValues(t, recorded.sends, got.Total.Before.Sends)
+	require.EqualValues(t, other.sends, got.Total.After.Sends)
+	before, after := map[string]int64{}, map[string]int64{}
+	for _, change := range got.Limits {
+		before[change.Name], after[change.Name] = change.Before, change.After
+	}
+	for name := range before {
+		require.Equal(t, recorded.denied[name], before[name], name)
+		require.Equal(t, other.denied[name], after[name], name)
+	}
+	require.NotEqual(t, got.Total.Before, got.Total.After)
+	require.Len(t, got.Configs, 2)
+
+	same := asked(t, terminal.Done, "--config", recorded.file(), "--recheck")
+	require.Zero(t, same.Recheck.Differ, "%+v", same.Recheck.First)
+	require.Zero(t, same.Recheck.WithinSpan)
+	require.Equal(t, got.Asked, same.Recheck.Decisions)
+	checkPages(t, recorded, limits)
+	checkGone(t, recorded, limits, segments)
+}
+
+// checkPages asks for people: tables, and a page that needs nothing from elsewhere.
+func checkPages(t *testing.T, recorded *decider, limits string) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	var out, talk bytes.Buffer
+	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits, "--html", page, "--since", "20d"}, strings.NewReader(""), &out, &talk)
+	require.Zero(t, got, "%s", &talk)
+	require.Contains(t, out.String(), "DENIALS BY LIMIT")
+	html := readFile(t, page)
+	for _, part := range []string{"<h2>By segment</h2>", `xml;base64,`, `alt="Sends a day`, "prefers-color-scheme: dark"} {
+		require.Contains(t, html, part)
+	}
+	for _, elsewhere := range []string{"<script", "http://", "https://", "#ZgotmplZ", "@import", "url("} {
+		require.NotContains(t, html, elsewhere)
+	}
+}
+
+// checkGone asks by a generation that is not there any more, and by one that stands in.
+func checkGone(t *testing.T, recorded *decider, limits, segments string) {
+	live := recordedGenerations(t, segments)
+	require.Len(t, live, 2)
+	require.NoError(t, os.Remove(filepath.Join(segments, "generations", live[0]+".json")))
+	var out, talk bytes.Buffer
+	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits}, strings.NewReader(""), &out, &talk)
+	require.Equal(t, int(terminal.BadInput), got)
+	require.Contains(t, talk.String(), live[0])
+	require.Contains(t, talk.String(), "--generation names one that stands in for all")
+	require.NotZero(t, asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation", live[1]).Asked)
+	faulty := filepath.Join(t.TempDir(), "faulty.yaml")
+	write(t, faulty, "limits: {default: {dayly: 1}}\n")
+	out.Reset()
+	require.Equal(t, int(terminal.BadInput), run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", faulty}, strings.NewReader(""), &out, &talk))
+	require.Contains(t, out.String(), faulty+":1:20: limits.default.dayly")
+	require.Equal(t, int(terminal.Usage), run(t.Context(), []string{"whatif", "--config", recorded.file()}, strings.NewReader(""), &out, &talk))
+}
+
+func recordedGenerations(t *testing.T, segments string) (names []string) {
+	entries, err := os.ReadDir(filepath.Join(segments, "generations"))
+	require.NoError(t, err)
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".json"))
+	}
+	return names
+}
