@@ -68,7 +68,8 @@ type Delta struct {
 type Store interface {
 	// AddAnswers adds what instances have answered. Of a message that is not counted yet,
 	// those of a delta that asked for fewer than capping.BulkUsers are left out. An error is that
-	// some or all may not have been added.
+	// some or all may not have been added: a *NotAddedError names which, so that what was added is
+	// not given again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
 	// Campaigns are those that match and whose last call was at or after since, latest first, at
 	// most max of them; more: there are others. A nil match is of all.
@@ -76,3 +77,12 @@ type Store interface {
 	// Campaign is the message's, one for each channel it was sent on, by number. None is no error.
 	Campaign(ctx context.Context, message capping.Message) ([]Campaign, error)
 }
+
+// NotAddedError is that some deltas may not have been added; all others have been.
+type NotAddedError struct {
+	Deltas []Delta
+	Err    error
+}
+
+func (e *NotAddedError) Error() string { return e.Err.Error() }
+func (e *NotAddedError) Unwrap() error { return e.Err }

@@ -118,6 +118,9 @@ func (c *Counter) Flush(ctx context.Context) error {
 		return nil
 	}
 	if err := c.store.AddAnswers(ctx, deltas); err != nil {
+		if some := new(NotAddedError); errors.As(err, &some) {
+			deltas = some.Deltas
+		}
 		c.putBack(deltas)
 		return fmt.Errorf("flush answers: %w", err)
 	}

@@ -78,8 +78,8 @@ const (
 // MessageMemory decides which messages a store remembers: those it stores with
 // their text, so that a person who reads a log sees ids and not tokens, and
 // counts. Messages of bulk calls (BulkUsers or more) always are. Of those that
-// only smaller calls have, at most 10 a second are taken up, 1,000 in a burst: an
-// id for each single user would cost more than the logs. What was taken up once
+// only smaller calls have, at most 2 a second are taken up, 1,000 in a burst: an
+// id and its counts for each single user would cost more than the logs. What was taken up once
 // stays, as long as it is among the last few thousand that were asked for.
 // It is safe for concurrent use.
 type MessageMemory struct {
@@ -96,7 +96,7 @@ type keptMessage struct{ stored time.Time } // when its text was last stored; ze
 
 // NewMessageMemory is an empty memory with a full burst.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
-	return &MessageMemory{clock: clock, small: rate.NewLimiter(10, 1000), young: make(map[Message]*keptMessage)}
+	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
 
 // Keep reports whether the store should remember the batch's message and count

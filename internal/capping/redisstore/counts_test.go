@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -239,7 +240,26 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	listed, _, err := s.Campaigns(background(t, time.Second), 0, 10, nil)
 	require.ErrorContains(t, err, "what is counted by message is undecided")
 	require.Empty(t, listed)
+
+	// What is on the other shards is added, and not named as what is left.
+	var deltas []campaign.Delta
+	for i := range 300 {
+		deltas = append(deltas, answersOf(capping.Message{ID: fmt.Sprint("m", i)}, 100))
+	}
+	var left *campaign.NotAddedError
+	require.ErrorAs(t, s.AddAnswers(background(t, time.Second), deltas), &left)
+	require.Greater(t, len(left.Deltas), 50)
+	require.Less(t, len(left.Deltas), 200)
 	require.NoError(t, c.Resume(c.Addrs[0]))
+	require.NoError(t, s.AddAnswers(background(t, 10*time.Second), left.Deltas))
+	for _, delta := range deltas {
+		found, err := s.Campaign(t.Context(), delta.Message)
+		require.NoError(t, err)
+		require.Positive(t, found[0].Calls)
+		if !slices.ContainsFunc(left.Deltas, func(d campaign.Delta) bool { return d.Key == delta.Key }) {
+			require.Equal(t, int64(1), found[0].Calls)
+		}
+	}
 }
 
 // answersOf is answers of one call about the message.

@@ -59,6 +59,9 @@
 //	fc:{53t}:2rk   partition 0, bucket 3584 (base 36): users 680,960 to 681,149
 //	fc:{53t}:m:…   the message of a token that falls on the partition: its id, or
 //	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
+//	fc:{53t}:c:…   how many sends of the message with the token were recorded and released here
+//	fc:{53t}:a:…   what was answered about a message whose text lies on the partition, and
+//	fc:{53t}:a:index  such messages by their last call
 //	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
 //	fc:{53t}:rate:… the shared budget of a client
 //	fc:{…}:p:carrier         the log of a pacer, fc:{…}:p:campaign:0a1b… that of a message;
@@ -189,6 +192,36 @@
 // costs the rate, never the limit. Programs from before there were pacers leave these
 // keys alone and need no other format beside them; their user lacks the commands
 // GETRANGE and SETRANGE, see deploy/redis.acl.
+//
+// # Counts by message
+//
+// Of messages that are remembered, filter.lua counts the sends that it recorded, and
+// release.lua those that it removed, in a hash of the message in the same partition: fields 7 and
+// 7r for channel 7 (script/counts.lua). The count rides with the write. A call that is asked
+// again finds its sends and records, and so counts, nothing; a failover loses a send and its
+// count together; erasing and forgetting count nothing. One HINCRBY does it for all users of a call: above the
+// count its field holds until when the key lasts, so that a PEXPIRE is needed once in six
+// hours. Counts are kept as long as the logs, a day at least and a month at most, after the last call that
+// recorded. Releases count only where the message is counted already.
+//
+// Where a slot's keys are on two nodes, a script can be given one key alone. Commands are cut to one
+// bucket then and name no counts: they tell how many sends they recorded, and the run has
+// them counted by owed.lua, once (counts/owed.go). Only there can a lost answer leave
+// sends of one bucket uncounted.
+//
+// Answers are added by answers.lua, a command for each message and channel, with the message's text, beside
+// a sorted set of the partition's messages by their last call. The hash knows its
+// latest flushes: one that is sent again because its answer was lost adds nothing. Package
+// campaign says what happens to those of which no answer came at all. Names of limits,
+// segments and sets are bounded to some 4,000 a message, versions of the configuration to 100.
+//
+// A list reads the partitions' indexes from their ends, as far as it has to, then each
+// message's hashes in all partitions, 64 messages at a time. A shard that does not answer
+// is an error: no part is told as the whole.
+//
+// Instances of versions before there were counts leave these keys alone, need no other
+// format, and record without counting: while one of them takes calls, counts are too
+// low. What is new is that the user needs HINCRBY, HGETALL, ZADD, ZREMRANGEBYSCORE and ZREVRANGEBYSCORE.
 //
 // # Guarantees
 //

@@ -45,23 +45,34 @@ func (c *Counts) Wait() { c.owing.Wait() }
 func (c *Counts) keep() time.Duration { return campaign.KeepFor(c.config.Retention()) }
 
 // AddAnswers adds what instances have answered; see campaign.Store. A lost answer of Redis
-// is asked for again and adds nothing twice. After an error some of the deltas may have
-// been added: given again, they count twice.
+// is asked for again and adds nothing twice. What an error names may have been added all the
+// same, where no answer came until the end: given again, that counts twice.
 func (c *Counts) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
 	if len(deltas) == 0 {
 		return nil
 	}
-	return c.config.Perform(func() *dispatch.Run {
+	adds := make([]addOperation, len(deltas))
+	err := c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)
 		r.Faults.What = "some of what was answered by message is"
-		for i := range deltas {
-			add := &addOperation{counts: c, delta: &deltas[i]}
-			_, _ = rand.Read(add.flush[:]) // never fails
-			r.Add(add, c.config.Partition(deltas[i].Message.Token()))
+		for i := range adds {
+			adds[i] = addOperation{counts: c, delta: &deltas[i]}
+			_, _ = rand.Read(adds[i].flush[:]) // never fails
+			r.Add(&adds[i], c.config.Partition(deltas[i].Message.Token()))
 		}
 		r.Do(ctx)
 		return r
 	})
+	if err == nil {
+		return nil
+	}
+	left := &campaign.NotAddedError{Err: err}
+	for i := range adds {
+		if !adds[i].added {
+			left.Deltas = append(left.Deltas, deltas[i])
+		}
+	}
+	return left
 }
 
 // answerKeys are where the answers about the message lie.

@@ -31,6 +31,7 @@ type addOperation struct {
 	counts *Counts
 	delta  *campaign.Delta
 	flush  [script.FlushSize]byte
+	added  bool
 }
 
 // Encode sets the arguments.
@@ -46,6 +47,7 @@ func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
 	}
+	o.added = true
 	return 0, nil
 }
 

@@ -8,6 +8,7 @@
 //	contract.go   the arguments and replies of the scripts: the one place that knows them
 //	beat.go       the same for what instances tell each other
 //	pace.go       the same for the scripts of pacers
+//	count.go      the same for sends counted by message, answers.go for answers
 //	pacerlog.go   the logs of pacers as they are stored
 //	args.go       a command over users, in memory that serves again
 //	constants.go  what Go and Lua have to agree on, put into the texts as ${NAME}
