@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/audit"
+	"capper/internal/config"
+)
+
+// answered is what was answered to the calls of a test: the message of each, and when.
+type answered struct {
+	mu    sync.Mutex
+	calls map[string]time.Time
+}
+
+func (a *answered) add(message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls[message] = time.Now()
+}
+
+// blast asks for batches of users from several goroutines until the service is gone.
+func (a *answered) blast(p *process, name string) (wait func()) {
+	var callers sync.WaitGroup
+	for c := range 3 {
+		callers.Go(func() {
+			users := make([]uint32, 500)
+			for n := 0; ; n++ {
+				for i := range users {
+					users[i] = uint32(10_000*c + i*3)
+				}
+				message := fmt.Sprintf("%s-%d-%d", name, c, n)
+				if _, err := p.filter(message, users...); err != nil {
+					return
+				}
+				a.add(message)
+			}
+		})
+	}
+	return callers.Wait
+}
+
+// recordedIn reads every file of a location on the disk, rolled or open: the records of each message. A
+// rolled file must be whole.
+func recordedIn(t *testing.T, place string) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	err := filepath.WalkDir(place, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != audit.FileExtension {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		require.NoError(t, err)
+		r, err := audit.NewReader(bytes.NewReader(file))
+		for err == nil {
+			var frame audit.Frame
+			if frame, err = r.Next(); frame.Record != nil {
+				found[frame.Record.Message.ID]++
+				for _, g := range frame.Record.Groups {
+					require.Contains(t, []audit.Outcome{audit.Allowed, audit.Denied}, g.Outcome)
+				}
+			}
+		}
+		if strings.Contains(path, audit.RecordsPrefix) {
+			require.Equal(t, io.EOF, err, path)
+			require.True(t, r.Ended(), path)
+		}
+		require.False(t, errors.As(err, new(*audit.DamageError)), "%s: %v", path, err)
+		return nil
+	})
+	require.NoError(t, err)
+	return found
+}
+
+// A service that is killed in the middle of blasts, five times, and its neighbour that writes the same
+// place: every call that was answered a second and a bit before is recorded, once, and no file is damaged.
+func TestKill9LosesLessThanASecondOfTheAudit(t *testing.T) {
+	t.Parallel()
+	place := filepath.Join(t.TempDir(), "audit")
+	audited := "audit: {to: " + place + ", roll: 2s}\n"
+	file, other := configure(t, "{default: {daily: 1000}}"), configure(t, "{default: {daily: 1000}}")
+	for _, f := range []string{file, other} {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		write(t, f, string(text)+audited)
+	}
+	calls := &answered{calls: map[string]time.Time{}}
+	neighbour := serve(t, other)
+	end := calls.blast(neighbour, "neighbour")
+	killed := map[string]time.Time{}
+	for life := range 5 {
+		p := serve(t, file)
+		wait := calls.blast(p, fmt.Sprint("life-", life))
+		time.AfterFunc(1700*time.Millisecond, func() { p.cmd.Process.Kill() })
+		<-p.exited
+		killed[fmt.Sprint("life-", life)] = time.Now()
+		wait()
+	}
+	last := serve(t, file)
+	last.signal(syscall.SIGTERM)
+	neighbour.signal(syscall.SIGTERM)
+	end()
+
+	found := recordedIn(t, place)
+	lost := 0
+	for message, at := range calls.calls {
+		life := message[:strings.LastIndexByte(message[:strings.LastIndexByte(message, '-')], '-')]
+		end, wasKilled := killed[life]
+		if found[message] == 0 {
+			lost++
+			require.True(t, wasKilled && end.Sub(at) < 1500*time.Millisecond, "%s, answered %v before the end", message, end.Sub(at))
+		}
+	}
+	for message, n := range found {
+		require.Equal(t, 1, n, message)
+	}
+	require.NotEmpty(t, calls.calls)
+	t.Logf("%d calls answered, %d recorded, %d lost with their process", len(calls.calls), len(found), lost)
+	rooms, err := os.ReadDir(filepath.Join(place, "open"))
+	require.NoError(t, err)
+	require.Empty(t, rooms, "all of it is at its place")
+}
+
+// Each configuration that was in force lies in the audit before a record names it, and can be read.
+func TestAReloadIsInTheAudit(t *testing.T) {
+	t.Parallel()
+	place := filepath.Join(t.TempDir(), "audit")
+	file := configure(t, "{default: {daily: 1}}")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	write(t, file, string(text)+"audit: {to: "+place+"}\n")
+	p := serve(t, file)
+	_, err = p.filter("before", 1, 2, 3)
+	require.NoError(t, err)
+	version := p.get("/v1/status")["config_version"]
+	write(t, file, strings.Replace(string(text), "daily: 1}", "daily: 2}", 1)+"audit: {to: "+place+"}\n")
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, 20*time.Second, 10*time.Millisecond)
+	_, err = p.filter("after", 1, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, "ok", p.get("/v1/status")["audit"].(map[string]any)["state"])
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, map[string]int{"before": 1, "after": 1}, recordedIn(t, place))
+	policies, err := filepath.Glob(filepath.Join(place, "policies", "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, policies, 2)
+	most := map[int]bool{}
+	for _, name := range policies {
+		raw, err := os.ReadFile(name)
+		require.NoError(t, err)
+		yaml, err := audit.OpenPolicy(raw)
+		require.NoError(t, err)
+		policy, err := config.ParsePolicy(yaml)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Base(name), policy.Version+".yaml")
+		most[policy.Default[0].Max] = true
+	}
+	require.Equal(t, map[int]bool{1: true, 2: true}, most)
+}
