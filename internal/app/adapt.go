@@ -26,7 +26,7 @@ func (s *Service) newServer(context.Context) (err error) {
 	}
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
-		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Campaigns: s.answers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
+		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(), Campaigns: s.answers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Bounds: cfg.Bounds, Access: cfg.Access, Limiter: limiter, AdminSeparate: cfg.AdminListen != "",

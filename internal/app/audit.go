@@ -13,6 +13,7 @@ import (
 	"capper/internal/console/recent"
 	"capper/internal/server/answer"
 	"capper/internal/server/messages"
+	"capper/internal/server/past"
 )
 
 // beginAudit begins to record calls, where the configuration says to.
@@ -78,6 +79,14 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Versi
 		}
 	}
 	return versions, nil
+}
+
+// records is what was decided before; nil: nothing is recorded.
+func (s *Service) records() past.Records {
+	if s.journal == nil {
+		return nil
+	}
+	return archive.New(s.journal.Source(), config.ParsePolicy)
 }
 
 // endAudit writes what was recorded last. It waits less than it may: a place that

@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/messages", "internal/terminal"},
+	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/messages", "internal/server/past", "internal/terminal"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
