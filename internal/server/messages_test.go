@@ -49,7 +49,7 @@ func (s *service) message(id string) *api.MessageChannels {
 
 // Users of testPolicy: 0 to 99 are new, 100 to 199 active, and so on.
 func TestMessagesAreCounted(t *testing.T) {
-	onEmbedded(t, func(t *testing.T, s *service) {
+	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 200)})
 		s.clock.Advance(time.Minute)
 		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(50, 150)})
@@ -170,7 +170,7 @@ func (g *grants) Grants(_ context.Context, message capping.Message, channel capp
 // Everybody gets their slot back, in as many steps as that takes.
 func TestMessagesAreReleased(t *testing.T) {
 	audit := &grants{users: bitmap.Range(400, 150_400)}
-	onEmbedded(t, func(t *testing.T, s *service) {
+	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(fields{"message_id": "promo/1", "channel": "push", "users_bitmap": bitmapText(t, audit.users.IDs()...), "detail": "counts"})
 		counts := s.message("promo/1").Channels[0]
 		require.Greater(t, counts.Allowed, int64(100_000))
@@ -188,9 +188,4 @@ func TestMessagesAreReleased(t *testing.T) {
 		require.Equal(t, counts.Allowed, s.message("promo/1").Channels[0].Released)
 		require.Zero(t, release().Released, "twice is once")
 	}, counted(t), func(cfg *server.Config) { cfg.Audit = audit })
-}
-
-func onEmbedded(t *testing.T, test func(t *testing.T, s *service), change ...func(*server.Config)) {
-	t.Parallel()
-	test(t, newService(t, change...))
 }

@@ -35,7 +35,7 @@ var bodies = map[string]any{
 	"Decisions": api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
 	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
-	"Messages": api.Messages{}, "Message": api.Message{}, "MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
+	"AuditStatus": api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{}, "MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
 	"ReleaseMessageRequest": api.ReleaseMessageRequest{}, "ReleasedMessage": api.ReleasedMessage{},
 	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},
 }
