@@ -57,7 +57,7 @@ func TestInABrowser(t *testing.T) {
 }
 
 // audited: the configuration may ask for an audit.
-const audited = false
+const audited = true
 
 // signIn is a tab whose visitor has shown the key.
 func (s *suite) signIn(t *testing.T, service *Service, key string) *Tab {
