@@ -85,7 +85,7 @@ func testCampaigns(t *testing.T, s *suite) {
 			require.Contains(t, strings.Join(strings.Fields(tab.Text("#table-limits")), " "), limit+" "+said(n))
 		}
 	}
-	require.Equal(t, http.StatusNotFound, tab.Open("/console/campaign?message_id=nobody-sent-this"))
+	require.Equal(t, http.StatusNotFound, tab.Open("/console/campaign?id=nobody-sent-this"))
 	require.Empty(t, tab.Faults())
 }
 
@@ -182,7 +182,7 @@ func testTryIt(t *testing.T, s *suite) {
 	require.True(t, tab.Has("#table-days tbody tr"), "the next seven days")
 	require.Empty(t, tab.Faults())
 
-	for expression, want := range map[string]string{"active - ": "column 9", "active & nosuch": "nosuch", "(active": "column", "<b>active": "column 1"} {
+	for expression, want := range map[string]string{"active - ": "column 10", "active & nosuch": "nosuch", "(active": "column", "<b>active": "column 1"} {
 		tab.Fill("#audience", expression)
 		tab.Leave(func() { tab.Press("\r") })
 		require.Contains(t, tab.Text("[role=alert]"), want, expression)

@@ -26,16 +26,23 @@ type shot struct {
 }
 
 var shots = []shot{
-	{"overview", "/console/", Screen{1000, 900}, false},
-	{"limits", "/console/limits", Screen{1000, 640}, false},
-	{"pacers", "/console/pacers", Screen{1000, 480}, false},
+	{"overview", "/console/", Screen{1000, 1500}, false},
+	{"campaigns", "/console/campaigns", Screen{1000, 760}, false},
+	{"campaign", "/console/campaign?id=reminder&channel=push", Screen{1000, 1500}, false},
+	{"user", "/console/users?id=1005", Screen{1000, 1400}, false},
+	{"user-dark", "/console/users?id=1005", Screen{1000, 900}, true},
+	{"segments", "/console/segments", Screen{1000, 700}, false},
+	{"limits", "/console/limits", Screen{1000, 760}, false},
+	{"try", "/console/try?audience=engaged+-+country%2Fus&channel=email", Screen{1000, 1500}, false},
+	{"pacers", "/console/pacers", Screen{1000, 900}, false},
+	{"phone", "/console/campaign?id=reminder&channel=push", Screen{Phone.Width, 900}, false},
 }
 
 // Each picture is that of a page which is in order, and small enough for a
 // repository. The clock of the service stands still at the same time, so that what is
 // not changed stays the same picture.
 func testPictures(t *testing.T, s *suite) {
-	service := Serve(t, Setup{Keys: true, Audit: audited, Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
+	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
 	service.Samples()
 	tab := s.signIn(t, service, Admin)
 	total := 0

@@ -90,7 +90,7 @@ func (s *Service) Samples() {
 	})
 	s.at(4*time.Hour, func() { s.send("flash-sale", "sms", audience[half:]) })
 	s.at(3*time.Hour, func() { s.release("flash-sale", "sms", audience[half:half+200]) })
-	for minute := 55; minute > 0; minute -= 5 {
+	for minute := 55; minute > 0; minute -= s.setup.every() {
 		s.at(time.Duration(minute)*time.Minute, func() {
 			part := audience[minute*20 : minute*20+100+7*minute%60]
 			s.send("promo-7", "push", part)
@@ -105,6 +105,17 @@ func (s *Service) Samples() {
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
+	if s.setup.Slowly {
+		<-time.After(1100 * time.Millisecond) // the console looks at its counters once a second
+	}
+}
+
+// every is how many minutes are between two calls of the last hour.
+func (s *Setup) every() int {
+	if s.Slowly {
+		return 2
+	}
+	return 5
 }
 
 // joined publishes a generation with more who are active, and waits for it.

@@ -34,6 +34,7 @@ type Setup struct {
 	Keys    bool      // the keys above; else everybody on this machine may do everything
 	Audit   bool      // every decision is recorded
 	Redis   string    // address of the store; "": the embedded one
+	Slowly  bool      // Samples takes most of a minute, so that the Overview has them at their times
 	Now     time.Time // what its clock shows at the end of the samples; zero: now
 	Without string    // a line of the configuration to leave out, and
 	With    string    // one to put in
