@@ -85,11 +85,11 @@ func (s *Service) Samples() {
 	s.at(19*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) }) // a retry
 	s.at(7*time.Hour, func() { s.send("reminder", "push", audience) })
 	s.at(6*time.Hour, func() { s.joined() })
+	s.at(5*time.Hour+30*time.Minute, func() { s.release("welcome", "push", audience[half:half+300]) })
 	s.at(5*time.Hour, func() {
 		s.filter(&client.FilterRequest{MessageID: "spring", Channel: "email", Audience: &client.Audience{Expression: "engaged - country/us"}})
 	})
 	s.at(4*time.Hour, func() { s.send("flash-sale", "sms", audience[half:]) })
-	s.at(3*time.Hour, func() { s.release("flash-sale", "sms", audience[half:half+200]) })
 	for minute := 55; minute > 0; minute -= s.setup.every() {
 		s.at(time.Duration(minute)*time.Minute, func() {
 			part := audience[minute*20 : minute*20+100+7*minute%60]
