@@ -12,5 +12,6 @@ var accessibility string
 // then its texts alone are judged.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
+	tab.Wait("[...document.images].every(i => i.complete)") // dark pictures come when it gets dark
 	return Eval[[]string](tab, "%s", accessibility)
 }
