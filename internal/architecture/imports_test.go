@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 
 	"internal/audit":                 {"internal/bitmap", "internal/capping"},
 	"internal/audit/archive":         {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
-	"internal/audit/journal":         {"client/api", "internal/audit", "internal/bitmap", "internal/capping", "internal/objects"},
+	"internal/audit/journal":         {"client/api", "internal/audit", "internal/capping", "internal/objects"},
 	"internal/audit/compact":         {"internal/audit", "internal/audit/archive", "internal/capping", "internal/objects"},
 	"internal/audit/export":          {"internal/audit"},
 	"internal/audit/verify":          {"internal/audit", "internal/audit/archive", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},

@@ -12,6 +12,7 @@ var accessibility string
 // then its texts alone are judged.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
-	tab.Wait("[...document.images].every(i => i.complete)") // dark pictures come when it gets dark
+	// Dark pictures come when it gets dark; one that does not come is a fault, after some looks.
+	tab.Wait("[...document.images].every(i => i.complete && (i.naturalWidth > 0 || (i.looks = (i.looks ?? 0) + 1) > 100))")
 	return Eval[[]string](tab, "%s", accessibility)
 }
