@@ -73,7 +73,7 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
 	s.signIn(reader, "")
-	for _, path := range addresses {
+	for _, path := range silent {
 		head := s.do(http.MethodHead, path, nil)
 		require.Equal(t, http.StatusOK, head.status)
 		require.Empty(t, head.body)
