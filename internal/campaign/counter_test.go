@@ -1,0 +1,135 @@
+package campaign_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+)
+
+// sums is a store that adds up what it is given, unless it fails.
+type sums struct {
+	campaign.Store
+	mu      sync.Mutex
+	failing bool
+	added   map[campaign.Key]campaign.Answers
+}
+
+func (s *sums) AddAnswers(_ context.Context, deltas []campaign.Delta) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing {
+		return errors.New("the disk is full")
+	}
+	for i := range deltas {
+		total := s.added[deltas[i].Key]
+		total.Add(&deltas[i].Answers)
+		s.added[deltas[i].Key] = total
+	}
+	return nil
+}
+
+func (s *sums) Campaign(_ context.Context, message capping.Message) ([]campaign.Campaign, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := campaign.Key{Message: message}
+	return []campaign.Campaign{{Key: key, Answers: s.added[key]}}, nil
+}
+
+func newSums(t testing.TB) (*campaign.Counter, *sums) {
+	store := &sums{added: map[campaign.Key]campaign.Answers{}}
+	c, err := campaign.NewCounter(store, nil, nil)
+	require.NoError(t, err)
+	return c, store
+}
+
+func told(asked int64) *campaign.Answers {
+	return &campaign.Answers{
+		Calls: 1, Asked: asked, Denied: map[string]int64{"daily": asked}, First: 5, Last: 5, Configs: []string{"v1"},
+		Segments: map[string]campaign.SegmentAnswers{"new": {Asked: asked, Denied: asked}},
+	}
+}
+
+func key(id string) campaign.Key { return campaign.Key{Message: capping.Message{ID: id}} }
+
+// Whoever reads is told what was answered before, also by calls at once.
+func TestCounterCountsEachAnswer(t *testing.T) {
+	t.Parallel()
+	c, _ := newSums(t)
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for range 500 {
+				c.Add(key("promo"), told(2))
+				if _, err := c.Campaign(context.Background(), capping.Message{ID: "promo"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	found, err := c.Campaign(t.Context(), capping.Message{ID: "promo"})
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), found[0].Calls)
+	require.Equal(t, map[string]int64{"daily": 4000}, found[0].Denied)
+	require.Equal(t, campaign.SegmentAnswers{Asked: 4000, Denied: 4000}, found[0].Segments["new"])
+	require.Equal(t, []string{"v1"}, found[0].Configs)
+}
+
+// What a store could not add is added the next time, and once.
+func TestCounterKeepsWhatCouldNotBeAdded(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	store.failing = true
+	c.Add(key("promo"), told(3))
+	require.ErrorContains(t, c.Flush(t.Context()), "the disk is full")
+	c.Add(key("promo"), told(4))
+	require.Error(t, c.Flush(t.Context()))
+	store.failing = false
+	require.NoError(t, c.Flush(t.Context()))
+	require.NoError(t, c.Flush(t.Context()))
+	require.Equal(t, int64(7), store.added[key("promo")].Asked)
+	require.Equal(t, int64(2), store.added[key("promo")].Calls)
+}
+
+// Memory is bounded, and messages of many users find room beside any number of small ones.
+func TestCounterIsBounded(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	for i := range 10_000 {
+		c.Add(key(fmt.Sprint("small-", i)), told(1))
+	}
+	c.Add(key("large"), told(capping.BulkUsers))
+	for i := range 30_000 {
+		c.Add(key(fmt.Sprint("large-", i)), told(capping.BulkUsers))
+	}
+	require.NoError(t, c.Flush(t.Context()))
+	require.Len(t, store.added, 20_000)
+	require.Contains(t, store.added, key("large"))
+}
+
+// What was answered last is added when the counter ends.
+func TestCounterFlushesAtTheEnd(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	c.Add(key("promo"), told(3))
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	c.Run(ctx)
+	require.Equal(t, int64(3), store.added[key("promo")].Asked)
+}
+
+// BenchmarkCounter is what a call costs.
+func BenchmarkCounter(b *testing.B) {
+	c, _ := newSums(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Add(key("promo"), told(1))
+	}
+}
