@@ -18,7 +18,8 @@ import (
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
-	own   []string // names of files of the journal's room that are complete
+	own   []string         // names of files of the journal's room that are complete
+	sizes map[string]int64 // of these
 	dead  []*room
 	files int       // that are complete, in all rooms
 	seen  time.Time // when rooms were last looked for
@@ -32,8 +33,12 @@ const (
 )
 
 // add notes that a file of the journal's room is complete.
-func (c *carrier) add(name string) {
+func (c *carrier) add(name string, size int64) {
 	c.mu.Lock()
+	if c.sizes == nil {
+		c.sizes = map[string]int64{}
+	}
+	c.sizes[name] = size
 	c.own = append(c.own, name)
 	c.files++
 	c.mu.Unlock()
@@ -221,6 +226,11 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 // deliverFile puts a file and then its index entry into the location, and removes it from the room.
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
+	if errors.Is(err, fs.ErrNotExist) { // somebody else took it away: the others must not wait for it
+		c.Logger.Error("a file of the audit is gone before it was at its place", "file", r.path(name))
+		c.removed(r, name, -1)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -269,12 +279,14 @@ func (c *carrier) setAside(path string, fault error) error {
 
 // removed notes that a file is at its place.
 func (c *carrier) removed(r *room, name string, size int64) {
-	c.waiting.Add(-size)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.files--
 	if r != &c.writing.room { // whose files have the same names
+		c.waiting.Add(-max(size, 0))
 		return
 	}
+	c.waiting.Add(-c.sizes[name])
+	delete(c.sizes, name)
 	c.own = slices.DeleteFunc(c.own, func(own string) bool { return own == name })
 }

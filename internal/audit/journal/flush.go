@@ -29,7 +29,8 @@ func (j *Journal) flush(end bool) error {
 	defer j.flushing.Unlock()
 	w := &j.writing
 	for {
-		if len(w.cut.bytes) == 0 {
+		leftOver := len(w.cut.bytes) > 0
+		if !leftOver {
 			w.taken = j.Clock()
 			w.cut = j.tape.take(end, j.Roll, w.spare)
 			w.spare = nil
@@ -39,7 +40,7 @@ func (j *Journal) flush(end bool) error {
 		if j.state.flushed(w.taken, err) {
 			j.deliverSoon()
 		}
-		if err != nil || last || !end {
+		if err != nil || !leftOver && (last || !end) {
 			return err
 		}
 	}
@@ -94,22 +95,26 @@ func (w *writer) writeCut() error {
 		if err := syncDirectory(w.dir); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		w.file, w.good = file, 0
+		w.file = file
 	}
-	if _, err := w.file.WriteAt(w.cut.bytes, w.good); err != nil {
-		return errors.Join(err, w.file.Truncate(w.good)) // nobody need find half a frame
+	_, err := w.file.WriteAt(w.cut.bytes, w.good)
+	if err == nil {
+		err = w.file.Sync()
 	}
-	if err := w.file.Sync(); err != nil {
+	if err != nil {
+		_ = w.file.Truncate(w.good) // nobody need find half a frame
+		_ = w.file.Close()          // what is there now is opened the next time
+		w.file = nil
 		return err
 	}
 	w.good += int64(len(w.cut.bytes))
 	return nil
 }
 
-// close ends the file and is its name.
-func (w *writer) close() string {
-	done := filepath.Base(w.file.Name())
+// close ends the file and is its name and size.
+func (w *writer) close() (name string, size int64) {
+	name, size = filepath.Base(w.file.Name()), w.good
 	_ = w.file.Close() // it is on the disk
 	w.file, w.good = nil, 0
-	return done
+	return name, size
 }

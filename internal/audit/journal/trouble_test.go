@@ -227,7 +227,6 @@ func TestALossIsCountedAndWritten(t *testing.T) {
 
 	require.NoError(t, os.Remove(dir))
 	require.NoError(t, j.Flush(t.Context()))
-	require.NoError(t, j.Flush(t.Context()))
 	j.Filter(call("after", 7))
 	require.NoError(t, j.Flush(t.Context()))
 	testkit.Eventually(t, func() bool { return j.Status().State == "ok" }, "ok again")
@@ -236,4 +235,41 @@ func TestALossIsCountedAndWritten(t *testing.T) {
 	require.Equal(t, map[string]int{"many": int(status.Records), "after": 1}, counts)
 	entry := at.entries(t)[0]
 	require.Equal(t, []uint64{status.Lost, calls + 1}, []uint64{entry.Lost, entry.LastSequence})
+}
+
+// A disk that is full takes nothing of a record, and all of it when there is room again.
+func TestAFullDiskHoldsRecordsUp(t *testing.T) {
+	t.Parallel()
+	dir, at := directory(t)
+	j := open(t, journal.Config{To: dir})
+	require.NoError(t, os.MkdirAll(j.Room(), 0o755))
+	full := filepath.Join(j.Room(), "1.audit")
+	require.NoError(t, os.Symlink("/dev/full", full))
+	j.Filter(call("held up", 1, 2, 3))
+	require.ErrorContains(t, j.Flush(t.Context()), "no space left on device")
+	j.Filter(call("held up, too", 1, 2, 3))
+	require.Error(t, j.Flush(t.Context()))
+	status := j.Status()
+	require.Equal(t, []any{"behind", uint64(2), uint64(0)}, []any{status.State, status.Records, status.Lost})
+	require.Contains(t, status.Error, "no space left on device")
+	require.NoError(t, os.Remove(full))
+	require.NoError(t, j.Flush(t.Context()))
+	require.NoError(t, j.Close(t.Context()))
+	require.Equal(t, map[string]int{"held up": 1, "held up, too": 1}, at.messages(t))
+}
+
+// A file that somebody takes away is lost; the next ones come to their place all the same.
+func TestAFileThatIsTakenAwayHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	dir, at := directory(t)
+	log := new(testkit.Log)
+	j := open(t, journal.Config{To: dir, Roll: 1500 * time.Millisecond, Logger: log.Logger()})
+	j.Filter(call("taken", 1))
+	require.NoError(t, j.Flush(t.Context()))
+	require.NoError(t, os.Remove(filepath.Join(j.Room(), "1.audit")))
+	testkit.Eventually(t, func() bool { s := j.Status(); return s.WaitingBytes == 0 && s.WaitingFiles == 0 }, "it is given up")
+	require.Contains(t, log.String(), "is gone before it was at its place")
+	j.Filter(call("next", 1))
+	require.NoError(t, j.Close(t.Context()))
+	require.Equal(t, map[string]int{"next": 1}, at.messages(t))
 }
