@@ -283,6 +283,9 @@ var breakages = []breakage{
 	wrongPassword,
 }
 
+// tears reports whether the breakage parts the keys of slots.
+func tears(b breakage) bool { return strings.HasPrefix(b.name, "slots") }
+
 // storm has load on the stores while one master after the other breaks; it
 // returns when everybody is decided.
 func (f *field) storm(i int, b breakage) *storm {
@@ -290,7 +293,7 @@ func (f *field) storm(i int, b breakage) *storm {
 	f.heal()
 	victim := f.victim(i)
 	s := newStorm(capping.UserID(i+1)*100_000_000, f.deciders()...)
-	s.spared = b.spares(f, victim)
+	s.spared, s.torn = b.spares(f, victim), tears(b)
 	f.storming = s
 	s.begin(uint64(i))
 	defer s.end()

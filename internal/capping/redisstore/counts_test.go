@@ -24,6 +24,7 @@ type blast struct {
 	key     identity
 	users   []capping.UserID
 	stores  []*Store
+	patient bool // calls have time enough
 	stop    chan struct{}
 	running sync.WaitGroup
 }
@@ -53,7 +54,11 @@ func (b *blast) begin(seed uint64) {
 				case <-pace.C:
 				}
 				part := b.users[rng.IntN(len(b.users)-600):][:capping.BulkUsers+rng.IntN(500)]
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(200+rng.IntN(1000))*time.Millisecond)
+				patience := time.Duration(200+rng.IntN(1000)) * time.Millisecond
+				if b.patient {
+					patience = 20 * time.Second
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				if i >= len(b.stores) && rng.IntN(3) == 0 {
 					channel := []capping.Channel{0, b.key.channel}[rng.IntN(2)]
 					_ = s.Release(ctx, b.key.message.Token(), channel, part, make([]capping.Released, len(part)))
@@ -150,6 +155,7 @@ func TestCountsAreThoseOfTheLogs(t *testing.T) {
 			f.heal()
 			both := newBlast(capping.UserID(i)*10_000_000, f.stores[1], f.stores[2])
 			both.key.message.ID += b.name
+			both.patient = tears(b)
 			both.begin(uint64(i))
 			f.storm(i, b)
 			both.end()

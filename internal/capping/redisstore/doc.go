@@ -206,8 +206,8 @@
 //
 // Where a slot's keys are on two nodes, a script can be given one key alone. Commands are cut to one
 // bucket then and name no counts: they tell how many sends they recorded, and the run has
-// them counted by owed.lua, once (counts/owed.go). Only there can a lost answer leave
-// sends of one bucket uncounted.
+// them counted by owed.lua, once (counts/owed.go). Only there can an answer that is lost, or
+// comes after its call's time was up, leave sends of one bucket uncounted.
 //
 // Answers are added by answers.lua, a command for each message and channel, with the message's text, beside
 // a sorted set of the partition's messages by their last call. The hash knows its

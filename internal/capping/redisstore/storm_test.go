@@ -36,6 +36,8 @@ type storm struct {
 	spared   spared
 	kinds    []identity                     // every message id goes out as each of these
 	before   map[capping.UserID]capping.Log // what was recorded before it
+	torn     bool                           // slots' keys are on two nodes now and then
+	cut      bool                           // answers are lost on purpose
 
 	fresh    atomic.Uint32
 	messages atomic.Int64
@@ -212,11 +214,6 @@ func (s *storm) settle(t testing.TB) {
 	s.mu.Lock()
 	asked := slices.Clone(s.answers)
 	s.mu.Unlock()
-	for _, d := range s.deciders { // it asks in small calls, of more messages than a store takes up
-		if store, ok := d.(*Store); ok {
-			store.memory = capping.NewMessageMemory(store.config.Clock)
-		}
-	}
 	deadline := time.Now().Add(30 * time.Second)
 	for i, a := range asked {
 		var open []capping.UserID
@@ -225,9 +222,13 @@ func (s *storm) settle(t testing.TB) {
 				open = append(open, a.users[j])
 			}
 		}
+		d := s.deciders[i%len(s.deciders)]
+		if store, ok := d.(*Store); ok { // small calls are of more messages than a store takes up
+			store.memory.Keep(a.send.batch(a.users))
+		}
 		for len(open) > 0 {
 			require.True(t, time.Now().Before(deadline), "still unavailable after healing: %v", s.tally.lastError)
-			open = s.ask(s.deciders[i%len(s.deciders)], a.send, open)
+			open = s.ask(d, a.send, open)
 		}
 	}
 }
@@ -270,7 +271,8 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 				got = one.Sends
 			}
 		}
-		if want := (campaign.Sends{Recorded: want}); got != want {
+		lost := s.torn && (s.cut || s.tally.unavailable > 0) && got.Released == 0 && got.Recorded < want // see "Counts by message" in doc.go
+		if want := (campaign.Sends{Recorded: want}); got != want && !lost {
 			t.Logf("%v: counted %+v, in the logs are %+v", send, got, want)
 			n++
 		}

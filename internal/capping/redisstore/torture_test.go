@@ -89,7 +89,7 @@ func (r *torture) round(n int) {
 	drawn, victim := r.draw(), r.victim(r.rng.IntN(6))
 	r.note(n, drawn)
 	s := newStorm(capping.UserID(n%40+1)*100_000_000, r.deciders()...)
-	s.spared = r.spared(drawn, victim)
+	s.spared, s.torn, s.cut = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears), slices.ContainsFunc(drawn, cuts)
 	r.storming = s
 	s.begin(r.rng.Uint64())
 	r.pace(r.rng.Uint64())
