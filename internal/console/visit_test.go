@@ -1,0 +1,205 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"html"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/console/browsertest"
+)
+
+// visitor asks for pages as a browser without script does.
+type visitor struct {
+	t    testing.TB
+	at   string
+	http *http.Client
+}
+
+func visit(t testing.TB, s *browsertest.Service) *visitor {
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return &visitor{t, s.URL, &http.Client{Jar: jar}}
+}
+
+func (v *visitor) do(method, path, kind string, body io.Reader) (int, string) {
+	v.t.Helper()
+	request, err := http.NewRequestWithContext(context.Background(), method, v.at+"/console/"+path, body)
+	require.NoError(v.t, err)
+	if kind != "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	response, err := v.http.Do(request)
+	require.NoError(v.t, err)
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	require.NoError(v.t, err)
+	return response.StatusCode, string(page)
+}
+
+// get is a page that must have the status, as a browser reads its text.
+func (v *visitor) get(status int, path string) string {
+	v.t.Helper()
+	got, page := v.do(http.MethodGet, path, "", nil)
+	require.Equal(v.t, status, got, "%s: %s", path, page)
+	return page
+}
+
+var token = regexp.MustCompile(`name="token" value="([^"]*)"`)
+
+// post sends a form of a page to an address.
+func (v *visitor) post(from, to string, form url.Values) (int, string) {
+	v.t.Helper()
+	found := token.FindStringSubmatch(v.get(http.StatusOK, from))
+	require.NotNil(v.t, found, "%s has no form", from)
+	form.Set("token", found[1])
+	return v.do(http.MethodPost, to, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+func (v *visitor) signIn(key string) {
+	v.t.Helper()
+	status, page := v.post("sign-in", "sign-in", url.Values{"key": {key}})
+	require.Equal(v.t, http.StatusOK, status, page)
+}
+
+const hostile = `"><script>alert(1)</script>/../' &#x3c;=HYPERLINK("x")`
+
+func TestAUserWithAnAudit(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{Audit: true})
+	s.Samples()
+	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email", Users: []uint32{1011, 42}})
+	require.NoError(t, err)
+	v := visit(t, s)
+	require.Contains(t, v.get(http.StatusOK, "users"), "Type the id")
+	require.Contains(t, v.get(http.StatusBadRequest, "users?id=4294967296"), "whole number from 0 to 4294967295")
+	page := ""
+	require.Eventually(t, func() bool { // the audit writes once a second
+		page = v.get(http.StatusOK, "users?id=1011")
+		return strings.Contains(page, "held back") && strings.Contains(page, html.EscapeString(hostile)[:10])
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Contains(t, page, "not before")
+	require.Contains(t, page, "because daily has 1 of 1 send used in any 24 hours")
+	require.NotContains(t, page, "<script>alert")
+	table := v.get(http.StatusOK, "users?id=1011&format=csv&table=decisions")
+	require.Contains(t, table, "promo-7")
+	svg := v.get(http.StatusOK, "users?id=1011&format=svg&picture=timeline&theme=dark")
+	require.Contains(t, svg, "<circle")
+	require.Contains(t, svg, "1 of 1")
+
+	status, page := v.post("users?id=1011", "users?id=1011", url.Values{"again": {"1012"}})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, page, "Nothing was erased")
+	status, page = v.post("users?id=1011", "users?id=1011", url.Values{"again": {"1011"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "User 1011 was erased")
+	require.Contains(t, v.get(http.StatusOK, "users?id=1011"), "No send of this user is recorded")
+}
+
+func TestAUserWithoutAnAuditAndWithoutRights(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{Keys: true, Without: "audit: {to: audit} "})
+	v := visit(t, s)
+	v.signIn(browsertest.Reader)
+	page := v.get(http.StatusOK, "users?id=7")
+	require.Contains(t, page, "The audit is off")
+	require.Contains(t, page, "lacks the scope")
+	status, page := v.post("try", "users?id=7", url.Values{"again": {"7"}})
+	require.Equal(t, http.StatusForbidden, status, page)
+	require.Contains(t, page, "lacks the scope admin")
+	require.Contains(t, v.get(http.StatusOK, "campaigns"), "No campaign in this time")
+	require.Contains(t, v.get(http.StatusOK, "try?audience=active&channel=push"), "Every one of them was decided")
+}
+
+func TestCampaignsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{Audit: true})
+	s.Samples()
+	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email", Users: []uint32{1, 2, 3}})
+	require.NoError(t, err)
+	v := visit(t, s)
+	page := v.get(http.StatusOK, "campaigns?since=31d&sort=asked")
+	for _, message := range []string{"welcome", "newsletter-11", "promo-7"} {
+		require.Contains(t, page, "id="+message)
+	}
+	require.NotContains(t, page, "<script>alert")
+	require.Contains(t, v.get(http.StatusOK, "campaigns?format=csv&table=campaigns"), "Message,Channel,Team,Asked")
+	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?channel=fax"), "no channel of this name")
+
+	page = v.get(http.StatusOK, "campaign?id=promo-7")
+	require.Contains(t, page, "From asked to sent")
+	require.Contains(t, page, "1,430")
+	require.Contains(t, v.get(http.StatusOK, "campaign?format=svg&id=promo-7&picture=funnel&theme=light"), "<svg")
+	page = v.get(http.StatusOK, "campaign?"+url.Values{"id": {hostile}}.Encode())
+	require.Contains(t, page, "Campaign &#34;&gt;&lt;script&gt;")
+	require.Contains(t, v.get(http.StatusNotFound, "campaign?id=nobody"), "No campaign of this message id")
+	v.get(http.StatusNotFound, "campaign")
+	v.get(http.StatusNotFound, "campaign?id=promo-7&channel=sms")
+}
+
+func TestSegmentsAndWhatChanged(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{})
+	s.Samples()
+	v := visit(t, s)
+	page := v.get(http.StatusOK, "segments")
+	for _, said := range []string{"is in use", "opted-out", "suppression", "tz/Asia/Jakarta", "in use here and live at the source", "segmentbuild sample"} {
+		require.Contains(t, page, said)
+	}
+	page = v.get(http.StatusOK, "segments/changes")
+	require.Contains(t, page, "7 users who were in no segment came into one")
+	require.Contains(t, v.get(http.StatusOK, "segments/changes?format=csv&table=segments"), "active,changed,900,907,7,0")
+	require.Contains(t, v.get(http.StatusNotFound, "segments/changes?from=a&to=b"), "does not have one of these generations")
+}
+
+func TestAnAudienceIsTried(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{})
+	s.Samples()
+	v := visit(t, s)
+	const tried = "try?audience=active+-+opted-out&channel=push"
+	page := v.get(http.StatusOK, tried)
+	require.Contains(t, page, " of 864")
+	require.Contains(t, page, "Nothing was recorded.")
+	require.Contains(t, v.get(http.StatusOK, tried+"&format=csv&table=days"), "At,May receive")
+	require.Contains(t, v.get(http.StatusOK, tried+"&format=svg&picture=days"), "<svg")
+	require.Contains(t, v.get(http.StatusBadRequest, "try?audience=active+%26+%26+vip"), `<small>column 10</small>`)
+	v.get(http.StatusBadRequest, "try?audience=%3Cscript%3Ealert(1)%3C/script%3E")
+	require.Contains(t, v.get(http.StatusOK, "try?audience=vip+-+vip"), "0 of 0")
+	v.get(http.StatusBadRequest, "try?audience=vip&channel=fax")
+	require.Contains(t, v.get(http.StatusGone, "try?result=nobody"), "give the ids again")
+
+	status, page := v.post("try", "try", url.Values{"ids": {"1, 2;3\n3 42"}, "channel": {"email"}})
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, " of 4<")
+	require.Contains(t, page, "1 ids were given more than once")
+	status, page = v.post("try", "try", url.Values{"ids": {"1\n2\nx<y"}})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, page, "Line 3: &#34;x&lt;y&#34; is not a user id")
+	status, _ = v.post("try", "try", url.Values{"ids": {" \n"}})
+	require.Equal(t, http.StatusBadRequest, status)
+
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	require.NoError(t, w.WriteField("token", token.FindStringSubmatch(v.get(http.StatusOK, "try"))[1]))
+	file, err := w.CreateFormFile("file", `<b>"ids".csv`)
+	require.NoError(t, err)
+	_, err = file.Write([]byte("7\r\n8\r\n9\r\n"))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	status, page = v.do(http.MethodPost, "try", w.FormDataContentType(), &form)
+	require.Equal(t, http.StatusOK, status, page)
+	require.Contains(t, page, " of 3<")
+	require.NotContains(t, page, "<b>&#34;ids")
+}
