@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
-	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/testkit"
 )
@@ -165,9 +164,9 @@ func (h *history) leaveOut(r *audit.Record, users []capping.UserID, d *capping.D
 	at := slices.IndexFunc(r.Groups, func(g audit.Group) bool { return g.Outcome == audit.Unavailable })
 	if at < 0 {
 		at = len(r.Groups)
-		r.Groups = append(r.Groups, audit.Group{Outcome: audit.Unavailable, Users: bitmap.Of()})
+		r.Groups = append(r.Groups, audit.Group{Outcome: audit.Unavailable, Users: sorted(nil)})
 	}
-	r.Groups[at].Users = bitmap.Of(slices.Concat(r.Groups[at].Users.IDs(), users)...)
+	r.Groups[at].Users = sorted(slices.Concat(r.Groups[at].Users.IDs(), users))
 	for _, user := range users {
 		name := h.service.segments.segmentOf(user)
 		if name == defaultName {

@@ -237,7 +237,7 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 		by         capping.Reason
 		limit, set string
 	}
-	groups, order := map[key]*bitmap.Set{}, []key{}
+	groups, order := map[key][]capping.UserID{}, []key{}
 	segments := make([]audit.SegmentCount, len(d.Names)+1)
 	shadow := map[string]int{}
 	for i, user := range d.Users {
@@ -261,13 +261,12 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 			shadow[limit.Name] += int(v.Shadow >> bit & 1)
 		}
 		if groups[k] == nil {
-			groups[k] = bitmap.SetOf()
 			order = append(order, k)
 		}
-		groups[k].Add(user)
+		groups[k] = append(groups[k], user)
 	}
 	for _, k := range order {
-		r.Groups = append(r.Groups, audit.Group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set, Users: groups[k].Bitmap()})
+		r.Groups = append(r.Groups, audit.Group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set, Users: sorted(groups[k])})
 	}
 	for _, s := range segments {
 		if s.Requested > 0 {
@@ -289,15 +288,22 @@ func recordOfRelease(message capping.Message, channel capping.Channel, at cappin
 		Generation: s.segments.name, Config: s.capper.Policy().Version,
 	}
 	for result, outcome := range map[capping.Released]audit.Outcome{capping.ReleaseDone: audit.Released, capping.ReleaseAbsent: audit.Absent} {
-		set := bitmap.SetOf()
+		var those []capping.UserID
 		for i, user := range users {
 			if released[i] == result {
-				set.Add(user)
+				those = append(those, user)
 			}
 		}
-		if !set.Empty() {
-			r.Groups = append(r.Groups, audit.Group{Outcome: outcome, Users: set.Bitmap()})
+		if len(those) > 0 {
+			r.Groups = append(r.Groups, audit.Group{Outcome: outcome, Users: sorted(those)})
 		}
 	}
 	return r
+}
+
+// sorted is the bitmap of a few users: a bitmap.Set has room for all there are.
+func sorted(users []capping.UserID) *bitmap.Bitmap {
+	users = slices.Clone(users)
+	slices.Sort(users)
+	return bitmap.OfSorted(users)
 }
