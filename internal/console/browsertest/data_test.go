@@ -108,6 +108,9 @@ func testUser(t *testing.T, s *suite) {
 	for i, send := range user.Sends {
 		require.Equal(t, []string{*send.Channel, *send.MessageID}, sends[len(sends)-1-i][1:3])
 	}
+	decisions := fmt.Sprint(tab.rows("decisions"))
+	require.Regexp(t, `reminder held back daily`, decisions, "from the audit")
+	require.Regexp(t, `welcome allowed`, decisions)
 	require.False(t, tab.Has("form [name=again]"), "who may only look is offered no erasure")
 	require.Contains(t, Eval[string](tab, "document.querySelector('.erase').textContent"), "lacks the scope admin")
 
