@@ -48,7 +48,6 @@ type expected struct {
 	net       map[capping.UserID]int // sends more under the other policy
 	changed   map[capping.UserID]bool
 	asked     map[capping.UserID]bool
-	unjudged  int
 	decisions int
 }
 
