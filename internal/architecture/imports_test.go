@@ -133,7 +133,7 @@ var arrows = map[string][]string{
 	"internal/segments/segmentstest":     {"internal/bitmap", "internal/objects", "internal/segments"},
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
-	"internal/whatif":        {"client/api", "internal/audit", "internal/bitmap", "internal/capping"},
+	"internal/whatif":        {"internal/audit", "internal/bitmap", "internal/capping"},
 	"internal/whatif/report": {"internal/console/chart", "internal/whatif"},
 
 	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record"},

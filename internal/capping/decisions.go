@@ -256,6 +256,14 @@ func (d *Decisions) Limit(i int) *Limit {
 	return d.rulesets[d.groupOf(i)].limits[d.Verdicts[i].Rule]
 }
 
+// DeniedBy is what denied user i: the name of the limit, or of the reason.
+func (d *Decisions) DeniedBy(i int) string {
+	if limit := d.Limit(i); limit != nil {
+		return limit.Name
+	}
+	return d.Verdicts[i].By.Name()
+}
+
 // ShadowLimits is the limits that the bits of user i's Verdict.Shadow stand for: limit k
 // for bit k; nil where no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {

@@ -32,6 +32,11 @@ const (
 	ByQuiet              // it is night where the user is
 )
 
+// Name is what the reason is called in the place of a limit's name; "" of ByLimit.
+func (r Reason) Name() string {
+	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
+}
+
 // Judge decides one send of the token on the channel at now against a user's
 // log. Entries at or before horizon are forgotten. It changes nothing:
 // recording an Allowed send is the store's part. It does not allocate.

@@ -46,7 +46,7 @@ func agrees(g *audit.Group, d *capping.Decisions, i int, known bool) bool {
 	case audit.Replayed:
 		return known && (v.Outcome == capping.Replayed || v.Outcome == capping.Allowed || v.Outcome == capping.Denied && v.By == capping.ByLimit)
 	case audit.Denied:
-		return v.Outcome == capping.Denied && v.By == g.By && deniedBy(d, i) == g.Limit && (v.By != capping.BySuppression || d.Set(i) == g.Set)
+		return v.Outcome == capping.Denied && v.By == g.By && d.DeniedBy(i) == g.Limit && (v.By != capping.BySuppression || d.Set(i) == g.Set)
 	}
 	return true
 }
@@ -106,7 +106,7 @@ func verdictText(d *capping.Decisions, i int) string {
 	case capping.Replayed:
 		return "replayed"
 	case capping.Denied:
-		return deniedText(deniedBy(d, i), d.Set(i))
+		return deniedText(d.DeniedBy(i), d.Set(i))
 	}
 	return "not judged"
 }

@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
 )
@@ -126,26 +125,13 @@ func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 		counts.Replayed = 1
 	case capping.Denied:
 		counts.Denied = 1
-		c.after.denied(deniedBy(d, i), 1)
+		c.after.denied(d.DeniedBy(i), 1)
 	default:
 		counts.Unjudged = 1
 		c.tallies.note(d.Err)
 	}
 	c.after.Counts.add(counts)
 	c.after.byCode[code].add(counts)
-}
-
-// deniedBy is what denied user i, as records call it.
-func deniedBy(d *capping.Decisions, i int) string {
-	switch d.Verdicts[i].By {
-	case capping.BySuppression:
-		return api.LimitSuppressed
-	case capping.ByHoldout:
-		return api.LimitHoldout
-	case capping.ByQuiet:
-		return api.LimitQuiet
-	}
-	return d.Limit(i).Name
 }
 
 // countShadow counts whom shadow limits would have denied.

@@ -223,10 +223,10 @@ func (h *history) expect(r *audit.Record, d *capping.Decisions, decided map[capp
 		}
 		addTo(at(h.want.rows, "segment "+segment), &before, &after)
 		if before.Denied > 0 {
-			at(h.want.limits, deniedBy(d, i)).before++
+			at(h.want.limits, d.DeniedBy(i)).before++
 		}
 		if after.Denied > 0 {
-			at(h.want.limits, deniedBy(o, k)).after++
+			at(h.want.limits, o.DeniedBy(k)).after++
 		}
 		for bit, limit := range d.ShadowLimits(i) {
 			at(h.want.shadow, limit.Name).before += int64(d.Verdicts[i].Shadow >> bit & 1)

@@ -251,7 +251,7 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 			k.outcome = audit.Allowed + audit.Outcome(v.Outcome-capping.Allowed)
 			s.Allowed++
 		case capping.Denied:
-			k.outcome, k.limit = audit.Denied, deniedBy(d, i)
+			k.outcome, k.limit = audit.Denied, d.DeniedBy(i)
 			s.Denied++
 		default:
 			k.outcome = audit.Unavailable

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
 )
@@ -99,7 +98,7 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 
 // denied finds the bin of those denied as user i was, and notes it in the table.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
-	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: deniedBy(d, i), Set: d.Set(i)}
+	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
 		return b.Outcome == g.Outcome && b.By == g.By && b.Limit == g.Limit && b.Set == g.Set
 	})
@@ -109,19 +108,6 @@ func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	s.table[at] = uint16(k + 1)
 	s.entries = append(s.entries, at)
 	return k
-}
-
-// deniedBy is what denied user i, as callers see it.
-func deniedBy(d *capping.Decisions, i int) string {
-	switch d.Verdicts[i].By {
-	case capping.BySuppression:
-		return api.LimitSuppressed
-	case capping.ByHoldout:
-		return api.LimitHoldout
-	case capping.ByQuiet:
-		return api.LimitQuiet
-	}
-	return d.Limit(i).Name
 }
 
 // groupsOfRelease sorts the users of a release by what became of their sends.

@@ -119,3 +119,10 @@ func requireWireType(t *rapid.T, written []byte, into any) {
 	require.NoError(t, err)
 	require.JSONEq(t, string(again), string(written))
 }
+
+// What the domain calls what denies is what callers are told.
+func TestReasonsAreNamedAsCallersKnowThem(t *testing.T) {
+	require.Equal(t, api.LimitSuppressed, capping.BySuppression.Name())
+	require.Equal(t, api.LimitHoldout, capping.ByHoldout.Name())
+	require.Equal(t, api.LimitQuiet, capping.ByQuiet.Name())
+}

@@ -73,7 +73,7 @@ func (t *denialTexts) of(i int, v *capping.Verdict) *denialText {
 func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	limit, most := t.d.Limit(i), 0
 	text := appendText([]byte(`,"segment":`), SegmentName(t.d.Segment(i)))
-	text = appendText(append(text, `,"limit":`...), DeniedBy(t.d, i))
+	text = appendText(append(text, `,"limit":`...), t.d.DeniedBy(i))
 	if v.By == capping.BySuppression {
 		text = appendText(append(text, `,"set":`...), t.d.Set(i))
 	}

@@ -102,20 +102,7 @@ func (s *Summary) deny(d *capping.Decisions, i int) {
 	for rule >= len(*rows) {
 		*rows = append(*rows, denialCount{})
 	}
-	(*rows)[rule] = denialCount{limit: DeniedBy(d, i), set: d.Set(i), users: 1}
-}
-
-// DeniedBy is what denied user i, as callers see it.
-func DeniedBy(d *capping.Decisions, i int) string {
-	switch d.Verdicts[i].By {
-	case capping.BySuppression:
-		return api.LimitSuppressed
-	case capping.ByHoldout:
-		return api.LimitHoldout
-	case capping.ByQuiet:
-		return api.LimitQuiet
-	}
-	return d.Limit(i).Name
+	(*rows)[rule] = denialCount{limit: d.DeniedBy(i), set: d.Set(i), users: 1}
 }
 
 func (s *Summary) shadow(d *capping.Decisions, i int) {
