@@ -1,17 +1,20 @@
 package campaign
 
-import "slices"
+import (
+	"slices"
+
+	"capper/internal/capping"
+)
 
 // maxConfigs is how many versions of the configuration a campaign names, the first ones.
 const maxConfigs = 100
 
 // Add adds more answers. What is in the maps of more stays its caller's.
 func (a *Answers) Add(more *Answers) {
-	if more.Calls > 0 && (a.Calls == 0 || more.First < a.First) {
-		a.First = more.First
+	if more.Calls > 0 {
+		a.called(more.Calls, more.First)
 	}
 	a.Last = max(a.Last, more.Last)
-	a.Calls += more.Calls
 	a.Asked += more.Asked
 	a.Allowed += more.Allowed
 	a.Replayed += more.Replayed
@@ -26,9 +29,28 @@ func (a *Answers) Add(more *Answers) {
 		a.Segments[name] = a.Segments[name].plus(segment)
 	}
 	for _, version := range more.Configs {
-		if len(a.Configs) < maxConfigs && !slices.Contains(a.Configs, version) {
-			a.Configs = append(a.Configs, version)
-		}
+		a.under(version)
+	}
+}
+
+// AddCall adds a call, but not what it answered.
+func (a *Answers) AddCall(at capping.Instant, config string) {
+	a.called(1, at)
+	a.Last = max(a.Last, at)
+	a.under(config)
+}
+
+// called adds calls, of which the first was then.
+func (a *Answers) called(calls int64, first capping.Instant) {
+	if a.Calls == 0 || first < a.First {
+		a.First = first
+	}
+	a.Calls += calls
+}
+
+func (a *Answers) under(config string) {
+	if len(a.Configs) < maxConfigs && !slices.Contains(a.Configs, config) {
+		a.Configs = append(a.Configs, config)
 	}
 }
 

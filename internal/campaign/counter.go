@@ -60,19 +60,22 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add adds the answers of a call, whose maps are the counter's from now on.
-func (c *Counter) Add(key Key, answers *Answers) {
+// Add adds the answers of a call that asked for so many users: told adds them to what was
+// gathered before, so that most calls need no memory of their own. It holds up other calls,
+// and is not called where there is no room.
+func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.gathered[key]
-	switch {
-	case known != nil:
-		known.Add(answers)
-	case len(c.gathered) < smallKeys, len(c.gathered) < mostKeys && answers.Asked >= capping.BulkUsers:
-		c.gathered[key] = answers
-	default:
-		c.dropped += answers.Asked
+	to := c.gathered[key]
+	if to == nil {
+		if len(c.gathered) >= smallKeys && (len(c.gathered) >= mostKeys || asked < capping.BulkUsers) {
+			c.dropped += asked
+			return
+		}
+		to = new(Answers)
+		c.gathered[key] = to
 	}
+	told(to)
 }
 
 // Run flushes once a second until ctx ends, and then once more.
@@ -146,9 +149,8 @@ func (c *Counter) take() []Delta {
 // putBack gathers deltas again. They are copied, as the store may still read them.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
-		again := &Answers{}
-		again.Add(&deltas[i].Answers)
-		c.Add(deltas[i].Key, again)
+		again := &deltas[i].Answers
+		c.Add(deltas[i].Key, again.Asked, func(to *Answers) { to.Add(again) })
 	}
 }
 

@@ -6,29 +6,36 @@ import (
 	"capper/internal/capping"
 )
 
-// AnswersOf are what the call's caller was told, as campaigns count it.
-func AnswersOf(d *capping.Decisions, s *Summary, at capping.Instant) *campaign.Answers {
-	a := &campaign.Answers{
-		Calls: 1, Asked: int64(s.Requested), Allowed: int64(s.Allowed), Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable),
-		First: at, Last: at, Configs: []string{d.Policy.Version}, Segments: make(map[string]campaign.SegmentAnswers, 1),
-	}
+// AddAnswers adds what the call's caller was told, as campaigns count it.
+func AddAnswers(to *campaign.Answers, d *capping.Decisions, s *Summary, at capping.Instant) {
+	to.AddCall(at, d.Policy.Version)
+	to.Asked += int64(s.Requested)
+	to.Allowed += int64(s.Allowed)
+	to.Replayed += int64(s.Replayed)
+	to.Unavailable += int64(s.Unavailable)
 	for code := range s.byCode {
-		if counts := &s.byCode[code]; counts.Requested > 0 {
-			segment := a.Segments[segmentAt(d.Names, code)] // one may be called as those in none are
-			segment.Asked += int64(counts.Requested)
-			segment.Allowed += int64(counts.Allowed)
-			segment.Denied += int64(counts.Denied)
-			a.Segments[segmentAt(d.Names, code)] = segment
+		if s.byCode[code].Requested > 0 {
+			addSegment(to, segmentAt(d.Names, code), &s.byCode[code])
 		}
 	}
 	if s.Denied > 0 {
-		a.Denied = s.deniedBy()
-		s.EachSet(func(set string, users int) { addUsers(&a.Suppressed, set, users) })
+		s.eachDenial(func(limit string, users int) { addUsers(&to.Denied, limit, users) })
+		s.EachSet(func(set string, users int) { addUsers(&to.Suppressed, set, users) })
 	}
 	if s.shadows != nil {
-		s.EachShadow(d.Names, func(_, limit string, users int) { addUsers(&a.Shadow, limit, users) })
+		s.EachShadow(d.Names, func(_, limit string, users int) { addUsers(&to.Shadow, limit, users) })
 	}
-	return a
+}
+
+func addSegment(to *campaign.Answers, name string, counts *Counts) {
+	if to.Segments == nil {
+		to.Segments = make(map[string]campaign.SegmentAnswers, 1)
+	}
+	segment := to.Segments[name] // one may be called as those in none are
+	segment.Asked += int64(counts.Requested)
+	segment.Allowed += int64(counts.Allowed)
+	segment.Denied += int64(counts.Denied)
+	to.Segments[name] = segment
 }
 
 func segmentAt(names []string, code int) string {
@@ -36,20 +43,6 @@ func segmentAt(names []string, code int) string {
 		return api.NoSegment
 	}
 	return SegmentName(names[code-1])
-}
-
-func (s *Summary) deniedBy() map[string]int64 {
-	denied := make(map[string]int64, 1)
-	for code := range s.denials {
-		for _, rows := range s.denials[code] {
-			for _, row := range rows {
-				if row.users > 0 {
-					denied[row.limit] += int64(row.users)
-				}
-			}
-		}
-	}
-	return denied
 }
 
 func addUsers(to *map[string]int64, name string, users int) {

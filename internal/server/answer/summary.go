@@ -193,16 +193,21 @@ type count struct {
 // by name.
 func (s *Summary) byLimit() []count {
 	users := map[string]int{}
+	s.eachDenial(func(limit string, n int) { users[limit] += n })
+	return sorted(users)
+}
+
+// eachDenial calls yield with the users of each segment whom each limit denied.
+func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	for code := range s.denials {
 		for _, rows := range s.denials[code] {
 			for _, row := range rows {
 				if row.users > 0 {
-					users[row.limit] += row.users
+					yield(row.limit, row.users)
 				}
 			}
 		}
 	}
-	return sorted(users)
 }
 
 // bySet is those suppressed by set, sorted by name.

@@ -1,0 +1,56 @@
+package answer
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/campaign"
+	"capper/internal/capping"
+)
+
+// decidedOf are decisions of users in one segment, each second one denied.
+func decidedOf(users int) *capping.Decisions {
+	d := &capping.Decisions{
+		Users: make([]capping.UserID, users), Names: []string{"active", "new"}, Policy: &capping.Policy{Version: "0123456789ab"},
+		Codes: make([]uint8, users), Verdicts: make([]capping.Verdict, users),
+	}
+	for i := range d.Verdicts {
+		d.Codes[i], d.Verdicts[i].Outcome = 2, capping.Allowed
+		if i%2 == 1 {
+			d.Verdicts[i] = capping.Verdict{Outcome: capping.Denied, By: capping.ByHoldout}
+		}
+	}
+	return d
+}
+
+func TestAnswersOfCallsAddUp(t *testing.T) {
+	t.Parallel()
+	var got campaign.Answers
+	for at := range capping.Instant(3) {
+		d := decidedOf(5)
+		AddAnswers(&got, d, Summarize(d), 10-at)
+	}
+	require.Equal(t, campaign.Answers{
+		Calls: 3, Asked: 15, Allowed: 9, First: 8, Last: 10, Configs: []string{"0123456789ab"},
+		Denied: map[string]int64{api.LimitHoldout: 6}, Segments: map[string]campaign.SegmentAnswers{"new": {Asked: 15, Allowed: 9, Denied: 6}},
+	}, got)
+}
+
+// BenchmarkCounter is what counting the answers of a call costs it.
+func BenchmarkCounter(b *testing.B) {
+	for _, users := range []int{1, 4} {
+		b.Run(fmt.Sprint("users=", users), func(b *testing.B) {
+			c, err := campaign.NewCounter(struct{ campaign.Store }{}, nil, nil)
+			require.NoError(b, err)
+			d := decidedOf(users)
+			s, key := Summarize(d), campaign.Key{Message: capping.Message{ID: "promo"}, Channel: 1}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Add(key, int64(users), func(to *campaign.Answers) { AddAnswers(to, d, s, 5) })
+			}
+		})
+	}
+}
