@@ -24,10 +24,19 @@ for (const [path, item] of Object.entries(result.parsed.paths)) {
   }
 }
 const described = lines.length;
-for (const page of pages) { // curl … URL/v1/filter … -d 'BODY'
+// template is the described path that a called one is of: of several, that with most of it written out.
+const template = (path) => Object.keys(result.parsed.paths)
+  .filter((described) => new RegExp(`^${described.replace(/\{\w+\}/g, '.+')}$`).test(path))
+  .sort((a, b) => a.split('{').length - b.split('{').length || b.length - a.length)[0];
+
+for (const page of pages) { // curl … URL/v1/filter … -d 'BODY', and the answer behind it
   const text = readFileSync(page, 'utf8').replaceAll('\\\n', ' ');
-  for (const [, path, body] of text.matchAll(/curl [^\n]*(\/v1\/[\w\/]+)[^\n]* -d '([^']*)'/g)) {
-    constant(`paths["${path}"]["post"]["requestBody"]["content"]["application/json"]`, JSON.parse(body));
+  for (const [, path, rest, answer] of text.matchAll(/^\$ curl .*?'?http:\/\/[^\/]+(\/v1\/[^\s?']+)(.*)\n((?:(?!\$ |```).*\n)*)/gm)) {
+    const body = rest.match(/ -d '([^']*)'/);
+    const type = `paths[${JSON.stringify(template(path))}]["${body ? 'post' : 'get'}"]`;
+    if (body) constant(`${type}["requestBody"]["content"]["application/json"]`, JSON.parse(body[1]));
+    if (!answer.startsWith('{') || answer.startsWith('{"error"') || answer.includes('…')) continue;
+    constant(`${type}["responses"][200]["content"]["application/json"]`, JSON.parse(answer));
   }
 }
 if (described < 20 || lines.length < described + 4) throw new Error(`only ${described} examples described, ${lines.length - described} in pages`);
