@@ -84,6 +84,9 @@ func AppendEnd(dst []byte, end End) []byte {
 	p := appendUvarint(nil, end.Records)
 	p = appendUvarint(p, end.Last)
 	p = append(p, flag(end.Recovered, 1))
+	if end.Recovered {
+		p = appendUvarint(p, uint64(end.Closed))
+	}
 	return appendFrame(dst, frameEnd, p)
 }
 

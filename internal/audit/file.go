@@ -54,6 +54,7 @@ type End struct {
 	// Recovered: the writer died, and who came after him closed the file. Calls of his last
 	// second may be missing.
 	Recovered bool
+	Closed    capping.Instant // Recovered: when that was. Calls that are missing ended before
 }
 
 // Frame is what stands in a file behind its header: exactly one of them is not nil.

@@ -75,6 +75,9 @@ const (
 	OpenPrefix     = "open/"
 )
 
+// LockName is the file that an instance holds locked beside its open ones while it lives.
+const LockName = "lock"
+
 // FileExtension ends the names of files of records.
 const FileExtension = ".audit"
 

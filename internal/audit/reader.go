@@ -232,6 +232,9 @@ func (r *Reader) end(c *cursor) *End {
 	if end.Recovered = recovered == 1; recovered > 1 {
 		c.fail(fmt.Errorf("flags %d", recovered))
 	}
+	if end.Recovered {
+		end.Closed = c.instant()
+	}
 	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
 		c.fail(fmt.Errorf("the end is of %d records up to %d, there are %d up to %d", end.Records, end.Last, so.Records, so.Last))
 	}

@@ -66,9 +66,9 @@ func (s *Summary) record(r *Record) {
 // the first record; the first and last instant of a file without records is when it was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
-	first, last := s.first, s.last
+	first, last := s.first, s.Last()
 	if s.records == 0 {
-		first, last = s.header.Begun, s.header.Begun
+		first = last
 	}
 	e := Entry{
 		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(raw)),
@@ -82,6 +82,14 @@ func (s *Summary) Entry(raw []byte) Entry {
 	}
 	slices.Sort(e.Messages)
 	return e
+}
+
+// Last is when the latest call so far ended; that of a file without records is when it was begun.
+func (s *Summary) Last() capping.Instant {
+	if s.records == 0 {
+		return s.header.Begun
+	}
+	return s.last
 }
 
 // Day is the day that the keys of the file have: that of its first record.

@@ -30,7 +30,23 @@ func NewWriter(at objects.Location, n int) *Writer {
 // Roll writes a rolled file of frames, with its entry, which is returned.
 func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	t.Helper()
-	raw, summary := w.encode(t, true, frames)
+	return w.put(t, frames, audit.End{})
+}
+
+// Die writes a file of frames whose writer died, as whoever came after closed it.
+func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
+	t.Helper()
+	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})
+}
+
+func (w *Writer) put(t testing.TB, frames []audit.Frame, end audit.End) audit.Entry {
+	t.Helper()
+	raw, summary := w.encode(t, !end.Recovered, frames)
+	if end.Recovered {
+		end.Records, end.Last = uint64(len(frames)), w.next-1
+		raw = audit.AppendEnd(raw, end)
+		summary.Add(audit.Frame{End: &end})
+	}
 	entry := summary.Entry(raw)
 	sealed, err := audit.Seal(entry)
 	require.NoError(t, err)

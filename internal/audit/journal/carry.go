@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"capper/internal/audit"
+	"capper/internal/capping"
 )
 
 // carrier brings files to their place: the journal's, and those that died instances left.
@@ -235,9 +236,14 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 		return err
 	}
 	size := int64(len(file))
-	closed, summary, fault := finish(file)
+	closed, summary, fault := finish(file, capping.InstantOf(c.Clock()))
 	if fault != nil {
 		if err := c.setAside(r.path(name), fault); err != nil {
+			return err
+		}
+	}
+	if closed != nil && len(closed) != len(file) { // so that it is the same one, should this have to be done again
+		if err := r.store(name, closed); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,6 @@ type room struct {
 }
 
 const (
-	lockName         = "lock"
 	policyExtension  = ".yaml"
 	erasureExtension = ".erasure"
 	damagedExtension = ".damaged"
@@ -58,7 +57,7 @@ func (r *room) enter(create bool) error {
 }
 
 func (r *room) tryLock(create bool) (*os.File, error) {
-	name, mode := filepath.Join(r.dir, lockName), os.O_RDWR
+	name, mode := filepath.Join(r.dir, audit.LockName), os.O_RDWR
 	if create {
 		mode |= os.O_CREATE
 	}
@@ -93,7 +92,7 @@ func (r *room) leave() {
 		return
 	}
 	if entries, err := os.ReadDir(r.dir); err == nil && len(entries) == 1 {
-		_ = os.Remove(filepath.Join(r.dir, lockName))
+		_ = os.Remove(filepath.Join(r.dir, audit.LockName))
 		_ = os.Remove(r.dir)
 	}
 	_ = r.lock.Close()

@@ -15,7 +15,8 @@
 // whatever the instants within the spans of the calls were, whichever of two calls at the
 // same time was first, and however far the clocks of instances may have been apart
 // (Record.Widening). What is not certain counts in nobody's disfavour: sends that a release
-// may have taken, that a retention may have forgotten, or whose segment is not known. Sends
+// may have taken, also one of those that an instance may not have written before it died or
+// noted as lost, that a retention may have forgotten, or whose segment is not known. Sends
 // to which limits did not apply (Exempt) count and are never findings themselves.
 //
 // # Cost

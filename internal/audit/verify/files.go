@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
+	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/parallel"
 )
@@ -95,7 +96,7 @@ func (s *work) files(ctx context.Context) error {
 		}
 		byKey[e.Key] = true
 		series.add(e)
-		if e.Records+e.Lost == 0 || (e.To >= s.query.Since && (s.query.Until == 0 || e.From < s.query.Until)) {
+		if e.Recovered || e.Records+e.Lost == 0 || (e.To >= s.query.Since && (s.query.Until == 0 || e.From < s.query.Until)) {
 			wanted = append(wanted, e)
 		}
 	}
@@ -164,6 +165,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 		}
 		s.find(Finding{Kind: Missing, Key: e.Key, Instance: e.Instance, At: e.First, Records: e.Records,
 			Text: fmt.Sprintf("file %d of instance %s, with %d records, is not there", e.Number, e.Instance, e.Records)})
+		s.miss(e.From, e.To)
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -184,6 +186,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	}
 	if err != nil {
 		s.find(Finding{Kind: Damage, Key: e.Key, Instance: e.Instance, At: e.First, Text: err.Error()})
+		s.miss(e.From, e.To)
 		return nil
 	}
 	s.compare(ctx, e, summary.Entry(raw), summary.IndexKey())
@@ -232,13 +235,25 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 			s.record(ctx, frame.Record)
 		case frame.Gap != nil:
 			summary.Add(frame)
+			s.miss(frame.Gap.From, frame.Gap.To)
 			s.find(Finding{Kind: Loss, Instance: r.Header().Instance, Records: frame.Gap.Lost, At: frame.Gap.From.Time(),
 				Text: fmt.Sprintf("instance %s could not keep %d records, of calls from %s to %s", r.Header().Instance, frame.Gap.Lost,
 					frame.Gap.From.Time().Format(milliseconds), frame.Gap.To.Time().Format(milliseconds))})
 		default:
+			if frame.End.Recovered {
+				s.miss(summary.Last(), frame.End.Closed)
+			}
 			summary.Add(frame)
 		}
 	}
+}
+
+// miss notes that records of calls that ended between the two are missing, or may be: a
+// release among them would have made room for a send.
+func (s *work) miss(from, to capping.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsure = append(s.unsure, span{from - longestCall, to})
 }
 
 // milliseconds is RFC 3339 to the millisecond.
@@ -273,32 +288,6 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	}
 	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s", r.Header().Number, r.Header().Instance)
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
-}
-
-// open checks a file that is being written, up to its last whole frame.
-func (s *work) open(ctx context.Context, key string, all *series) error {
-	const most = 4 << 30
-	raw, err := s.archive.Source().Read(ctx, key, most)
-	if errors.Is(err, objects.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	summary, err := s.read(ctx, raw, true)
-	var torn *audit.TornError
-	switch {
-	case errors.As(err, &torn): // in its header: nothing is in it yet
-		return nil
-	case err != nil:
-		s.find(Finding{Kind: Damage, Key: key, Text: err.Error()})
-		return nil
-	}
-	all.addOpen(summary.Entry(raw))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.report.Open++
-	return nil
 }
 
 // documents checks policies and erasures.

@@ -111,7 +111,7 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	}
 	count := 0
 	for _, o := range together {
-		if o.gone > last && o.from > after {
+		if o.gone > last && o.from > after && (o == s || !j.unsureSince(o, last)) {
 			count++
 		}
 	}
@@ -119,7 +119,7 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 		o := &sends[k]
 		before := k != i && l.Channels.Has(o.channel) && o.from > after && o.gone > last &&
 			!slices.ContainsFunc(together, func(t *send) bool { return t == o || !certainlyBefore(o.call, t.call) })
-		if before && j.remembered(o, last) && !j.again(sends, k, last) {
+		if before && j.remembered(o, last) && !j.again(sends, k, last) && !j.unsureSince(o, last) {
 			count++
 		}
 	}

@@ -46,6 +46,7 @@ type work struct {
 	report   *Report
 	erased   *archive.Erased
 	mu       sync.Mutex // guards what the first reading counts
+	unsure   []span
 }
 
 // count takes in a record of the first reading.
@@ -128,7 +129,7 @@ func (s *work) judge(ctx context.Context) error {
 func (s *work) newPass(first, end int) *pass {
 	p := &pass{
 		work: s, first: first, blocks: make([][]event, end-first), worldOf: map[string]uint16{},
-		table: table{policies: s.inForce, messages: map[messageKey]uint32{}},
+		table: table{policies: s.inForce, messages: map[messageKey]uint32{}, unsure: s.unsure},
 	}
 	for i := range p.blocks {
 		if n := s.counts[first+i]; n > 0 {

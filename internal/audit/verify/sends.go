@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"capper/internal/audit"
@@ -114,6 +115,19 @@ type table struct {
 	instances names
 	policies  []policy
 	worlds    []world
+	unsure    []span
+}
+
+// span is a time of which records may be missing, releases among them.
+type span struct{ from, to capping.Instant }
+
+// longestCall is how much earlier than the latest call that was recorded one that is missing
+// may have begun.
+const longestCall = 5 * 60 * 1000
+
+// unsureSince reports whether a release between the send and the instant may be missing.
+func (t *table) unsureSince(s *send, until capping.Instant) bool {
+	return slices.ContainsFunc(t.unsure, func(u span) bool { return u.from <= until && u.to >= s.from })
 }
 
 type messageKey struct{ namespace, id string }

@@ -195,3 +195,28 @@ func TestClocksOfInstancesMayBeApart(t *testing.T) {
 		require.Len(t, report.Findings, want)
 	}
 }
+
+// A release that a dying instance did not write may have made room: sends are over a limit
+// for certain only where none can be missing between them.
+func TestWhatADeadInstanceDidNotWriteIsNotHeldAgainstAnybody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		died, closed capping.Instant
+		want         []string
+	}{
+		"between the sends": {noon + hour, noon + 2*hour, nil},
+		"over all of them":  {noon - hour, noon + 9*hour, nil},
+		"before them":       {noon - 3*hour, noon - 2*hour, []string{"7 daily b"}},
+		"after them":        {noon + 8*hour, noon + 9*hour, []string{"7 daily b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := objects.NewDirectory(t.TempDir())
+			audittest.Policy(t, at, "c1", "version: c1\n"+head+"  default: {daily: 1}\n")
+			audittest.NewWriter(at, 1).Roll(t, audittest.Frames(sent(noon, "a", 1, 7), sent(noon+6*hour, "b", 1, 7))...)
+			audittest.NewWriter(at, 2).Die(t, c.closed, audittest.Frames(sent(c.died, "other", 1, 8))...)
+			report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy), verify.Config{Segments: worlds})
+			require.NoError(t, err)
+			require.Equal(t, c.want, overs(report))
+		})
+	}
+}
