@@ -82,16 +82,18 @@ func serveSets(t *testing.T) *process {
 	return serve(t, file)
 }
 
-// The scripts share a service, at $URL, and one with sets, at $SETS_URL.
+// The scripts share a service, at $URL, and one with sets, at $SETS_URL. That of $MESSAGES_URL is for the
+// one that lists all that was sent.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	p := serve(t, configure(t, "{default: {daily: 1}, segments: {active: {daily: 2}}}\n"+scriptPacers))
-	sets := serveSets(t)
+	sets, messages := serveSets(t), serveSets(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("URL", p.url)
 			env.Setenv("SETS_URL", sets.url)
+			env.Setenv("MESSAGES_URL", messages.url)
 			return nil
 		},
 		Cmds: map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take},
