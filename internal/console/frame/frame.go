@@ -36,14 +36,21 @@ type Frame struct {
 	// crossOrigin refuses forms that a page of elsewhere sends.
 	crossOrigin *http.CrossOriginProtection
 	notices     *template.Template
+	uploads     chan struct{} // a place for each large form that is in memory
 }
+
+// uploadsAtOnce bounds the memory of large forms, which is beside what the API bounds.
+const uploadsAtOnce = 2
+
+// uploadTimeout is how long a large form may take on its way: nobody holds a place for longer.
+const uploadTimeout = 30 * time.Second
 
 // pageTimeout bounds how long a page asks the API.
 const pageTimeout = 15 * time.Second
 
 // New is a frame around the pages.
 func New(cfg Config) (*Frame, error) {
-	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
+	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
 	var err error
 	if f.client, err = newClient(cfg.API); err != nil {
 		return nil, err
@@ -129,6 +136,15 @@ func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template
 		f.askToSignIn(w, r)
 		return
 	}
+	if p.MaxForm > defaultForm && (r.ContentLength < 0 || r.ContentLength > defaultForm) {
+		leave, err := f.beginUpload(w)
+		if err != nil {
+			w.Header().Set("Connection", "close") // the form is not read
+			f.show(w, v, p, t, nil, err)
+			return
+		}
+		defer leave()
+	}
 	if err := f.readForm(w, r, p.MaxForm, v.Session.Accepts); err != nil {
 		f.show(w, v, p, t, nil, err)
 		return
@@ -153,6 +169,23 @@ func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 
 // defaultForm is the most bytes of a form that says nothing else.
 const defaultForm = 16 << 10
+
+// beginUpload takes a place for a large form, which leave gives back, and bounds how long it
+// may take. It refuses when there is none.
+func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
+	select {
+	case f.uploads <- struct{}{}:
+	default:
+		w.Header().Set("Retry-After", "10")
+		return nil, refused(http.StatusServiceUnavailable, "Other large files are being read just now.", "Send the file again in a moment.")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // connections that know no deadline are of tests
+	return func() {
+		_ = control.SetReadDeadline(time.Time{})
+		<-f.uploads
+	}, nil
+}
 
 // readForm reads a form of this console: one whose token is accepted, from one of its pages.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
