@@ -3,6 +3,8 @@ package audit
 import (
 	"fmt"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"capper/internal/capping"
@@ -62,6 +64,7 @@ func (o Outcome) String() string {
 
 // Erasure is users who were erased. Nothing of them from before At is shown.
 type Erasure struct {
+	Key   string           `json:"key,omitempty"` // its own, so that it cannot stand for another
 	Users []capping.UserID `json:"user_ids"`
 	At    time.Time        `json:"at"`
 }
@@ -98,6 +101,14 @@ func PolicyKey(version string) string { return PoliciesPrefix + version + ".yaml
 // ErasedKey is where the n-th erasure of an instance lies.
 func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
+}
+
+// ParseErasedKey is whose erasure lies there, and its number.
+func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
+	name, _ := strings.CutSuffix(strings.TrimPrefix(key, ErasedPrefix), ".json")
+	instance, number, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	return instance, n, err == nil && IsInstance(instance) && ErasedKey(instance, n) == key
 }
 
 var instanceRule = regexp.MustCompile(`^[0-9a-f]{8,32}$`)

@@ -41,14 +41,15 @@ func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil
 	}
-	body, err := audit.Seal(audit.Erasure{Users: []capping.UserID{user}, At: j.Clock().UTC()})
+	number := j.erasures.Add(1)
+	key := audit.ErasedKey(j.instance, number)
+	body, err := audit.Seal(audit.Erasure{Key: key, Users: []capping.UserID{user}, At: j.Clock().UTC()})
 	if err != nil {
 		return err
 	}
-	number := j.erasures.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
-	_, atPlace := j.place.Put(ctx, audit.ErasedKey(j.instance, number), body)
+	_, atPlace := j.place.Put(ctx, key, body)
 	if atPlace == nil {
 		return nil
 	}

@@ -67,7 +67,8 @@ func isOurs(key string) bool {
 	case audit.PoliciesPrefix:
 		return strings.HasSuffix(rest, ".yaml") && !strings.Contains(rest, "/")
 	case audit.ErasedPrefix:
-		return strings.HasSuffix(rest, ".json")
+		_, _, ok := audit.ParseErasedKey(key)
+		return ok
 	case audit.OpenPrefix:
 		return true // spools keep their locks and names there
 	}
@@ -298,18 +299,6 @@ func (s *work) documents(ctx context.Context, inv inventory) error {
 			s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
 		}
 	}
-	for _, o := range inv.erased {
-		raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
-		if errors.Is(err, objects.ErrNotFound) || !isOurs(o.Key) {
-			continue
-		}
-		var erasure audit.Erasure
-		if err == nil {
-			err = audit.Unseal(raw, &erasure)
-		}
-		if err != nil {
-			s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
-		}
-	}
+	s.erasures(ctx, inv.erased)
 	return ctx.Err()
 }

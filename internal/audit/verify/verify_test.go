@@ -220,3 +220,23 @@ func TestWhatADeadInstanceDidNotWriteIsNotHeldAgainstAnybody(t *testing.T) {
 		})
 	}
 }
+
+func TestErasuresThatAreNotThereOrStandForOthers(t *testing.T) {
+	t.Parallel()
+	at := objects.NewDirectory(t.TempDir())
+	put := func(key, own string) {
+		sealed, err := audit.Seal(audit.Erasure{Key: own, Users: []capping.UserID{7}, At: noon.Time()})
+		require.NoError(t, err)
+		require.NoError(t, at.Overwrite(t.Context(), key, sealed))
+	}
+	const instance = "00000000000000aa"
+	put(audit.ErasedKey(instance, 1), audit.ErasedKey(instance, 1))
+	put(audit.ErasedKey(instance, 2), audit.ErasedKey(instance, 1))
+	put(audit.ErasedKey(instance, 4), "")
+	put(audit.ErasedPrefix+"copy-of-1.json", "")
+	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy), verify.Config{Segments: worlds})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{verify.Disagrees: 1, verify.Stranger: 1}, report.Found)
+	require.Len(t, report.Notes, 1)
+	require.Contains(t, report.Notes[0], "1 of the 4 erasures of instance "+instance)
+}

@@ -110,7 +110,7 @@ func (c Cell) exported() string {
 // harmless is text that a spreadsheet does not take for a formula
 // (OWASP, CSV Injection).
 func harmless(text string) string {
-	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r") == 0 {
+	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r＝＋－＠") == 0 {
 		return "'" + text
 	}
 	return text

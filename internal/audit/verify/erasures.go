@@ -1,0 +1,44 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"capper/internal/audit"
+	"capper/internal/objects"
+)
+
+// erasures checks the documents of erasures. One that is not there between others may be on its
+// way still, or was refused when it was asked for: that is no finding.
+func (s *work) erasures(ctx context.Context, list []objects.Object) {
+	numbers := map[string][]uint64{}
+	for _, o := range list {
+		instance, n, ok := audit.ParseErasedKey(o.Key)
+		if !ok {
+			continue // a stranger
+		}
+		raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
+		if errors.Is(err, objects.ErrNotFound) {
+			continue
+		}
+		numbers[instance] = append(numbers[instance], n)
+		var erasure audit.Erasure
+		if err == nil {
+			err = audit.Unseal(raw, &erasure)
+		}
+		switch {
+		case err != nil:
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: err.Error()})
+		case erasure.Key != "" && erasure.Key != o.Key:
+			s.find(Finding{Kind: Disagrees, Key: o.Key, Text: "this is another erasure: " + erasure.Key})
+		}
+	}
+	for instance, found := range numbers {
+		slices.Sort(found)
+		if missing := found[len(found)-1] - uint64(len(found)); missing > 0 {
+			s.report.note("%d of the %d erasures of instance %s are not there: refused when they were asked for, still on their way, or taken away",
+				missing, found[len(found)-1], instance)
+		}
+	}
+}
