@@ -31,10 +31,11 @@ type counted struct {
 	mu        sync.Mutex
 	urls      []string
 	asked     atomic.Int64
+	failed    atomic.Int64 // calls
 }
 
 // The limits between which reloads change.
-const tight, wide = "{default: {daily: 40}, segments: {active: {daily: 15}}}", "{default: {daily: 50}, segments: {active: {daily: 20}}}"
+const tight, wide = "{default: {daily: 80}, segments: {active: {daily: 30}}}", "{default: {daily: 100}, segments: {active: {daily: 40}}}"
 
 // newCounted is instances over one store and one audit. store is the configuration of the store, by directory.
 func newCounted(t *testing.T, instances int, store func(dir string) string) *counted {
@@ -120,6 +121,7 @@ func (m *told) call(ctx context.Context, what func(c *client.Client) error) erro
 		if client.HasCode(err, client.CodeNotFound) { // of a message that nobody has asked for yet
 			return err
 		}
+		m.fleet.failed.Add(1)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", m.id, err)
@@ -275,32 +277,37 @@ func (m *told) live(ctx context.Context) error {
 	return nil
 }
 
-// campaigns runs messages, six at a time. more is called again and again meanwhile.
-func (f *counted) campaigns(n int, more func()) (all []*told) {
+// campaigns runs messages, six at a time: as many at least, and until the rounds have ended.
+func (f *counted) campaigns(n int, rounds func()) (all []*told) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
-	next := make(chan *told)
+	seed := rand.Uint64()
+	f.t.Logf("seed %d", seed)
+	var mu sync.Mutex
 	var callers sync.WaitGroup
+	var ended atomic.Bool
+	begin := func() *told {
+		mu.Lock()
+		defer mu.Unlock()
+		i := len(all)
+		if i >= n && ended.Load() {
+			return nil
+		}
+		all = append(all, &told{
+			fleet: f, random: rand.New(rand.NewPCG(seed, uint64(i))), id: fmt.Sprint("m-", i/2), team: []string{"", "growth", "crm"}[i%3],
+			sends: map[string]*sends{"": {held: map[uint32]bool{}}, "push": {held: map[uint32]bool{}}, "email": {held: map[uint32]bool{}}},
+		})
+		return all[i]
+	}
 	for range 6 {
 		callers.Go(func() {
-			for m := range next {
+			for m := begin(); m != nil; m = begin() {
 				assert.NoError(f.t, m.live(ctx))
 			}
 		})
 	}
-	seed := rand.Uint64()
-	f.t.Logf("seed %d", seed)
-	for i := range n {
-		m := &told{
-			fleet: f, random: rand.New(rand.NewPCG(seed, uint64(i))), id: fmt.Sprint("m-", i/2), team: []string{"", "growth", "crm"}[i%3],
-			sends: map[string]*sends{"": {held: map[uint32]bool{}}, "push": {held: map[uint32]bool{}}, "email": {held: map[uint32]bool{}}},
-		}
-		next <- m
-		if all = append(all, m); i%(n/5) == n/10 {
-			more()
-		}
-	}
-	close(next)
+	rounds()
+	ended.Store(true)
 	callers.Wait()
 	return all
 }
@@ -329,7 +336,7 @@ func (f *counted) check(all []*told) {
 	}
 	require.Positive(f.t, released)
 	require.Greater(f.t, recorded, released)
-	f.t.Logf("%d calls; %d sends, %d of them given back", f.asked.Load(), recorded/int64(len(f.urls)), released/int64(len(f.urls)))
+	f.t.Logf("%d campaigns; %d calls, %d more failed; %d sends, %d of them given back", len(all), f.asked.Load(), f.failed.Load(), recorded/int64(len(f.urls)), released/int64(len(f.urls)))
 }
 
 // 100 campaigns on two instances, one of which is killed and reloaded, then the other one: what is counted
@@ -340,25 +347,26 @@ func TestCampaignsCountWhatCallersWereTold(t *testing.T) {
 	f := newCounted(t, 2, func(string) string {
 		return fmt.Sprintf("{kind: redis, redis: {addrs: [%q], replica_acks: 0}}", redis)
 	})
-	round := 0
 	f.check(f.campaigns(100, func() {
-		i := round % 2
-		f.reload(1 - i)
-		f.processes[i].signal(syscall.SIGKILL)
-		f.start(i)
-		round++
+		for round := range 3 {
+			f.reload(1 - round%2)
+			f.processes[round%2].signal(syscall.SIGKILL)
+			f.start(round % 2)
+		}
 	}))
+	require.Positive(t, f.failed.Load(), "calls were under way at a kill")
 }
 
 // The same on the embedded store, which one instance has.
 func TestCampaignsOfTheEmbeddedStoreCountWhatCallersWereTold(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t, 1, func(dir string) string { return "{embedded: {path: " + dir + "/log.db}}" })
-	round := 0
 	f.check(f.campaigns(100, func() {
-		f.reload(0)
-		f.processes[0].signal([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[round%2])
-		f.start(0)
-		round++
+		for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+			f.reload(0)
+			f.processes[0].signal(by)
+			f.start(0)
+		}
 	}))
+	require.Positive(t, f.failed.Load(), "calls were under way at a kill")
 }
