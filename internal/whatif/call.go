@@ -31,8 +31,9 @@ type call struct {
 	numbered bool
 
 	before, after sum
-	users         []capping.UserID // those who are looked at next
-	groups        []uint16         // of each, an index into the record's
+	released      map[capping.Channel]*pair[Counts] // of a release: where the sends were, of users whose sends are known
+	users         []capping.UserID                  // those who are looked at next
+	groups        []uint16                          // of each, an index into the record's
 	codes         []uint8
 	cursors       []int
 	judgedUsers   []capping.UserID
@@ -51,6 +52,7 @@ func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	c.counted = r.At >= e.cfg.Since && (e.cfg.Until == 0 || r.At < e.cfg.Until)
 	c.segments, c.names, c.numbered, c.everybody = nil, nil, false, false
 	c.before.reset()
+	clear(c.released)
 	c.after.reset()
 	return nil
 }

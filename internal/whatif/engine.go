@@ -72,6 +72,7 @@ type engine struct {
 
 	longest, shortest time.Duration // retentions of the policies seen so far and the other one
 	asked             *firstAsked
+	overlaps          overlaps        // of a recheck
 	unseen            capping.Instant // at or before it, limits that were in force did not see anything any more
 	last              capping.Instant
 	next              map[string]uint64 // by instance: the sequence of its next record
@@ -149,6 +150,10 @@ func (e *engine) replay(r *audit.Record) error {
 	if err := c.begin(e, r, policy); err != nil {
 		return err
 	}
+	if e.cfg.Recheck {
+		e.overlaps.began(r, e.widen(), e.tallies.recheck, e.cfg.Differences)
+		defer e.overlaps.ended(r)
+	}
 	if r.Kind == audit.Release {
 		c.release()
 	} else if err := c.filter(); err != nil {
@@ -176,6 +181,9 @@ func (e *engine) policy(version string) (*inForce, error) {
 	e.tallies.configs = append(e.tallies.configs, version)
 	return p, nil
 }
+
+// widen is by how much the clocks of two instances may differ.
+func (e *engine) widen() capping.Instant { return capping.Instant(e.cfg.Widen.Milliseconds()) }
 
 // retain keeps histories for as long as the policy sees them.
 func (e *engine) retain(policy *capping.Policy) {
@@ -252,6 +260,9 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 
 // result is what was counted.
 func (e *engine) result() *Result {
+	if e.cfg.Recheck {
+		e.overlaps.end(e.tallies.recheck, e.cfg.Differences)
+	}
 	r := e.tallies.result(e)
 	r.Generation = e.cfg.Generation
 	if e.cfg.Policy != nil {

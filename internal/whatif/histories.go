@@ -18,6 +18,7 @@ type histories struct {
 
 	first, second []uint32 // the two histories of the user who is being changed
 	ids           []uint32 // of the block that is being read
+	released      pair[[]capping.Channel]
 }
 
 func newHistories() *histories {
@@ -141,21 +142,31 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells whether
-// it was in the recorded one, and, of a user whose histories differ, in the other one later than an instant.
-func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token, after capping.Instant) (recorded, other bool) {
+// release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells on which channels
+// they were in the recorded one, and, later than an instant, in the other one: until the next call.
+func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token, after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
 	of := func(call uint32) bool {
 		e := h.calls.Entry(int(call))
 		return e.Token == token && (channel == 0 || e.Channel == channel)
 	}
-	recorded = slices.ContainsFunc(h.first, of)
-	other = slices.ContainsFunc(h.second, func(call uint32) bool { return of(call) && h.calls.At(int(call)) > after })
-	if recorded || slices.ContainsFunc(h.second, of) {
+	h.released.before = h.channelsOf(h.released.before[:0], h.first, of)
+	h.released.after = h.channelsOf(h.released.after[:0], h.second, func(call uint32) bool { return of(call) && h.calls.At(int(call)) > after })
+	if len(h.released.before) > 0 || slices.ContainsFunc(h.second, of) {
 		h.first, h.second = slices.DeleteFunc(h.first, of), slices.DeleteFunc(h.second, of)
 		p.set(low, h.first, h.second)
 	}
-	return recorded, other
+	return h.released.before, h.released.after
+}
+
+// channelsOf are the channels of the calls that are meant, each once.
+func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
+	for _, call := range calls {
+		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
+			channels = append(channels, on)
+		}
+	}
+	return channels
 }
 
 // sent reports whether the message is in the user's recorded history on the channel.

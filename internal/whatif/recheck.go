@@ -51,25 +51,28 @@ func agrees(g *audit.Group, d *capping.Decisions, i int, known bool) bool {
 	return true
 }
 
-// differ notes users whose record is not what was decided, unless it may be: see may.
+// differ notes users whose record is not what was decided, unless it may be: what was forgotten, when within
+// the call they were decided, and calls at the same time may explain it.
 func (c *call) differ(users []capping.UserID, at []int, groups []uint16, d *capping.Decisions) {
-	found := c.tallies.recheck
+	found, during := c.tallies.recheck, spanOf(c.r)
+	doubted := doubt{span: during}
 	for k, user := range users {
 		g := &c.r.Groups[groups[at[k]]]
 		switch {
 		case c.forgot(user, g):
-			continue
 		case c.r.Took > 0 && agrees(g, c.decideAt(users[k:k+1], c.r.At+capping.Instant(c.r.Took.Milliseconds())), 0, true):
 			found.WithinSpan++
-			continue
-		}
-		found.Differ++
-		if len(found.First) < c.cfg.Differences {
-			found.First = append(found.First, Difference{
+		case c.overlaps.explain(&during, user, c.widen()):
+			found.Overlapping++
+		default:
+			doubted.users = append(doubted.users, Difference{
 				At: c.r.At.Time(), User: user, Message: c.r.Message.ID, Channel: c.channelName(c.r.Channel),
 				Recorded: outcomeText(g), Judged: verdictText(d, at[k]),
 			})
 		}
+	}
+	if len(doubted.users) > 0 {
+		c.overlaps.doubts = append(c.overlaps.doubts, doubted)
 	}
 }
 

@@ -21,12 +21,12 @@ type Result struct {
 	Generation string   `json:"generation,omitempty"`
 	Notes      []string `json:"notes"` // what readers must know
 
-	Calls    int64 `json:"calls"`    // filter calls and releases that were counted
-	Asked    int64 `json:"asked"`    // users of the filter calls, each in each call
-	Judged   int64 `json:"judged"`   // of them, those who were judged anew; the others' outcome is the recorded one
-	Replayed int64 `json:"replayed"` // decisions that were gone through, those before Since included
-	// What cannot be judged: users who were unavailable (no demand: the retry is), users who
-	// were asked for and are erased, gaps where records were lost.
+	Calls   int64 `json:"calls"`   // filter calls and releases that were counted
+	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
+	Judged  int64 `json:"judged"`  // of them, those who were judged anew; the others' outcome is the recorded one. A recheck: all that Recheck counts
+	Decided int64 `json:"decided"` // decisions that were gone through, those before Since included
+	// What cannot be judged: users who were unavailable (no demand: the retry is), of the
+	// answers those about users who are erased, gaps where records were lost.
 	Unavailable int64 `json:"unavailable"`
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
@@ -59,11 +59,11 @@ type Row struct {
 
 // Counts counts decisions.
 type Counts struct {
-	Sends    int64 `json:"sends"`              // recorded, each once
-	Replayed int64 `json:"replayed"`           // allowed, and sent before
-	Denied   int64 `json:"denied"`             // answers: who asks thrice is denied thrice
-	Unjudged int64 `json:"unjudged"`           // nobody may be sent to: a set that the limits need is missing
-	Released int64 `json:"released,omitempty"` // sends that were given back; not of segments
+	Sends    int64 `json:"sends"`    // recorded, each once
+	Replayed int64 `json:"replayed"` // allowed, and sent before
+	Denied   int64 `json:"denied"`   // answers: who asks thrice is denied thrice
+	Unjudged int64 `json:"unjudged"` // nobody may be sent to: a set that the limits need is missing
+	Released int64 `json:"released"` // sends that were given back; not of segments
 }
 
 func (c *Counts) add(o Counts) {
@@ -111,9 +111,12 @@ type Recheck struct {
 	Decisions int64 `json:"decisions"` // judged, replays without a known send left out
 	// WithinSpan are those that differ as of the call's beginning and agree as of its end: the
 	// record does not say when within the call the user was judged.
-	WithinSpan int64        `json:"within_span"`
-	Differ     int64        `json:"differ"`
-	First      []Difference `json:"first"`
+	WithinSpan int64 `json:"within_span"`
+	// Overlapping are those of users whom another call may have sent to, or taken a send from, at the
+	// same time: records do not say which was first.
+	Overlapping int64        `json:"overlapping"`
+	Differ      int64        `json:"differ"`
+	First       []Difference `json:"first"`
 }
 
 // Difference is a recorded decision and what the limits that were in force say.

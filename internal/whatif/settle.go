@@ -186,7 +186,8 @@ func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 		diverged := p.divergedAt(uint16(user))
 		recorded, other := c.histories.release(p, uint16(user), c.r.Channel, c.token, horizon)
 		before := c.r.Groups[groups[i]].Outcome == audit.Released
-		after := other || before && !recorded
+		after := len(other) > 0 || before && len(recorded) == 0
+		c.countReleased(before, diverged, recorded, other)
 		if !diverged || before == after {
 			continue
 		}
@@ -194,5 +195,24 @@ func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 		if c.counted {
 			p.change(uint16(user), one(before)-one(after))
 		}
+	}
+}
+
+// countReleased counts by channel what a release took from a user whose sends are known.
+func (c *call) countReleased(released, diverged bool, recorded, other []capping.Channel) {
+	if c.released == nil {
+		c.released = map[capping.Channel]*pair[Counts]{}
+	}
+	if !released {
+		recorded = nil
+	}
+	if !diverged {
+		other = recorded
+	}
+	for _, channel := range recorded {
+		at(c.released, channel).before.Released++
+	}
+	for _, channel := range other {
+		at(c.released, channel).after.Released++
 	}
 }

@@ -78,21 +78,21 @@ type pair[T any] struct{ before, after T }
 
 // tallies is what is counted of all calls.
 type tallies struct {
-	first, last     capping.Instant // records
-	any             bool
-	calls, replayed int64
-	unavailable     int64
-	erased, judged  int64
-	gaps            int64
-	total           pair[Counts]
-	days            map[string]*pair[Counts]
-	segments        map[string]*pair[Counts]
-	channels        map[capping.Channel]*pair[Counts]
-	campaigns       map[campaignKey]*pair[Counts]
-	limits, shadow  map[string]*pair[int64]
-	configs         []string
-	faults          map[string]bool // why users could not be judged
-	recheck         *Recheck
+	first, last    capping.Instant // records
+	any            bool
+	calls, decided int64
+	unavailable    int64
+	erased, judged int64
+	gaps           int64
+	total          pair[Counts]
+	days           map[string]*pair[Counts]
+	segments       map[string]*pair[Counts]
+	channels       map[capping.Channel]*pair[Counts]
+	campaigns      map[campaignKey]*pair[Counts]
+	limits, shadow map[string]*pair[int64]
+	configs        []string
+	faults         map[string]bool // why users could not be judged
+	recheck        *Recheck
 }
 
 func newTallies() *tallies {
@@ -141,7 +141,7 @@ func addTo(to *pair[Counts], before, after *Counts) {
 // end counts a call.
 func (t *tallies) end(c *call) {
 	before, after := &c.before, &c.after
-	t.replayed += before.Sends + before.Replayed + before.Denied
+	t.decided += before.Sends + before.Replayed + before.Denied
 	if !c.counted {
 		return
 	}
@@ -151,13 +151,24 @@ func (t *tallies) end(c *call) {
 	t.judged += after.judged
 	addTo(&t.total, &before.Counts, &after.Counts)
 	addTo(at(t.days, c.r.At.Time().Format(time.DateOnly)), &before.Counts, &after.Counts)
-	addTo(at(t.channels, c.r.Channel), &before.Counts, &after.Counts)
-	key := campaignKey{c.r.Message, c.r.Channel}
+	if c.r.Kind == audit.Release && c.r.Channel == 0 {
+		for channel, released := range c.released {
+			t.endOn(c, channel, &released.before, &released.after)
+		}
+		return
+	}
+	t.endOn(c, c.r.Channel, &before.Counts, &after.Counts)
+	t.endNamed(c)
+}
+
+// endOn counts a call, or of a release of all channels its part of one.
+func (t *tallies) endOn(c *call, channel capping.Channel, before, after *Counts) {
+	addTo(at(t.channels, channel), before, after)
+	key := campaignKey{c.r.Message, channel}
 	if t.campaigns[key] == nil && len(t.campaigns) >= maxCampaigns {
 		key = campaignKey{Message: capping.Message{ID: others}}
 	}
-	addTo(at(t.campaigns, key), &before.Counts, &after.Counts)
-	t.endNamed(c)
+	addTo(at(t.campaigns, key), before, after)
 }
 
 func (t *tallies) endNamed(c *call) {
@@ -195,11 +206,14 @@ func (t *tallies) endNamed(c *call) {
 // result is the tallies as people read them.
 func (t *tallies) result(e *engine) *Result {
 	r := &Result{
-		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Replayed: t.replayed,
+		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
 		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps, Recheck: t.recheck,
 		Total: Row{Name: "total", Before: t.total.before, After: t.total.after},
 		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
+	}
+	if t.recheck != nil {
+		r.Judged = t.recheck.Decisions
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
 	if t.any {

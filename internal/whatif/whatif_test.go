@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,6 +245,7 @@ func (h *history) expect(r *audit.Record, d *capping.Decisions, decided map[capp
 func (h *history) release() {
 	h.other.segments = cmp.Or(h.standIn, h.service.segments)
 	message, channel, users := pick(h.draw, h.messages...), pick(h.draw, capping.Channel(0), 1, 2), h.someUsers()
+	beforeOn, afterOn := h.channelsOf(h.service, message, users), h.channelsOf(h.other, message, users)
 	released, err := h.service.capper.Release(context.Background(), message, channel, users)
 	require.NoError(h.t, err)
 	others, err := h.other.capper.Release(context.Background(), message, channel, users)
@@ -263,13 +265,42 @@ func (h *history) release() {
 			after.Released = 1
 		}
 		for _, name := range h.rowNames(r) {
-			addTo(at(h.want.rows, name), &before, &after)
+			if channel != 0 || name == "total" || strings.HasPrefix(name, "day ") {
+				addTo(at(h.want.rows, name), &before, &after)
+			}
+		}
+		for on := capping.Channel(0); channel == 0 && on <= 3; on++ {
+			r := *r
+			r.Channel = on
+			before, after := before, after
+			before.Released *= int64(one(slices.Contains(beforeOn[i], on)))
+			after.Released *= int64(one(slices.Contains(afterOn[i], on)))
+			for _, name := range h.rowNames(&r) {
+				if name != "total" && !strings.HasPrefix(name, "day ") {
+					addTo(at(h.want.rows, name), &before, &after)
+				}
+			}
 		}
 		if before != after {
 			h.want.net[user] += int(before.Released - after.Released)
 			h.want.changed[user] = true
 		}
 	}
+}
+
+// channelsOf are the channels on which a service knows a send of the message to each of the users.
+func (h *history) channelsOf(s *service, message capping.Message, users []capping.UserID) [][]capping.Channel {
+	found := make([][]capping.Channel, len(users))
+	for i, user := range users {
+		log, err := s.store.Log(context.Background(), user)
+		require.NoError(h.t, err)
+		for k := range log.Len() {
+			if e := log.Entry(k); e.Token == message.Token() {
+				found[i] = append(found[i], e.Channel)
+			}
+		}
+	}
+	return found
 }
 
 // config is the replay's.

@@ -214,6 +214,7 @@ func (d draw) changed(p *capping.Policy, version string) *capping.Policy {
 // service is the domain over a real store.
 type service struct {
 	capper   *capping.Capper
+	store    capping.Store
 	segments *generation
 }
 
@@ -221,7 +222,7 @@ func newService(t testing.TB, clock *testkit.Clock, policy *capping.Policy) *ser
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: math.MaxInt64, CacheBytes: 1 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	s := &service{}
+	s := &service{store: store}
 	s.capper = capping.New(store, func() capping.Segments { return s.segments }, policy, clock.Now)
 	return s
 }

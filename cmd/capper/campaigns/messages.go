@@ -90,14 +90,14 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, api *c
 		return err
 	}
 	if found.More {
-		fmt.Fprintln(on.Err, "there are more: --max, or a later --since")
+		fmt.Fprintln(on.Err, "there are more: a larger --max, or --channel")
 	}
 	return nil
 }
 
 // printMessage prints what became of a message on one channel.
 func printMessage(on *terminal.Streams, m *client.Message) error {
-	fmt.Fprintf(on.Out, "message %s, channel %s: %d calls from %s to %s\n", plain(m.MessageID), dash(m.Channel), m.Calls, seconds(m.FirstCall), seconds(m.LastCall))
+	fmt.Fprintf(on.Out, "message %s, channel %s: %s from %s to %s\n", plain(m.MessageID), dash(m.Channel), calls(m.Calls), seconds(m.FirstCall), seconds(m.LastCall))
 	rows := [][]any{
 		{"allowed", m.Allowed, "sends that were recorded, each once"}, {"released", m.Released, "of those, given back"},
 		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"}, {"unavailable", m.Unavailable, ""},
@@ -114,7 +114,7 @@ func printMessage(on *terminal.Streams, m *client.Message) error {
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 		return err
 	}
-	segments := [][]any{{"SEGMENT", "ASKED", "ALLOWED", "DENIED"}}
+	segments := [][]any{{"SEGMENT", "ASKED", "ANSWERED ALLOWED", "ANSWERED DENIED"}}
 	for _, name := range sortedKeys(m.Segments) {
 		s := m.Segments[name]
 		segments = append(segments, []any{name, s.Asked, s.Allowed, s.Denied})
@@ -137,6 +137,13 @@ func sum(counts map[string]int64) (total int64) {
 		total += n
 	}
 	return total
+}
+
+func calls(n int64) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
 }
 
 func dash(text string) string { return cmp.Or(text, "-") }

@@ -19,6 +19,8 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 	switch {
 	case client.HasCode(err, client.CodeConflict):
 		return terminal.Hinted(err, "name the audience that the message was sent to: capper release AUDIENCE --message-id …")
+	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeForbidden):
+		return service.Hinted(err)
 	case err != nil:
 		return terminal.Hinted(service.Hinted(err), "run the same command again: twice is once")
 	}

@@ -51,7 +51,7 @@ func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d users taken out), %d %stoo old and taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
+	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users taken out), %d %stoo old and taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
 		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would, report.Before, report.After)
 	return err
 }

@@ -96,7 +96,7 @@ func (c *MessageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	if c.JSON {
 		err = terminal.JSON(on.Out, t)
-	} else {
+	} else if t.Calls > 0 || len(r.faults) == 0 { // what a damaged file holds is not known
 		err = t.print(on)
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 		return err
 	}
-	rows = [][]any{{"SEGMENT", "ASKED", "ALLOWED", "DENIED", "UNAVAILABLE"}}
+	rows = [][]any{{"SEGMENT", "ASKED", "ANSWERED ALLOWED", "ANSWERED DENIED", "UNAVAILABLE"}}
 	for _, name := range slices.Sorted(maps.Keys(t.Segments)) {
 		s := t.Segments[name]
 		rows = append(rows, []any{name, s.Asked, s.Allowed, s.Denied, s.Unavailable})

@@ -39,7 +39,7 @@ func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	user := uint32(c.User)
 	q.User, q.Kinds = &user, kinds()
 	r := &reading{archive: from}
-	rows := [][]any{{"TIME", "MESSAGE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}
+	rows := [][]any{{"TIME", "MESSAGE", "NAMESPACE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}
 	err = r.each(ctx, q, func(record *audit.Record) error {
 		g := archive.GroupOf(record, user)
 		row := export.RowOf(record, g, r.channel(ctx, record))
@@ -52,7 +52,7 @@ func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	if !c.JSON {
+	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // what a damaged file holds is not known
 		if err := printRows(on, rows, fmt.Sprintf("no decision about user %d is recorded in that time", user)); err != nil {
 			return err
 		}
@@ -61,10 +61,6 @@ func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func userRow(row *export.Row, record *audit.Record, g *audit.Group) []any {
-	message := row.MessageID
-	if row.Namespace != "" {
-		message = row.Namespace + "/" + message
-	}
 	outcome := row.Outcome
 	if row.Exempt && g.Outcome == audit.Allowed {
 		outcome += " (exempt)"
@@ -73,7 +69,7 @@ func userRow(row *export.Row, record *audit.Record, g *audit.Group) []any {
 	if record.Kind == audit.Release && record.Channel == 0 {
 		channel = "all"
 	}
-	return []any{row.Time, message, channel, outcome, by(g), row.Generation, row.Config, caller(row.Client, row.KeyID)}
+	return []any{row.Time, row.MessageID, shown(row.Namespace), channel, outcome, by(g), row.Generation, row.Config, caller(row.Client, row.KeyID)}
 }
 
 // printRows prints a table with its head, or says that there is nothing in it.

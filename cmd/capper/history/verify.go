@@ -89,7 +89,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	for _, note := range r.Notes {
 		fmt.Fprintln(on.Out, "note: "+terminal.Escape(note))
 	}
-	_, err := fmt.Fprintf(on.Out, "%d files and %d open ones, %d bytes; %d records, %d sends; %d over-sends; %d other findings; in %s\n",
+	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d other findings; in %s\n",
 		r.Files, r.Open, r.Bytes, r.Records, r.Sends, r.Found[verify.OverSend], others(r), took.Round(10*time.Millisecond))
 	return err
 }

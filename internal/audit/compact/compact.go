@@ -27,7 +27,7 @@ type Config struct {
 type Report struct {
 	Files     int   `json:"files"` // that the index has
 	Rewritten int   `json:"rewritten"`
-	Users     int64 `json:"users"` // that were taken out of records, each in each
+	Users     int64 `json:"users"` // entries of erased users that were taken out: a user counts in each record
 	Dropped   int   `json:"dropped"`
 	Leftovers int   `json:"leftovers"`    // files that an earlier run left
 	Before    int64 `json:"bytes_before"` // of all files

@@ -24,11 +24,11 @@ func Sentences(r *whatif.Result) (lines []string) {
 		add("no call is recorded in that time")
 		return lines
 	}
-	add("%s to %s, %s calls, %s users asked for, each in each call; %s of these were judged anew",
-		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), Number(r.Calls), Number(r.Asked), Number(r.Judged))
+	add("%s to %s, %s, %s asked for, each in each call; %s of these were judged anew",
+		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), many(r.Calls, "call"), many(r.Asked, "user"), Number(r.Judged))
 	if c := r.Recheck; c != nil {
-		add("%s decisions were judged anew under the limits that were in force: %s differ from the record, %s depend on when within their call they were decided",
-			Number(c.Decisions), Number(c.Differ), Number(c.WithinSpan))
+		add("%s decisions were judged anew under the limits that were in force: %s differ from the record, %s depend on when within their call they were decided, "+
+			"%s may depend on the order of calls at the same time", Number(c.Decisions), Number(c.Differ), Number(c.WithinSpan), Number(c.Overlapping))
 		return append(lines, unjudged(r)...)
 	}
 	before, after := r.Total.Before, r.Total.After
@@ -46,8 +46,8 @@ func unjudged(r *whatif.Result) (lines []string) {
 			lines = append(lines, fmt.Sprintf(format, Number(n)))
 		}
 	}
-	add(r.Unavailable, "not judged: %s users who were unavailable: only their retries are demand")
-	add(r.Erased, "not judged: %s users who have been erased since")
+	add(r.Unavailable, "not judged: %s answers that users were unavailable: only their retries are demand")
+	add(r.Erased, "not judged: %s answers about users who have been erased since")
 	add(r.Gaps, "not judged: %s records that are missing")
 	add(r.Total.After.Unjudged, "not judged: %s users whom these limits could not decide, as a set is missing")
 	return append(lines, r.Notes...)
@@ -160,6 +160,14 @@ func Number(n int64) string {
 		text = text[:len(text)-3]
 	}
 	return sign + strings.Join(append([]string{text}, parts...), ",")
+}
+
+// many is so many of a thing.
+func many(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Number(n) + " " + thing + "s"
 }
 
 // Percent is by how much a count changes; "" where there was none.
