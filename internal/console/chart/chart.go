@@ -37,7 +37,8 @@ const (
 	barHeight  = 34
 	barPadding = 90
 	textSize   = 11
-	axisLabels = 9
+	letter     = 7 // pixels, of a wide font
+	axis       = width - 100
 	longest    = 40 // characters of a name
 )
 
@@ -50,10 +51,11 @@ func Areas(p Picture, series []Series) ([]byte, error) { return p.lines(series, 
 func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	opt := charts.NewLineChartOptionWithData(values(series))
 	opt.Theme, opt.ValueFormatter = p.theme(), short
-	opt.XAxis.Labels, opt.XAxis.LabelCount, opt.XAxis.LabelFontStyle.FontSize = clean(p.Labels), min(axisLabels, len(p.Labels)), textSize
+	opt.XAxis.Labels, opt.XAxis.LabelCount = p.instants()
+	opt.XAxis.LabelFontStyle.FontSize = textSize
 	opt.XAxis.BoundaryGap = charts.Ptr(false)
 	opt.Symbol, opt.LineStrokeWidth = charts.Symbol{Shape: charts.SymbolNone}, 2
-	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = names(series), textSize, charts.SymbolSquare
+	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize, charts.SymbolSquare
 	opt.YAxis = []charts.YAxisOption{p.valueAxis(series, stacked)}
 	if stacked {
 		opt.StackSeries, opt.FillOpacity = charts.Ptr(true), 140
@@ -63,6 +65,21 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 		return nil, err
 	}
 	return painter.Bytes()
+}
+
+// instants are the labels over time, and how many of them are shown: of a week each day,
+// of an hour each ten minutes, of a day each four hours. The last one ends where the
+// picture does, while the others begin at theirs: it is left out where it would run into
+// the one before.
+func (p Picture) instants() (labels []string, count int) {
+	labels, count = clean(p.Labels), min(7, len(p.Labels))
+	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
+		count = 8
+	}
+	if last := len(labels) - 1; last > 0 && 2*letter*(len([]rune(labels[last]))+1) > axis/(count-1) {
+		labels[last] = ""
+	}
+	return labels, count
 }
 
 // Bars draws a bar for each label from the top down, of the series beside each other, or
@@ -76,7 +93,7 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	opt.Horizontal, opt.Theme, opt.ValueFormatter = true, p.theme(), short
 	opt.CategoryAxis.Labels, opt.CategoryAxis.LabelFontStyle.FontSize = backwards(roomy(clean(p.Labels))), textSize
 	opt.ValueAxis = []charts.ValueAxisOption{p.valueAxis(series, stacked)}
-	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = names(series), textSize, charts.SymbolSquare
+	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize, charts.SymbolSquare
 	if len(series) < 2 {
 		opt.Legend.Show = charts.Ptr(false)
 	}

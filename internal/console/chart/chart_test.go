@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,5 +69,29 @@ func TestPicturesOfNothingAndOfMuch(t *testing.T) {
 			requireInert(t, svg)
 			require.Less(t, len(svg), 150_000)
 		}
+	}
+}
+
+// Instants are named at equal distances, and none runs into another.
+func TestInstantsStandApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		labels int
+		format string
+		step   time.Duration
+		want   []string
+	}{
+		{29, "Mon 15:04", 6 * time.Hour, []string{"Mon 09:00", "Tue 09:00", "Wed 09:00", "Thu 09:00", "Fri 09:00", "Sat 09:00", "Sun 09:00"}},
+		{288, "15:04", 5 * time.Minute, []string{"09:00", "13:00", "17:00", "21:00", "00:55", "04:55", "08:55"}},
+		{2, "15:04", time.Minute, []string{"09:00", "09:01"}},
+		{1, "15:04", time.Minute, []string{"09:00"}},
+	} {
+		labels := make([]string, c.labels)
+		for i := range labels {
+			labels[i] = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * c.step).Format(c.format)
+		}
+		svg, err := chart.Lines(chart.Picture{Labels: labels}, []chart.Series{{"a", make([]float64, c.labels)}})
+		require.NoError(t, err)
+		require.Equal(t, c.want, regexp.MustCompile(`(?:[A-Z][a-z]{2} )?\d\d:\d\d`).FindAllString(string(svg), -1))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // state is how a part of the service is, and what to do.
 type state struct {
-	Class  string // good, warn or bad
+	Class  string // good, note, warn or bad
 	Part   string
 	What   string // a sentence
 	Do     string // sentences; "": nothing
@@ -22,7 +22,7 @@ type state struct {
 
 // Word is the state without its colour.
 func (s state) Word() string {
-	return map[string]string{"good": "OK", "warn": "Look at this", "bad": "Trouble"}[s.Class]
+	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
 }
 
 func good(part, format string, args ...any) state {
@@ -36,7 +36,7 @@ func states(s *api.Status, now time.Time) []state {
 	list = append(list, segments(s, now))
 	list = append(list, configuration(s.Config, now)...)
 	list = append(list, audit(s.Audit, now))
-	rank := map[string]int{"bad": 0, "warn": 1, "good": 2}
+	rank := map[string]int{"bad": 0, "warn": 1, "note": 2, "good": 3}
 	slices.SortStableFunc(list, func(a, b state) int { return rank[a.Class] - rank[b.Class] })
 	return list
 }
@@ -74,9 +74,17 @@ func chapter(s api.StoreStatus) string {
 	return "“Redis”"
 }
 
+// createdEmpty begins the store's words on a first start, where nothing is wrong.
+const createdEmpty = "the store was created empty at this start"
+
 // storeNotes are what its start tolerated, and how the other instances differ.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
+		if strings.HasPrefix(warning, createdEmpty) {
+			list = append(list, state{"note", "Store", "it was created empty at this start, as on every first one: sends before it are not known.",
+				"If sends were recorded before, this is another place than theirs: see that store.embedded.path names the one that was used.", ""})
+			continue
+		}
 		list = append(list, state{"warn", "Store", "its start noted something that you should know.", "If it is not meant, change what it names and start again.", warning})
 	}
 	if s.Fleet == nil {

@@ -59,6 +59,20 @@ func TestEachTroubleHasASentenceAndSomethingToDo(t *testing.T) {
 	}
 }
 
+// That of a first start: nothing is wrong, and everything else that a start notes is
+// still something to look at.
+func TestACreatedStoreIsANote(t *testing.T) {
+	t.Parallel()
+	status := fine()
+	status.Store.Warnings = []string{"the store was created empty at this start: sends before it are not known"}
+	first := states(status, now)[0]
+	require.Equal(t, []string{"Store", "note", "Note"}, []string{first.Part, first.Class, first.Word()})
+	status.Store.Warnings = append(status.Store.Warnings, "no append-only file")
+	list := states(status, now)
+	require.Equal(t, []string{"warn", "note"}, []string{list[0].Class, list[1].Class})
+	require.Equal(t, "no append-only file", list[0].Detail)
+}
+
 func TestLimitsAreSentences(t *testing.T) {
 	t.Parallel()
 	for want, limit := range map[string]api.Limit{
