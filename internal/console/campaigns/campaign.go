@@ -227,6 +227,6 @@ func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame
 	}
 	data.Waves.Outlook = found
 	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+orNone(data.Channel)))
-	view.Pictures = append(view.Pictures, found.Picture("waves", v.Now))
+	view.Pictures = append(view.Pictures, found.Picture("waves"))
 	return nil
 }

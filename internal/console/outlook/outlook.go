@@ -3,7 +3,6 @@ package outlook
 import (
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,17 +145,33 @@ func people(n uint64) string {
 }
 
 // Alt says what the picture shows.
-func (o *Outlook) Alt(now time.Time) string {
+func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
 	}
 	first, last := o.Points[0], o.Points[len(o.Points)-1]
-	said := []string{fmt.Sprintf("%s may receive now, and %s in %d days.", people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days)}
-	for _, p := range o.Points {
-		if share := float64(p.Summary.Allowed) / float64(max(o.Decided, 1)); share >= 0.5 && p.Summary.Allowed > first.Summary.Allowed {
-			said = append(said, fmt.Sprintf("Half of all may by %s.", frame.Relative(now, p.At)))
-			break
+	return fmt.Sprintf("%s may receive now, and %s in %d days. %s",
+		people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days, o.half())
+}
+
+// half says when half of the users may receive.
+func (o *Outlook) half() string {
+	most := 0
+	for i, p := range o.Points {
+		most = max(most, p.Summary.Allowed)
+		switch {
+		case o.Decided == 0 || 2*p.Summary.Allowed < o.Decided:
+		case i == 0:
+			return "At least half of them may now."
+		default:
+			return "Half of them may from " + p.At.UTC().Format(instant) + " on."
 		}
 	}
-	return strings.Join(said, " ")
+	if most == 0 {
+		return fmt.Sprintf("Nobody of them may within %d days.", Days)
+	}
+	return fmt.Sprintf("Fewer than half of them may within %d days.", Days)
 }
+
+// instant is how instants that stand side by side are told apart.
+const instant = "Mon 2 Jan, 15:04 UTC"

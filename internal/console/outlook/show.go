@@ -3,7 +3,6 @@ package outlook
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"capper/client/api"
 	"capper/internal/console/chart"
@@ -12,7 +11,7 @@ import (
 
 // Picture is the curve: who may receive, and who is held back by what waiting helps against
 // and what it does not.
-func (o *Outlook) Picture(name string, now time.Time) *frame.Picture {
+func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"}, {Name: "suppressed or held out"}}
 	for i, p := range o.Points {
@@ -22,7 +21,7 @@ func (o *Outlook) Picture(name string, now time.Time) *frame.Picture {
 			series[j].Values = append(series[j].Values, float64(o.Scaled(n)))
 		}
 	}
-	return &frame.Picture{Name: name, Alt: o.Alt(now), Draw: func(dark bool) ([]byte, error) {
+	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: func(dark bool) ([]byte, error) {
 		return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Unit: "users"}, shown(series))
 	}}
 }
@@ -65,7 +64,7 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 		t.Columns = append(t.Columns, frame.Column{Title: "Held back by " + limit, Means: counted, Number: true})
 	}
 	for _, p := range o.Points {
-		row := []frame.Cell{frame.Time(p.At), frame.Count(o.Scaled(p.Summary.Allowed))}
+		row := []frame.Cell{frame.Text(p.At.UTC().Format(instant)), frame.Count(o.Scaled(p.Summary.Allowed))}
 		for _, limit := range names {
 			row = append(row, frame.Count(o.Scaled(p.Summary.Denied[limit])))
 		}

@@ -214,6 +214,6 @@ func present(p *page, view *frame.View, v *frame.Visit) {
 	view.Tables = append(view.Tables, segmentsTable(t), limitsTable(t))
 	if t.Outlook != nil && t.Outlook.Decided > 0 {
 		view.Tables = append(view.Tables, t.Outlook.Table("days", "The next seven days"))
-		view.Pictures = append(view.Pictures, t.Outlook.Picture("days", v.Now))
+		view.Pictures = append(view.Pictures, t.Outlook.Picture("days"))
 	}
 }
