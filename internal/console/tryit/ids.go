@@ -33,29 +33,29 @@ func (ps pages) act(v *frame.Visit) (*frame.View, string, error) {
 }
 
 func (ps pages) tryIDs(v *frame.Visit, p *page) error {
-	from, what, err := given(v)
+	from, what, err := source(v)
 	if err != nil {
 		return err
 	}
-	users, repeats, fault := read(from)
-	field := "ids"
+	field, read := "ids", readWords
 	if what != pasted {
-		field = "file"
+		field, read = "file", readFile
 	}
+	found, fault := read(from)
 	switch {
 	case fault != "":
 		p.Wrong = &wrong{Field: field, Text: fault}
-	case users.IsEmpty():
+	case found.users.IsEmpty():
 		p.Wrong = &wrong{Field: field, Text: "There is no id in it. Paste ids, or choose a file of ids, one on each line."}
 	}
 	if p.Wrong != nil {
 		return nil
 	}
-	p.Tried = &tried{What: what, Users: users.GetCardinality(), Ignored: repeats}
+	p.Tried = &tried{What: what, Users: found.users.GetCardinality(), Ignored: found.repeats}
 	if len(p.Pasted) > keptPaste {
 		p.Pasted = "" // the page need not carry it back
 	}
-	return ps.tryUsers(v, p, users)
+	return ps.tryUsers(v, p, found.users)
 }
 
 const (
@@ -63,8 +63,8 @@ const (
 	keptPaste = 64 << 10
 )
 
-// given is the ids of the form: those of its file, or else those that were pasted.
-func given(v *frame.Visit) (from io.Reader, what string, err error) {
+// source is the ids of the form: those of its file, or else those that were pasted.
+func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
 	case err == nil && header.Size > 0:
@@ -78,26 +78,50 @@ func given(v *frame.Visit) (from io.Reader, what string, err error) {
 // longestID is more bytes than an id has, and as many of a wrong one as are shown.
 const longestID = 40
 
-// read reads ids that stand between blanks, commas, semicolons or ends of lines. fault says
-// what is wrong, and where.
-func read(from io.Reader) (users *roaring.Bitmap, repeats int, fault string) {
-	users = roaring.New()
+// given is users by their ids.
+type given struct {
+	users   *roaring.Bitmap
+	repeats int // ids that were there already
+}
+
+func newGiven() *given { return &given{users: roaring.New()} }
+
+// add adds an id of a line. fault says what is wrong with it.
+func (g *given) add(word string, line int) (fault string) {
+	id, err := strconv.ParseUint(word, 10, 32)
+	if err != nil {
+		if len(word) > longestID {
+			word = word[:longestID]
+		}
+		return fmt.Sprintf("Line %d: %q is not a user id (0 to 4294967295).", line, strings.ToValidUTF8(word, "?"))
+	}
+	if !g.users.CheckedAdd(uint32(id)) {
+		g.repeats++
+	}
+	return ""
+}
+
+// tooMany says that they are more than are tried at once; "": they are not.
+func (g *given) tooMany() string {
+	n := g.users.GetCardinality()
+	if n <= mostNow {
+		return ""
+	}
+	return fmt.Sprintf("It has %s ids, and at most %s are tried at once. Take a part of them, or publish them as a set and try its name.", frame.Count(n).Text, frame.Count(mostNow).Text)
+}
+
+// readWords reads ids that stand between blanks, commas, semicolons or ends of lines. fault
+// says what is wrong, and where.
+func readWords(from io.Reader) (found *given, fault string) {
+	found = newGiven()
 	words := bufio.NewReader(from)
 	line, word := 1, make([]byte, 0, longestID)
 	take := func() bool {
-		if len(word) == 0 {
-			return true
+		if len(word) > 0 {
+			fault = found.add(string(word), line)
+			word = word[:0]
 		}
-		id, err := strconv.ParseUint(string(word), 10, 32)
-		if err != nil {
-			fault = fmt.Sprintf("Line %d: %q is not a user id (0 to 4294967295). Ids stand one on each line, or between blanks or commas.", line, strings.ToValidUTF8(string(word), "?"))
-			return false
-		}
-		if !users.CheckedAdd(uint32(id)) {
-			repeats++
-		}
-		word = word[:0]
-		return true
+		return fault == ""
 	}
 	for {
 		c, err := words.ReadByte()
@@ -107,7 +131,7 @@ func read(from io.Reader) (users *roaring.Bitmap, repeats int, fault string) {
 		switch c {
 		case ' ', '\t', '\r', '\n', ',', ';':
 			if !take() {
-				return users, repeats, fault
+				return found, fault
 			}
 			if c == '\n' {
 				line++
@@ -119,10 +143,7 @@ func read(from io.Reader) (users *roaring.Bitmap, repeats int, fault string) {
 		}
 	}
 	if !take() {
-		return users, repeats, fault
+		return found, fault
 	}
-	if n := users.GetCardinality(); n > mostNow {
-		return users, repeats, fmt.Sprintf("It has %s ids, and at most %s are tried at once. Take a part of them, or publish them as a set and try its name.", frame.Count(n).Text, frame.Count(mostNow).Text)
-	}
-	return users, repeats, ""
+	return found, found.tooMany()
 }
