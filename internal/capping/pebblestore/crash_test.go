@@ -98,6 +98,7 @@ func TestKill(t *testing.T) {
 			answered[told] = true
 		}
 		requireAnswers(t, s, answered)
+		requireCounted(t, s)
 		require.NoError(t, s.Close())
 	}
 }
@@ -120,7 +121,6 @@ func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 			t.Fatalf("message %d to user %d: answered %t", told.message, told.user, allowed)
 		}
 	}
-	requireCounted(t, s)
 }
 
 type told struct {
@@ -219,6 +219,7 @@ func requireKept(t *testing.T, disk vfs.FS, answered map[told]bool) {
 	s, err := Open(context.Background(), Config{Path: "/db", fs: disk})
 	require.NoError(t, err)
 	requireAnswers(t, s, answered)
+	requireCounted(t, s)
 	require.NoError(t, s.Close())
 }
 
