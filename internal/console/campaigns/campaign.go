@@ -66,7 +66,7 @@ func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
 	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied, Span: frame.Span(max(m.LastCall.Sub(m.FirstCall), 0))}
 	view := &frame.View{
 		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do they become eligible?", Data: data,
-		Tables:   []*frame.Table{funnelTable(data.Funnel), limitsTable(m), segmentsTable(m)},
+		Tables:   []*frame.Table{funnelTable(data.Funnel), sendsTable(m), limitsTable(m), partsTable(m), segmentsTable(m)},
 		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
 		Calls:    []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" + parameters(id, namespace, m.Channel), "POST /v1/forecast"},
 	}
@@ -108,15 +108,26 @@ func funnel(m *api.Message) []step {
 		{"not withheld", open, "answers without those suppressed, held out or in quiet hours"},
 		{"within limits", within, "answers without those whom a limit held back"},
 		{"allowed", within - m.Unavailable, "answers without those not decided; those of retries count again"},
-		{"recorded sends", m.Allowed, "sends, each exactly once"},
-		{"still counted", m.Allowed - m.Released, "sends, exactly: without those given back"},
+	}
+}
+
+// sendsTable is what the logs hold, which answers are no measure of: retries are answers too.
+func sendsTable(m *api.Message) *frame.Table {
+	return &frame.Table{
+		Name: "sends", Caption: "Sends, each exactly once",
+		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
+		Rows: [][]frame.Cell{
+			{frame.Text("recorded"), frame.Count(m.Allowed), frame.Text("users who were allowed, however often they were asked for")},
+			{frame.Text("given back"), frame.Count(m.Released), frame.Text("by releases, as they did not go out")},
+			{frame.Text("still counted"), frame.Count(m.Allowed - m.Released), frame.Text("recorded, and not given back")},
+		},
 	}
 }
 
 func funnelTable(steps []step) *frame.Table {
 	t := &frame.Table{
 		Name: "funnel", Caption: "From asked to sent",
-		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Number: true}, {Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
+		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: "in answers", Number: true}, {Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
 	}
 	for _, s := range steps {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Count(s.Users), share(s.Users, steps[0].Users), frame.Text(s.Counts)})
@@ -153,15 +164,22 @@ func limitsTable(m *api.Message) *frame.Table {
 	}
 	for _, name := range mostFirst(m.Denied) {
 		add(name, m.Denied[name])
-		if name != api.LimitSuppressed {
-			continue
-		}
-		for _, set := range mostFirst(m.Suppressed) {
-			add("suppressed: set "+set, m.Suppressed[set])
-		}
+	}
+	return t
+}
+
+// partsTable is parts of others: those who were suppressed by set, and of the allowed those whom
+// limits in the shadow would have held back.
+func partsTable(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "parts", Caption: "Of these, by set; and what limits in the shadow would have held back",
+		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "in answers", Number: true}},
+	}
+	for _, set := range mostFirst(m.Suppressed) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(api.LimitSuppressed), frame.Text(set), frame.Count(m.Suppressed[set])})
 	}
 	for _, name := range mostFirst(m.ShadowDenied) {
-		add("nobody, but "+name+" would have: a limit in the shadow", m.ShadowDenied[name])
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text("allowed"), frame.Text(name), frame.Count(m.ShadowDenied[name])})
 	}
 	return t
 }

@@ -50,7 +50,7 @@ func (f *Frame) tell(w http.ResponseWriter, c *Content, status int, title string
 func titles(status int) string {
 	switch status {
 	case http.StatusNotFound:
-		return "There is no such page"
+		return "This was not found"
 	case http.StatusForbidden:
 		return "This was refused"
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

@@ -73,14 +73,25 @@ func limitsTable(t *tried) *frame.Table {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Summary.Denied)) {
 		add(name, t.Summary.Denied[name])
-		if name == api.LimitSuppressed {
-			for _, set := range slices.Sorted(maps.Keys(t.Summary.Suppressed)) {
-				add("suppressed: set "+set, t.Summary.Suppressed[set])
-			}
-		}
+	}
+	return table
+}
+
+// partsTable is parts of others: those who are suppressed by set, and of those who may receive
+// whom limits in the shadow would hold back.
+func partsTable(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "parts", Caption: "Of these, by set; and what limits in the shadow would hold back",
+		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "now", Number: true}},
+	}
+	add := func(of, by string, users int) {
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(of), frame.Text(by), frame.Count(t.scaled(users))})
+	}
+	for _, set := range slices.Sorted(maps.Keys(t.Summary.Suppressed)) {
+		add(api.LimitSuppressed, set, t.Summary.Suppressed[set])
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Summary.ShadowDenied)) {
-		add("nobody, but "+name+" would: a limit in the shadow", t.Summary.ShadowDenied[name])
+		add("may receive", name, t.Summary.ShadowDenied[name])
 	}
 	return table
 }

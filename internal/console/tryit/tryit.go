@@ -211,7 +211,7 @@ func (ps pages) tryUsers(v *frame.Visit, p *page, users *roaring.Bitmap) error {
 func present(p *page, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)
-	view.Tables = append(view.Tables, segmentsTable(t), limitsTable(t))
+	view.Tables = append(view.Tables, segmentsTable(t), limitsTable(t), partsTable(t))
 	if t.Outlook != nil && t.Outlook.Decided > 0 {
 		view.Tables = append(view.Tables, t.Outlook.Table("days", "The next seven days"))
 		view.Pictures = append(view.Pictures, t.Outlook.Picture("days"))
