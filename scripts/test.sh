@@ -23,4 +23,4 @@ if [ $# -eq 0 ]; then
   (cd client && go test -race ./...) # a module of its own
   set -- ./...
 fi
-go test -race -timeout 12m "$@"
+go test -race -timeout 20m "$@"

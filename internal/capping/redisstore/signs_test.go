@@ -186,19 +186,21 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	}
 	ahead(8 * day)
 	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "degraded" }, 10*time.Second, 5*time.Millisecond)
-	require.Contains(t, s.Health(t.Context()).Error, "1 of 64 partitions: the server's clock was ahead by 192h0m0s, so that logs may have expired before their time")
+	const aheadBy = `the server's clock was ahead by (192h0m0s|191h59m5\ds)` // less what passes until it is seen
+	require.Regexp(t, "1 of 64 partitions: "+aheadBy+", so that logs may have expired before their time", s.Health(t.Context()).Error)
 	require.Equal(t, []capping.Verdict{{}, {Outcome: capping.Allowed}}, ask("b"))
 
 	config := s.config
 	config.MustExist = true
 	_, err = Open(t.Context(), config)
-	require.ErrorContains(t, err, "clock was ahead by 192h0m0s")
+	require.Error(t, err)
+	require.Regexp(t, aheadBy, err.Error())
 	ahead(2 * time.Second) // waiting heals it as well
 	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
 	ahead(8 * day)
 	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 10*time.Second, 5*time.Millisecond)
 	again := openTest(t, s.config)
-	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left: 1 of 65 partitions, that of the records among them: the server's clock was ahead by 192h0m0s")
+	require.Regexp(t, "begun anew with what is left: 1 of 65 partitions, that of the records among them: "+aheadBy, strings.Join(warningsOf(t, again), "\n"))
 	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
 }
