@@ -19,9 +19,6 @@ import (
 	"capper/internal/testkit"
 )
 
-// manyHistories is how many random histories each test goes through.
-const manyHistories = 100
-
 // history is a random demand, decided by a service whose limits and segments change, and by a
 // second one under other limits.
 type history struct {
