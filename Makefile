@@ -6,10 +6,10 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run test demo bench torture lint openapi screenshots vulncheck cluster-up cluster-down s3-up s3-down module-path clean
+.PHONY: build run test demo bench torture engines lint openapi screenshots chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
 
-build: ## both programs, into build/bin
-	go build -trimpath -o build/bin/ ./cmd/...
+build: ## both programs, into build/bin, stamped with what git says they are
+	go build -trimpath -buildvcs=false -ldflags "$$(scripts/version.sh ldflags)" -o build/bin/ ./cmd/...
 
 run: build ## a service on the embedded store with sample segments, and a first campaign
 	LISTEN=$(LISTEN) scripts/run.sh
@@ -25,6 +25,30 @@ bench: ## both sides of the figures in docs/benchmarks.md; FACTOR=10 for a tenth
 
 torture: ## faults at random: make torture MINUTES=2 SEED=1
 	MINUTES=$(MINUTES) SEED=$(SEED) scripts/torture.sh
+
+image: ## the container image, with buildah, podman or docker
+	scripts/image.sh
+
+image-test: ## the image, tried: built, run as nobody on a read-only root, refused what it must refuse; needs root
+	scripts/image-test.sh
+
+deb: ## the Debian package, into build/deb
+	scripts/deb.sh
+
+deb-check: ## the Debian package looked at: contents, unit files, two builds with the same bytes
+	scripts/deb-test.sh check
+
+deb-test: ## the Debian package installed, started, reloaded, upgraded and removed in a Debian that is booted for it; needs root
+	scripts/deb-test.sh boot
+
+release: ## archives for linux and darwin, into build/dist, with goreleaser
+	scripts/release.sh
+
+release-check: ## goreleaser's check, and two builds of all archives with the same bytes; long
+	scripts/release.sh check
+
+engines: ## the tests of the Redis store on Valkey, newer and older Redis: make engines ENGINES="valkey-9.1 redis-8.0"
+	scripts/engines.sh test $(ENGINES)
 
 lint: ## gofmt, vet, staticcheck
 	scripts/lint.sh
@@ -49,6 +73,9 @@ cluster-down:
 s3-up: ## an S3 server in build/s3
 	scripts/s3.sh up build/s3
 	@echo "an S3 server is up: . build/s3/env sets what clients need"
+
+chart: ## the Helm chart by the whole of helm, which takes minutes to compile once
+	scripts/chart.sh
 
 s3-down:
 	scripts/s3.sh down build/s3

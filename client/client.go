@@ -21,6 +21,12 @@ type Config struct {
 	Key  string       // API key, id.secret; "": none
 	HTTP *http.Client // nil: one with a connection per parallel call and no time-out but the context's
 
+	// Header sets headers of a request before it is sent, of each attempt anew: those by which the call is
+	// part of a trace, or its X-Request-Id (1 to 128 visible ASCII characters, else the service makes one),
+	// which the context knows. A Pacer asks for all of its callers, with a context of its own. Nil: none.
+	// It may be called by several goroutines at a time.
+	Header func(context.Context, http.Header)
+
 	// LeaveUnavailable: Filter asks once, and leaves asking again for the unavailable to the caller.
 	LeaveUnavailable bool
 
@@ -114,6 +120,9 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if c.cfg.Header != nil {
+		c.cfg.Header(ctx, request.Header)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")

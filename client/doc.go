@@ -15,6 +15,17 @@
 // (429), until the context ends or Config.Attempts are used up. Refusals
 // (*Error with another status) are not repeated: they would be refused again.
 //
+// # Traces and request ids
+//
+// Config.Header gives each request what the context knows of its caller: with OpenTelemetry's
+// SDK, traceparent and tracestate.
+//
+//	Header: func(ctx context.Context, header http.Header) {
+//		otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(header))
+//	}
+//
+// An Error has the RequestID by which the service's operators find the call in their log.
+//
 // # Large audiences
 //
 // FilterAll and ReleaseAll split an audience of any size into batches that are

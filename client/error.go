@@ -39,13 +39,22 @@ type Error struct {
 	Field      string        // field of the request at fault; "" for none
 	Column     int           // where in the text of Field the fault is, in characters from 1; 0: no such place
 	RetryAfter time.Duration // 0: the service did not say
+	RequestID  string        // by which the service's log is searched; "": the service did not say
 }
 
 func (e *Error) Error() string {
 	if e.Code == "" {
-		return fmt.Sprintf("status %d: %s", e.Status, e.Message)
+		return e.named(fmt.Sprintf("status %d: %s", e.Status, e.Message))
 	}
-	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
+}
+
+// named is text with the request's id, for people who ask the service's operators.
+func (e *Error) named(text string) string {
+	if e.RequestID == "" {
+		return text
+	}
+	return text + " (request " + e.RequestID + ")"
 }
 
 // HasCode reports whether err is, or wraps, an Error of the code.
@@ -56,7 +65,7 @@ func HasCode(err error, code string) bool {
 
 // errorOf is the refusal in an answer.
 func errorOf(response *http.Response, body []byte) *Error {
-	e := &Error{Status: response.StatusCode}
+	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}

@@ -26,6 +26,14 @@ type (
 	UserLookup = api.UserLookup
 	// Members is a page of the ids of a segment or set.
 	Members = api.Members
+	// ImportRequest is sends that were made elsewhere.
+	ImportRequest = api.ImportRequest
+	// ImportedSend is one of them.
+	ImportedSend = api.ImportedSend
+	// ImportResult is what became of them.
+	ImportResult = api.ImportAnswer
+	// ImportSummary counts them.
+	ImportSummary = api.ImportSummary
 	// ReleaseSummary counts the users of a release call.
 	ReleaseSummary = api.ReleaseSummary
 	// Messages is what became of messages.

@@ -3,6 +3,7 @@
 #
 #   cluster.sh up DIR [options]      start a Redis Cluster, wait until it serves every slot
 #   cluster.sh single DIR [options]  start one standalone server
+#   cluster.sh spare DIR [options]   start --masters servers in cluster mode that are in no cluster yet
 #   cluster.sh start DIR PORT        start a stopped or killed node again, same data
 #   cluster.sh down DIR              end the servers of DIR and remove DIR
 #
@@ -11,8 +12,13 @@
 #   --replicas N       replicas of each master, or of the standalone server (1; single: 0)
 #   --node-timeout MS  cluster-node-timeout (2000)
 #   --password P       requirepass and masterauth
+#   --host IP          where the nodes listen (127.0.0.1), such as ::1
+#   --tls DIR          TLS alone, also between the nodes, with ca.crt, server.crt and server.key of DIR;
+#                      clients have to show a certificate of the same authority
 #   --owner PID        end the servers when that process ends
 #   --set 'NAME VALUE' one more line of redis.conf; may be repeated
+#
+# CAPPER_TEST_REDIS_SERVER names the server's binary (redis-server), for other engines: see engines.sh.
 #
 # DIR receives env (CAPPER_TEST_REDIS=addr,addr,…), and for each node PORT.pid,
 # PORT.log and PORT/ with redis.conf and data. Only processes that DIR names
@@ -23,7 +29,9 @@ self=${BASH_SOURCE[0]}
 acl=$(dirname "$self")/../deploy/redis.acl
 fail() { echo "cluster.sh: error: $*" >&2; exit 1; }
 
+server=${CAPPER_TEST_REDIS_SERVER:-redis-server}
 install_redis() {
+  command -v "$server" >/dev/null 2>&1 || [ "$server" = redis-server ] || fail "CAPPER_TEST_REDIS_SERVER=$server is no program"
   command -v redis-server >/dev/null 2>&1 && command -v redis-cli >/dev/null 2>&1 && return
   echo "cluster.sh: installing redis-server" >&2
   local sudo=""
@@ -42,7 +50,7 @@ install_redis() {
 
 # Node ports are 12000 to 21999 and bus ports 10000 higher: both below the
 # ephemeral range, and no node port is another's bus port.
-in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+in_use() { (exec 3<>"/dev/tcp/$host/$1") 2>/dev/null; }
 free_port() {
   local port try
   for try in $(seq 1 200); do
@@ -53,7 +61,7 @@ free_port() {
   fail "no free port between 12000 and 21999 after $try attempts"
 }
 
-cli() { local port=$1; shift; redis-cli -h 127.0.0.1 -p "$port" "$@" 2>/dev/null; }
+cli() { local port=$1; shift; redis-cli -h "$host" -p "$port" "${cli_tls[@]}" "$@" 2>/dev/null; }
 info() { cli "$1" info "$2" | tr -d '\r' | awk -F: -v k="$3" '$1 == k {print $2}'; }
 
 write_config() {
@@ -61,8 +69,7 @@ write_config() {
   mkdir -p "$dir/$port"
   {
     cat <<CONF
-port $port
-bind 127.0.0.1
+bind $host
 dir "$dir/$port"
 pidfile "$dir/$port.pid"
 logfile "$dir/$port.log"
@@ -73,11 +80,21 @@ appendfsync everysec
 repl-diskless-sync-delay 0
 repl-ping-replica-period 1
 repl-timeout 10
-hash-max-listpack-entries 512
-hash-max-listpack-value 1024
-enable-debug-command local
 CONF
-    sed 's/CHANGE-ME/capper/' "$acl"
+    if "$server" --version | grep -q ' v=6'; then # knows neither the newer names nor, in 6.0, channels of users
+      printf '%s\n' "hash-max-ziplist-entries 512" "hash-max-ziplist-value 1024"
+      sed 's/CHANGE-ME/capper/; s/resetchannels //' "$acl"
+    else
+      printf '%s\n' "hash-max-listpack-entries 512" "hash-max-listpack-value 1024" "enable-debug-command local"
+      sed 's/CHANGE-ME/capper/' "$acl"
+    fi
+    if [ -z "$tls" ]; then
+      echo "port $port"
+    else
+      printf '%s\n' "port 0" "tls-port $port" "tls-replication yes" "tls-ca-cert-file $tls/ca.crt" \
+        "tls-cert-file $tls/server.crt" "tls-key-file $tls/server.key"
+      [ "$kind" != cluster ] || echo "tls-cluster yes"
+    fi
     [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \
       "cluster-node-timeout $node_timeout" "cluster-replica-validity-factor 0" "cluster-require-full-coverage no"
     [ -n "$password" ] && printf '%s\n' "requirepass \"$password\"" "masterauth \"$password\""
@@ -88,12 +105,19 @@ CONF
 
 launch() { # PORT: true when the node answers; false when it could not start
   local port=$1 try
-  redis-server "$dir/$port/redis.conf" >/dev/null || return 1
+  "$server" "$dir/$port/redis.conf" >/dev/null || return 1
   for try in $(seq 1 200); do
     case "$(cli "$port" ping || true)" in PONG | LOADING* | NOAUTH*) return 0 ;; esac
     sleep 0.05
   done
   return 1
+}
+
+# Another's server may have taken the port. One whose INFO is renamed does not tell.
+answers_itself() {
+  local told
+  told=$(info "$1" server process_id)
+  [ -s "$dir/$1.pid" ] && { [ -z "$told" ] || [ "$told" = "$(cat "$dir/$1.pid")" ]; }
 }
 
 start_nodes() { # COUNT: sets ports
@@ -102,7 +126,7 @@ start_nodes() { # COUNT: sets ports
   while [ ${#ports[@]} -lt "$n" ]; do
     port=$(free_port)
     write_config "$port"
-    if launch "$port" && [ "$(info "$port" server process_id)" = "$(cat "$dir/$port.pid" 2>/dev/null)" ]; then
+    if launch "$port" && answers_itself "$port"; then
       ports+=("$port")
     else
       rm -rf "${dir:?}/$port" "$dir/$port.pid"
@@ -129,9 +153,10 @@ synced() {
 knows_replicas() { [ "$(cli "$1" cluster nodes | grep -c ' slave\|,slave')" = $((masters * replicas)) ]; }
 feeds() { [ "$(cli "$1" info replication | grep -c 'state=online')" = "$replicas" ]; }
 
+at() { case $host in *:*) echo "[$host]:$1" ;; *) echo "$host:$1" ;; esac; } # the address of a port
 finish() {
   local list="" port
-  for port in "${ports[@]}"; do list="$list,127.0.0.1:$port"; done
+  for port in "${ports[@]}"; do list="$list,$(at "$port")"; done
   echo "CAPPER_TEST_REDIS=${list#,}" >"$dir/env"
   if [ -n "$owner" ]; then
     (trap '' HUP INT TERM; while kill -0 "$owner" 2>/dev/null && [ -e "$dir/env" ]; do sleep 1; done
@@ -144,8 +169,8 @@ up() {
   kind=cluster
   start_nodes $((masters * (1 + replicas)))
   local addrs=() port
-  for port in "${ports[@]}"; do addrs+=("127.0.0.1:$port"); done
-  redis-cli --cluster create "${addrs[@]}" --cluster-replicas "$replicas" --cluster-yes >"$dir/create.log" 2>&1 ||
+  for port in "${ports[@]}"; do addrs+=("$host:$port"); done
+  redis-cli "${cli_tls[@]}" --cluster create "${addrs[@]}" --cluster-replicas "$replicas" --cluster-yes >"$dir/create.log" 2>&1 ||
     fail "redis-cli --cluster create: $(tail -n 3 "$dir/create.log")"
   for port in "${ports[@]}"; do
     wait_for "node $port serves the cluster" serves "$port"
@@ -161,15 +186,21 @@ single() {
   start_nodes $((1 + replicas))
   local port
   for port in "${ports[@]:1}"; do
-    cli "$port" replicaof 127.0.0.1 "${ports[0]}" >/dev/null
+    cli "$port" replicaof "$host" "${ports[0]}" >/dev/null
     wait_for "replica $port has its data" synced "$port"
   done
   [ "$replicas" = 0 ] || wait_for "replicas of ${ports[0]} are online" feeds "${ports[0]}"
   finish
 }
 
+spare() {
+  kind=cluster
+  start_nodes "$masters"
+  finish
+}
+
 # A pid file may outlive its process, and its number may be another's by then.
-ours() { ps -p "$1" -o args= 2>/dev/null | grep -q "redis-server.*:$2"; }
+ours() { ps -p "$1" -o args= 2>/dev/null | grep -q -e "-server.*:$2" -e "$dir/$2/redis.conf"; } # the title, or where a loader keeps it from being set the arguments
 down() {
   [ -d "$dir" ] || return 0
   rm -f "$dir/env"
@@ -184,10 +215,10 @@ down() {
   rm -rf "${dir:?}"
 }
 
-[ $# -ge 2 ] || { sed -n '2,20p' "$self" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,24p' "$self" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 verb=$1 dir=$2
 shift 2
-masters=3 replicas=1 node_timeout=2000 password="" owner="" settings=() attempts=0 kind="" node=""
+masters=3 replicas=1 node_timeout=2000 password="" owner="" host=127.0.0.1 tls="" cli_tls=() settings=() attempts=0 kind="" node=""
 case $verb in
   single) replicas=0 ;;
   start) node=${1:?cluster.sh start DIR PORT}; shift ;;
@@ -198,19 +229,26 @@ while [ $# -gt 0 ]; do
     --replicas) replicas=$2 ;;
     --node-timeout) node_timeout=$2 ;;
     --password) password=$2 ;;
+    --host) host=$2 ;;
+    --tls) tls=$2 cli_tls=(--tls --cacert "$2/ca.crt" --cert "$2/server.crt" --key "$2/server.key") ;;
     --owner) owner=$2 ;;
     --set) settings+=("$2") ;;
     *) fail "unknown option $1" ;;
   esac
   shift 2
 done
+if [ "$verb" = start ] || [ "$verb" = down ]; then # how the nodes were started
+  [ ! -e "$dir/reach" ] || . "$dir/reach"
+  [ -z "$tls" ] || cli_tls=(--tls --cacert "$tls/ca.crt" --cert "$tls/server.crt" --key "$tls/server.key")
+fi
 [ -z "$password" ] || export REDISCLI_AUTH=$password
 case $verb in
-  up | single)
+  up | single | spare)
     [ -e "$dir/env" ] && fail "$dir is in use: run cluster.sh down $dir first"
     install_redis
     mkdir -p "$dir"
     dir=$(cd "$dir" && pwd)
+    printf 'host=%q tls=%q\n' "$host" "$tls" >"$dir/reach"
     trap 'status=$?; [ $status = 0 ] || { trap - EXIT; bash "$self" down "$dir" >/dev/null 2>&1; }' EXIT
     "$verb"
     ;;

@@ -3,12 +3,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# As the tests are compiled: what is compiled here need not be again there.
+export CGO_ENABLED=1 GOFLAGS=-race
 STATICCHECK=v0.8.2
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "gofmt would change:" >&2; echo "$unformatted" >&2; exit 1; }
 tool=build/tools/staticcheck-$STATICCHECK
 if [ ! -x "$tool" ]; then
-  GOBIN=$PWD/build/tools go install "honnef.co/go/tools/cmd/staticcheck@$STATICCHECK"
+  CGO_ENABLED=0 GOFLAGS=-trimpath GOBIN=$PWD/build/tools go install "honnef.co/go/tools/cmd/staticcheck@$STATICCHECK"
   mv build/tools/staticcheck "$tool"
 fi
 for module in . client; do

@@ -80,4 +80,6 @@ type Refusal struct {
 	Message string `json:"message"`          // for people; names field, value and rule
 	Field   string `json:"field,omitempty"`  // the request's field at fault, as in user_ids[3]; "": none
 	Column  int    `json:"column,omitempty"` // where in the text of Field the fault is, in characters from 1; 0: the text has no such place
+	// RequestID is the answer's X-Request-Id, by which the service's log is searched; "" of services before it was told.
+	RequestID string `json:"request_id,omitempty"`
 }

@@ -65,7 +65,7 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
 }
 
-// Probe is the answer of GET /healthz and GET /readyz.
+// Probe is the answer of GET /healthz and GET /readyz when all is well; else they answer 503.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

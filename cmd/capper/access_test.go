@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,12 +25,12 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	file := configure(t, "{default: {daily: 1}}")
 	config, err := os.ReadFile(file)
 	require.NoError(t, err)
-	const key = "crm-1.a-secret"
+	const key, ops = "crm-1.a-secret", "ops-1.a-secret"
 	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0", stop_delay: 0s}`, fmt.Sprintf(`server:
   listen: 127.0.0.1:0
   admin_listen: 127.0.0.1:0
-  api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}]
-  rate_limits: {clients: {crm: {users_per_second: 1, burst: 2}}}`, sha256.Sum256([]byte(key))), 1))
+  api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}, {client: ops, id: ops-1, sha256: %x, scopes: [read, admin]}]
+  rate_limits: {clients: {crm: {users_per_second: 1, burst: 2}}}`, sha256.Sum256([]byte(key)), sha256.Sum256([]byte(ops))), 1))
 	p := serve(t, file)
 	call := func(base, method, path, key, body string) *http.Response {
 		request, err := http.NewRequest(method, base+path, strings.NewReader(body))
@@ -68,6 +69,16 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	}
 	require.Contains(t, erase(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) where there is one")
 	require.Contains(t, erase("http://"+admin[1]), "capper: hint: the key in CAPPER_API_KEY needs the scope admin")
+	sends := filepath.Join(t.TempDir(), "sends.csv")
+	write(t, sends, "user_id,at\n1,"+time.Now().UTC().Format(time.RFC3339)+"\n")
+	imported := func(url string) string {
+		cmd := exec.Command("capper", "import", sends, "--url", url)
+		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+ops)
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	require.Contains(t, imported(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) where there is one")
+	require.Regexp(t, `(?m)^added +1$`, imported("http://"+admin[1]))
 	require.NotContains(t, p.log.String(), "a-secret")
 
 	file2 := filepath.Join(t.TempDir(), "open.yaml")

@@ -15,7 +15,7 @@ import (
 )
 
 // Files that took a machine down are refused as any other, by the real program,
-// in the memory that it takes to start.
+// in little more memory than it takes to start.
 func TestConfigurationsThatExplodeAreRefused(t *testing.T) {
 	t.Parallel()
 	aliases := "limits:\n  default: &d [" + strings.Repeat("{name: a, max: 1, window: 1h},", 2_000) + "]\n  segments:\n"
@@ -37,6 +37,7 @@ func TestConfigurationsThatExplodeAreRefused(t *testing.T) {
 		if runtime.GOOS == "darwin" { // there it is bytes
 			used >>= 10
 		}
-		require.Less(t, used, int64(512<<10), "KiB; with the race detector several times what it takes otherwise")
+		// With the race detector it is several times what it takes otherwise, and Linux counts what this process had when it forked.
+		require.Less(t, used, int64(1<<20), "KiB")
 	}
 }

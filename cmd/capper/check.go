@@ -41,6 +41,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if a := loaded.Audit; a.To != "" {
 		fmt.Fprintf(on.Out, "  audit to %s, a file every %s\n", a.To, capping.Span(a.Roll))
 	}
+	fmt.Fprintf(on.Out, "  %s\n", describeTracing(loaded))
 	for _, line := range describeServer(loaded.Server) {
 		fmt.Fprintf(on.Out, "  %s\n", line)
 	}
@@ -61,6 +62,22 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		on.Warn(missing.Error() + ": the service would not start here")
 	}
 	return nil
+}
+
+// describeTracing is which requests are traced, and where spans are sent.
+func describeTracing(cfg *config.Config) string {
+	t := cfg.Tracing
+	if t.Endpoint == "" {
+		return "tracing: off"
+	}
+	of := fmt.Sprintf("%v of the other calls", t.Ratio)
+	switch t.Ratio {
+	case 0:
+		of = "none of the others"
+	case 1:
+		of = "all others"
+	}
+	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
 // place is the store and where it is.

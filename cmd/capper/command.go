@@ -3,26 +3,32 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"capper/client"
 	"capper/cmd/capper/campaigns"
+	"capper/cmd/capper/doctor"
 	"capper/cmd/capper/history"
+	"capper/cmd/capper/imports"
 	"capper/cmd/capper/paced"
+	"capper/cmd/capper/probe"
+	"capper/cmd/capper/storage"
 	"capper/internal/terminal"
 )
 
 // commands is the command line.
 type commands struct {
-	Version kong.VersionFlag `help:"Print the version."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Serve       serveCommand              `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
 	CheckConfig checkCommand              `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
+	Doctor      doctor.Command            `cmd:"" help:"Look whether all that a service needs is there, and say what to change."`
+	Size        doctor.SizeCommand        `cmd:"" help:"Work out what a load takes: memory, processors, network, disks."`
 	Filter      filterCommand             `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
 	Release     releaseCommand            `cmd:"" help:"Give back sends that did not go out."`
+	Import      imports.Command           `cmd:"" help:"Record sends that were made elsewhere, at their own times."`
 	Messages    campaigns.MessagesCommand `cmd:"" help:"Tell what became of messages."`
 	Count       countCommand              `cmd:"" help:"Count an audience by segment and set; with --channel also who could be sent to now."`
 	Segments    segmentsCommand           `cmd:"" help:"List the segments and sets of the generation in use."`
@@ -32,9 +38,14 @@ type commands struct {
 	Pace        paced.PaceCommand         `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
 	Pacers      paced.PacersCommand       `cmd:"" help:"Show what pacers have given out, or forget it."`
 	Erase       eraseCommand              `cmd:"" help:"Erase the recorded sends of users."`
+	Backup      storage.BackupCommand     `cmd:"" help:"Write an archive of the embedded store of a running service."`
+	Restore     storage.RestoreCommand    `cmd:"" help:"Check an archive, and put the embedded store back."`
+	Migrate     storage.MigrateCommand    `cmd:"" help:"Bring what an embedded store has recorded to Redis, while it serves."`
 	Status      statusCommand             `cmd:"" help:"Tell the state of a running service."`
+	Healthcheck probe.HealthcheckCommand  `cmd:"" help:"Ask the service of this machine whether it is well, as its configuration says where."`
 	Audit       history.Commands          `cmd:"" help:"Read the record of decisions."`
 	Whatif      history.WhatIfCommand     `cmd:"" help:"Tell what other limits, or other segments, would have come to."`
+	Version     terminal.VersionCommand   `cmd:"" help:"Print what was built: version, commit, its date, and Go's version."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.
@@ -47,11 +58,11 @@ const patience = 5 * time.Second
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
-		Name: "capper", Description: description, Version: version(),
+		Name: "capper", Description: description, Version: terminal.Version("capper"),
 		Last: terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a configuration or an audience",
 			terminal.Undecided: "run again with the same message id",
-			terminal.Findings:  "of audit verify and whatif --recheck",
+			terminal.Findings:  "of audit verify, whatif --recheck, import --verify and doctor",
 		},
 		Patience: patience, Servers: []string{"serve"}, Judge: judge,
 	}
@@ -64,13 +75,4 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Usage, ""
 	}
 	return terminal.Done, ""
-}
-
-// version is that of the module, or of the commit it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }

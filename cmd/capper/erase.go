@@ -76,7 +76,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 			unavailable++
 			list = append(list, erasure{user, "unavailable", one.Error()})
 		default:
-			err = c.refused(one)
+			err = c.HintedAdmin(one)
 			list = append(list, erasure{user, "failed", one.Error()})
 		}
 	}
@@ -84,15 +84,4 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be erased", unavailable)), remote.StatusSays+"; then run the same command again: twice is once")
 	}
 	return list, err
-}
-
-// refused adds what to do about a call that was refused.
-func (c *eraseCommand) refused(err error) error {
-	switch {
-	case client.HasCode(err, client.CodeForbidden):
-		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope admin")
-	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
-		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
-	}
-	return c.Hinted(err)
 }

@@ -142,7 +142,12 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 	r := blast.NewResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := todo.Ask(ctx, api, c.request(), r, func() { showSums(shown, &r.Summary) })
+		decided := decidedOf(&r.Summary)
+		err := todo.Ask(ctx, api, c.request(), r, func() {
+			if pause == time.Second || decidedOf(&r.Summary) > decided { // nothing new of those who wait is told by waiting
+				showSums(shown, &r.Summary)
+			}
+		})
 		late := time.Now().Add(pause).After(deadline)
 		switch {
 		case err != nil && (late || ctx.Err() != nil || !r.Answered() || !client.Passing(err)):
@@ -153,12 +158,25 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 		case late || r.Unavailable.IsEmpty():
 			return r, nil
 		default:
+			shown.Note(c.waiting(ctx, api, r.Summary.Unavailable, pause))
 			todo = blast.TodoUsers(r.Retry())
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// waiting says for whom the command waits, and why as far as the service tells: answers have no
+// reasons, its status has. The key may lack the right to read that.
+func (c *filterCommand) waiting(ctx context.Context, api *client.Client, users int, pause time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	why := remote.StatusSays
+	if status, err := api.Status(ctx); err == nil && status.Store.Error != "" {
+		why = "the store is " + status.Store.State + ": " + status.Store.Error
+	}
+	return fmt.Sprintf("%d users are unavailable and asked for again in %s, until --timeout %s is over: %s", users, pause, c.Timeout, why)
 }
 
 // request is what is asked, whoever it is about.
@@ -170,11 +188,17 @@ func (c *filterCommand) request() client.FilterRequest {
 
 // showSums tells what has become of the users so far.
 func showSums(shown *terminal.Progress, s *client.Summary) {
-	denied := 0
+	decided := decidedOf(s)
+	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed, s.Unavailable))
+}
+
+// decidedOf is how many users are decided.
+func decidedOf(s *client.Summary) int {
+	decided := s.Allowed
 	for _, n := range s.Denied {
-		denied += n
+		decided += n
 	}
-	shown.Reach(int64(s.Allowed+denied), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, denied, s.Unavailable))
+	return decided
 }
 
 func sleep(ctx context.Context, pause time.Duration) error {

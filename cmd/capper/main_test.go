@@ -30,6 +30,7 @@ func (s servers) Run() int {
 
 // TestMain lets tests run the real program as the command `capper`.
 func TestMain(m *testing.M) {
+	testkit.EndAtOnce()
 	testscript.Main(servers{m}, map[string]func(){"capper": main})
 }
 
@@ -41,7 +42,7 @@ const scriptPacers = `pacers:
   both: {limits: [{max: 5, window: 1h}], rate: 1000/s}
   quick: {rate: 1000000/s}
   slow: {rate: 1/m}
-  min: {limits: [{max: 1, window: 3s}]}
+  min: {limits: [{max: 1, window: 6s}]}
   used: {limits: [{max: 2, window: 1h}]}
   promo: {limits: [{max: 50000, window: 1h}], per: message}
 `
@@ -91,9 +92,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
+			testkit.EndAtOnceIn(env)
 			env.Setenv("URL", p.url)
 			env.Setenv("SETS_URL", sets.url)
 			env.Setenv("MESSAGES_URL", messages.url)
+			env.Setenv("SEGMENTBUILD", segmentbuild(t))
 			return nil
 		},
 		Cmds: map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take},

@@ -81,7 +81,7 @@ func (p *pacedProcess) reload(pacers string) {
 	p.t.Helper()
 	before := p.get("/v1/status")["config_version"]
 	write(p.t, p.file, p.content(filepath.Dir(p.file), pacers))
-	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, 10*time.Second, 10*time.Millisecond, "%s", p.log)
+	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond, "%s", p.log)
 }
 
 // callers ask for one permit of x after the other, to the end of the test. What it
@@ -92,6 +92,7 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	for range n {
 		asking.Go(func() {
 			for !ended.Load() {
+				<-time.After(2 * time.Millisecond) // a breath
 				p.take()
 			}
 		})
@@ -100,7 +101,7 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	return func(want int64) {
 		p.t.Helper()
 		asked := p.calls.Load()
-		require.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 }, 20*time.Second, 5*time.Millisecond, "%d granted", p.granted.Load())
+		require.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 }, time.Minute, 5*time.Millisecond, "%d granted", p.granted.Load())
 		require.Equal(p.t, want, p.granted.Load())
 	}
 }

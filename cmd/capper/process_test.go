@@ -39,7 +39,7 @@ var listening = regexp.MustCompile(`what=api address=(\S+)`)
 func serve(t *testing.T, file string, env ...string) *process {
 	t.Helper()
 	p := launch(t, file, env...)
-	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, 30*time.Second, 5*time.Millisecond, "%s", p.log)
+	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, time.Minute, 5*time.Millisecond, "%s", p.log)
 	require.False(t, p.hasExited(), "%s", p.log)
 	return p
 }
@@ -179,7 +179,7 @@ var builtSegmentbuild = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(toolDir, "segmentbuild")
-	out, err := exec.Command("go", "build", "-o", file, "../segmentbuild").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "../segmentbuild").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

@@ -2,24 +2,36 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"capper/internal/app"
 	"capper/internal/config"
+	"capper/internal/systemd"
 	"capper/internal/terminal"
 	"capper/internal/yamltree"
 )
 
 // serveCommand is `capper serve`.
 type serveCommand struct {
-	Config string `short:"c" default:"capper.yaml" help:"The configuration file."`
+	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"The configuration file (also CAPPER_CONFIG)."`
 }
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
+	if errors.Is(err, fs.ErrNotExist) {
+		err = terminal.Hinted(err, "--config or CAPPER_CONFIG names it; for an image it has to be mounted there (docs/install.md)")
+	}
 	if err != nil {
 		return terminal.WithStatus(terminal.BadInput, yamltree.Counted(err))
 	}
-	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now})
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now, Reload: reload, NotifySocket: os.Getenv(systemd.Socket)})
 }

@@ -38,7 +38,7 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	}
 
 	p := launch(t, file)
-	require.Eventually(t, func() bool { return p.hasExited() || p.ready() || p.url != "" }, 30*time.Second, 5*time.Millisecond, "%s", p.log)
+	require.Eventually(t, func() bool { return p.hasExited() || p.ready() || p.url != "" }, time.Minute, 5*time.Millisecond, "%s", p.log)
 	require.False(t, p.ready(), "%s", p.log)
 	require.Contains(t, fmt.Sprint(p.get("/readyz")), "generation "+without+" has no set opted-out")
 	got, err := p.filter("m1", 5, 6)
@@ -51,12 +51,12 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	write(t, users, "5\n6\n")
 	run("build", "--to", place, "--segment", "new="+users, "--set", "opted-out="+ids, "--force", "--reason", "test")
 	with := live(t, place)
-	require.Eventually(t, p.ready, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, p.ready, time.Minute, 10*time.Millisecond)
 	suppressed(p, "m1")
 
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
-	require.Eventually(t, func() bool { return status(p)["error"] != nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status(p)["error"] != nil }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, "generation "+without+" is refused: it has no set opted-out, which the configuration needs", status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
 	require.True(t, p.ready())
@@ -69,13 +69,13 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	suppressed(p, "m3")
 
 	write(t, file, embedded(dir, "{default: {daily: 1}}"))
-	require.Eventually(t, func() bool { return status(p)["generation"] == without }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status(p)["generation"] == without }, time.Minute, 10*time.Millisecond)
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	require.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "not yet: suppress.opted-out: generation "+without)
 	},
-		10*time.Second, 10*time.Millisecond)
+		time.Minute, 10*time.Millisecond)
 	run("rollback", with, "--at", place)
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil }, time.Minute, 10*time.Millisecond)
 	suppressed(p, "m4")
 }

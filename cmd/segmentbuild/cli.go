@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,24 +15,26 @@ import (
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 	"capper/internal/terminal"
+	"capper/internal/version"
 )
 
 const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
 
 // commands is the command line.
 type commands struct {
-	Build       buildCommand       `cmd:"" help:"Build segments and sets and publish them as the live generation."`
-	List        listCommand        `cmd:"" help:"List the generations and which one is live."`
-	Inspect     inspectCommand     `cmd:"" help:"Show the segments and sets of a generation, or a bitmap file."`
-	Diff        diffCommand        `cmd:"" help:"Show what changes from one generation to another."`
-	Members     membersCommand     `cmd:"" help:"Ask whether a user is in a segment or set, or sample its users."`
-	Export      exportCommand      `cmd:"" help:"Write the users of a segment or set as ids or as a bitmap."`
-	Verify      verifyCommand      `cmd:"" help:"Download a generation and check everything that a reader checks."`
-	Rollback    rollbackCommand    `cmd:"" help:"Make an earlier generation live again."`
-	ReleaseHold releaseHoldCommand `cmd:"" name:"release-hold" help:"End a hold of rollback --hold: publishing goes on."`
-	Gc          gcCommand          `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
-	Generate    generateCommand    `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
-	Version     kong.VersionFlag   `help:"Print the version."`
+	Build       buildCommand            `cmd:"" help:"Build segments and sets and publish them as the live generation."`
+	List        listCommand             `cmd:"" help:"List the generations and which one is live."`
+	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation, or a bitmap file."`
+	Diff        diffCommand             `cmd:"" help:"Show what changes from one generation to another."`
+	Members     membersCommand          `cmd:"" help:"Ask whether a user is in a segment or set, or sample its users."`
+	Export      exportCommand           `cmd:"" help:"Write the users of a segment or set as ids or as a bitmap."`
+	Verify      verifyCommand           `cmd:"" help:"Download a generation and check everything that a reader checks."`
+	Rollback    rollbackCommand         `cmd:"" help:"Make an earlier generation live again."`
+	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"End a hold of rollback --hold: publishing goes on."`
+	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
+	Generate    generateCommand         `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
+	Version     terminal.VersionCommand `cmd:"" help:"Print what was built: version, commit, its date, and Go's version."`
+	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version."`
 }
 
 // place are the flags that reach a location; S3 credentials come from the SDK's usual chain.
@@ -93,7 +94,7 @@ const patience = 2 * time.Second
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
-		Name: "segmentbuild", Description: description, Version: toolVersion(),
+		Name: "segmentbuild", Description: description, Version: terminal.Version("segmentbuild"),
 		Last: terminal.OnHold, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a build file or an export",
 			terminal.Undecided: "segments overlap",
@@ -154,15 +155,5 @@ func badRowsHint(bad *ingest.BadRowsError) string {
 	return "mend the rows, or tolerate them with --max-bad-rows N or N%: they are left out and counted (--bad-rows-to FILE lists them all)"
 }
 
-// toolVersion is the version that manifests record.
-func toolVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "segmentbuild"
-	}
-	version := info.Main.Version
-	if version == "" {
-		version = "(devel)"
-	}
-	return "segmentbuild " + version
-}
+// toolVersion is what manifests record.
+func toolVersion() string { return "segmentbuild " + version.Current().Version }

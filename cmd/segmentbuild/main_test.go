@@ -33,6 +33,7 @@ type withS3 struct{ *testing.M }
 func (w withS3) Run() int { return s3test.Main(w.M.Run) }
 
 func TestMain(m *testing.M) {
+	testkit.EndAtOnce()
 	testscript.Main(withS3{m}, map[string]func(){"segmentbuild": main})
 }
 
@@ -43,6 +44,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			testkit.EndAtOnceIn(env)
 			for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"} {
 				env.Setenv(name, os.Getenv(name))
 			}

@@ -29,6 +29,7 @@ func (s *Service) newServer(context.Context) (err error) {
 		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(), Campaigns: s.answers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
+		Tracer: s.spans(), TraceMessages: s.config.Tracing.MessageIDs,
 		Bounds: cfg.Bounds, Access: cfg.Access, Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
 		HostNames: cfg.HostNames, Clock: s.clock,
 	})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 	"capper/internal/segments"
 	past "capper/internal/segments/history"
 	"capper/internal/server"
+	"capper/internal/server/loglevel"
+	"capper/internal/trace/otlp"
 )
 
 // Config is what a service is made of.
@@ -32,6 +35,11 @@ type Config struct {
 	Log io.Writer
 	// Clock is that of decisions and of all that is told of time. Nil: time.Now.
 	Clock func() time.Time
+	// Reload has the configuration looked at now, and what came of it logged, for each
+	// signal. Nil: nobody asks.
+	Reload <-chan os.Signal
+	// NotifySocket is where the service manager wants to be told, of systemd.Socket. "": nowhere.
+	NotifySocket string
 
 	wrapStore func(capping.Store) capping.Store // of tests
 }
@@ -42,9 +50,13 @@ type Service struct {
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
+	level     *loglevel.Level // of the logger
+	tracer    *otlp.Tracer    // nil: nothing is traced
 	registry  *prometheus.Registry
 	reloads   *prometheus.CounterVec
 	wrapStore func(capping.Store) capping.Store
+	asked     <-chan os.Signal
+	manager   string // the socket of the service manager
 
 	segments  *segments.Refresher
 	history   *past.History
@@ -97,11 +109,12 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 		cfg.Clock = time.Now
 	}
 	s := &Service{
-		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore,
+		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore, asked: cfg.Reload, manager: cfg.NotifySocket,
 		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: recent.New(cfg.Clock()),
 	}
-	s.logger = newLogger(cfg.Log, s.config.Log)
-	s.registry.MustRegister(s.reloads, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.level = loglevel.New(s.config.Log.Level)
+	s.logger = newLogger(cfg.Log, s.config.Log, s.level)
+	s.registry.MustRegister(s.reloads, s.refusedConfig(), configuredMemory(s.config), buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.done = stack{logger: s.logger, clock: s.clock}
 	s.warn(s.config)
 	for _, step := range s.steps() {
@@ -137,6 +150,7 @@ const (
 	listenTimeout   = 10 * time.Second
 	endTimeout      = 10 * time.Second // of what runs in the background
 	auditTimeout    = 10 * time.Second // what could not be uploaded by then is after the next start
+	traceTimeout    = 5 * time.Second  // spans that a collector has not taken by then are lost
 	closeTimeout    = time.Minute
 )
 
@@ -145,6 +159,8 @@ func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, remembering background
 	return []step{
+		{up: action{"begin to trace", buildTimeout, s.beginTracing},
+			down: action{"send the last spans", traceTimeout, s.endTracing}},
 		{up: action{"load segments from " + cfg.Segments.Source, loadTimeout, s.loadSegments}},
 		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
 			down: action{"close the store", closeTimeout, s.closeStore}, unused: true},
@@ -165,4 +181,24 @@ func (s *Service) steps() []step {
 		{up: action{"ask for calls", buildTimeout, s.askForCalls},
 			down: action{"ask for no more calls", cfg.Server.StopDelay + endTimeout, s.askForNoMore}},
 	}
+}
+
+// What a service takes beside its bounds: the program itself, each user that is decided, and
+// what the embedded store needs beyond its cache (docs/operating.md, Memory).
+const (
+	memoryOfProgram = 150 << 20
+	memoryOfUser    = 64
+	memoryOfStore   = 200 << 20
+)
+
+// configuredMemory shows how much memory the configuration lets the service take.
+func configuredMemory(cfg *config.Config) prometheus.Collector {
+	bounds := cfg.Server.Bounds.WithDefaults()
+	bytes := 2*(bounds.InFlightBytes+bounds.AnswerBytes) + memoryOfUser*int64(bounds.InFlightUsers) + memoryOfProgram
+	if cfg.Store.Kind == config.Embedded {
+		bytes += cfg.Store.Embedded.CacheBytes + memoryOfStore
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_memory_configured_bytes", Help: "Memory that the configuration lets the service take, segments and open connections left out.",
+	}, func() float64 { return float64(bytes) })
 }

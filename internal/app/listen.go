@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"capper/internal/console"
 	"capper/internal/console/recent"
 	"capper/internal/server/listen"
+	"capper/internal/systemd"
+	"capper/internal/terminal"
 )
 
 // endpoint is one listener and what it serves.
@@ -35,7 +38,7 @@ func (s *Service) listen(context.Context) (err error) {
 		}
 		s.registry.MustRegister(listen.CertificateExpiry(secure))
 	}
-	public, err := s.api.Listen(cfg.Listen)
+	public, err := s.open(cfg.Listen)
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func (s *Service) listen(context.Context) (err error) {
 	}
 	s.endpoints = []*endpoint{{what: "api", handler: pages(s.api.Public()), listener: public}}
 	if cfg.AdminListen != "" {
-		admin, err := s.api.Listen(cfg.AdminListen)
+		admin, err := s.open(cfg.AdminListen)
 		if err != nil {
 			return errors.Join(err, public.Close())
 		}
@@ -56,6 +59,15 @@ func (s *Service) listen(context.Context) (err error) {
 		s.serve(e, secure)
 	}
 	return nil
+}
+
+// open opens one listener.
+func (s *Service) open(address string) (net.Listener, error) {
+	listener, err := s.api.Listen(address)
+	if errors.Is(err, fs.ErrPermission) {
+		err = terminal.Hinted(err, "this user may not have ports of the system: take one from 1024 on, and let what stands before it have the other, or give it the capability CAP_NET_BIND_SERVICE")
+	}
+	return listener, err
 }
 
 // console is what puts the console beside the calls of a listener, unless it is off.
@@ -98,6 +110,7 @@ func (s *Service) serve(e *endpoint, secure *tls.Config) {
 // askForCalls makes the service ready.
 func (s *Service) askForCalls(context.Context) error {
 	s.api.SetReady(true)
+	s.tell(systemd.Ready)
 	return nil
 }
 
@@ -105,6 +118,7 @@ func (s *Service) askForCalls(context.Context) error {
 // to see it. Calls that come all the same are answered.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout", s.config.Server.StopTimeout.String())
+	s.tell(systemd.Stopping)
 	s.api.BeginStop()
 	time.Sleep(s.config.Server.StopDelay)
 	return nil

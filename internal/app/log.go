@@ -1,40 +1,65 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/config"
+	"capper/internal/trace"
+	"capper/internal/trace/otlp"
+	"capper/internal/version"
 )
 
 // buildInfo is a metric that is always 1 and says in labels what runs.
 func buildInfo() prometheus.Collector {
-	labels := prometheus.Labels{"version": "unknown", "revision": "unknown", "go_version": runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"] = info.Main.Version
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				labels["revision"] = setting.Value
-			}
-		}
-	}
+	b := version.Current()
+	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_build_info", Help: "1, with what was built.", ConstLabels: labels,
 	}, func() float64 { return 1 })
 }
 
-func newLogger(to io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
+// beginTracing begins to record spans, where the configuration says to.
+func (s *Service) beginTracing(ctx context.Context) (err error) {
+	if s.config.Tracing.Endpoint == "" {
+		return nil
 	}
+	cfg := s.config.Tracing
+	cfg.Logger, cfg.Registerer = s.logger, s.registry
+	cfg.Version = version.Current().Version
+	s.tracer, err = otlp.Open(ctx, cfg)
+	return err
+}
+
+// endTracing sends the last spans. That they cannot be sent is no fault of the stop.
+func (s *Service) endTracing(ctx context.Context) error {
+	if s.tracer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, traceTimeout-time.Second)
+	defer cancel()
+	if err := s.tracer.Close(ctx); err != nil {
+		s.logger.Warn("the last spans were not sent", "error", err)
+	}
+	return nil
+}
+
+// spans is who records them; nil: nobody.
+func (s *Service) spans() trace.Tracer {
+	if s.tracer == nil {
+		return nil
+	}
+	return s.tracer
+}
+
+func newLogger(to io.Writer, cfg config.Log, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
+		return slog.New(trace.Handler(slog.NewJSONHandler(to, options)))
 	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return slog.New(trace.Handler(slog.NewTextHandler(to, options)))
 }

@@ -9,6 +9,7 @@ import (
 	"capper/internal/config"
 	"capper/internal/config/policytext"
 	"capper/internal/server"
+	"capper/internal/systemd"
 )
 
 // reloadInterval is how often the configuration file is looked at.
@@ -23,6 +24,18 @@ func newReloads() *prometheus.CounterVec {
 	return reloads
 }
 
+// refusedConfig shows whether the file is not what is in force.
+func (s *Service) refusedConfig() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_config_refused", Help: "1 while the configuration file is refused, and the one before stays in force.",
+	}, func() float64 {
+		if s.watcher.Status().Error != "" {
+			return 1
+		}
+		return 0
+	})
+}
+
 // watchConfig puts every good change of the configuration file in force, until
 // ctx ends.
 func (s *Service) watchConfig(ctx context.Context) {
@@ -33,7 +46,30 @@ func (s *Service) watchConfig(ctx context.Context) {
 		}
 		s.reloads.WithLabelValues(result).Inc()
 		s.reportReload(result, err)
-	})
+	}, s.asked, s.answerReload)
+}
+
+// answerReload tells who asked for a reload what the configuration is, where reportReload
+// has not.
+func (s *Service) answerReload(changed bool) {
+	status := s.watcher.Status()
+	switch {
+	case changed:
+	case status.Error != "":
+		s.logger.Error("configuration still refused, the one before stays in force", "version", status.Version, "error", status.Error)
+	default:
+		s.logger.Info("configuration unchanged", "version", status.Version)
+	}
+	s.tell(systemd.Reloading, systemd.Ready)
+}
+
+// tell tells the service manager, if there is one, how the service does.
+func (s *Service) tell(states ...string) {
+	for _, state := range states {
+		if err := systemd.Notify(s.manager, state); err != nil {
+			s.logger.Warn("the service manager is not told", "state", state, "error", err)
+		}
+	}
 }
 
 // reload puts a configuration in force whole, or refuses it and leaves the one
@@ -61,6 +97,7 @@ func (s *Service) take(cfg *config.Config) error {
 	if err := s.api.SetAccess(cfg.Server.Access); err != nil {
 		return err
 	}
+	s.level.Set(cfg.Log.Level)
 	s.shortened.note(inForce, cfg.Policy, s.clock())
 	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, policytext.Of(cfg.Policy)) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)

@@ -21,8 +21,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// redisPassword is the environment variable of the Redis password.
-const redisPassword = "CAPPER_REDIS_PASSWORD"
+// RedisPassword is the environment variable of the Redis password.
+const RedisPassword = "CAPPER_REDIS_PASSWORD"
 
 // store is what every kind of store is.
 type store interface {
@@ -55,7 +55,7 @@ func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger 
 		options.Clock, options.Logger, options.Registerer = clock, logger, registry
 		return pebblestore.Open(ctx, options)
 	}
-	options, err := redisOptions(cfg.Redis)
+	options, err := RedisOptions(cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +63,17 @@ func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger 
 	return redisstore.Open(ctx, options)
 }
 
-// redisOptions are those of the configuration, with what the files and the
+// RedisOptions are those of the configuration, with what the files and the
 // environment hold that it names.
-func redisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
+func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
 	options = cfg.Options
 	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
 		return options, err
 	}
-	options.Password = os.Getenv(redisPassword)
+	if options.Authorities, err = authorities(cfg.TLS); err != nil {
+		return options, err
+	}
+	options.Password = os.Getenv(RedisPassword)
 	options.Credentials, err = credentials(cfg)
 	return options, err
 }
@@ -82,8 +85,8 @@ func credentials(cfg config.RedisStore) (func() (username, password string, err 
 	if file == "" {
 		return nil, nil
 	}
-	if os.Getenv(redisPassword) != "" {
-		return nil, errors.New("$" + redisPassword + " and store.redis.password_file: only one of them may be given")
+	if os.Getenv(RedisPassword) != "" {
+		return nil, errors.New("$" + RedisPassword + " and store.redis.password_file: only one of them may be given")
 	}
 	read := func() (string, string, error) {
 		text, err := os.ReadFile(file)
@@ -112,24 +115,32 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 		}
 		secure.GetClientCertificate = show
 	}
-	return secure, trust(secure, cfg.CAFile)
+	read, err := authorities(cfg)
+	if read != nil && err == nil {
+		secure.RootCAs, err = read()
+	}
+	return secure, err
 }
 
-// trust makes the authorities of the file the only ones; "" leaves those of
-// the system.
-func trust(secure *tls.Config, file string) error {
-	if file == "" {
-		return nil
+// authorities reads whom to trust whenever it is asked for, as the files of
+// authorities change too; nil leaves those of the system.
+func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
+	if !cfg.Enabled || cfg.CAFile == "" {
+		return nil, nil
 	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return named("read store.redis.tls.ca_file", err)
+	read := func() (*x509.CertPool, error) {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, named("read store.redis.tls.ca_file", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, errors.New("store.redis.tls.ca_file " + cfg.CAFile + ": holds no PEM certificate")
+		}
+		return pool, nil
 	}
-	secure.RootCAs = x509.NewCertPool()
-	if !secure.RootCAs.AppendCertsFromPEM(pem) {
-		return errors.New("store.redis.tls.ca_file " + file + ": holds no PEM certificate")
-	}
-	return nil
+	_, err := read()
+	return read, err
 }
 
 // explainStore adds what an operator can do about an error.
@@ -137,7 +148,7 @@ func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
 	case redisstore.IsAuth(err):
-		return terminal.Hinted(err, "the password comes from $"+redisPassword+" or store.redis.password_file, the user from store.redis.username")
+		return terminal.Hinted(err, "the password comes from $"+RedisPassword+" or store.redis.password_file, the user from store.redis.username")
 	case errors.As(err, &known):
 		return terminal.Hinted(err, known.Hint)
 	}

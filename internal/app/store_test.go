@@ -30,7 +30,7 @@ func TestCredentialsComeFromOnePlace(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	_, err = credentials(cfg)
 	require.ErrorContains(t, err, "no such file")
-	t.Setenv(redisPassword, "secret")
+	t.Setenv(RedisPassword, "secret")
 	_, err = credentials(cfg)
 	require.ErrorContains(t, err, "only one of them may be given")
 	require.NotContains(t, err.Error(), "secret")

@@ -13,28 +13,35 @@ import (
 // in this list, and says in the commit why.
 var arrows = map[string][]string{
 	"cmd/capper": {
-		"client", "cmd/capper/blast", "cmd/capper/campaigns", "cmd/capper/history", "cmd/capper/paced", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
-		"internal/segments/ingest/delimited", "internal/server/access", "internal/yamltree",
+		"client", "cmd/capper/blast", "cmd/capper/campaigns", "cmd/capper/doctor", "cmd/capper/history", "cmd/capper/imports", "cmd/capper/paced", "cmd/capper/probe", "cmd/capper/remote", "internal/app", "internal/capping", "internal/config", "internal/terminal", "internal/pacing", "internal/segments", "internal/segments/ingest",
+		"internal/segments/ingest/delimited", "internal/server/access", "internal/systemd", "internal/yamltree",
+		"cmd/capper/storage",
 	},
 	"cmd/capper/campaigns": {"client", "cmd/capper/history", "cmd/capper/remote", "internal/terminal"},
+	"cmd/capper/doctor":    {"cmd/capper/remote", "internal/config", "internal/doctor", "internal/doctor/checks", "internal/sizing", "internal/terminal"},
 	"cmd/capper/blast":     {"client", "internal/terminal"},
 	"cmd/capper/history": {
 		"cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export", "internal/audit/verify",
 		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal", "internal/whatif", "internal/whatif/report", "internal/yamltree",
 	},
-	"cmd/capper/paced":  {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
-	"cmd/capper/remote": {"client", "internal/terminal"},
+	"cmd/capper/paced":   {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
+	"cmd/capper/remote":  {"client", "internal/terminal"},
+	"cmd/capper/storage": {"client", "cmd/capper/remote", "internal/app", "internal/capping/pebblestore", "internal/capping/pebblestore/backup", "internal/capping/redisstore", "internal/config", "internal/migration", "internal/terminal"},
+	"cmd/capper/imports": {
+		"client", "cmd/capper/remote", "internal/objects", "internal/segments/ingest/content", "internal/segments/ingest/sends", "internal/terminal",
+	},
+	"cmd/capper/probe": {"internal/config", "internal/terminal"},
 	"cmd/segmentbuild": {
 		"internal/audience", "internal/bitmap", "internal/terminal", "internal/objects", "internal/segments", "internal/segments/build", "internal/segments/ingest",
 		"internal/segments/ingest/delimited", "internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard",
-		"internal/segments/synthetic",
+		"internal/segments/synthetic", "internal/version",
 	},
 
 	"scripts/demo": {"client"},
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/messages", "internal/server/past", "internal/terminal"},
+	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/loglevel", "internal/server/messages", "internal/server/past", "internal/systemd", "internal/terminal", "internal/trace", "internal/trace/otlp", "internal/version"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
@@ -50,15 +57,16 @@ var arrows = map[string][]string{
 
 	"internal/bitmap": {"internal/parallel"},
 
-	"internal/capping":            {"internal/parallel", "internal/quiet", "internal/share"},
+	"internal/capping":            {"internal/parallel", "internal/quiet", "internal/share", "internal/trace"},
 	"internal/capping/cappertest": {"internal/capping", "internal/quiet", "internal/share", "internal/testkit"},
-	"internal/capping/measure":    {"internal/capping"},
+	"internal/capping/measure":    {"internal/capping", "internal/trace"},
 	"internal/capping/pebblestore": {
-		"internal/campaign", "internal/capping", "internal/capping/pebblestore/campaigns", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache",
-		"internal/capping/pebblestore/pacerlogs", "internal/pacing",
+		"internal/campaign", "internal/capping", "internal/capping/pebblestore/backup", "internal/capping/pebblestore/campaigns", "internal/capping/pebblestore/database", "internal/capping/pebblestore/logcache",
+		"internal/capping/pebblestore/pacerlogs", "internal/pacing", "internal/trace",
 	},
 	"internal/capping/pebblestore/campaigns": {"internal/campaign", "internal/capping", "internal/capping/pebblestore/database"},
-	"internal/capping/pebblestore/database":  {"internal/capping", "internal/capping/pebblestore/directory"},
+	"internal/capping/pebblestore/backup":    {"internal/capping/pebblestore/database", "internal/capping/pebblestore/directory", "internal/version"},
+	"internal/capping/pebblestore/database":  {"internal/capping", "internal/capping/pebblestore/directory", "internal/trace"},
 	"internal/capping/pebblestore/logcache":  {"internal/capping"},
 	"internal/capping/pebblestore/pacerlogs": {"internal/capping/pebblestore/database", "internal/pacing"},
 	"internal/capping/redisstore": {
@@ -72,12 +80,16 @@ var arrows = map[string][]string{
 	},
 	"internal/capping/redisstore/dispatch": {
 		"internal/capping", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/capping/redisstore/topology",
-		"internal/capping/redisstore/topology/connect",
+		"internal/capping/redisstore/topology/connect", "internal/trace",
 	},
 	"internal/capping/redisstore/pace": {
 		"internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/script", "internal/pacing",
 	},
 	"internal/capping/redisstore/script": {"internal/campaign", "internal/capping", "internal/pacing"},
+	"internal/capping/redisstore/inspect": {
+		"internal/capping/redisstore", "internal/capping/redisstore/script", "internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
+		"internal/capping/redisstore/topology/examine",
+	},
 	"internal/capping/redisstore/topology": {
 		"internal/capping/redisstore/fault", "internal/capping/redisstore/topology/connect", "internal/capping/redisstore/topology/examine",
 	},
@@ -86,7 +98,7 @@ var arrows = map[string][]string{
 
 	"internal/config": {
 		"internal/audience", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
-		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/yamltree",
+		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/trace/otlp", "internal/yamltree",
 	},
 
 	"internal/console": {
@@ -107,6 +119,14 @@ var arrows = map[string][]string{
 	"internal/console/session":   {"internal/server/access"},
 	"internal/config/policytext": {"internal/capping"},
 
+	"internal/doctor/checks": {
+		"client", "internal/app", "internal/capping/pebblestore/database", "internal/capping/pebblestore/directory", "internal/capping/redisstore", "internal/capping/redisstore/inspect",
+		"internal/config", "internal/doctor", "internal/objects", "internal/pacing", "internal/segments", "internal/server/access", "internal/server/listen", "internal/sizing", "internal/trace/otlp", "internal/yamltree",
+	},
+
+	"internal/migration": {"internal/capping"},
+
+	"internal/objects":             {"internal/trace"},
 	"internal/objects/objectstest": {"internal/objects", "internal/objects/s3test"},
 
 	"internal/pacing":            {"internal/capping"},
@@ -127,16 +147,19 @@ var arrows = map[string][]string{
 	"internal/segments/ingest/delimited": {"internal/segments/ingest/rows"},
 	"internal/segments/ingest/ndjson":    {"internal/segments/ingest/rows"},
 	"internal/segments/ingest/parquet":   {"internal/segments/ingest/rows"},
+	"internal/segments/ingest/sends":     {"internal/segments/ingest/content"},
 	"internal/segments/ingest/rowstest":  {"internal/segments/ingest/rows"},
 	"internal/segments/publish":          {"internal/bitmap", "internal/objects", "internal/parallel", "internal/segments"},
 	"internal/segments/publish/guard":    {"internal/objects", "internal/segments", "internal/segments/publish"},
 	"internal/segments/segmentstest":     {"internal/bitmap", "internal/objects", "internal/segments"},
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
+	"internal/terminal": {"internal/version"},
+
 	"internal/whatif":        {"internal/audit", "internal/bitmap", "internal/capping"},
 	"internal/whatif/report": {"internal/console/chart", "internal/whatif"},
 
-	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record"},
+	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record", "internal/server/tracing", "internal/trace"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
 	"internal/server/admission": {"client/api", "internal/server/failure"},
 	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/campaign", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup"},
@@ -152,6 +175,8 @@ var arrows = map[string][]string{
 	"internal/server/metrics": {
 		"client/api", "internal/capping", "internal/pacing", "internal/server/access", "internal/server/admission", "internal/server/answer",
 	},
+	"internal/server/tracing":  {"internal/capping", "internal/server/answer", "internal/server/failure", "internal/trace"},
+	"internal/trace/otlp":      {"internal/trace"},
 	"internal/server/messages": {"client/api", "internal/audit/archive", "internal/campaign", "internal/capping", "internal/server/answer", "internal/server/decode", "internal/server/failure"},
 }
 
@@ -162,10 +187,11 @@ var libraries = map[string][]string{
 	"github.com/redis/go-redis":        {"internal/capping/redisstore"},
 	"github.com/cockroachdb/pebble":    {"internal/capping/pebblestore"},
 	"github.com/aws/":                  {"internal/objects"},
-	"github.com/goccy/go-yaml":         {"internal/yamltree"},
+	"github.com/goccy/go-yaml":         {"internal/yamltree", "internal/deploytest"},
 	"github.com/alecthomas/kong":       {"cmd", "internal/terminal"},
 	"github.com/go-analyze/charts":     {"internal/console/chart"},
 	"github.com/parquet-go/parquet-go": {"internal/audit/export", "internal/segments/ingest", "internal/segments/synthetic"},
+	"go.opentelemetry.io/":             {"internal/trace/otlp"},
 	"github.com/chromedp/":             {"internal/console/browsertest"},
 }
 

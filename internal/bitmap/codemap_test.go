@@ -43,14 +43,15 @@ func TestCodeMapFindsTheFirstBitmap(t *testing.T) {
 func TestCodeMapOfEveryWidth(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 4, 7, 8, 15, 31, 32, 38, 63, 64, 127, 128, 255} {
-		sets := make([]Set, n)
+		lists := make([][]uint32, n)
 		const users = 3 * containerIDs
 		for id := range uint32(users) {
-			sets[id*2_654_435_761>>8%uint32(n)].Add(id)
+			of := id * 2_654_435_761 >> 8 % uint32(n)
+			lists[of] = append(lists[of], id)
 		}
 		bitmaps := make([]*Bitmap, n)
-		for i := range sets {
-			bitmaps[i] = sets[i].Bitmap()
+		for i := range lists {
+			bitmaps[i] = OfSorted(lists[i])
 		}
 		m := NewCodeMap(bitmaps)
 		ids, codes := make([]uint32, users), make([]uint8, users)

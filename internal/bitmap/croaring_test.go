@@ -21,7 +21,7 @@ func TestCRoaringReadsOurBitmaps(t *testing.T) {
 	require.NoError(t, err, "CRoaring is needed; see the output of scripts/croaring.sh above")
 	for seed := range uint64(12) {
 		ids := sample(seed)
-		b := Of(ids...)
+		b := SetOf(ids...).Bitmap()
 		var stdout, stderr bytes.Buffer
 		check := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)))
 		check.Stdin, check.Stdout, check.Stderr = bytes.NewReader(b.Bytes()), &stdout, &stderr

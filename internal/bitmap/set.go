@@ -2,6 +2,7 @@ package bitmap
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"capper/internal/parallel"
@@ -89,8 +90,13 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of is the bitmap of the given ids.
-func Of(ids ...uint32) *Bitmap { return SetOf(ids...).Bitmap() }
+// Of is the bitmap of the given ids, in any order and with repetitions. It is
+// made without a Set, which takes longer to lay out than a few ids to sort.
+func Of(ids ...uint32) *Bitmap {
+	sorted := slices.Clone(ids)
+	slices.Sort(sorted)
+	return OfSorted(slices.Compact(sorted))
+}
 
 // OfSorted is the bitmap of ids that ascend strictly, without a Set in between.
 func OfSorted(ids []uint32) *Bitmap {
@@ -103,11 +109,11 @@ func OfSorted(ids []uint32) *Bitmap {
 
 // Range is the bitmap of the ids from … to-1.
 func Range(from, to uint32) *Bitmap {
-	s := new(Set)
+	var ids []uint32
 	for id := from; id < to; id++ {
-		s.Add(id)
+		ids = append(ids, id)
 	}
-	return s.Bitmap()
+	return OfSorted(ids)
 }
 
 const shardCount = 64

@@ -3,6 +3,7 @@ package capping
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,24 @@ type Send struct {
 	Record  bool     // count the sends; false: decide only
 	At      Instant  // without Record: decide as of this instant; 0: now
 }
+
+// Merge has the store merge sends that were recorded elsewhere, for as long as the policy looks back. A
+// store that cannot is an error, ErrNoMerger.
+func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
+	merger, ok := As[Merger](c.store)
+	if !ok {
+		return nil, ErrNoMerger
+	}
+	m.Retention = c.Retention()
+	merged := make([]Merged, len(m.Users))
+	return merged, merger.Merge(ctx, m, merged)
+}
+
+// ErrNoMerger is that a store cannot merge.
+var ErrNoMerger = errors.New("this store takes no sends that were recorded elsewhere")
+
+// Retention is for how long the policy in force looks back.
+func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }
 
 // Standing is how a user stands with one limit.
 type Standing struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capper/internal/parallel"
+	"capper/internal/trace"
 )
 
 // Decisions is what was decided of a Send. All of it comes from one
@@ -46,7 +47,10 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy.Policy,
 		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
 	}
+	part := trace.Of(ctx).Part("look up segments")
 	segments.Lookup(send.Users, d.Codes)
+	part.Int("capper.users", len(send.Users))
+	part.End()
 	hold, err := newWithholding(policy.Policy, segments, send)
 	if err != nil { // nobody may be sent to before it is known who must not be
 		d.Err = err

@@ -28,7 +28,7 @@ func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
 }
 
 // Ids that all meet in one slot under a fixed multiplicative hash, here the
-// golden ratio's: with it this takes seconds.
+// golden ratio's: with it this takes minutes.
 func TestDistinctIsLinearForChosenIDs(t *testing.T) {
 	t.Parallel()
 	const ratio = 2654435769
@@ -36,12 +36,12 @@ func TestDistinctIsLinearForChosenIDs(t *testing.T) {
 	for range 5 {
 		inverse *= 2 - ratio*inverse
 	}
-	users := make([]capping.UserID, 100_000)
+	users := make([]capping.UserID, 1_000_000)
 	for i := range users {
 		users[i] = uint32(len(users)-i) * inverse
 	}
 	start := time.Now()
 	distinct, _ := capping.Distinct(users)
 	require.Len(t, distinct, len(users))
-	require.Less(t, time.Since(start), time.Second)
+	require.Less(t, time.Since(start), 30*time.Second)
 }

@@ -23,7 +23,10 @@ type plainStore struct {
 	ids    map[capping.Token]capping.Message
 }
 
-var _ capping.Store = (*plainStore)(nil)
+var (
+	_ capping.Store  = (*plainStore)(nil)
+	_ capping.Merger = (*plainStore)(nil)
+)
 
 func TestJudgeByTheStoreSuite(t *testing.T) {
 	t.Parallel()
@@ -105,6 +108,26 @@ func (s *plainStore) Messages(_ context.Context, tokens []capping.Token) (map[ca
 		}
 	}
 	return found, nil
+}
+
+func (s *plainStore) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
+	if err := m.Check(merged); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	horizon := capping.InstantOf(s.clock()) - capping.Instant(m.Retention.Milliseconds())
+	for i, user := range m.Users {
+		log, added := s.logs[user].Union(nil, m.Logs[i], horizon)
+		s.logs[user], merged[i] = log, capping.MergedOf(added)
+	}
+	for _, message := range m.Messages {
+		s.ids[message.Token()] = message
+	}
+	return nil
 }
 
 func (s *plainStore) Health(context.Context) capping.Health {

@@ -102,18 +102,23 @@ func NewMessageMemory(clock func() time.Time) *MessageMemory {
 // Keep reports whether the store should remember the batch's message and count
 // its sends. Once it has, it does for every later batch of the message.
 func (m *MessageMemory) Keep(b *Batch) bool {
-	if !b.Record || b.Message.ID == "" {
+	return b.Record && m.KeepSends(b.Message, len(b.Users))
+}
+
+// KeepSends is Keep for so many sends of a message that were recorded elsewhere.
+func (m *MessageMemory) KeepSends(message Message, sends int) bool {
+	if message.ID == "" {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.find(b.Message) != nil {
+	if m.find(message) != nil {
 		return true
 	}
-	if len(b.Users) < BulkUsers && !m.small.AllowN(m.clock(), 1) {
+	if sends < BulkUsers && !m.small.AllowN(m.clock(), 1) {
 		return false
 	}
-	m.add(Message{strings.Clone(b.Message.Namespace), strings.Clone(b.Message.ID)}, new(keptMessage))
+	m.add(Message{strings.Clone(message.Namespace), strings.Clone(message.ID)}, new(keptMessage))
 	return true
 }
 

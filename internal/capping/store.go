@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -72,7 +73,11 @@ type Health struct {
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   // why it is not ok
 	Warnings []string // what start-up checks found and tolerated
-	Fleet    *Fleet   // the instances that share the store; nil of a store of one
+	// NeedsRestart: it is down, and stays so until it is opened again by another process. It is not
+	// set where a restart would change nothing, or begin anew with less than was recorded: that is
+	// for people to decide.
+	NeedsRestart bool
+	Fleet        *Fleet // the instances that share the store; nil of a store of one
 }
 
 // Fleet is the instances that share a store, as one of them sees it.
@@ -120,6 +125,13 @@ type RateLimiter interface {
 	// of ctx; an error is that the budget could not be reached, and what then
 	// is for the caller to decide.
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
+}
+
+// Archiver is what stores can do that write an archive of themselves while they serve (see As).
+type Archiver interface {
+	// Backup writes an archive of the store as it is now: what was answered before is in it. An error is
+	// that what was written is of no use.
+	Backup(ctx context.Context, to io.Writer) error
 }
 
 // FormatError is that a store's bytes are in a format that this program does

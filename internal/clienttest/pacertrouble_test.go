@@ -24,7 +24,7 @@ func noneLeft(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stacks := make([]byte, 1<<20)
 		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "client.(*Pacer)")
-	}, 5*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 // pass waits until so much time has passed.
@@ -106,7 +106,7 @@ func TestRefusalsAreToldToAll(t *testing.T) {
 	}
 	running.Wait()
 	known.Store(true)
-	require.Eventually(t, func() bool { return p.Wait(t.Context()) == nil }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Wait(t.Context()) == nil }, 30*time.Second, time.Millisecond)
 }
 
 // A queue that is longer than it may be is told at once, and how long it is; who
@@ -139,7 +139,7 @@ func TestAQueueThatIsTooLong(t *testing.T) {
 				})
 			}
 			running.Wait()
-			require.Less(t, time.Since(start), 2*time.Second)
+			require.Less(t, time.Since(start), 5*time.Second)
 			require.Positive(t, served.Load())
 			require.Greater(t, refused.Load(), int64(100))
 			require.Less(t, g.calls(), 30)
@@ -157,7 +157,7 @@ func TestAQueueThatIsTooLongIsToldSoon(t *testing.T) {
 		require.ErrorIs(t, p.Wait(t.Context()), client.ErrQueueTooLong)
 		noneLeft(t)
 	}
-	require.Less(t, time.Since(start), 2*time.Second)
+	require.Less(t, time.Since(start), 5*time.Second)
 }
 
 // Who waits however long it takes makes nobody wait for long at the other pacers of

@@ -23,9 +23,10 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	must("server", reflect.DeepEqual(c.Server.fixed(), next.Server.fixed()))
 	must("segments", reflect.DeepEqual(c.Segments, next.Segments))
 	must("store", reflect.DeepEqual(c.Store, next.Store))
-	must("log", c.Log == next.Log)
+	must("log", c.Log.Format == next.Log.Format)
 	must("console", c.Console == next.Console)
 	must("audit", c.Audit == next.Audit)
+	must("tracing", c.Tracing == next.Tracing)
 	if len(c.Server.Access.Keys) > 0 && len(next.Server.Access.Keys) == 0 && !next.Server.WithoutKeys {
 		faults.List = append(faults.List, yamltree.Fault{Path: "server.api_keys",
 			Rule: "must not lose its last key by a reload: everybody on this machine could call; if that is meant, say server.without_keys: true"})
@@ -42,8 +43,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// reloaded are the keys of server that a reload puts in force.
-var reloaded = []string{"server.api_keys", "server.rate_limits", "server.without_keys"}
+// reloaded are the keys of server and log that a reload puts in force.
+var reloaded = []string{"server.api_keys", "server.rate_limits", "server.without_keys", "log.level"}
 
 // fixed is what of s a reload does not change.
 func (s Server) fixed() Server {

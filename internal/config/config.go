@@ -12,6 +12,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
+	"capper/internal/trace/otlp"
 )
 
 // Config is a whole configuration, every default filled in that is not the
@@ -26,6 +27,9 @@ type Config struct {
 	// Console is console: false serves no console at /console; default true.
 	Console bool
 	Audit   Audit
+	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; its type
+	// says what each means. Not given, nothing is traced.
+	Tracing otlp.Config
 	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
@@ -113,6 +117,6 @@ type Audit struct {
 
 // Log is how the service logs, on stderr.
 type Log struct {
-	Level  string // level: debug, info (default), warn, error
+	Level  string // level: debug, info (default), warn, error; reloaded
 	Format string // format: text (default) or json
 }

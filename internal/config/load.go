@@ -14,6 +14,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/pacing"
 	"capper/internal/segments"
+	"capper/internal/trace/otlp"
 	"capper/internal/yamltree"
 )
 
@@ -114,6 +115,7 @@ func (r *reader) read(root yamltree.Value) {
 		"log":       r.log,
 		"console":   yamltree.Bool(&r.Console),
 		"audit":     r.audit,
+		"tracing":   r.tracing,
 		"audiences": later(r.audiences),
 		"pacers":    later(r.pacers),
 	})
@@ -156,7 +158,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	fields := r.deciding(func(read yamltree.Field) yamltree.Field {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
-	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "audiences", "pacers"} {
+	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "tracing", "audiences", "pacers"} {
 		fields[other] = func(yamltree.Value) {}
 	}
 	fields["version"] = yamltree.Text(&r.Policy.Version)
@@ -185,6 +187,37 @@ func (r *reader) log(v yamltree.Value) {
 		"level":  yamltree.OneOf(&r.Log.Level, "debug", "info", "warn", "error"),
 		"format": yamltree.OneOf(&r.Log.Format, "text", "json"),
 	})
+}
+
+// tracing reads which requests are traced and where their spans are sent. The environment
+// alone switches nothing on.
+func (r *reader) tracing(v yamltree.Value) {
+	t := &r.Tracing
+	t.Ratio, t.Timeout = otlp.DefaultRatio, otlp.DefaultTimeout
+	given := v.Object(map[string]yamltree.Field{
+		"endpoint": func(v yamltree.Value) {
+			yamltree.Text(&t.Endpoint)(v)
+			if _, err := otlp.ParseEndpoint(t.Endpoint); t.Endpoint != "" && err != nil {
+				v.Fault("%s", err)
+			}
+		},
+		"sample_ratio": func(v yamltree.Value) { t.Ratio = readRatio(v) },
+		"service_name": yamltree.Text(&t.ServiceName),
+		"timeout":      duration(&t.Timeout, otlp.MinTimeout, otlp.MaxTimeout),
+		"message_ids":  yamltree.Bool(&t.MessageIDs),
+	})
+	if !given["endpoint"] {
+		v.FaultOf("endpoint", "is required: the collector's URL for OTLP over HTTP, as in http://127.0.0.1:4318")
+	}
+}
+
+// readRatio reads a number from 0 to 1.
+func readRatio(v yamltree.Value) float64 {
+	ratio, ok := number(v)
+	if ok && !(ratio >= 0 && ratio <= 1) {
+		v.Fault("must be a number from 0 to 1, got %s", v.Describe())
+	}
+	return ratio
 }
 
 func readChannels(v yamltree.Value, channels map[string]capping.Channel) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"regexp"
 	"slices"
@@ -168,4 +169,64 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 		v.FaultOf("users_per_second", "is required")
 	}
 	return rate
+}
+
+// Listeners are the URLs at which a service with this file answers on its own machine, that
+// of listen first. Nothing else of the file is looked at, and it need not be valid: a service
+// goes on with what it has when a change is refused, and who asks it how it does must find
+// it then as well.
+func Listeners(file string) (urls []string, err error) {
+	data, err := yamltree.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	public, admin, scheme := defaults("").Server.Listen, "", "http"
+	root, fault := tree(data)
+	if fault != nil {
+		public, admin, scheme = listenersIn(string(data), public)
+	} else {
+		root.Key("server", func(server yamltree.Value) {
+			server.Key("listen", address(&public))
+			server.Key("admin_listen", address(&admin))
+			server.Key("tls", func(yamltree.Value) { scheme = "https" })
+		})
+	}
+	for _, listen := range []string{public, admin} {
+		if listen == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(listen)
+		if err != nil || port == "0" {
+			return nil, fmt.Errorf("%s: server: no port is known for %q: the system chooses another one at each start", file, listen)
+		}
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+		urls = append(urls, scheme+"://"+net.JoinHostPort(host, port))
+	}
+	return urls, nil
+}
+
+var (
+	serverText  = regexp.MustCompile(`(?ms)^server:(.*?)(?:^\w|\z)`)
+	commentText = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+	keyText     = regexp.MustCompile(`(?:^|[{,\s])(listen|admin_listen|cert_file):\s*["']?([^\s"',}]+)`)
+)
+
+// listenersIn are the same of a text that is no YAML any more, as an edit that is half done
+// leaves it.
+func listenersIn(text, listen string) (public, admin, scheme string) {
+	public, scheme = listen, "http"
+	section := serverText.FindString(commentText.ReplaceAllString(text, ""))
+	for _, found := range keyText.FindAllStringSubmatch(section, -1) {
+		switch key, value := found[1], found[2]; key {
+		case "listen":
+			public = value
+		case "admin_listen":
+			admin = value
+		case "cert_file":
+			scheme = "https"
+		}
+	}
+	return public, admin, scheme
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -20,7 +22,8 @@ type Watcher struct {
 
 	// Of Run's goroutine alone: reading, parsing and applying hold no lock, so
 	// that a file that takes long holds up nobody who asks for the status.
-	seen    []byte            // the bytes last judged, good or bad
+	seen    []byte            // the bytes last judged, good or bad; nil: that it could not be read was
+	missed  bool              // the file could not be read at the last look
 	given   map[string]string // what the file in use gives, by path
 	waiting func() error      // puts what seen says in force, when that was refused for now; nil: it was not
 
@@ -62,6 +65,9 @@ func (w *Watcher) Current() *Config {
 	return w.inUse
 }
 
+// File is the file that is watched.
+func (w *Watcher) File() string { return w.file }
+
 // Status is how the last reload went.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
@@ -75,8 +81,16 @@ var ErrNotYet = errors.New("not yet")
 
 // Run polls the file until ctx ends. apply puts a changed configuration in
 // force; when it returns an error it has changed nothing. reloaded is told of
-// every change that was accepted (nil) or refused (why).
-func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error)) {
+// every change that was accepted (nil) or refused (why). A signal on asked has
+// the file looked at now, then answer is told whether it had changed; nil: nobody asks.
+func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error), asked <-chan os.Signal, answer func(changed bool)) {
+	look := func() (changed bool) {
+		changed, err := w.poll(apply)
+		if changed {
+			reloaded(err)
+		}
+		return changed
+	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -84,9 +98,9 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if changed, err := w.poll(apply); changed {
-				reloaded(err)
-			}
+			look()
+		case <-asked:
+			answer(look())
 		}
 	}
 }
@@ -97,10 +111,9 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {
-		changed = w.seen != nil
-		w.seen = nil
-		return changed, w.refuse(fmt.Errorf("read configuration: %w", err))
+		return w.unreadable(err)
 	}
+	w.missed = false
 	if w.seen != nil && bytes.Equal(data, w.seen) {
 		return w.again()
 	}
@@ -116,6 +129,19 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 		w.waiting = func() error { return w.put(next, given, apply) }
 	}
 	return true, w.refuse(err)
+}
+
+// unreadable judges a file that could not be read, once. That it is absent is no fault at the first
+// look: who came through the symlink of a mounted ConfigMap just before the kubelet swapped it may
+// find the directory removed to which it led.
+func (w *Watcher) unreadable(err error) (changed bool, _ error) {
+	first := !w.missed
+	w.missed = true
+	if first && errors.Is(err, fs.ErrNotExist) || w.seen == nil {
+		return false, nil
+	}
+	w.seen = nil
+	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
 // again tries what was refused for now. That it still is is no news.

@@ -26,13 +26,13 @@ func TestWatcher(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Run(ctx, time.Millisecond, func(c *Config) error { applied <- c; return nil }, func(err error) { reloads <- err })
+		w.Run(ctx, time.Millisecond, func(c *Config) error { applied <- c; return nil }, func(err error) { reloads <- err }, nil, nil)
 	}()
 
 	write(strings.Replace(minimal, "daily: 1", "daily: 2", 1) + "channels: {push: 1}\n")
 	// A poll may see the file while it is being written: accepted is what counts.
 	require.Equal(t, 2, (<-applied).Policy.Default[0].Max)
-	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" }, 30*time.Second, time.Millisecond)
 
 	for bad, why := range map[string]string{
 		minimal + "channels: {push: 2}\n":                              "must stay 1, got 2",
@@ -40,16 +40,16 @@ func TestWatcher(t *testing.T) {
 		minimal + "limits: {}\n":                                       "is given twice",
 	} {
 		write(bad)
-		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 5*time.Second, time.Millisecond, why)
+		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 30*time.Second, time.Millisecond, why)
 		require.Equal(t, 2, w.Current().Policy.Default[0].Max)
 	}
 	require.Empty(t, applied)
 
 	require.NoError(t, os.Remove(file))
-	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "read configuration") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "read configuration") }, 30*time.Second, time.Millisecond)
 	write(minimal + "channels: {push: 1, sms: 2}\n")
 	require.Contains(t, (<-applied).Policy.Channels, "sms")
-	require.Eventually(t, func() bool { return w.Status().Error == "" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Status().Error == "" }, 30*time.Second, time.Millisecond)
 	cancel()
 	<-done
 }

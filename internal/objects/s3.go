@@ -98,6 +98,7 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 			o.UsePathStyle = *cfg.PathStyle
 		}
 		setRetries(o, cfg)
+		o.APIOptions = append(o.APIOptions, tracing)
 		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked; every bitmap has a SHA-256
 	}), nil
 }

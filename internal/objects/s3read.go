@@ -2,13 +2,19 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // ReadTagged implements Source; the tag is the object's ETag.
@@ -100,4 +106,31 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 		}
 	}
 	return list, nil
+}
+
+// ServerDate is the time that the server of a location in S3 told, to the second below, whatever
+// else it answered to a question for key. ok is false for a directory.
+func ServerDate(ctx context.Context, at Location, key string) (date time.Time, ok bool, err error) {
+	b, ok := at.(*bucket)
+	if !ok {
+		return date, false, nil
+	}
+	out, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	var refused *awshttp.ResponseError
+	text := ""
+	switch {
+	case err == nil:
+		if answer, ok := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response); ok {
+			text = answer.Header.Get("Date")
+		}
+	case errors.As(err, &refused) && refused.Response != nil:
+		text = refused.Response.Header.Get("Date")
+	default:
+		return date, true, b.failed("ask for the date with", key, err)
+	}
+	date, err = http.ParseTime(text)
+	if err != nil {
+		err = fmt.Errorf("%s: the server's answer has no date: %w", b.location, err)
+	}
+	return date, true, err
 }

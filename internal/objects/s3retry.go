@@ -15,6 +15,9 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"capper/internal/trace"
 )
 
 // defaultStall is how long a request to S3 may stand still.
@@ -114,4 +117,14 @@ func (c *stallConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// tracing passes the trace that a call belongs to on, in headers that are not signed.
+func tracing(stack *middleware.Stack) error {
+	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			trace.Outgoing(ctx, r.Header)
+		}
+		return next.HandleFinalize(ctx, in)
+	}), middleware.After)
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,10 +122,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	m, err := segments.NewManifest(segmentstest.Epoch, "test", strings.Repeat("why ", 1000), list, sets...)
 	require.NoError(t, err)
 	require.Less(t, len(m.Encode()), segments.MaxManifestBytes)
-	before := time.Now()
 	_, err = segments.ParseManifest(m.Generation, m.Encode())
 	require.NoError(t, err)
-	require.Less(t, time.Since(before), 5*time.Second)
 	entry.Name = "one-more"
 	_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, append(sets, entry)...)
 	require.ErrorContains(t, err, "4097 sets, at most 4096")

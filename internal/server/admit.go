@@ -19,6 +19,8 @@ import (
 // enter admits a call of the audience: the bounds of all calls, and the
 // client's rate. answer is about the most bytes that the answer takes.
 func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Place, error) {
+	part := c.span.Part("admit")
+	defer part.End()
 	users := max(len(a.Users), 1) // an audience may be empty
 	place, err := s.budgets.Enter(c.holder, users, answer)
 	if err != nil {
@@ -40,6 +42,8 @@ func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience) error {
 	if err := b.Reserve(4 * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
 		return err
 	}
+	part := c.span.Part("find audience")
+	defer part.End()
 	ctx, cancel := s.findContext(c)
 	defer cancel()
 	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.bounds.BitmapUsers)
@@ -49,7 +53,7 @@ func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience) error {
 
 // findContext bounds how long an audience is worked out: no longer than the caller waits.
 func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), s.bounds.CallTimeout)
+	return context.WithTimeout(c.ctx, s.bounds.CallTimeout)
 }
 
 // decodeBounds are those of the request in a body.
@@ -59,6 +63,9 @@ func (s *Server) decodeBounds(b *body.Body) decode.Bounds {
 
 // writeAnswer writes an answer that was made in the place's buffer.
 func (s *Server) writeAnswer(c *call, p *admission.Place, out []byte) {
+	part := c.span.Part("write answer")
+	defer part.End()
+	part.Int("http.response.body.size", len(out))
 	p.FreeUsers(out)
 	writeHeader(c.w, http.StatusOK, len(out))
 	p.Write(c.w, s.bounds.MinRate)
@@ -79,7 +86,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return failure.OfField(api.CodeTooLarge, field, "%d users, more than this client may have decided at once (its burst): "+split,
 			users, rate.Largest())
 	}
-	result, err := s.limiter.Take(c.r.Context(), c.Client, rate, users)
+	result, err := s.limiter.Take(c.ctx, c.Client, rate, users)
 	if err != nil {
 		return fmt.Errorf("rate of client %q: %w", c.Client, err)
 	}

@@ -61,7 +61,7 @@ func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *
 		return nil, err
 	}
 	defer p.Close()
-	ctx, cancel := s.callContext(c.r, len(a.Users))
+	ctx, cancel := s.callContext(c, len(a.Users))
 	defer cancel()
 	preview, _ := s.decide(ctx, channel, a.Users, capping.InstantOf(s.clock()))
 	return preview, nil
@@ -113,7 +113,7 @@ func (s *Server) forecast(c *call) error {
 	if err := s.admit(c, r.Field(), max(decided, 1)); err != nil {
 		return err
 	}
-	ctx, cancel := s.callContext(c.r, decided)
+	ctx, cancel := s.callContext(c, decided)
 	defer cancel()
 	return writeJSON(c.w, s.forecastOf(ctx, channel, r, times))
 }

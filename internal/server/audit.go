@@ -1,10 +1,7 @@
 package server
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -13,44 +10,14 @@ import (
 	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/failure"
+	"capper/internal/trace"
 )
-
-// requestIDHeader names a request, in both directions.
-const requestIDHeader = "X-Request-Id"
-
-// requestIDMax is the most bytes of a caller's request id.
-const requestIDMax = 128
-
-// requestID is the caller's name of the request when it gave one that can go
-// into logs and headers, else a new one.
-func requestID(r *http.Request) string {
-	if given := r.Header[requestIDHeader]; len(given) == 1 && validRequestID(given[0]) {
-		return given[0]
-	}
-	var raw [8]byte
-	binary.BigEndian.PutUint64(raw[:], rand.Uint64())
-	return hex.EncodeToString(raw[:])
-}
-
-func validRequestID(id string) bool {
-	if len(id) == 0 || len(id) > requestIDMax {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		alphanumeric := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !alphanumeric && c != '-' && c != '_' && c != '.' && c != ':' && c != '/' && c != '+' && c != '=' && c != '@' {
-			return false
-		}
-	}
-	return true
-}
 
 // audit logs who did what. All such lines have the message "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
-		"request_id", c.requestID, "address", admission.AddressOf(c.r.RemoteAddr)}
-	s.log.Info("audit", append(line, attrs...)...)
+		"address", admission.AddressOf(c.r.RemoteAddr)}
+	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
 // auditRefusal logs a refused key, as often as its bound lets it.
@@ -101,14 +68,17 @@ func newLogBounds() map[api.Code]*logBound {
 // AuditFile logs, beside the audit lines of calls, what a change outside of
 // calls did: of the configuration file, or of the segments.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
-	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", requestID(&http.Request{})}
+	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)
 }
 
 // SignIn is who shows the key, which must have the scope read. Who does and who is
 // refused is logged as of calls.
 func (s *Server) SignIn(r *http.Request, key string) (access.Caller, error) {
-	c := &call{r: r, requestID: requestID(r)}
+	c := &call{r: r, ctx: r.Context()}
+	if trace.RequestID(c.ctx) == "" {
+		c.ctx = trace.WithID(c.ctx, trace.IDOf(r.Header, time.Now()))
+	}
 	var err error
 	if c.Caller, err = s.access.Load().Caller("Bearer "+key, access.ScopeRead); err != nil {
 		s.auditRefusal(c, failure.Of(err))

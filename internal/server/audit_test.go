@@ -99,14 +99,14 @@ func TestRequestIDs(t *testing.T) {
 		require.Len(t, answer.header["X-Request-Id"], 1)
 		return answer.header.Get("X-Request-Id")
 	}
-	for _, id := range []string{"a", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "Root=1-67891233-abcdef012345678912345678", strings.Repeat("x", 128)} {
+	for _, id := range []string{"a", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "Root=1-67891233-abcdef012345678912345678", `{"<!~>"}`, strings.Repeat("x", 128)} {
 		require.Equal(t, id, ask("/v1/limits", id))
 		require.Equal(t, id, ask("/nowhere", id), "errors have it too")
 	}
 	seen := map[string]bool{}
-	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\"b"}, {"ä"}, {"a", "b"}, {strings.Repeat("x", 129)}, {"{}"}, {"<script>"}} {
+	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\tb"}, {"ä"}, {"a", "b"}, {strings.Repeat("x", 129)}} {
 		id := ask("/v1/limits", ids...)
-		require.Regexp(t, "^[0-9a-f]{16}$", id, "%q", ids)
+		require.Regexp(t, "^[0-9a-f]{24}$", id, "%q", ids)
 		require.False(t, seen[id])
 		seen[id] = true
 	}

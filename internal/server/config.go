@@ -22,6 +22,7 @@ import (
 	"capper/internal/server/lookup"
 	"capper/internal/server/messages"
 	"capper/internal/server/past"
+	"capper/internal/trace"
 )
 
 // Config is what a Server is made of.
@@ -53,6 +54,10 @@ type Config struct {
 	ConfigStatus func() api.ConfigStatus
 	// Logger takes what callers are not told. Nil: it is discarded.
 	Logger *slog.Logger
+	// Tracer records spans of requests. Nil: nothing is traced.
+	Tracer trace.Tracer
+	// TraceMessages: spans tell message ids.
+	TraceMessages bool
 	// Registerer takes the server's metrics, Gatherer is what /metrics shows.
 	// Nil: a registry of the server's own.
 	Registerer prometheus.Registerer
@@ -128,6 +133,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Logger = slog.New(trace.Handler(c.Logger.Handler()))
 	if c.Segments == nil {
 		c.Segments = func() api.SegmentsStatus { return api.SegmentsStatus{} }
 	}

@@ -113,18 +113,18 @@ func statusesOf(method, path string) []string {
 	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
-	decisions := strings.HasSuffix(path, "/decisions")
+	decisions, backup := strings.HasSuffix(path, "/decisions"), path == "/v1/backup"
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
 		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
-		"405": method == http.MethodDelete,                       // the admin listener's
-		"408": method == http.MethodPost, "413": method == http.MethodPost || members, "415": method == http.MethodPost,
-		"304": bitmap, "409": releases || decisions, "410": generation,
-		"429": method == http.MethodPost && path != "/v1/permits" && !releases || user && method == http.MethodGet || members,
+		"405": method == http.MethodDelete || backup,             // the admin listener's
+		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members, "415": method == http.MethodPost && !backup,
+		"304": bitmap, "409": releases || decisions || backup, "410": generation,
+		"429": method == http.MethodPost && path != "/v1/permits" && !releases && !backup || user && method == http.MethodGet || members,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || path == "/readyz",
+		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || path == "/healthz" || path == "/readyz",
 	} {
 		found[status] = answered
 	}

@@ -1,24 +1,24 @@
 package server
 
 import (
+	"log/slog"
+
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/server/answer"
+	"capper/internal/server/body"
 	"capper/internal/server/decode"
 	"capper/internal/server/record"
+	"capper/internal/server/tracing"
 )
 
 // filter serves POST /v1/filter.
 func (s *Server) filter(c *call) error {
-	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	body, r, err := s.readFilter(c)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Filter(body.Data, s.decodeBounds(body))
-	if err != nil {
-		return err
-	}
 	if err := s.findUsers(c, body, &r.Audience); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *Server) filter(c *call) error {
 	}
 	defer p.Close()
 	body.Close()
-	ctx, cancel := s.callContext(c.r, len(r.Users))
+	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
 	span := record.Span{From: s.clock()}
 	d := s.capper.Filter(ctx, send)
@@ -48,6 +48,23 @@ func (s *Server) filter(c *call) error {
 	}
 	s.writeAnswer(c, p, out)
 	return nil
+}
+
+// readFilter receives and reads the request; the caller closes the body.
+func (s *Server) readFilter(c *call) (*body.Body, *decode.FilterRequest, error) {
+	part := c.span.Part("decode")
+	defer part.End()
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := decode.Filter(body.Data, s.decodeBounds(body))
+	if err != nil {
+		body.Close()
+		return nil, nil, err
+	}
+	part.Int("capper.body_bytes", len(body.Data))
+	return body, r, nil
 }
 
 // expectedBytes is about what the answer to a body of the size takes: the
@@ -102,8 +119,18 @@ func (s *Server) reportFilter(c *call, r *decode.FilterRequest, send *capping.Se
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}
+	if c.span != nil {
+		tracing.Decided(c.span, d, sum)
+		if s.traceMessages {
+			c.span.Text("capper.message_id", r.MessageID)
+		}
+	}
+	if s.log.Enabled(c.ctx, slog.LevelDebug) {
+		s.log.DebugContext(c.ctx, "batch decided", "users", sum.Requested, "allowed", sum.Allowed, "denied", sum.Denied,
+			"unavailable", sum.Unavailable, "replayed", sum.Replayed, "generation", d.Generation)
+	}
 	if sum.Unavailable > 0 {
-		s.log.Warn("users unavailable", "message_id", r.MessageID, "users", sum.Unavailable,
-			"of", sum.Requested, "client", c.Client, "request_id", c.requestID, "error", d.Err)
+		s.log.WarnContext(c.ctx, "users unavailable", "message_id", r.MessageID, "users", sum.Unavailable,
+			"of", sum.Requested, "client", c.Client, "error", d.Err)
 	}
 }

@@ -78,7 +78,7 @@ type victim struct {
 func startVictim(t *testing.T) *victim {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "victim")
-	out, err := exec.Command("go", "test", "-c", "-race=false", "-o", binary, ".").CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-race=false", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	command := exec.Command(binary)
 	command.Env = append(os.Environ(), victimVariable+"="+t.TempDir())
@@ -195,7 +195,7 @@ func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 
 	audience := idList(5000, 100_000)
 	bitmap := fmt.Appendf(nil, `{"message_id":"fair","users_bitmap":%q}`, bitmapText(t, everyThirtieth(1_000_000)...))
-	for call := range 6 {
+	for call := range 2 { // by then all of the greedy are at it
 		for _, body := range [][]byte{[]byte(fmt.Sprintf(`{"message_id":"m","user_ids":[%d]}`, call)), audience, bitmap} {
 			status, text := v.call(body)
 			require.Equal(t, http.StatusOK, status, "call %d: %s", call, text)

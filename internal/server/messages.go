@@ -1,17 +1,23 @@
 package server
 
 import (
+	"errors"
+	"time"
+
+	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
+	"capper/internal/server/admission"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
+	"capper/internal/server/failure"
 	"capper/internal/server/messages"
 	"capper/internal/server/record"
 )
 
 // listMessages serves GET /v1/messages.
 func (s *Server) listMessages(c *call) error {
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	list, err := s.messages.List(ctx, callerOf(c))
 	if err != nil {
@@ -22,7 +28,7 @@ func (s *Server) listMessages(c *call) error {
 
 // messageCounts serves GET /v1/messages/{id}.
 func (s *Server) messageCounts(c *call) error {
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	one, err := s.messages.One(ctx, callerOf(c), c.id)
 	if err != nil {
@@ -47,13 +53,13 @@ func (s *Server) releaseMessage(c *call) error {
 		return err
 	}
 	defer p.Close()
-	ctx, cancel := s.callContext(c.r, s.bounds.BitmapUsers)
+	ctx, cancel := s.callContext(c, s.bounds.BitmapUsers)
 	defer cancel()
 	given, err := s.messages.Release(ctx, callerOf(c), c.id, channel, func(part *messages.Part) {
 		span := record.Span{From: part.At, To: part.At.Add(part.Took)}
 		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &decode.Audience{}), part.Users, part.Results)
 		if part.Err != nil {
-			s.log.Warn("sends not released", "message_id", c.id, "of", len(part.Users), "request_id", c.requestID, "error", part.Err)
+			s.log.WarnContext(c.ctx, "sends not released", "message_id", c.id, "of", len(part.Users), "error", part.Err)
 		}
 	})
 	if err != nil {
@@ -93,7 +99,7 @@ func (s *Server) release(c *call) error {
 	}
 	defer p.Close()
 	body.Close()
-	ctx, cancel := s.callContext(c.r, len(r.Users))
+	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
 	message, span := c.message(r.MessageID), record.Span{From: s.clock()}
 	results, err := s.capper.Release(ctx, message, channel, r.Users)
@@ -101,7 +107,7 @@ func (s *Server) release(c *call) error {
 
 	out, unavailable := answer.Release(p.Buffer(11*int64(len(r.Users))), r, results)
 	if unavailable > 0 {
-		s.log.Warn("sends not released", "message_id", r.MessageID, "users", unavailable, "of", len(r.Users), "request_id", c.requestID, "error", err)
+		s.log.WarnContext(c.ctx, "sends not released", "message_id", r.MessageID, "users", unavailable, "of", len(r.Users), "error", err)
 	}
 	s.audit(c, "release", outcome(unavailable), "message_id", r.MessageID, "channel", r.Channel,
 		"users", len(r.Users), "unavailable", unavailable)
@@ -121,4 +127,121 @@ func outcome(unavailable int) string {
 		return "partial"
 	}
 	return "done"
+}
+
+// importSends serves POST /v1/sends.
+func (s *Server) importSends(c *call) error {
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	now := s.clock()
+	r, err := decode.Import(body.Data, s.decodeBounds(body), now, now.Add(max(s.capper.Store().ClockTolerance(), time.Second)))
+	if err != nil {
+		return err
+	}
+	sent, err := s.sentOf(c, r, capping.InstantOf(now.Add(-s.capper.Retention())))
+	if err != nil {
+		return err
+	}
+	p, err := s.enterImport(c, sent)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	ctx, cancel := s.callContext(c, len(r.Sends))
+	defer cancel()
+	merge := capping.MergeOf(sent)
+	merge.Counted, merge.Messages = true, s.importedMessages(c, r)
+	body.Close()
+	sum := api.ImportSummary{Requested: len(r.Sends), Expired: len(r.Sends) - len(sent)}
+	merged, err := s.capper.Merge(ctx, merge)
+	if errors.Is(err, capping.ErrNoMerger) {
+		return failure.New(api.CodeConflict, "%s", err)
+	}
+	unavailable := summarizeImport(&sum, sent, merge, merged)
+	if sum.Unavailable > 0 {
+		s.log.WarnContext(c.ctx, "sends not imported", "sends", sum.Unavailable, "of", len(r.Sends), "error", err)
+	}
+	s.metrics.CountImported(&sum)
+	s.audit(c, "import", outcome(sum.Unavailable), "sends", sum.Requested, "added", sum.Added, "unavailable", sum.Unavailable)
+	return writeJSON(c.w, &api.ImportAnswer{Unavailable: unavailable, Summary: sum})
+}
+
+// enterImport admits the call: its sends are what it takes, its users what it costs.
+func (s *Server) enterImport(c *call, sent []capping.Sent) (*admission.Place, error) {
+	users := make(map[capping.UserID]struct{})
+	for i := range sent {
+		users[sent[i].User] = struct{}{}
+	}
+	p, err := s.budgets.Enter(c.holder, len(sent), 1024+11*int64(len(users)))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.admit(c, "sends", max(len(users), 1)); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// sentOf is the sends that a limit can see, of users and channels of the policy.
+func (s *Server) sentOf(c *call, r *decode.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
+	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
+	for i, name := range r.Channels {
+		channel, err := decode.ChannelOf(name, policy)
+		if err != nil {
+			return nil, err
+		}
+		channels[i] = channel
+	}
+	tokens := make([]capping.Token, len(r.Messages))
+	for i, id := range r.Messages {
+		tokens[i] = c.message(id).Token()
+	}
+	sent := make([]capping.Sent, 0, len(r.Sends))
+	for _, send := range r.Sends {
+		if send.At > horizon && send.At >= 0 {
+			sent = append(sent, capping.Sent{User: send.User, Entry: capping.Entry{
+				At: send.At, Channel: channels[send.Channel], Token: tokens[send.Message],
+			}})
+		}
+	}
+	return sent, nil
+}
+
+// importedMessages are those to remember, as of calls that decide.
+func (s *Server) importedMessages(c *call, r *decode.ImportRequest) (messages []capping.Message) {
+	sends := make([]int, len(r.Messages))
+	for _, send := range r.Sends {
+		sends[send.Message]++
+	}
+	for i, id := range r.Messages {
+		if message := c.message(id); s.imported.KeepSends(message, sends[i]) {
+			messages = append(messages, message)
+		}
+	}
+	return messages
+}
+
+// summarizeImport counts what became of the sends, and finds the users of whom it is not known.
+func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge, merged []capping.Merged) []capping.UserID {
+	unavailable := []capping.UserID{}
+	rest := sent // in the order of the users
+	for i, user := range m.Users {
+		n := 0
+		for n < len(rest) && rest[n].User == user {
+			n++
+		}
+		rest = rest[n:]
+		if !merged[i].Done {
+			unavailable = append(unavailable, user)
+			sum.Unavailable += n
+			continue
+		}
+		sum.Added += int(merged[i].Added)
+		sum.Known += n - int(merged[i].Added)
+	}
+	return unavailable
 }

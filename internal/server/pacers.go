@@ -50,7 +50,7 @@ func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error)
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])
 	}
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	span := record.Span{From: s.clock()}
 	given, err := s.pacers.Take(ctx, ask)
@@ -100,7 +100,7 @@ func (s *Server) pacer(c *call) error {
 
 // look asks how the pacer of a name stands, or with "" all of them.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, error) {
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	standings, err := s.pacers.Look(ctx, name)
 	if errors.As(err, new(*pacing.FieldError)) {
@@ -142,7 +142,7 @@ func standingOf(s *pacing.Standing) api.PacerState {
 
 // forgetPacer serves DELETE /v1/pacers/{name}.
 func (s *Server) forgetPacer(c *call) error {
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	err := s.pacers.Forget(ctx, c.id)
 	if errors.As(err, new(*pacing.FieldError)) {

@@ -13,14 +13,17 @@ import (
 	"capper/internal/server/failure"
 )
 
-func writeFailure(w http.ResponseWriter, f *failure.Failure) {
+// writeFailure answers the request of an id with a failure.
+func writeFailure(w http.ResponseWriter, requestID string, f *failure.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
 	}
 	if f.Code == api.CodeUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="capper"`)
 	}
-	body, err := json.Marshal(api.Error{Error: f.Refusal})
+	refusal := f.Refusal
+	refusal.RequestID = requestID
+	body, err := json.Marshal(api.Error{Error: refusal})
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -20,18 +22,21 @@ import (
 	"capper/internal/server/decode"
 	"capper/internal/server/failure"
 	"capper/internal/server/listen"
+	"capper/internal/server/tracing"
+	"capper/internal/trace"
 )
 
 // call is one request on its way to an answer.
 type call struct {
-	w  http.ResponseWriter
-	r  *http.Request
-	id string // path parameter: a user's id, a message's, the name of a pacer, a segment or a set
+	w   http.ResponseWriter
+	r   *http.Request
+	ctx context.Context // of the request, with its id and its span; that of r has neither
+	id  string          // path parameter: a user's id, a message's, the name of a pacer, a segment or a set
 	// parameters are those of the query, by name.
 	parameters map[string]string
 	access.Caller
-	requestID string
-	holder    string // whose the budgets are: the client, or without keys the address
+	span   *trace.Span // nil: it is not traced
+	holder string      // whose the budgets are: the client, or without keys the address
 }
 
 // message is the one that the caller means by an id.
@@ -95,6 +100,7 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scope(call.r)); err != nil {
 				return err
 			}
+			call.span.Text("capper.client", call.Client)
 			call.holder = holderOf(call)
 			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
 				return noSuchPath(call)
@@ -175,8 +181,7 @@ func holderOf(c *call) string {
 func (r *router) serve(route string, c *call, h handler) {
 	start := time.Now()
 	status := http.StatusOK
-	c.requestID = requestID(c.r)
-	c.w.Header()[requestIDHeader] = []string{c.requestID}
+	r.begin(route, c, start)
 	if r.s.stopping.Load() {
 		c.w.Header().Set("Connection", "close") // with HTTP/2, the whole connection ends once its calls have
 	}
@@ -187,12 +192,26 @@ func (r *router) serve(route string, c *call, h handler) {
 	if err != nil {
 		f := failure.Of(err)
 		status = f.Code.Status()
-		writeFailure(c.w, f)
+		writeFailure(c.w, trace.RequestID(c.ctx), f)
 		r.report(route, c, f)
+		tracing.Refused(c.span, f)
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
 	}
-	r.s.metrics.CountRequest(route, status, time.Since(start))
+	took := time.Since(start)
+	r.s.metrics.CountRequest(route, status, took)
+	tracing.End(c.span, status, start.Add(took))
+	if r.s.log.Enabled(c.ctx, slog.LevelDebug) {
+		r.s.log.DebugContext(c.ctx, "call answered", "method", c.r.Method, "route", route, "status", status, "client", c.Client, "took", took.String())
+	}
+}
+
+// begin names the call in the answer's header and in its context, and begins its span,
+// where it is traced.
+func (r *router) begin(route string, c *call, at time.Time) {
+	id := trace.IDOf(c.r.Header, at)
+	c.w.Header()[trace.IDHeader] = []string{id}
+	c.ctx, c.span = tracing.Begin(r.s.tracer, c.r, route, id, at)
 }
 
 // protect turns a panic of h into an error.
@@ -215,9 +234,9 @@ func (r *router) report(route string, c *call, f *failure.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
 	case f.Code == api.CodeInternal:
-		r.s.log.Error("call failed", "route", route, "request_id", c.requestID, "error", f.Cause)
+		r.s.log.ErrorContext(c.ctx, "call failed", "route", route, "error", f.Cause)
 	case f.Code == api.CodeUnavailable && f.Cause != nil:
-		r.s.log.Warn("call not answered", "route", route, "request_id", c.requestID, "error", f.Cause)
+		r.s.log.WarnContext(c.ctx, "call not answered", "route", route, "error", f.Cause)
 	}
 }
 
@@ -270,8 +289,8 @@ func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) htt
 			return
 		}
 		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
-			c.r.Header[requestIDHeader] = []string{c.requestID} // of what the pages ask, too
-			pages.ServeHTTP(c.w, c.r)
+			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // of what the pages ask, too
+			pages.ServeHTTP(c.w, c.r.WithContext(c.ctx))
 			return nil
 		})
 	})

@@ -22,6 +22,7 @@ import (
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
+	"ImportRequest": api.ImportRequest{}, "ImportedSend": api.ImportedSend{}, "ImportAnswer": api.ImportAnswer{}, "ImportSummary": api.ImportSummary{},
 	"ReleaseRequest": api.ReleaseRequest{}, "ReleaseIDs": api.ReleaseIDs{}, "ReleaseBitmaps": api.ReleaseBitmaps{},
 	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{}, "Send": api.Send{},
 	"Policy": api.Policy{}, "Limit": api.Limit{}, "Status": api.Status{}, "Probe": api.Probe{}, "Error": api.Error{},

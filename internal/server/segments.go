@@ -186,7 +186,7 @@ func (s *Server) generationChanges(c *call) error {
 	if !given {
 		return failure.Invalid("since", "it is missing: the generation to compare with")
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), comparingTime*s.bounds.CallTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, comparingTime*s.bounds.CallTimeout)
 	defer cancel()
 	changes, err := s.history.Changes(ctx, since, c.id)
 	switch {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,26 +26,30 @@ import (
 	"capper/internal/server/messages"
 	"capper/internal/server/metrics"
 	"capper/internal/server/past"
+	"capper/internal/trace"
 )
 
 // Server answers the API. It is safe for concurrent use.
 type Server struct {
-	capper       *capping.Capper
-	journal      *journal.Journal
-	pacers       *pacing.Pacers
-	campaigns    *campaign.Counter // nil: nothing is counted
-	messages     messages.Messages
-	past         past.Reader
-	finder       *lookup.Finder
-	history      History
-	segments     func() api.SegmentsStatus
-	configStatus func() api.ConfigStatus
-	log          *slog.Logger
-	gatherer     prometheus.Gatherer
-	metrics      *metrics.Metrics
-	bounds       admission.Bounds
-	limiter      capping.RateLimiter
-	clock        func() time.Time
+	capper        *capping.Capper
+	journal       *journal.Journal
+	pacers        *pacing.Pacers
+	campaigns     *campaign.Counter      // nil: nothing is counted
+	imported      *capping.MessageMemory // messages whose sends were made elsewhere
+	messages      messages.Messages
+	past          past.Reader
+	finder        *lookup.Finder
+	history       History
+	segments      func() api.SegmentsStatus
+	configStatus  func() api.ConfigStatus
+	log           *slog.Logger
+	gatherer      prometheus.Gatherer
+	metrics       *metrics.Metrics
+	bounds        admission.Bounds
+	limiter       capping.RateLimiter
+	clock         func() time.Time
+	tracer        trace.Tracer // nil: nothing is traced
+	traceMessages bool         // spans tell message ids
 
 	access        atomic.Pointer[access.Control]
 	ready         atomic.Bool
@@ -68,11 +73,12 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, campaigns: cfg.Campaigns, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
-		limiter: cfg.Limiter, clock: cfg.Clock,
+		limiter: cfg.Limiter, clock: cfg.Clock, tracer: cfg.Tracer, traceMessages: cfg.TraceMessages,
 		budgets:       admission.NewBudgets(cfg.Bounds),
 		refusals:      newLogBounds(),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
+	s.imported = capping.NewMessageMemory(cfg.Clock)
 	s.past = past.Reader{Records: cfg.Records, Policy: s.capper.Policy}
 	s.messages = messages.Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit}
 	if cfg.Campaigns != nil {
@@ -84,7 +90,7 @@ func New(cfg Config) (*Server, error) {
 	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers.Policy, s.clock); err != nil {
 		return nil, err
 	}
-	return s, s.SetAccess(cfg.Access)
+	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
 }
 
 // SetAccess puts new keys and rates in force for the calls that begin from now
@@ -186,8 +192,10 @@ func (s *Server) routeReads(r *router) {
 }
 
 func (s *Server) routeRemovals(r *router) {
+	r.handle(http.MethodPost, "/v1/sends", access.ScopeAdmin, s.importSends)
 	r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
 	r.handle(http.MethodDelete, "/v1/pacers/:name", access.ScopeAdmin, s.forgetPacer)
+	r.handle(http.MethodPost, "/v1/backup", access.ScopeAdmin, s.backup)
 }
 
 func (s *Server) routeCommon(r *router) {
@@ -213,6 +221,6 @@ func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 // callContext bounds a call to the store. It does not end when the caller
 // goes: what has begun is finished, and the caller asks again with the same
 // message id.
-func (s *Server) callContext(r *http.Request, users int) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), s.bounds.Timeout(users))
+func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

@@ -98,6 +98,9 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, cha
 		f(&cfg)
 	}
 	s.capper = cfg.Capper
+	if _, test := t.(*testing.T); test { // not where it is measured
+		cfg.Logger = requireNamedLines(t, cfg.Logger)
+	}
 	var err error
 	s.server, err = server.New(cfg)
 	require.NoError(t, err)
@@ -136,6 +139,7 @@ func (s *service) do(r *http.Request) reply {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(s.t, err)
 	answer := reply{response.StatusCode, response.Header, body}
+	requireNamed(s.t, r, answer)
 	requireContract(s.t, r, request, answer)
 	return answer
 }
@@ -230,13 +234,18 @@ type failed struct {
 	Error struct {
 		Code, Message, Field string
 		Column               int
+		RequestID            string `json:"request_id"`
 	}
 }
 
 func (r reply) failure(t testing.TB) *failed {
 	t.Helper()
 	require.Equal(t, "application/json", r.header.Get("Content-Type"))
-	return decodeAs[failed](t, r.body)
+	f := decodeAs[failed](t, r.body)
+	require.NotEmpty(t, f.Error.RequestID)
+	require.Equal(t, r.header.Get("X-Request-Id"), f.Error.RequestID)
+	f.Error.RequestID = ""
+	return f
 }
 
 func bitmapText(t testing.TB, users ...uint32) string {

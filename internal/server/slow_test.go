@@ -87,11 +87,12 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 // read it at the least rate.
 func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	t.Parallel()
+	const unread = 60_000 // whose denials are more than the four megabytes that a connection takes unread
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Bounds = admission.Bounds{InFlightUsers: 100_000, MinRate: 1 << 30}
+		cfg.Bounds = admission.Bounds{InFlightUsers: unread, MinRate: 1 << 30}
 	})
 	addr := s.start(nil)
-	many := idList(1_000_000_000, 100_000)
+	many := idList(1_000_000_000, unread)
 	body := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(many), many)
 	ask := func(c net.Conn) {
 		_, err := io.WriteString(c, postFilter+body)
@@ -107,10 +108,10 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 		c := guest(t, "127.0.0.2", addr)
 		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
 		ask(c)
-		require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") != "0" }, 20*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { return s.metric("capper_in_flight_users") == "0" }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") != "0" }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_users") == "0" }, time.Minute, time.Millisecond)
 	}
 	require.NotEqual(t, "0", s.metric("capper_in_flight_answer_bytes"))
-	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, 60*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, time.Minute, 10*time.Millisecond,
 		"nobody reads them")
 }

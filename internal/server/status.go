@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"capper/client/api"
@@ -22,7 +23,7 @@ func (s *Server) status(c *call) error {
 		Time:          now.Truncate(time.Millisecond),
 		Generation:    s.capper.Segments().Generation(),
 		ConfigVersion: s.capper.Policy().Version,
-		Store:         storeStatus(s.health(c.r)),
+		Store:         storeStatus(s.health(c)),
 		Segments:      s.segments(), Config: s.configStatus(),
 		InFlightUsers: s.budgets.Users.InUse(), Audit: s.journal.Status(),
 	}
@@ -38,8 +39,8 @@ func (s *Server) status(c *call) error {
 // healthTimeout bounds what a probe waits for the store.
 const healthTimeout = time.Second
 
-func (s *Server) health(r *http.Request) capping.Health {
-	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
+func (s *Server) health(c *call) capping.Health {
+	ctx, cancel := context.WithTimeout(c.ctx, healthTimeout)
 	defer cancel()
 	h := s.capper.Store().Health(ctx)
 	if shared, ok := s.limiter.(*access.SteadyLimiter); ok && h.State == "ok" {
@@ -58,15 +59,39 @@ func storeStatus(h capping.Health) api.StoreStatus {
 	return status
 }
 
-// alive serves GET /healthz: the process answers.
-func (s *Server) alive(c *call) error { return writeJSON(c.w, api.Probe{Status: "ok"}) }
+// readyGauge is 1 while readiness answers 200, for alerts.
+func (s *Server) readyGauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_ready", Help: "1 while /readyz asks for calls: not while the service starts or stops, the store is down, or a set is missing.",
+	}, func() float64 {
+		if !s.ready.Load() || len(s.missing()) > 0 {
+			return 0
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
+		defer cancel()
+		if s.capper.Store().Health(ctx).State == "down" {
+			return 0
+		}
+		return 1
+	})
+}
+
+// alive serves GET /healthz: the process answers, and can still be helped without
+// being ended. That the store is away is no reason to end a process that goes on by
+// itself when it is back. Why is for operators: anybody may ask here.
+func (s *Server) alive(c *call) error {
+	if h := s.health(c); h.NeedsRestart {
+		return unavailable("restart needed: the %s store is out of service until it is opened again; /v1/status and the log say why", h.Kind)
+	}
+	return writeJSON(c.w, api.Probe{Status: "ok"})
+}
 
 // readiness serves GET /readyz: calls should be sent here.
 func (s *Server) readiness(c *call) error {
 	if !s.ready.Load() {
 		return notReady("the service is starting or stopping")
 	}
-	if s.health(c.r).State == "down" {
+	if s.health(c).State == "down" {
 		return notReady("the store is down")
 	}
 	if missing := s.missing(); len(missing) > 0 {
@@ -79,8 +104,11 @@ func (s *Server) readiness(c *call) error {
 // missing are the sets that the policy needs and the generation in use lacks.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
-func notReady(reason string) *failure.Failure {
-	f := failure.New(api.CodeUnavailable, "not ready: %s", reason)
+func notReady(reason string) *failure.Failure { return unavailable("not ready: %s", reason) }
+
+// unavailable is the answer of a probe that fails.
+func unavailable(format string, args ...any) *failure.Failure {
+	f := failure.New(api.CodeUnavailable, format, args...)
 	f.RetryAfter = time.Second
 	return f
 }
@@ -94,4 +122,60 @@ func (s *Server) scrape(c *call) error {
 // limits serves GET /v1/limits.
 func (s *Server) limits(c *call) error {
 	return writeJSON(c.w, s.Limits())
+}
+
+// backup serves POST /v1/backup: an archive of the store, while calls go on. What cannot be
+// ended well is cut off, which the archive's reader sees.
+func (s *Server) backup(c *call) error {
+	store, ok := capping.As[capping.Archiver](s.capper.Store())
+	if !ok {
+		return failure.New(api.CodeConflict, "the store is kept in Redis, which makes its own copies: see docs/operating.md#backups")
+	}
+	started := false
+	to := &slowWriter{w: c.w, deadline: http.NewResponseController(c.w)}
+	_ = to.deadline.SetReadDeadline(time.Time{}) // a connection without deadlines has none
+	to.begin = func() {
+		started = true
+		c.w.Header().Set("Content-Type", "application/x-tar")
+		c.w.Header().Set("Cache-Control", "no-store")
+		c.w.WriteHeader(http.StatusOK)
+	}
+	err := store.Backup(c.ctx, to)
+	switch {
+	case err == nil:
+		s.audit(c, "backup", "done", "bytes", to.written)
+		return nil
+	case !started:
+		s.audit(c, "backup", "failed")
+		f := failure.New(api.CodeUnavailable, "the store could not be backed up: %s", err)
+		f.RetryAfter, f.Cause = backupRetry, err
+		return f
+	}
+	s.audit(c, "backup", "cut off", "bytes", to.written)
+	s.log.ErrorContext(c.ctx, "a backup was cut off: what its reader has is of no use", "error", err)
+	panic(http.ErrAbortHandler)
+}
+
+// backupRetry is when a backup may be asked for again that could not be begun.
+const backupRetry = 10 * time.Second
+
+// slowWriter writes a long answer to whoever takes some of it once a minute.
+type slowWriter struct {
+	w        http.ResponseWriter
+	deadline *http.ResponseController
+	begin    func() // before the first byte
+	written  int64
+}
+
+const slowestPiece = time.Minute
+
+// Write writes a piece.
+func (s *slowWriter) Write(p []byte) (int, error) {
+	if s.written == 0 {
+		s.begin()
+	}
+	_ = s.deadline.SetWriteDeadline(time.Now().Add(slowestPiece)) // a connection without deadlines has none
+	n, err := s.w.Write(p)
+	s.written += int64(n)
+	return n, err
 }

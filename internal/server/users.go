@@ -30,7 +30,7 @@ func (s *Server) explain(c *call) error {
 	if err := s.admit(c, "user_id", 1); err != nil {
 		return err
 	}
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	e, err := s.capper.Explain(ctx, user)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) erase(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.callContext(c.r, 1)
+	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "failed", "user_id", user)
@@ -95,7 +95,7 @@ func (s *Server) decidedUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), readingTime*s.bounds.CallTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, readingTime*s.bounds.CallTimeout)
 	defer cancel()
 	found, err := s.past.Message(ctx, message, channel)
 	if err != nil {

@@ -29,6 +29,9 @@ var _ io.Writer = (*File)(nil)
 // CheckTarget finds out before the work whether a file can be written there: its
 // directory must exist, and it must not be one itself.
 func CheckTarget(path string) error {
+	if path == "" {
+		return errors.New("the file to write: must not be empty")
+	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: its directory: %w", path, cmp.Or(err, fs.ErrNotExist))
 	}
@@ -41,13 +44,16 @@ func CheckTarget(path string) error {
 // CreateFile begins a file; the directory must be there. Commit or Abort ends it.
 // A symbolic link stays, and what it leads to is replaced. The rights are those
 // of the file that is replaced, else the usual ones.
-func CreateFile(path string) (*File, error) {
+func CreateFile(path string) (*File, error) { return create(path, 0) }
+
+// create is CreateFile with these rights whatever the umask and the old file say; 0: the usual ones.
+func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
 			return nil, fmt.Errorf("%s: a symbolic link that leads nowhere", path)
 		}
-		return begin(path, 0)
+		return begin(path, rights)
 	}
 	if err != nil {
 		return nil, err
@@ -60,7 +66,7 @@ func CreateFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return begin(target, info.Mode().Perm())
+	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
 // begin creates the file beside its target. Rights of 0: the usual ones.
@@ -68,7 +74,7 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
 		name := filepath.Join(folder, fmt.Sprintf(".%s.%08x.part", base, rand.Uint32()))
-		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, cmp.Or(rights, 0o666))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -125,6 +131,24 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	return f.fill(write)
+}
+
+// private are the rights of a file that says who was sent what.
+const private fs.FileMode = 0o600
+
+// WritePrivateFile is WriteFile for what nobody else of the machine may read: whatever the umask, and
+// whatever the rights of the file that is replaced, the new one is its owner's alone from the start.
+func WritePrivateFile(path string, write func(io.Writer) error) error {
+	f, err := create(path, private)
+	if err != nil {
+		return err
+	}
+	return f.fill(write)
+}
+
+// fill writes the file and commits it.
+func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {
 		return err

@@ -98,3 +98,22 @@ func TestPipesAreWrittenInPlace(t *testing.T) {
 	require.Equal(t, []string{"pipe"}, names(t, folder))
 	require.NoError(t, WriteFile(os.DevNull, text("gone")))
 }
+
+// What is private is so under any umask and in place of any file; a device stays what it is.
+func TestPrivateFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.tar")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Chmod(path, 0o666))
+	for range 2 {
+		require.NoError(t, WritePrivateFile(path, text("who was sent what")))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoError(t, WritePrivateFile(os.DevNull, text("nobody")))
+	info, err := os.Stat(os.DevNull)
+	require.NoError(t, err)
+	require.NotEqual(t, os.FileMode(0o600), info.Mode().Perm())
+}

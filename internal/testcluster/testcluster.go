@@ -5,6 +5,7 @@
 package testcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -24,12 +25,21 @@ import (
 // that is running already.
 const Variable = "CAPPER_TEST_REDIS"
 
+// ServerVariable names the environment variable with the binary of the servers,
+// for other engines than the system's redis-server (see scripts/engines.sh).
+const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
+
+// Server is the binary of the servers.
+func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
+
 // Options of a cluster or server. The zero value is a healthy default.
 type Options struct {
 	Masters     int           // 0: 3; a standalone server ignores it
 	Replicas    int           // of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
+	Host        string        // where the nodes listen; "": 127.0.0.1
+	TLS         string        // directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
 	Settings    []string      // more lines of redis.conf
 }
 
@@ -43,6 +53,12 @@ func (o *Options) args() []string {
 	}
 	if o.Password != "" {
 		args = append(args, "--password", o.Password)
+	}
+	if o.Host != "" {
+		args = append(args, "--host", o.Host)
+	}
+	if o.TLS != "" {
+		args = append(args, "--tls", o.TLS)
 	}
 	for _, line := range o.Settings {
 		args = append(args, "--set", line)
@@ -92,6 +108,10 @@ func Start(t testing.TB, options Options) *Cluster { return start(t, "up", optio
 
 // Single starts a standalone server, its replicas behind it in Addrs.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
+
+// Spare starts servers in cluster mode that are in no cluster yet, as many as
+// Options.Masters says.
+func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {
 	t.Helper()

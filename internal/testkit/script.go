@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"os"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -8,6 +9,20 @@ import (
 
 // Script is a command of testscript.
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
+
+// EndAtOnce has programs with the race detector that the tests start end when they are done: it would
+// hold back each for a second, in which goroutines that are left over may still be found out.
+func EndAtOnce() {
+	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
+		panic(err) // of a constant name
+	}
+}
+
+// raceVariable has the options of the race detector.
+const raceVariable = "GORACE"
+
+// EndAtOnceIn does the same for a script, which has an environment of its own.
+func EndAtOnceIn(env *testscript.Env) { env.Setenv(raceVariable, os.Getenv(raceVariable)) }
 
 // WantStatus is `status N args…` of scripts: it runs the program and requires
 // its exit status.

@@ -30,6 +30,9 @@ type Config struct {
 	// how many are listed.
 	Recheck     bool
 	Differences int
+	// Imported, of a recheck: sends were imported, which are in no record, so that denials which need more sends
+	// than are recorded are counted apart (Recheck.Unrecorded) and are no differences.
+	Imported bool
 }
 
 // Run replays records, which come in time order, and tells what would have happened. It
@@ -112,7 +115,7 @@ func newEngine(cfg Config) (*engine, error) {
 	}
 	switch {
 	case cfg.Recheck:
-		e.tallies.recheck = &Recheck{First: []Difference{}}
+		e.tallies.recheck = &Recheck{First: []Difference{}, imported: cfg.Imported}
 	case cfg.Policy != nil:
 		e.other = e.judge(cfg.Policy)
 		e.retain(cfg.Policy)

@@ -111,6 +111,12 @@ func (o *overlaps) end(found *Recheck, keep int) {
 
 // add counts differences, and lists the first.
 func (c *Recheck) add(list []Difference, keep int) {
+	all := len(list)
+	known := slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return d.Unrecorded })
+	c.Unrecorded += int64(all - len(known))
+	if c.imported {
+		list = known
+	}
 	c.Differ += int64(len(list))
 	c.First = append(c.First, list[:min(len(list), max(0, keep-len(c.First)))]...)
 }

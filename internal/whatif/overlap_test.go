@@ -1,12 +1,14 @@
 package whatif
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
+	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
 
@@ -55,5 +57,41 @@ func TestARecheckLeavesOpenWhichCallOfTwoAtTheSameTimeWasFirst(t *testing.T) {
 			require.Len(t, got.Recheck.First, int(c.differ))
 			require.Equal(t, got.Recheck.Decisions, got.Judged)
 		})
+	}
+}
+
+// A denial that needs more sends than are recorded is named so, and is no difference where sends were imported; what
+// imported sends cannot explain is one as ever.
+func TestARecheckNamesWhatImportedSendsExplain(t *testing.T) {
+	t.Parallel()
+	policy := &capping.Policy{Version: "v", Channels: map[string]capping.Channel{"push": 1}, Default: []capping.Limit{{Name: "daily", Max: 1, Window: day}, {Name: "weekly", Max: 3, Window: 7 * day}}}
+	at := capping.InstantOf(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	record := func(n int, g audit.Group) *audit.Record {
+		return &audit.Record{
+			Kind: audit.Filter, Instance: "00000000000000aa", Sequence: uint64(n), At: at + capping.Instant(n)*60_000, Message: capping.Message{ID: fmt.Sprint("m", n)},
+			Channel: 1, Generation: "g", Config: "v", Groups: []audit.Group{g},
+		}
+	}
+	users := func(ids ...capping.UserID) *bitmap.Bitmap { return sorted(ids) }
+	records := []*audit.Record{
+		record(1, audit.Group{Outcome: audit.Allowed, Users: users(1, 4)}),
+		record(2, audit.Group{Outcome: audit.Denied, Limit: "weekly", Users: users(1)}),                                            // daily, by what is recorded
+		record(3, audit.Group{Outcome: audit.Denied, Limit: "daily", Users: users(2, 3)}),                                          // nobody, by what is recorded
+		record(4, audit.Group{Outcome: audit.Allowed, Users: users(4)}),                                                            // too much
+		record(5, audit.Group{Outcome: audit.Denied, By: capping.BySuppression, Limit: "suppressed", Set: "out", Users: users(5)}), // no import does that
+	}
+	for imported, differ := range map[bool]int64{false: 5, true: 2} {
+		got, err := Run(t.Context(), all(records), Config{
+			Recheck: true, Differences: 10, Imported: imported,
+			Policies:    func(string) (*capping.Policy, error) { return policy, nil },
+			Generations: func(string) (capping.Segments, error) { return &generation{name: "g"}, nil },
+		})
+		require.NoError(t, err)
+		require.Equal(t, differ, got.Recheck.Differ, "%+v", got.Recheck.First)
+		require.Len(t, got.Recheck.First, int(differ))
+		require.EqualValues(t, 3, got.Recheck.Unrecorded)
+		for _, d := range got.Recheck.First {
+			require.Equal(t, d.User <= 3, d.Unrecorded, "%+v", d)
+		}
 	}
 }

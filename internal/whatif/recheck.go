@@ -67,7 +67,7 @@ func (c *call) differ(users []capping.UserID, at []int, groups []uint16, d *capp
 		default:
 			doubted.users = append(doubted.users, Difference{
 				At: c.r.At.Time(), User: user, Message: c.r.Message.ID, Channel: c.channelName(c.r.Channel),
-				Recorded: outcomeText(g), Judged: verdictText(d, at[k]),
+				Recorded: outcomeText(g), Judged: verdictText(d, at[k]), Unrecorded: needsMore(g, &d.Verdicts[at[k]]),
 			})
 		}
 	}
@@ -90,6 +90,13 @@ func (c *call) forgot(user capping.UserID, g *audit.Group) bool {
 		}
 	}
 	return false
+}
+
+// needsMore reports whether a denial needs more sends than are recorded: with these the user would be
+// allowed, or would be denied by another limit.
+func needsMore(g *audit.Group, v *capping.Verdict) bool {
+	denied := g.Outcome == audit.Denied && g.By == capping.ByLimit
+	return denied && (v.Outcome == capping.Allowed || v.Outcome == capping.Denied && v.By == capping.ByLimit)
 }
 
 func outcomeText(g *audit.Group) string {

@@ -114,9 +114,15 @@ type Recheck struct {
 	WithinSpan int64 `json:"within_span"`
 	// Overlapping are those of users whom another call may have sent to, or taken a send from, at the
 	// same time: records do not say which was first.
-	Overlapping int64        `json:"overlapping"`
-	Differ      int64        `json:"differ"`
-	First       []Difference `json:"first"`
+	Overlapping int64 `json:"overlapping"`
+	// Unrecorded are denials by a limit that need more sends than are recorded: imported ones, or those from before
+	// the audit, explain them, and so would a store that denies wrongly. They are differences, unless
+	// it is known that sends were imported.
+	Unrecorded int64        `json:"unrecorded"`
+	Differ     int64        `json:"differ"`
+	First      []Difference `json:"first"`
+
+	imported bool
 }
 
 // Difference is a recorded decision and what the limits that were in force say.
@@ -127,4 +133,6 @@ type Difference struct {
 	Channel  string         `json:"channel,omitempty"`
 	Recorded string         `json:"recorded"` // such as "allowed" or "denied by daily"
 	Judged   string         `json:"judged"`
+	// Unrecorded: sends that are in no record would explain it.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }

@@ -29,6 +29,7 @@ type WhatIfCommand struct {
 	Segments    string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
 	Generation  string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
 	Recheck     bool   `help:"Judge every decision anew under the limits that were in force, and list what differs from the record."`
+	Imported    bool   `help:"With --recheck: sends were imported, which are in no record; denials that need more sends than are recorded are counted apart, and do not end it with 8."`
 	Differences int    `placeholder:"N" default:"20" help:"With --recheck: list at most so many."`
 	Campaigns   int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
 	HTML        string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
@@ -49,6 +50,8 @@ func (c *WhatIfCommand) Validate() error {
 		return errors.New("--recheck is about the limits that were in force: it goes with neither --limits nor --html")
 	case !c.Recheck && c.Limits == "" && c.Generation == "":
 		return errors.New("what if what? --limits names other limits, --generation other segments, --recheck judges what was decided anew")
+	case c.Imported && !c.Recheck:
+		return errors.New("--imported goes with --recheck")
 	case c.Campaigns < 0 || c.Differences < 0:
 		return errors.New("--campaigns and --differences must not be negative")
 	}
@@ -112,7 +115,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.P
 		return whatif.Config{}, err
 	}
 	return whatif.Config{
-		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until, Recheck: c.Recheck, Differences: c.Differences,
+		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until, Recheck: c.Recheck, Differences: c.Differences, Imported: c.Imported,
 		Policies: func(version string) (*capping.Policy, error) {
 			policy, err := w.archive.Policy(ctx, version)
 			return policy, terminal.WithStatus(terminal.BadInput, err)
@@ -154,7 +157,11 @@ func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Res
 	case err != nil:
 		return err
 	case result.Recheck != nil && result.Recheck.Differ > 0:
-		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d decisions differ from the record", result.Recheck.Differ))
+		err := terminal.WithStatus(terminal.Findings, fmt.Errorf("%d decisions differ from the record", result.Recheck.Differ))
+		if result.Recheck.Unrecorded == result.Recheck.Differ && !c.Imported {
+			err = terminal.Hinted(err, "all of them are denials that need more sends than are recorded; --imported where sends were imported, which are in no record")
+		}
+		return err
 	}
 	return damaged(w.faults)
 }

@@ -50,3 +50,16 @@ func (r *Service) Hinted(err error) error {
 	}
 	return err
 }
+
+// HintedAdmin adds what to do about an error of a call of the scope admin.
+func (r *Service) HintedAdmin(err error) error {
+	switch {
+	case client.HasCode(err, client.CodeForbidden):
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope admin")
+	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+	case client.HasCode(err, client.CodeConflict):
+		return err
+	}
+	return r.Hinted(err)
+}

@@ -77,7 +77,7 @@ func TestAByteThatIsAnotherOneIsFound(t *testing.T) {
 	keys, bodies := listed(t, at)
 	require.Len(t, keys, 3+3+2+2+1)
 	random := rand.New(rand.NewPCG(1, 2))
-	for n := range 330 {
+	for n := range 110 {
 		i := n % len(keys) // each object as often
 		body := slices.Clone(bodies[i])
 		offset := random.IntN(len(body))

@@ -34,6 +34,8 @@ func (halfStore) Release(_ context.Context, _ capping.Token, _ capping.Channel, 
 	return errHalf
 }
 
+func (halfStore) Health(context.Context) capping.Health { return capping.Health{State: "degraded"} }
+
 func (halfStore) Erase(context.Context, capping.UserID) error              { return nil }
 func (halfStore) Log(context.Context, capping.UserID) (capping.Log, error) { return nil, errHalf }
 
@@ -84,6 +86,11 @@ func TestCallsAreCountedByResult(t *testing.T) {
 	}, got)
 	require.Equal(t, "capper_store_call_seconds", families[0].GetName())
 	require.Len(t, families[0].GetMetric(), 5)
+	states := map[string]float64{}
+	for _, m := range families[2].GetMetric() {
+		states[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+	}
+	require.Equal(t, map[string]float64{"ok": 0, "degraded": 1, "down": 0}, states)
 }
 
 // What only some stores can do is found behind the measuring, too.

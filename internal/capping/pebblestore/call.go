@@ -15,6 +15,7 @@ import (
 	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
+	"capper/internal/trace"
 )
 
 // step decides one user of a call: it sets the call's answer for the index
@@ -24,13 +25,12 @@ type step func(now capping.Instant, index int, log capping.Log, dst []byte) (val
 
 // counting is what a call counts beside the logs; the zero value is nothing.
 type counting struct {
-	token capping.Token
 	lives campaigns.Lives
-	// tally counts what became of a user's log, which was this one.
-	tally func(t *campaigns.Tally, log capping.Log)
+	// tally counts what became of a user's log that changed.
+	tally func(t *campaigns.Tally, before, after capping.Log)
 }
 
-// call is one Filter or Release under way. It works on copies, as its caller
+// call is one Filter, Release or Merge under way. It works on copies, as its caller
 // may have given up waiting and use its slices for something else.
 type call struct {
 	plan     plan
@@ -41,6 +41,7 @@ type call struct {
 	passing  bool // over logs that nobody asked for: they do not enter the cache
 	verdicts []capping.Verdict
 	released []capping.Released
+	merged   []capping.Merged
 	groups   []uint8
 
 	failures sync.Mutex
@@ -74,6 +75,8 @@ func (c *call) noteError(err error) {
 // run does all portions of the call, in parallel when there are several. Its
 // error means that nothing of the call may be believed.
 func (s *Store) run(ctx context.Context, c *call) error {
+	part := trace.Of(ctx).Part("judge and write")
+	defer part.End()
 	if workers := min(runtime.GOMAXPROCS(0), len(c.portions)); workers > 1 {
 		var all sync.WaitGroup
 		for range workers {
@@ -90,9 +93,9 @@ func (s *Store) run(ctx context.Context, c *call) error {
 // broken. run reports the latter two.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
-	err := s.db.Rescue(func() error {
+	err := s.db.Rescue(ctx, func() error {
 		for i := c.takePortion(); i < len(c.portions) && ctx.Err() == nil && s.db.Broken() == nil; i = c.takePortion() {
-			s.decidePortion(c, c.portions[i], w)
+			s.decidePortion(ctx, c, c.portions[i], w)
 		}
 		return nil
 	})
@@ -128,7 +131,7 @@ func (w *worker) log(cache *logcache.Cache, user capping.UserID) (log capping.Lo
 
 // decidePortion does one portion under its locks. The writes are visible to later
 // calls, and durable not yet, when the locks are given back.
-func (s *Store) decidePortion(c *call, p portion, w *worker) {
+func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
 	defer s.unlockStripes(c, p)
@@ -142,21 +145,21 @@ func (s *Store) decidePortion(c *call, p portion, w *worker) {
 	defer batch.Close()
 	w.tally = w.tally[:0]
 	for _, packed := range users {
-		s.decideUser(c, w, batch, now, packed)
+		s.decideUser(ctx, c, w, batch, now, packed)
 	}
 	if !batch.Empty() {
-		s.counts.Count(batch, &s.stripes[p.first].counted, byte(p.first), c.counting.token, c.counting.lives, w.tally)
+		s.counts.Count(batch, &s.stripes[p.first].counted, byte(p.first), c.counting.lives, w.tally)
 		s.db.Commit(batch)
 	}
 }
 
 // decideUser does one user, packed as in plan.
-func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.Instant, packed uint64) {
+func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant, packed uint64) {
 	user, index := capping.UserID(packed>>32), int(uint32(packed))
 	cache := s.cacheOf(user)
 	log, cached, err := w.log(cache, user)
 	if err != nil {
-		s.db.NoteUnreadable(user, err)
+		s.db.NoteUnreadable(ctx, user, err)
 		c.noteError(fmt.Errorf("log of user %d: %w", user, err))
 		return
 	}
@@ -165,7 +168,7 @@ func (s *Store) decideUser(c *call, w *worker, batch *pebble.Batch, now capping.
 	case changed:
 		w.scratch = value
 		if c.counting.lives != nil {
-			c.counting.tally(&w.tally, log) // which is gone with the next line
+			c.counting.tally(&w.tally, log, next) // log is gone with the next line
 		}
 		if cached || !c.passing {
 			cache.Put(user, next)

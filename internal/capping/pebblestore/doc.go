@@ -100,6 +100,13 @@
 // A program from before there were namespaces reads and sweeps 01 and 02 alone,
 // which is why messages lie in 02 and 03; such programs know only format 1.
 //
+// # Backups
+//
+// Backup writes an archive of the database as it is at one instant (database.DB.Copy, package backup): a
+// copy in a folder of the directory, its tables links, is read and removed. What a disk refuses there fails the
+// backup; package directory keeps it apart from writes that take the store out of service. A store that was put
+// back knows from when sends are missing, and says so as long as a window could see them.
+//
 // # Reading and writing
 //
 // Portions of a call are done as many at once as there are processors, each in the

@@ -63,19 +63,19 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 		return err
 	}
 	if due && slices.ContainsFunc(c.verdicts, wasAllowed) {
-		if err := s.remember(b); err != nil {
+		if err := s.remember(b.Retention, b.Message); err != nil {
 			return err
 		}
 	}
 	if !slices.ContainsFunc(c.verdicts, promises) {
 		return nil
 	}
-	return s.db.Sync()
+	return s.db.Sync(ctx)
 }
 
 // countingSends counts what a batch records, if its message is counted: one that is kept is, from now on.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
-	c := counting{token: b.Token, tally: func(t *campaigns.Tally, _ capping.Log) { t.Of(b.Channel).Recorded++ }}
+	c := counting{tally: func(t *campaigns.Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
 	case err != nil: // nobody is decided either
@@ -110,7 +110,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
-		return s.db.Sync() // what is absent may have been released by a call that is not durable yet
+		return s.db.Sync(ctx) // what is absent may have been released by a call that is not durable yet
 	})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -135,10 +135,10 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 
 // countingReleases counts what a release gives back.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
-	return counting{token, s.counts.Counted(token, channel), func(t *campaigns.Tally, log capping.Log) {
-		for i := range log.Len() {
-			if e := log.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
-				t.Of(e.Channel).Released++
+	return counting{s.counts.Counted(token, channel), func(t *campaigns.Tally, before, _ capping.Log) {
+		for i := range before.Len() {
+			if e := before.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
+				t.Of(token, e.Channel).Released++
 			}
 		}
 	}}
@@ -151,7 +151,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 			return err
 		}
 		s.erase(user)
-		return s.db.Sync()
+		return s.db.Sync(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"capper/internal/campaign"
 	"capper/internal/capping"
@@ -18,19 +19,21 @@ func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes the batch's message. It is durable with the next sync.
-func (s *Store) remember(b *capping.Batch) error {
+// remember writes messages, for as long as sends are kept that are recorded now. They are durable with the next sync.
+func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
 		return err
 	}
-	value := encodeMessage(now+capping.Instant(b.Retention.Milliseconds()), b.Message)
 	s.messages.Lock()
 	defer s.messages.Unlock()
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	if err := batch.Set(messageKey(keyKind(b.Message), b.Token), value, nil); err != nil {
-		return err
+	for _, message := range messages {
+		value := encodeMessage(now+capping.Instant(retention.Milliseconds()), message)
+		if err := batch.Set(messageKey(keyKind(message), message.Token()), value, nil); err != nil {
+			return err
+		}
 	}
 	s.db.Commit(batch)
 	return nil
@@ -117,7 +120,7 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
 		if err := s.counts.AddAnswers(ctx, deltas); err != nil {
 			return err
 		}
-		return s.db.Sync()
+		return s.db.Sync(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("add answers: %w", err)

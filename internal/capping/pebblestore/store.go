@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/backup"
 	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
@@ -36,9 +38,11 @@ type Store struct {
 }
 
 var (
-	_ capping.Store  = (*Store)(nil)
-	_ pacing.Store   = (*Store)(nil)
-	_ campaign.Store = (*Store)(nil)
+	_ capping.Store    = (*Store)(nil)
+	_ pacing.Store     = (*Store)(nil)
+	_ campaign.Store   = (*Store)(nil)
+	_ capping.Merger   = (*Store)(nil)
+	_ capping.Archiver = (*Store)(nil)
 )
 
 // Open opens the store in a directory, which is made when it is absent. It
@@ -59,7 +63,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if s.db, err = database.Open(ctx, config.database(s.metrics)); err != nil {
 		return nil, err
 	}
-	err = s.db.Rescue(s.load)
+	err = s.db.Rescue(ctx, s.load)
 	if err == nil {
 		err = s.metrics.register(config.Registerer)
 	}
@@ -74,6 +78,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		s.logger.Warn("an embedded store was created, empty: everybody may be sent to", "path", config.Path)
 	} else {
 		s.logger.Info("embedded store open", "path", config.Path)
+	}
+	if restored := s.db.Restored(); restored != nil {
+		s.logger.Warn("the embedded store was put back from a backup: sends after it are not known",
+			"missing_from", restored.Until.UTC().Format(time.RFC3339), "missing_until", restored.At.UTC().Format(time.RFC3339))
 	}
 	tending, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -111,7 +119,50 @@ func (s *Store) Health(ctx context.Context) capping.Health {
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
 		health.Warnings = append(health.Warnings, warning)
 	}
+	if warning := s.missing(capping.InstantOf(s.clock())); warning != "" {
+		health.Warnings = append(health.Warnings, warning)
+	}
 	return health
+}
+
+// TakePermits places permits in the logs of pacers; see pacing.Store.
+func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	return s.pacers.TakePermits(ctx, ask)
+}
+
+// ForgetPacer removes the logs of a pacer; see pacing.Store.
+func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
+	return s.pacers.ForgetPacer(ctx, pacer)
+}
+
+// missing says which sends a store does not know that was put back from a backup, as long as limits
+// could see them.
+func (s *Store) missing(now capping.Instant) string {
+	restored := s.db.Restored()
+	if restored == nil || now-capping.InstantOf(restored.At) > capping.Instant(s.retained.current().longest(now).millis) {
+		return ""
+	}
+	return fmt.Sprintf("put back from a backup: sends from %s to %s are not known",
+		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
+}
+
+// Backup writes an archive of the store as it is now, while calls go on: what was answered
+// before is in it. See package backup; an error is that what was written is of no use.
+func (s *Store) Backup(ctx context.Context, to io.Writer) error {
+	var made database.Copy
+	end := func() error { return nil }
+	err := s.db.Write(context.WithoutCancel(ctx), func() (err error) { // what has begun has to be ended, too
+		made, end, err = s.db.Copy()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	manifest := &backup.Manifest{Store: made.ID, Mark: made.Mark, At: made.At}
+	if err := errors.Join(backup.Write(to, made.Dir, manifest), end()); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	return nil
 }
 
 // Close ends the sweep, waits for calls that nobody waits for any more, and

@@ -54,9 +54,9 @@ func TestStripesSpread(t *testing.T) {
 func TestLargeCall(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
-	users := make([]capping.UserID, 300_000)
+	users := make([]capping.UserID, 150_000)
 	for i := range users {
-		users[i] = capping.UserID(i) * 14316
+		users[i] = capping.UserID(i) * 28632
 	}
 	verdicts, err := filterAll(s, "m", users...)
 	require.NoError(t, err)

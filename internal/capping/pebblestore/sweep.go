@@ -41,7 +41,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		if s.db.Broken() != nil {
 			continue
 		}
-		s.reportTending(ctx, "looking after the files", s.db.Rescue(func() error { return s.db.Watch(time.Now()) }))
+		s.reportTending(ctx, "looking after the files", s.db.Rescue(ctx, func() error { return s.db.Watch(time.Now()) }))
 		s.reportTending(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
 		for _, sweep := range sweeps {
 			s.reportTending(ctx, "the sweep", s.advance(ctx, sweep))
@@ -86,7 +86,7 @@ func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err er
 	if err != nil || retention == 0 {
 		return nil, err
 	}
-	err = s.db.Rescue(func() error {
+	err = s.db.Rescue(ctx, func() error {
 		var dead dead
 		if dead, next, err = s.findDead(from, now, now-retention); err != nil {
 			return err
@@ -170,14 +170,23 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 }
 
 // sweepCampaigns is sweepStep for the counts of campaigns, which are kept as long as logs.
-func (s *Store) sweepCampaigns(_ context.Context, from []byte) (next []byte, err error) {
+func (s *Store) sweepCampaigns(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	if err != nil {
 		return nil, err
 	}
 	keep := campaign.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
-	err = s.db.Rescue(func() error {
+	err = s.db.Rescue(ctx, func() error {
 		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // of each, its sends are removed, too
+		return err
+	})
+	return next, err
+}
+
+// sweepPacers is sweepStep for the logs of pacers, and the requests that took of them.
+func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
+	err = s.db.Rescue(ctx, func() error {
+		next, err = s.pacers.Sweep(from, sweepKeys)
 		return err
 	})
 	return next, err

@@ -23,7 +23,7 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	if upgrade == nil {
 		return nil
 	}
-	return s.db.Rescue(func() error {
+	return s.db.Rescue(ctx, func() error {
 		users, next, err := s.findOld(upgrade.Next, keys)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 			return s.db.Broken()
 		}
 		s.logger.Info("all logs of the embedded store are in the newest format", "from", upgrade.From, "to", upgrade.To)
-		return s.db.Sync()
+		return s.db.Sync(ctx)
 	})
 }
 

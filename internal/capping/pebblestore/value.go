@@ -1,9 +1,16 @@
 package pebblestore
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
 )
 
 // maxLogSize is that of a log with LogBound entries in every channel, and in none.
@@ -51,4 +58,32 @@ func entriesOf(value []byte) capping.Log {
 		return nil
 	}
 	return value[logHeader:]
+}
+
+// Logs is up to most users from an id on who have a log, in ascending order, and their logs. An error
+// is of the first that cannot be read; nothing is returned then.
+func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log, err error) {
+	err = s.db.Rescue(ctx, func() error {
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: database.LogKey(from), UpperBound: []byte{database.KeyLog + 1}})
+		if err != nil {
+			return err
+		}
+		defer it.Close()
+		for ok := it.First(); ok && len(users) < most; ok = it.Next() {
+			if len(it.Key()) != database.LogKeySize {
+				continue
+			}
+			user := capping.UserID(binary.BigEndian.Uint32(it.Key()[1:]))
+			log, _, err := decodeLog(it.Value())
+			if err != nil {
+				return fmt.Errorf("log of user %d: %w", user, err)
+			}
+			users, logs = append(users, user), append(logs, bytes.Clone(log))
+		}
+		return errors.Join(it.Error(), ctx.Err())
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return users, logs, nil
 }

@@ -1,12 +1,15 @@
 package redisstore
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -30,13 +33,18 @@ func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 		return openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, AttemptTimeout: 400 * time.Millisecond})
 	}
 	a := &acksTrial{cluster: c, master: c.Addrs[0], healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
+	a.findUsers(t)
+	return a
+}
+
+func (a *acksTrial) findUsers(t *testing.T) {
+	t.Helper()
 	for _, user := range spread(600) {
-		if a.one.top.Route(a.one.keyspace.Partition(user)).Addr() == a.master {
+		if a.healthy.top.Route(a.healthy.keyspace.Partition(user)).Addr() == a.master {
 			a.users = append(a.users, user)
 		}
 	}
 	require.NotEmpty(t, a.users)
-	return a
 }
 
 // send is the outcome that the users share for a message of their own, which
@@ -129,4 +137,130 @@ func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 		Replicas: 2, NodeTimeout: 4 * time.Second, // for what happens before the replica is given up
 		Settings: []string{"repl-timeout 60", "cluster-allow-replica-migration no"}, // nobody lends a replica
 	})).run(t)
+}
+
+// What a call finds on record may be on the master only, whoever recorded it, and
+// over whichever connection: a repeated erasure is no less.
+func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	config := Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond}
+	first, second := openTest(t, config), openTest(t, config)
+	filter(t, second, batchOf("before", spread(20))) // so that its connections have written
+	require.NoError(t, c.Pause(c.Addrs[1]))
+	for _, s := range []*Store{first, second, first} {
+		verdicts := make([]capping.Verdict, 20)
+		require.Error(t, s.Filter(background(t, time.Second), batchOf("a", spread(20), rolling(5, time.Hour)), verdicts))
+		require.Equal(t, 20, count(verdicts, capping.Unavailable))
+	}
+	for _, s := range []*Store{first, second} {
+		ctx := background(t, time.Second)
+		require.Error(t, s.Erase(ctx, 0))
+		require.Error(t, s.Release(ctx, capping.TokenOf("a"), 0, spread(20), make([]capping.Released, 20)))
+	}
+	require.NoError(t, c.Resume(c.Addrs[1]))
+	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 30*time.Second, 20*time.Millisecond)
+}
+
+// uncountedTrial is a master of two replicas and a store that can be kept from counting them.
+type uncountedTrial struct {
+	acksTrial
+	counts holding
+	back   string // the replica that goes and comes back
+	admin  *redis.Client
+}
+
+func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
+	t.Helper()
+	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0]}}
+	u.admin = admin(t, u.master)
+	u.counts = holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}), only: "replication"}
+	u.healthy = openTest(t, Config{Addrs: c.Addrs, AttemptTimeout: 400 * time.Millisecond, dial: u.counts.dial("", u.master)})
+	u.findUsers(t)
+	u.allows(t, u.healthy)
+	u.back = u.replicas(t)[0]
+	return u
+}
+
+// counted waits until the store has counted so many replicas.
+func (u *uncountedTrial) counted(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, shard := range u.healthy.top.Shards() {
+			if shard.Addr == u.master {
+				return shard.Working == n
+			}
+		}
+		return false
+	}, 40*time.Second, 10*time.Millisecond)
+}
+
+// fed is what the master says of the replica, the fields of INFO: ip=…,port=…,state=…,offset=…,lag=….
+// Nil: it does not know it.
+func (u *uncountedTrial) fed(t *testing.T) []string {
+	t.Helper()
+	text, err := u.admin.Info(t.Context(), "replication").Result()
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(u.back)
+	require.NoError(t, err)
+	for line := range strings.Lines(text) {
+		if fields := strings.Split(line, ","); len(fields) > 3 && fields[1] == "port="+port {
+			return fields
+		}
+	}
+	return nil
+}
+
+// A replica that comes back may be made master before it is counted again: what one replica
+// has confirmed would be lost then, although it was enough until now.
+func (u *uncountedTrial) run(t *testing.T, leave, comeBack func() error) {
+	u.counted(t, 2)
+	require.NoError(t, leave())
+	u.counted(t, 1)
+	u.allows(t, u.healthy)
+
+	release := sync.OnceFunc(func() { u.counts.on.Store(false); close(u.counts.release) })
+	defer release()
+	u.counts.on.Store(true)
+	<-u.counts.asked // the store counts no more
+	before := u.fed(t)
+	require.NoError(t, comeBack())
+	require.Eventually(t, func() bool {
+		fed := u.fed(t)
+		return len(fed) > 0 && fed[2] == "state=online" && (len(before) == 0 || fed[3] != before[3]) // it has confirmed something
+	}, 30*time.Second, 5*time.Millisecond)
+	if len(before) == 0 {
+		require.NoError(t, u.cluster.Pause(u.back), "being fed is enough: it need not have confirmed anything")
+	}
+	u.lacks(t, u.healthy, "replica "+u.back+" has just come back and was not waited for")
+	release()
+	require.NoError(t, u.cluster.Resume(u.back))
+	u.allows(t, u.healthy)
+	u.counted(t, 2)
+}
+
+func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c.Addrs = c.Addrs[:1]
+	u := newUncountedTrial(t, c)
+	u.run(t, func() error { return c.Kill(u.back) }, func() error {
+		host, port, err := net.SplitHostPort(u.master)
+		return errors.Join(err, c.Restart(u.back), admin(t, u.back).ReplicaOf(t.Context(), host, port).Err())
+	})
+}
+
+func TestAReplicaOfAShardThatComesBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	options := testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60", "cluster-allow-replica-migration no"}}
+	t.Run("after its death", func(t *testing.T) {
+		t.Parallel()
+		u := newUncountedTrial(t, testcluster.Start(t, options))
+		u.run(t, func() error { return u.cluster.Kill(u.back) }, func() error { return u.cluster.Restart(u.back) })
+	})
+	t.Run("after it hung", func(t *testing.T) { // its master feeds it all the time
+		t.Parallel()
+		u := newUncountedTrial(t, testcluster.Start(t, options))
+		u.run(t, func() error { return u.cluster.Pause(u.back) }, func() error { return u.cluster.Resume(u.back) })
+	})
 }

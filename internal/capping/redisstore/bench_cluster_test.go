@@ -55,7 +55,7 @@ func (b *bench) prefer(servers []*redis.Client) {
 // else the machine does falls on both.
 func (b *bench) alternately(usual, ours decider, rate func(decider) float64) (medians [2]float64) {
 	var rates [2][]float64
-	for range 15 {
+	for range 3 * b.rounds {
 		for i, d := range []decider{usual, ours} {
 			rates[i] = append(rates[i], rate(d))
 		}

@@ -35,13 +35,15 @@ func TestManyGroupsCompared(t *testing.T) {
 		medians = append(medians, median(rounds[i]))
 		t.Logf("%3d groups: Redis %.3g µs, client %.3g µs a user", n, medians[i].redis, medians[i].client)
 	}
-	require.Less(t, medians[2].redis, 1.5*medians[1].redis)
+	if b.rounds > 1 {
+		require.Less(t, medians[2].redis, 1.5*medians[1].redis)
+	}
 }
 
-// inGroups filters 12 calls of 10,000 random users who are in so many groups.
+// inGroups filters calls of 10,000 random users who are in so many groups.
 func (b *bench) inGroups(d decider, rng *rand.Rand, users []capping.UserID, groups int) (decided int) {
 	b.clock.advance(apart)
-	for range 12 {
+	for range b.scaled(12, 2) {
 		for i := range 10_000 {
 			j := i + rng.IntN(len(users)-i)
 			users[i], users[j] = users[j], users[i]

@@ -175,12 +175,12 @@ func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, prefix string, c
 	}
 	require.NoError(b, b.server.ConfigResetStat(b.Context()).Err())
 	var granted atomic.Int64
-	before := b.redisCPU(b.server)
+	before := redisCPU(b, b.server)
 	b.concurrently(callers, calls/callers, 1, func(*mathrand.Rand) {
 		pacer := prefix + w.short + strconv.FormatInt(b.turn.Add(1)%pacers, 10)
 		granted.Add(int64(side.take(w, pacer, side.permits)))
 	})
-	used := b.redisCPU(b.server) - before
+	used := redisCPU(b, b.server) - before
 	return pacingCost{used / float64(granted.Load()) * 1e6, b.scriptTime()}
 }
 

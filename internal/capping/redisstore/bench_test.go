@@ -44,14 +44,16 @@ type bench struct {
 	seq    int
 }
 
+// newBench measures at CAPPER_BENCH_FACTOR; without it everything runs once, and small.
 func newBench(t *testing.T) *bench {
-	factor := 0.005
+	b := &bench{T: t, factor: 0.0005, rounds: 1, only: os.Getenv("CAPPER_BENCH_ONLY")}
 	if text := os.Getenv("CAPPER_BENCH_FACTOR"); text != "" {
 		var err error
-		factor, err = strconv.ParseFloat(text, 64)
+		b.factor, err = strconv.ParseFloat(text, 64)
 		require.NoError(t, err)
+		b.rounds = 5
 	}
-	return &bench{T: t, factor: factor, rounds: 5, only: os.Getenv("CAPPER_BENCH_ONLY")}
+	return b
 }
 
 // row is one line of the table: what, of both sides, and how the sides compare.
@@ -103,9 +105,9 @@ type cost struct{ redis, client float64 } // µs of CPU
 
 // round runs work, which returns how many users it decided.
 func (b *bench) round(server *redis.Client, work func() int) cost {
-	r0, c0 := b.redisCPU(server), clientCPU()
+	r0, c0 := redisCPU(b, server), clientCPU()
 	n := float64(work())
-	return cost{(b.redisCPU(server) - r0) / n * 1e6, (clientCPU() - c0) / n * 1e6}
+	return cost{(redisCPU(b, server) - r0) / n * 1e6, (clientCPU() - c0) / n * 1e6}
 }
 
 // median is the median of each cost.
@@ -121,12 +123,14 @@ func median(rounds []cost) cost {
 	return cost{of(func(c cost) float64 { return c.redis }), of(func(c cost) float64 { return c.client })}
 }
 
-func (b *bench) redisCPU(server *redis.Client) (seconds float64) {
-	text, err := server.Info(b.Context(), "cpu").Result()
-	require.NoError(b, err)
+// redisCPU is what the server has used of its processor, in seconds.
+func redisCPU(t testing.TB, server *redis.Client) (seconds float64) {
+	t.Helper()
+	text, err := server.Info(t.Context(), "cpu").Result()
+	require.NoError(t, err)
 	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
 		x, err := strconv.ParseFloat(connect.ParseInfo(text)[name], 64)
-		require.NoError(b, err)
+		require.NoError(t, err)
 		seconds += x
 	}
 	return seconds

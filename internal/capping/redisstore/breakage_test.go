@@ -155,13 +155,13 @@ func (f *field) healed() bool {
 
 func (f *field) heal() {
 	f.Helper()
-	require.Eventually(f, f.healed, 40*time.Second, 50*time.Millisecond, "the cluster has to heal")
+	require.Eventually(f, f.healed, 2*time.Minute, 50*time.Millisecond, "the cluster has to heal")
 }
 
 // until waits for a condition of the cluster.
 func (f *field) until(what string, condition func() bool) {
 	f.Helper()
-	require.Eventually(f, condition, 20*time.Second, 20*time.Millisecond, what)
+	require.Eventually(f, condition, time.Minute, 20*time.Millisecond, what)
 }
 
 // role is what the node says it is; "" when it does not answer.

@@ -123,7 +123,7 @@ func TestScriptsAreOnReplicasToo(t *testing.T) {
 		require.Eventually(t, func() bool {
 			found, err := client.ScriptExists(t.Context(), s.scripts.Filter.SHA, s.scripts.Release.SHA).Result()
 			return err == nil && found[0] && found[1]
-		}, 10*time.Second, 20*time.Millisecond, addr)
+		}, 30*time.Second, 20*time.Millisecond, addr)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 			h := s.Health(t.Context())
 			require.Equal(c, state, h.State)
 			require.Contains(c, h.Error, problem)
-		}, 15*time.Second, 50*time.Millisecond)
+		}, 30*time.Second, 50*time.Millisecond)
 	}
 	require.NoError(t, c.Kill(c.Addrs[3]))
 	is("degraded", "0 of the 1 replicas that replica_acks: healthy asks for")

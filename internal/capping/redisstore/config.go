@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,9 @@ type Config struct {
 	Username       string      // username
 	Password       string      // never logged
 	TLS            *tls.Config // nil: plain TCP
+	// Authorities is asked at every new connection whose certificates are
+	// believed, for authorities that change. Nil: those of TLS.
+	Authorities func() (*x509.CertPool, error)
 	// Credentials is asked for user and password at every new connection, for
 	// passwords that change. Nil: Username and Password.
 	Credentials func() (username, password string, err error)
@@ -134,7 +138,7 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 	return topology.Config{
 		Options: connect.Options{
 			Addrs: c.Addrs, SentinelMaster: c.SentinelMaster, Username: c.Username, Password: c.Password,
-			TLS: c.TLS, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout, Connections: poolSize, Dial: c.dial,
+			TLS: c.TLS, Authorities: c.Authorities, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout, Connections: poolSize, Dial: c.dial,
 		},
 		ReplicaAcks: c.ReplicaAcks, ClockSkew: c.ClockSkew, WithoutAppendOnly: c.WithoutAppendOnly,
 		Namespace: c.Namespace, HashFields: hashFields, Partitions: partitions, Scripts: scripts,

@@ -143,7 +143,7 @@ func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how bre
 	require.Eventually(t, func() bool {
 		now, _ := clients(t, server)
 		return now <= connected+poolSize && d.open.Load() <= poolSize && goroutines(t) <= running+2*poolSize
-	}, 10*time.Second, 20*time.Millisecond)
+	}, 30*time.Second, 20*time.Millisecond)
 	_, total := clients(t, server)
 	require.Greater(t, total-accepted, int64(300), "connections that the server saw")
 	t.Logf("%d dialed, %d open, %d goroutines after %d", d.dialed.Load()-dialed, d.open.Load(), goroutines(t), running)
@@ -157,7 +157,7 @@ func openPatiently(t *testing.T, config Config) (s *Store) {
 		var err error
 		s, err = Open(t.Context(), config)
 		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }

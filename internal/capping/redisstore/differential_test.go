@@ -72,7 +72,7 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 			require.Equal(r, after.Entries(), stored.Entries())
 		}
 	}
-	for range 15 { // a slip in the script's shortcuts takes about a thousand cases to show
+	for range judgeRounds {
 		rapid.Check(t, check)
 	}
 }

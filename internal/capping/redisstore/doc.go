@@ -16,8 +16,9 @@
 //	dispatch.sender  one queue a node, two lanes, for all runs           dispatch/sender.go
 //	  │
 //	  │  one pipeline:  EVALSHA filter.lua …   one for each command      script/contract.go
-//	  │                 GET sign               was the server emptied?   topology/signs.go
+//	  │                 PEXPIRE sign           was the server emptied?   topology/signs.go
 //	  │                 WAIT n                 do n replicas have it?    topology/replicas.go
+//	  │                 ROLE                   are there others by now?
 //	  ▼
 //	Redis            filter.lua: HMGET, judge, HSET, bucket by bucket    script/filter.lua
 //	  │
@@ -44,7 +45,7 @@
 //     one every second.
 //   - Its WAIT is sent to some node, on some connection. WAIT counts the
 //     replicas that have what its own connection wrote, so that elsewhere it
-//     says nothing of these sends. Here it is the last command of the pipeline
+//     says nothing of these sends. Here it is at the end of the pipeline
 //     that wrote.
 //   - It believes what the first address says: another cluster's node, or a
 //     server that came back empty, would begin anew without the recorded sends.
@@ -228,7 +229,18 @@
 //   - A verdict of Allowed or Replayed is answered only when as many replicas
 //     as Config.ReplicaAcks asks have confirmed everything that the node had
 //     written before: a WAIT on the same connection, in the same pipeline. A
-//     replay waits as well, since what it found may be on the master only.
+//     replay waits as well, since what it found may be on the master only. The
+//     question for the sign is a write for that: until Redis 7.0 a WAIT counted who
+//     had all that its connection had seen, since then who has what it wrote.
+//   - How many replicas work is counted every second. One that is new, or comes back, may be
+//     made master before the next count: ROLE, behind the WAIT, names those that the master
+//     feeds by then, and how far each has confirmed. Where one was not among the counted, or
+//     more than were counted have confirmed something since, the commands count as not
+//     confirmed and are sent again, after a count. A replica that hangs, which the cluster has
+//     given up, confirms nothing and holds nobody up. A number in Config.ReplicaAcks
+//     is a number: nobody is asked for names then, nor where the user lacks the right.
+//     What no client can close: sends that were confirmed while a replica was away are not on it
+//     until it has caught up. A cluster has whoever is behind stand for election last.
 //   - A command whose answer was lost is sent again. The token in the log tells
 //     that it had been recorded; when that was at or after the first attempt of
 //     this very call, the answer is Allowed and not Replayed.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -21,6 +22,10 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // before any client is made: dead nodes are this package's daily bread
+	// Tests here mostly wait for nodes, not for processors. The command line's -parallel is read later, and goes before.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	status := testcluster.Run(m)
 	err := goleak.Find()
 	if err != nil { // the client library's redials of a dead node end a second after their pool

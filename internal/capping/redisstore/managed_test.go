@@ -17,6 +17,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // Clusters behind one endpoint know no host of their nodes, and those whose
@@ -117,8 +118,8 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	down := testcluster.Start(t, testcluster.Options{})
 	require.NoError(t, down.Kill(down.Addrs[1]))
 	require.NoError(t, down.Kill(down.Addrs[2]))
-	authority := newAuthority(t)
-	secured := authority.secure(t, server)
+	authority := testkit.NewAuthority(t)
+	secured := secure(t, authority, server)
 	client := admin(t, down.Addrs[0])
 	require.Eventually(t, func() bool {
 		return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:fail")
@@ -130,7 +131,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 		"a web server":       {Config{Addrs: []string{web.Listener.Addr().String()}}, "answers, and not as Redis does"},
 		"nobody":             {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
 		"silent":             {Config{Addrs: []string{silent.Addr().String()}}, "takes connections and says nothing"},
-		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.client(t)}, "speaks plain Redis and not TLS"},
+		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.Client(t)}, "speaks plain Redis and not TLS"},
 		"plain to TLS":       {Config{Addrs: []string{secured}}, "speaks TLS: set tls.enabled: true"},
 		"a cluster is down":  {Config{Addrs: down.Addrs[:1]}, "the cluster does not serve"},
 	} {
@@ -142,7 +143,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 			require.Contains(t, hinted.Hint, test.hint)
 		})
 	}
-	_, err = Open(t.Context(), Config{Addrs: []string{secured}, TLS: newAuthority(t).client(t), ReplicaAcks: FixedAcks(0)})
+	_, err = Open(t.Context(), Config{Addrs: []string{secured}, TLS: testkit.NewAuthority(t).Client(t), ReplicaAcks: FixedAcks(0)})
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
 }
 
@@ -169,18 +170,18 @@ func keepBusy(t *testing.T, client *redis.Client) {
 	})
 	require.Eventually(t, func() bool {
 		return redis.HasErrorPrefix(client.Ping(t.Context()).Err(), "BUSY")
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 func TestCertificatesOfClients(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
-	authority := newAuthority(t)
-	addr := authority.secure(t, server)
+	authority := testkit.NewAuthority(t)
+	addr := secure(t, authority, server)
 	require.NoError(t, admin(t, server.Addrs[0]).ConfigSet(t.Context(), "tls-auth-clients", "yes").Err())
-	s := openTest(t, Config{Addrs: []string{addr}, TLS: authority.client(t), ReplicaAcks: FixedAcks(0)})
+	s := openTest(t, Config{Addrs: []string{addr}, TLS: authority.Client(t), ReplicaAcks: FixedAcks(0)})
 	filter(t, s, batchOf("a", spread(20)))
-	stranger := authority.client(t)
+	stranger := authority.Client(t)
 	stranger.Certificates = nil
 	_, err := Open(t.Context(), Config{Addrs: []string{addr}, TLS: stranger, ReplicaAcks: FixedAcks(0)})
 	require.Error(t, err, "the server tells why, or cuts the connection first")

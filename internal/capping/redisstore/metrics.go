@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,65 @@ type metrics struct {
 	differing *prometheus.GaugeVec
 	made      *prometheus.GaugeVec
 	unheard   *prometheus.GaugeVec
+	shards    *shards
+}
+
+// shards shows the masters of the newest store, as of the last refresh of its topology.
+type shards struct {
+	store                          atomic.Pointer[Store] // nil: none yet
+	all, degraded, unserved, least *prometheus.Desc
+	replicas, known                *prometheus.Desc
+}
+
+func newShards() *shards {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"store": "redis"})
+	}
+	return &shards{
+		all:      desc("capper_store_shards", "Masters that hold users."),
+		degraded: desc("capper_store_degraded_shards", "Masters whose users are unavailable: they do not answer, or too few of their replicas work."),
+		unserved: desc("capper_store_unserved_partitions", "Partitions on slots that no node serves."),
+		least:    desc("capper_store_replicas_needed", "Replicas of a master that have to work for its users to be decided."),
+		replicas: desc("capper_store_replicas", "Replicas of each master that can hold a send.", "node"),
+		known:    desc("capper_store_replicas_known", "Replicas of each master that it has, also those that do not work; 0 while it does not answer.", "node"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *shards) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.all, s.degraded, s.unserved, s.least, s.replicas, s.known} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *shards) Collect(to chan<- prometheus.Metric) {
+	store := s.store.Load()
+	if store == nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, n int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels...)
+	}
+	list, degraded := store.top.Shards(), 0
+	for _, shard := range list {
+		if shard.Degraded {
+			degraded++
+		}
+		gauge(s.replicas, shard.Working, shard.Addr)
+		gauge(s.known, shard.Known, shard.Addr)
+	}
+	gauge(s.all, len(list))
+	gauge(s.degraded, degraded)
+	gauge(s.unserved, store.top.Unserved())
+	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
+}
+
+// showShards has the metrics of shards be those of the store's.
+func (m *metrics) showShards(s *Store) {
+	if m != nil {
+		m.shards.store.Store(s)
+	}
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -33,7 +93,9 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total", Help: "Failed attempts and users left undecided, by kind of error.",
 	}, []string{"store", "kind"}))
-	if err := errors.Join(refused, m.registerFleet(registerer)); err != nil {
+	var doubled error
+	m.shards, doubled = register(registerer, newShards())
+	if err := errors.Join(refused, doubled, m.registerFleet(registerer)); err != nil {
 		return nil, err
 	}
 	for _, k := range fault.Kinds() {

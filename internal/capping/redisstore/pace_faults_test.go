@@ -117,7 +117,7 @@ func TestPermitsOfAnEmptiedServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := s.TakePermits(t.Context(), askOf("a", 0, 0, hourly))
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 }
 
 // Only what replicas hold is granted, what is remembered too.

@@ -98,7 +98,7 @@ func randomLimits(r *rand.Rand) (limits []pacing.Limit) {
 func TestPaceScriptAgreesWithPlace(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	for seed := range uint64(600) {
+	for seed := range uint64(placeHistories) {
 		r, referee := rand.New(rand.NewPCG(seed, 2)), newReferee()
 		var targets []pacing.Target
 		for i := range max(1, r.IntN(6)-2) {
@@ -309,7 +309,7 @@ func TestPacerLogsExpire(t *testing.T) {
 func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	for seed := range uint64(48) {
+	for seed := range uint64(longHistories) {
 		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
 		var limits []pacing.Limit
 		for range 1 + r.IntN(3) {

@@ -68,7 +68,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.stop()
 			require.Zero(t, pressed.allowed.Load())
 			s.fleet.beatSoon()
-			require.Eventually(t, func() bool { return sample(t, registry, "capper_store_barred_partitions", "parted") == 1 }, 10*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return sample(t, registry, "capper_store_barred_partitions", "parted") == 1 }, 30*time.Second, 5*time.Millisecond)
 
 			require.NoError(t, c.Restart(victim.master)) // a replica now, so that acks are possible
 			fix := func() string {

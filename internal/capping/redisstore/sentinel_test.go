@@ -30,7 +30,7 @@ func sentinel(t *testing.T, master string) string {
 	require.NoError(t, os.WriteFile(file, []byte("port "+own+"\nbind 127.0.0.1\n"+
 		"sentinel monitor logs "+host+" "+port+" 1\nsentinel down-after-milliseconds logs 600\n"+
 		"sentinel failover-timeout logs 3000\n"), 0o600))
-	server := exec.Command("redis-server", file, "--sentinel")
+	server := exec.Command(testcluster.Server(), file, "--sentinel")
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		_ = server.Process.Kill()

@@ -76,11 +76,11 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	health := func() capping.Health { return s.Health(t.Context()) }
 	require.Eventually(t, func() bool {
 		return health().State == "down" && strings.Contains(health().Error, "the store's records are gone, as after FLUSHALL")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 	require.Contains(t, health().Error, "64 of 64 partitions: the server was emptied")
 	require.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_barred_partitions", "gone") == 64 && sample(t, registry, "capper_store_records_gone") == 1
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 	_, err := s.Log(t.Context(), users[0])
 	require.ErrorContains(t, err, "the server was emptied", "nothing is said of a user of whom nothing is known")
 	p.stop()
@@ -96,7 +96,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	require.Equal(t, len(users), count(anew, capping.Allowed)+count(anew, capping.Denied), "some were recorded while they were unavailable")
 	require.NotZero(t, count(anew, capping.Allowed))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return health().State == "ok" || strings.Contains(health().Error, "within the last") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return health().State == "ok" || strings.Contains(health().Error, "within the last") }, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied), "one restart is enough for all instances")
 }
 
@@ -185,7 +185,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 		return verdicts
 	}
 	ahead(8 * day)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "degraded" }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "degraded" }, 30*time.Second, 5*time.Millisecond)
 	const aheadBy = `the server's clock was ahead by (192h0m0s|191h59m5\ds)` // less what passes until it is seen
 	require.Regexp(t, "1 of 64 partitions: "+aheadBy+", so that logs may have expired before their time", s.Health(t.Context()).Error)
 	require.Equal(t, []capping.Verdict{{}, {Outcome: capping.Allowed}}, ask("b"))
@@ -196,13 +196,13 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.Error(t, err)
 	require.Regexp(t, aheadBy, err.Error())
 	ahead(2 * time.Second) // waiting heals it as well
-	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 30*time.Second, 5*time.Millisecond)
 	ahead(8 * day)
-	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 30*time.Second, 5*time.Millisecond)
 	again := openTest(t, s.config)
 	require.Regexp(t, "begun anew with what is left: 1 of 65 partitions, that of the records among them: "+aheadBy, strings.Join(warningsOf(t, again), "\n"))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 30*time.Second, 5*time.Millisecond)
 }
 
 // What a version without these records left is taken over, also by an instance

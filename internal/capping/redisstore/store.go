@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/pace"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
@@ -39,6 +41,9 @@ var (
 	_ capping.Store  = (*Store)(nil)
 	_ pacing.Store   = (*Store)(nil)
 	_ campaign.Store = (*Store)(nil)
+	_ capping.Merger = (*Store)(nil)
+
+	_ capping.RateLimiter = (*Store)(nil)
 )
 
 // Open connects, checks what the promises rest on and returns a store. It
@@ -83,7 +88,7 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, sources))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
-		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock,
+		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
 	})
 	s.counts = counts.New(counts.Config{
 		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition, TextKey: s.messageKey,
@@ -109,6 +114,7 @@ func (s *Store) start(ctx context.Context) error {
 		s.config.Logger.Warn("Redis start-up check", "warning", warning)
 	}
 	s.top.Run()
+	s.metrics.showShards(s)
 	if err := s.fleet.start(ctx); err != nil {
 		return s.top.Explain(ctx, err)
 	}
@@ -184,3 +190,29 @@ func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 // Retention is the longest that any instance has had in force within itself:
 // so long sends are kept.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
+
+// Take takes users from the client's budget, which all instances over this
+// Redis share; see capping.RateLimiter. The algorithm is GCRA, by the node's clock.
+// One attempt: while the client's node is away the error says so.
+func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
+	partition := s.keyspace.PartitionOf(client)
+	n := s.top.Route(partition)
+	if n == nil {
+		return capping.RateState{}, fault.ErrNoRoute
+	}
+	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, client)}, script.RateArgs(rate, users)...).Int64Slice()
+	var state capping.RateState
+	if err == nil {
+		state, err = script.DecodeRate(reply)
+	}
+	if err != nil {
+		s.top.RefreshSoon()
+		return capping.RateState{}, fmt.Errorf("node %s: %w", n.Addr(), err)
+	}
+	return state, nil
+}
+
+// rateKey is the key of a client's budget: the colon tells it from a bucket's.
+func (s *Store) rateKey(partition int, client string) string {
+	return s.prefixes[partition] + "rate:" + client
+}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/campaign"
@@ -31,6 +32,7 @@ type storm struct {
 	limit    capping.Rule
 	shadows  []capping.Rule // before it: one that would deny whoever got anything
 	patience time.Duration  // deadline of every call
+	tick     time.Duration  // of each of four callers: a call at most
 	base     capping.UserID
 	hot      int // users that everybody sends to: they reach their limit
 	spared   spared
@@ -38,6 +40,7 @@ type storm struct {
 	before   map[capping.UserID]capping.Log // what was recorded before it
 	torn     bool                           // slots' keys are on two nodes now and then
 	cut      bool                           // answers are lost on purpose
+	imported bool                           // some users are imported sends of beside it
 
 	fresh    atomic.Uint32
 	messages atomic.Int64
@@ -68,9 +71,10 @@ func (i identity) batch(users []capping.UserID, rules ...capping.Rule) *capping.
 
 // answer is what one call said.
 type answer struct {
-	send     identity
-	users    []capping.UserID
-	verdicts []capping.Verdict
+	send         identity
+	users        []capping.UserID
+	verdicts     []capping.Verdict
+	began, ended time.Time
 }
 
 // tally is what a storm reports.
@@ -82,7 +86,7 @@ type tally struct {
 
 func newStorm(base capping.UserID, deciders ...decider) *storm {
 	return &storm{
-		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
+		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond, tick: 50 * time.Millisecond,
 		kinds:   []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1}, {capping.Message{Namespace: "growth"}, 255}},
 		shadows: []capping.Rule{{Max: 1, Hold: 24 * 3_600_000, Shadow: true}},
 		base:    base, hot: 300, stop: make(chan struct{}),
@@ -98,7 +102,7 @@ func (s *storm) begin(seed uint64) {
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
-			pace := time.NewTicker(20 * time.Millisecond)
+			pace := time.NewTicker(s.tick)
 			defer pace.Stop()
 			for {
 				select {
@@ -138,7 +142,7 @@ func (s *storm) await(t testing.TB, more int, what string, figure func(*tally) i
 		return figure(&s.tally)
 	}
 	want := now() + more
-	require.Eventually(t, func() bool { return now() >= want }, 40*time.Second, 2*time.Millisecond, what)
+	require.Eventually(t, func() bool { return now() >= want }, 2*time.Minute, 2*time.Millisecond, what)
 }
 
 // send is the next one: an id of its own for all kinds.
@@ -157,7 +161,12 @@ func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 	for _, i := range rng.Perm(len(hot))[:20] {
 		users = append(users, hot[i])
 	}
-	for range capping.BulkUsers - 20 {
+	if s.imported {
+		for _, i := range rng.Perm(importedUsers)[:10] {
+			users = append(users, s.importedUser(i))
+		}
+	}
+	for len(users) < capping.BulkUsers {
 		users = append(users, s.base+1_000_000+capping.UserID(s.fresh.Add(1)*11))
 	}
 	return users
@@ -179,10 +188,11 @@ func (s *storm) ask(d decider, which identity, users []capping.UserID) (open []c
 	verdicts := make([]capping.Verdict, len(users))
 	began := time.Now()
 	err := d.Filter(ctx, which.batch(users, append(s.shadows[:len(s.shadows):len(s.shadows)], s.limit)...), verdicts)
-	took := time.Since(began)
+	ended := time.Now()
+	took := ended.Sub(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers = append(s.answers, answer{which, users, verdicts})
+	s.answers = append(s.answers, answer{which, users, verdicts, began, ended})
 	s.tally.calls++
 	s.tally.decisions += len(users)
 	s.tally.slowest = max(s.tally.slowest, took)
@@ -375,24 +385,52 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 		if connect.ParseInfo(text)["role"] != "master" {
 			continue
 		}
-		scan := client.Scan(t.Context(), 0, store.config.Namespace+":*", 1000).Iterator()
-		for scan.Next(t.Context()) {
-			name := scan.Val()[strings.LastIndexByte(scan.Val(), ':')+1:]
-			bucket, err := strconv.ParseUint(name, 36, 32)
-			if err != nil || strings.Contains(scan.Val(), ":m:") || strings.Contains(scan.Val(), ":c:") || strings.Contains(scan.Val(), ":a:") {
-				continue
-			}
-			fields, err := client.HGetAll(t.Context(), scan.Val()).Result()
-			require.NoError(t, err)
-			for field, log := range fields {
-				if n, err := strconv.Atoi(field); err == nil {
-					logs[capping.UserID(bucket)*store.keyspace.BucketSize+capping.UserID(n)] = capping.Log(log)
+		for keys := range slices.Chunk(keysOfLogs(t, client, store.config.Namespace), 500) {
+			buckets, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				for _, key := range keys {
+					p.HGetAll(t.Context(), key)
 				}
+				return nil
+			})
+			require.NoError(t, err)
+			for i, bucket := range buckets {
+				addLogs(logs, capping.UserID(bucketOf(keys[i]))*store.keyspace.BucketSize, bucket.(*redis.MapStringStringCmd).Val())
 			}
 		}
-		require.NoError(t, scan.Err())
 	}
 	return logs
+}
+
+// keysOfLogs are those of the namespace's buckets on the node.
+func keysOfLogs(t testing.TB, node *redis.Client, namespace string) (keys []string) {
+	t.Helper()
+	scan := node.Scan(t.Context(), 0, namespace+":*", 1000).Iterator()
+	for scan.Next(t.Context()) {
+		key := scan.Val()
+		if bucketOf(key) >= 0 && !strings.Contains(key, ":m:") && !strings.Contains(key, ":c:") && !strings.Contains(key, ":a:") {
+			keys = append(keys, key)
+		}
+	}
+	require.NoError(t, scan.Err())
+	return keys
+}
+
+// bucketOf is the bucket whose key it is; -1 when it is none's.
+func bucketOf(key string) int64 {
+	n, err := strconv.ParseUint(key[strings.LastIndexByte(key, ':')+1:], 36, 32)
+	if err != nil {
+		return -1
+	}
+	return int64(n)
+}
+
+// addLogs adds those of a bucket, whose first user is named; the others are its fields.
+func addLogs(logs map[capping.UserID]capping.Log, first capping.UserID, fields map[string]string) {
+	for field, log := range fields {
+		if n, err := strconv.Atoi(field); err == nil {
+			logs[first+capping.UserID(n)] = capping.Log(log)
+		}
+	}
 }
 
 func (y tally) String() string {

@@ -35,7 +35,7 @@ func replicated(t *testing.T, master string) {
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 15*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 30*time.Second, 20*time.Millisecond)
 }
 
 // restart starts the server again and waits until the store reaches it: a server that
@@ -46,7 +46,7 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
 		if n.Addr() == addr {
-			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 15*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 30*time.Second, 20*time.Millisecond)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func refreshes(t *testing.T, s *Store) {
 	require.Eventually(t, func() bool {
 		s.top.RefreshSoon()
 		return s.top.Refreshes() >= ended
-	}, 15*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
@@ -106,7 +106,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
 		return h.State == "degraded" && h.Error != ""
-	}, 15*time.Second, 20*time.Millisecond)
+	}, 30*time.Second, 20*time.Millisecond)
 	require.Contains(t, s.Health(t.Context()).Error, "node "+stranger.Addrs[0]+": is a master of its own")
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 
@@ -137,7 +137,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := back.Info(t.Context(), "replication").Result()
 		return err == nil && connect.ParseInfo(text)["master_link_status"] == "up"
-	}, 15*time.Second, 20*time.Millisecond)
+	}, 30*time.Second, 20*time.Millisecond)
 	follows(t, s, replica)
 	refreshes(t, s)
 	require.NoError(t, ours.Kill(replica))
@@ -201,7 +201,7 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, problem := s.top.State()
 		return problem != ""
-	}, 15*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 	for range 20 { // whose view is taken is chance
 		refreshes(t, s)
 		for _, n := range s.top.Masters() {

@@ -175,6 +175,7 @@ type holding struct {
 	on              atomic.Bool
 	asked, answered chan struct{} // told once each, while it is on
 	release         chan struct{}
+	only            string // what is held up holds this; "": all is
 	once            [2]sync.Once
 }
 
@@ -195,7 +196,7 @@ type heldConn struct {
 }
 
 func (c *heldConn) Write(bytes []byte) (int, error) {
-	if c.held && c.holding.on.Load() {
+	if c.held && c.holding.on.Load() && strings.Contains(string(bytes), c.holding.only) {
 		c.holding.once[0].Do(func() { close(c.holding.asked) })
 		<-c.holding.release
 	}

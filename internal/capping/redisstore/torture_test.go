@@ -58,6 +58,7 @@ type torture struct {
 	tally   tally
 	found   violations
 	paced   pacingtest.Tally
+	imports int
 }
 
 // wireBreakages are done to connections.
@@ -90,11 +91,15 @@ func (r *torture) round(n int) {
 	r.note(n, drawn)
 	s := newStorm(capping.UserID(n%40+1)*100_000_000, r.deciders()...)
 	s.spared, s.torn, s.cut = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears), slices.ContainsFunc(drawn, cuts)
-	r.storming = s
+	s.tick = 20 * time.Millisecond
+	s.imported, r.storming = true, s
 	s.begin(r.rng.Uint64())
+	imports := r.beginImports(r.rng.Uint64())
 	r.pace(r.rng.Uint64())
 	defer func() {
 		s.end()
+		imports.running.Wait()
+		r.imports += len(imports.calls)
 		r.pacing.end()
 		r.tally.add(s.tally)
 		r.paced.Add(r.pacing.tally())
@@ -103,7 +108,9 @@ func (r *torture) round(n int) {
 	r.inflict(drawn, victim)
 	r.heal()
 	s.end()
+	imports.settle(r)
 	s.settle(r)
+	require.Empty(r, imports.faults(r, r.stores[0]), r.latest)
 	found := s.verify(r, r.stores[0])
 	r.found.add(found)
 	require.Zero(r, found, r.latest)
@@ -190,7 +197,7 @@ func (r *torture) report() string {
 	}
 	fmt.Fprintf(&b, "%6d  faults\n%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, misjudged by a shadow limit %d, miscounted %d)\n",
 		total, r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged, r.found.miscounted)
-	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v\n        %v", r.tally.spoilt, r.tally, &r.paced)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v", r.tally.spoilt, r.tally, r.imports, &r.paced)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
 	}

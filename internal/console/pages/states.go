@@ -60,18 +60,18 @@ func store(s api.StoreStatus) state {
 		return good("Store", "%s answers: sends are decided and recorded.", kind)
 	case "down":
 		return state{"bad", "Store", kind + " does not answer: nobody is allowed, users come back as unavailable.",
-			"See to it that it runs and has room on its disk; campaigns that ask again later continue where they were. docs/operating.md, " + chapter(s) + ".", s.Error}
+			"See to it that it runs and has room on its disk; campaigns that ask again later continue where they were. " + chapter(s) + ".", s.Error}
 	}
 	return state{"warn", "Store", kind + " answers in part: some users may come back as unavailable.",
-		"Ask again for those later, which counts nobody twice. docs/operating.md, " + chapter(s) + ".", s.Error}
+		"Ask again for those later, which counts nobody twice. " + chapter(s) + ".", s.Error}
 }
 
 // chapter is where the documents tell of the store.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
-		return "“The embedded store”"
+		return "docs/operating.md, “The embedded store”"
 	}
-	return "“Redis”"
+	return "docs/redis.md"
 }
 
 // createdEmpty begins the store's words on a first start, where nothing is wrong.
@@ -92,7 +92,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.Fleet.Differing)) {
 		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d others differ from this one in their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
-			"While a change is rolled out this passes; else give all of them the same configuration. docs/operating.md, “Instances of one fleet”.", ""})
+			"While a change is rolled out this passes; else give all of them the same configuration. docs/redis.md, “Instances of one fleet”.", ""})
 	}
 	return list
 }

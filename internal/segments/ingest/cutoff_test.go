@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,10 +28,11 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
+	"capper/internal/segments/ingest/content"
 )
 
-// export is one file as a warehouse writes it: above 2 MiB, and above 1 MiB
-// however it is compressed, so that blocks end within it at every stage.
+// export is one file as a warehouse writes it: above two blocks, and above what is looked
+// ahead however it is compressed, so that buffers end within it at every stage.
 type export struct {
 	name    string
 	content []byte
@@ -37,60 +41,86 @@ type export struct {
 	lineEnd bool // cut right behind a line break it cannot be told from a whole one
 }
 
-// exports are the same random users in every format.
-func exports(t testing.TB) []export {
-	const rows = 280_000
+// exports are random users in every format, made once. Rows are as wide as keeps
+// their number small: rows are what takes time.
+var exports = sync.OnceValue(func() []export {
+	random := rand.New(rand.NewPCG(1, 2))
+	note := func() string {
+		noise := binary.NativeEndian.AppendUint64(nil, random.Uint64())
+		for range 4 {
+			noise = binary.NativeEndian.AppendUint64(noise, random.Uint64())
+		}
+		return base64.RawStdEncoding.EncodeToString(noise)
+	}
+	text := func(name string, rows int, row func(id uint32) string) export {
+		var b bytes.Buffer
+		for range rows {
+			b.WriteString(row(random.Uint32()))
+		}
+		return export{name: name, content: b.Bytes(), rows: rows, lineEnd: true}
+	}
+	table := text("table.csv", 36_000, func(id uint32) string {
+		return fmt.Sprintf("%d,%s,%s\n", id, []string{"new", "old"}[random.IntN(2)], note())
+	})
+	table.table = true
+	return []export{
+		text("a.txt", 270_000, func(id uint32) string { return fmt.Sprintf("%d\n", id) }),
+		text("a.csv", 36_000, func(id uint32) string { return fmt.Sprintf("%d,\"%s\"\r\n", id, note()) }),
+		text("a.tsv", 38_000, func(id uint32) string { return fmt.Sprintf("%d\t%s\n", id, note()) }),
+		table,
+		text("a.ndjson", 30_000, func(id uint32) string { return fmt.Sprintf("{\"user_id\": %d, \"note\": \"%s\"}\n", id, note()) }),
+		parquetExport(random),
+		roaringExport(random),
+	}
+})
+
+// parquetExport has row groups of more than a block, and a column that is not read.
+func parquetExport(random *rand.Rand) export {
+	const rows = 140_000
 	type row struct {
 		UserID  int64  `parquet:"user_id,plain"`
 		Segment string `parquet:"segment,dict"`
+		Note    int64  `parquet:"note,plain"`
 	}
-	random := rand.New(rand.NewPCG(1, 2))
-	var text, csv, tsv, table, ndjson, columns bytes.Buffer
-	var set bitmap.Set
 	var records []row
-	csv.WriteString("user_id,name\n")
 	for range rows {
-		id, segment := random.Uint32(), []string{"new", "old"}[random.IntN(2)]
-		set.Add(id)
-		fmt.Fprintf(&text, "%d\n", id)
-		fmt.Fprintf(&csv, "%d,\"%x\"\r\n", id, random.Uint32())
-		fmt.Fprintf(&tsv, "%d\t%x\n", id, random.Uint32())
-		fmt.Fprintf(&table, "%d,%s\n", id, segment)
-		fmt.Fprintf(&ndjson, "{\"user_id\": %d}\n", id)
-		records = append(records, row{int64(id), segment})
+		records = append(records, row{int64(random.Uint32()), []string{"new", "old"}[random.IntN(2)], int64(random.Uint64())})
 	}
-	w := parquet.NewGenericWriter[row](&columns, parquet.MaxRowsPerRowGroup(100_000))
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(80_000))
 	_, err := w.Write(records)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	var bitmap bitmap.Set
-	for range 1_200_000 {
-		bitmap.Add(random.Uint32N(270_000_000))
+	if err = errors.Join(err, w.Close()); err != nil {
+		panic(err)
 	}
-	return []export{
-		{name: "a.txt", content: text.Bytes(), rows: rows, lineEnd: true},
-		{name: "a.csv", content: csv.Bytes(), rows: rows, lineEnd: true},
-		{name: "a.tsv", content: tsv.Bytes(), rows: rows, lineEnd: true},
-		{name: "table.csv", content: table.Bytes(), table: true, rows: rows, lineEnd: true},
-		{name: "a.ndjson", content: ndjson.Bytes(), rows: rows, lineEnd: true},
-		{name: "a.parquet", content: columns.Bytes(), rows: rows},
-		{name: "a.roaring", content: bitmap.Bitmap().Bytes(), rows: int(bitmap.Bitmap().Cardinality())},
-	}
+	return export{name: "a.parquet", content: b.Bytes(), rows: rows}
 }
 
-// packed are the exports plain and compressed, one frame or member, and several.
+func roaringExport(random *rand.Rand) export {
+	var set bitmap.Set
+	for range 1_200_000 {
+		set.Add(random.Uint32N(270_000_000))
+	}
+	b := set.Bitmap()
+	return export{name: "a.roaring", content: b.Bytes(), rows: int(b.Cardinality())}
+}
+
+// packed are the exports plain and compressed by each of two means, in one frame
+// or member with the one and in two with the other, by turns.
 func packed(t testing.TB) []export {
 	var list []export
-	for _, e := range exports(t) {
-		require.Greater(t, len(e.content), 2<<20, e.name)
+	for i, e := range exports() {
+		require.Greater(t, len(e.content), 2*blockBytes, e.name)
 		list = append(list, e)
-		half := len(e.content) / 2
-		for suffix, pack := range map[string]func([]byte) []byte{".gz": fastGzip, ".zst": fastZstd} {
-			whole := export{name: e.name + suffix, content: pack(e.content), table: e.table, rows: e.rows}
-			parts := whole
-			parts.name, parts.content = "two-"+whole.name, append(pack(e.content[:half]), pack(e.content[half:])...)
-			require.Greater(t, len(whole.content), 1<<20, whole.name)
-			list = append(list, whole, parts)
+		for k, p := range []struct {
+			suffix string
+			pack   func([]byte) []byte
+		}{{".gz", fastGzip}, {".zst", fastZstd}} {
+			c := export{name: e.name + p.suffix, content: p.pack(e.content), table: e.table, rows: e.rows}
+			if half := len(e.content) / 2; (i+k)%2 == 1 {
+				c.name, c.content = "two-"+c.name, append(p.pack(e.content[:half]), p.pack(e.content[half:])...)
+			}
+			require.Greater(t, len(c.content), content.HeadBytes, c.name)
+			list = append(list, c)
 		}
 	}
 	return list
@@ -125,6 +155,7 @@ func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	r := NewReader(cfg)
 	var err error
 	if e.table {
+		in.SegmentColumn = "2"
 		_, err = r.ReadTable(t.Context(), []Input{in}, nil)
 	} else {
 		_, err = r.ReadIDs(t.Context(), []Input{in})
@@ -135,12 +166,12 @@ func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	return int(r.Reports()[0].Rows), r.Check()
 }
 
-// cuts are the lengths to cut the i-th export to: every step-th percent, so that
-// every percent is some export's. A cut that nobody could see is moved by a byte.
-func (e *export) cuts(i, step int) (lengths []int) {
-	for percent := i % step; percent < 100; percent += step {
-		n := len(e.content) * percent / 100
-		lengths = append(lengths, e.visible(n))
+// cuts are the lengths to cut an export to: every step-th percent, from the i-th of n parts of a
+// step on, so that together the exports are cut everywhere, and its end. A cut that nobody could
+// see is moved by a byte.
+func (e *export) cuts(i, n, step int) (lengths []int) {
+	for percent := i * step / n; percent < 100; percent += step {
+		lengths = append(lengths, e.visible(len(e.content)*percent/100))
 	}
 	return append(lengths, e.visible(len(e.content)-1))
 }
@@ -172,7 +203,7 @@ func cutFiles(t *testing.T, list []export) {
 			rows, err := readExport(t, Config{}, e, path)
 			require.NoError(t, err)
 			require.Equal(t, e.rows, rows)
-			lengths := e.cuts(i, percentStep)
+			lengths := e.cuts(i, len(list), percentStep)
 			for _, n := range slices.Backward(lengths) {
 				require.NoError(t, os.Truncate(path, int64(n)))
 				rows, err := readExport(t, Config{}, e, path)
@@ -193,7 +224,7 @@ func cutStandardInput(t *testing.T, list []export) {
 			rows, err := readExport(t, Config{Stdin: bytes.NewReader(e.content)}, e, Stdin)
 			require.NoError(t, err)
 			require.Equal(t, e.rows, rows)
-			for _, n := range e.cuts(i, 2*percentStep) {
+			for _, n := range e.cuts(i, len(list), 2*percentStep) {
 				_, err := readExport(t, Config{Stdin: bytes.NewReader(e.content[:n])}, e, Stdin)
 				require.Error(t, err, "%d of %d bytes", n, len(e.content))
 			}
@@ -232,10 +263,15 @@ func breakStreams(t *testing.T, list []export) {
 }
 
 // cutObjects: of an object whose body ends before its length nothing is used,
-// and one that breaks now and then is read to its end.
+// and one that breaks now and then is read to its end. How it is read on is the
+// same for all: each format is one object, plain or compressed by turns.
 func cutObjects(t *testing.T, list []export) {
 	bucket := s3test.Bucket(t)
-	for i, e := range list {
+	var each []export
+	for i := 0; i < len(list); i += 3 {
+		each = append(each, list[i+i/3%3])
+	}
+	for i, e := range each {
 		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &e.name, Body: bytes.NewReader(e.content)})
 		require.NoError(t, err)
 		t.Run(e.name, func(t *testing.T) {
@@ -257,7 +293,7 @@ func cutObjects(t *testing.T, list []export) {
 					s3test.CutBody(w, r, server, int(after.Load()))
 				})
 			})
-			for _, n := range e.cuts(i, 4*percentStep) {
+			for _, n := range e.cuts(i, len(each), percentStep) {
 				after.Store(int64(n))
 				requests.Store(0)
 				rows, err := readExport(t, Config{S3: objects.S3Config{Endpoint: once}}, e, "s3://"+bucket+"/"+e.name)
@@ -274,7 +310,8 @@ func cutObjects(t *testing.T, list []export) {
 // Nor is it where something between does not pass conditions on, or says of an answer less than it should.
 func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
-	const size, broken = 8 * 300_000, 1 << 20
+	const size, broken = 8 * numbers, content.HeadBytes
+	otherRange := fmt.Sprintf("bytes %d-%d/%d", broken, size-1, size+1)
 	for name, c := range map[string]struct {
 		replaced bool
 		pass     func(*s3.GetObjectInput)            // what of a request for the rest does not reach the server
@@ -289,8 +326,8 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 		"the ETag is gone":            {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }), want: "it was replaced while it was read: ETag , it was "},
 		"nothing tells the version":   {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") }, want: "neither ETag nor Last-Modified"},
 		"ranges are lost":             {pass: withoutRange, want: "not the range that was asked for: \"\""},
-		"another range":               {answer: rangeOf("bytes 0-1351423/2400000"), want: "not the range that was asked for: \"bytes 0-"},
-		"the range of another object": {answer: rangeOf("bytes 1048576-2399999/2400001"), want: "not the range that was asked for: \"bytes 1048576-2399999/2400001"},
+		"another range":               {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)), want: "not the range that was asked for: \"bytes 0-"},
+		"the range of another object": {answer: rangeOf(otherRange), want: "not the range that was asked for: \"" + otherRange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,7 +355,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 			set, err := NewReader(Config{S3: objects.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
 			if c.want == "" {
 				require.NoError(t, err)
-				require.Len(t, idsOf(set), size/8)
+				require.EqualValues(t, numbers, set.Bitmap().Cardinality())
 				return
 			}
 			require.ErrorContains(t, err, "read on from byte 1048576 of s3://"+bucket+"/a.txt: ")
@@ -330,9 +367,12 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	}
 }
 
+// numbers are 8 bytes each, and more than is looked ahead.
+const numbers = content.HeadBytes/8 + 30_000
+
 func putNumbers(t *testing.T, bucket, key string, first int) {
 	var text bytes.Buffer
-	for i := range 300_000 {
+	for i := range numbers {
 		fmt.Fprintf(&text, "%07d\n", first+i)
 	}
 	_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(text.Bytes())})

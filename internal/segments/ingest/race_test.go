@@ -3,4 +3,4 @@
 package ingest
 
 // percentStep is how densely files are cut, in percent, where the race detector makes everything slow.
-const percentStep = 30
+const percentStep = 60

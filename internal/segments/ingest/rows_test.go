@@ -59,7 +59,7 @@ func TestReadsWhatPostgresCopies(t *testing.T) {
 // it, in blocks that end anywhere.
 func TestTSVLosesNoRow(t *testing.T) {
 	t.Parallel()
-	const rows = 100_000
+	const rows = 50_000
 	notes := map[string][]string{
 		"mysql -B":           {`"quoted`, `"all"`, `two\nlines`, `a\tb`, `C:\\`, `\\\\`, `NULL`, ``, `it's "so"`},
 		"mysql INTO OUTFILE": {`"quoted`, "two\\\nlines", "a\\\tb", `C:\\`, "\\\n\\\n", `\N`, `\0`, `x\\\\\` + "\n"},

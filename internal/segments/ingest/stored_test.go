@@ -13,8 +13,8 @@ import (
 // A file that becomes shorter or longer while it is read is not the export that somebody finished.
 func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
-	text := bytes.Repeat([]byte("1234567\n"), 1<<20)
-	parquet := exports(t)[5].content
+	text := bytes.Repeat([]byte("1234567\n"), 3<<17) // more than a block
+	parquet := exports()[5].content
 	for name, content := range map[string][]byte{"a.txt": text, "a.txt.gz": fastGzip(bytes.Join([][]byte{text, parquet}, nil)), "a.parquet": parquet} {
 		for _, by := range []int64{-8, 8} {
 			path := write(t, name, content)
@@ -34,9 +34,13 @@ func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 func TestLastObjectHasToEnd(t *testing.T) {
 	t.Parallel()
 	const last = `{"user_id": 7, "of": {"x": [1, "}"]}}`
-	long := strings.Repeat("{\"user_id\": 1234567}\n", 60_000) // more than a block
+	row := `{"user_id": 1234567, "note": "` + strings.Repeat("x", 200) + "\"}\n"
+	long := strings.Repeat(row, blockBytes/len(row)+1000)
 	for cut := range len(last) + 1 {
 		for name, pack := range map[string]func([]byte) []byte{"a.ndjson": bytes.Clone, "a.ndjson.gz": fastGzip} {
+			if name == "a.ndjson.gz" && cut%6 > 0 {
+				continue // a few do: what is unpacked is read like the other
+			}
 			_, err := read(t, Input{Path: write(t, name, pack([]byte(long+last[:cut])))})
 			whole := cut == 0 || cut == len(last)
 			require.Equal(t, !whole, errors.Is(err, ErrNoFinalNewline), "%s: %s: %v", name, last[:cut], err)

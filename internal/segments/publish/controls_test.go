@@ -49,10 +49,11 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, withHold := range []bool{false, true} {
-		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
+		objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {
 			clock := segmentstest.Stepping()
 			p := Publisher{Location: store, ToolVersion: "test", Clock: clock}
-			for n := 0; ; n++ {
+			first, stride := eachStep(location)
+			for n := first; ; n += stride {
 				good := publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(1), bitmap.Of(2))
 				bad := publish(t, store, clock, oldContent().Names, oldContent().Bitmaps...)
 				publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(7), bitmap.Of(8))
@@ -209,13 +210,15 @@ func TestManyWithdrawalsAreStillRead(t *testing.T) {
 		return l
 	}
 	to := &segments.Manifest{Segments: list("good")}
-	for i := range 20 {
+	const rounds = maxWithdrawn/segments.MaxSegments + 2
+	for i := range rounds {
 		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3", manifest: &segments.Manifest{Segments: list(fmt.Sprint("bad", i))}}
 		require.NoError(t, p.withdraw(t.Context(), base, to))
 	}
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, c.Withdrawn, maxWithdrawn)
-	require.Len(t, c.Refusals(list("bad19")[3:], nil, &LiveState{}), segments.MaxSegments-3)
-	require.Len(t, c.Refusals(list("bad19"), nil, &LiveState{}), 1)
+	last := fmt.Sprint("bad", rounds-1)
+	require.Len(t, c.Refusals(list(last)[3:], nil, &LiveState{}), segments.MaxSegments-3)
+	require.Len(t, c.Refusals(list(last), nil, &LiveState{}), 1)
 }

@@ -56,7 +56,7 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 			return result, nil
 		}
 		l.failed.Store(&rateFailure{err, l.clock()})
-		l.log.Warn("shared rate limiter failed, using this process' own", "error", err)
+		l.log.WarnContext(ctx, "shared rate limiter failed, using this process' own", "error", err)
 	}
 	l.fallbacks.Inc()
 	return l.own.Take(ctx, client, rate, users)

@@ -165,7 +165,7 @@ func (d *decoder) queryOrUnknown(name string) error {
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
 		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
-		"pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users", "cursor", "generation", "sets",
+		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users", "cursor", "generation", "sets",
 	} {
 		switch {
 		case name == known:

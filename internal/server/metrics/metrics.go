@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server/admission"
@@ -23,6 +24,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	decided  *decided
+	imported *prometheus.CounterVec
 
 	// Clients counts users by the client that asked for them.
 	Clients *Clients
@@ -45,13 +47,17 @@ func New(
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"route"}),
 		decided: newDecided(policy),
+		imported: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_imported_sends_total", Help: "Sends made elsewhere that were imported, by result: added, known, expired or unavailable.",
+		}, []string{"result"}),
 		Clients: newClients(),
 		Pacers:  newPacers(pacers, clock),
 	}
 	var faults []error
-	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided, m.Clients.counter, m.Pacers) {
+	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided, m.imported, m.Clients.counter, m.Pacers) {
 		faults = append(faults, registerer.Register(c))
 	}
+	m.CountImported(&api.ImportSummary{})
 	return m, errors.Join(faults...)
 }
 
@@ -78,6 +84,13 @@ func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	if timed(route) {
 		m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	}
+}
+
+// CountImported counts the sends of an import.
+func (m *Metrics) CountImported(sum *api.ImportSummary) {
+	for result, n := range map[string]int{"added": sum.Added, "known": sum.Known, "expired": sum.Expired, "unavailable": sum.Unavailable} {
+		m.imported.WithLabelValues(result).Add(float64(n))
 	}
 }
 

@@ -29,6 +29,9 @@ func Sentences(r *whatif.Result) (lines []string) {
 	if c := r.Recheck; c != nil {
 		add("%s decisions were judged anew under the limits that were in force: %s differ from the record, %s depend on when within their call they were decided, "+
 			"%s may depend on the order of calls at the same time", Number(c.Decisions), Number(c.Differ), Number(c.WithinSpan), Number(c.Overlapping))
+		if c.Unrecorded > 0 {
+			add("%s denials by a limit need more sends than are recorded: imported sends are in no record, and explain them, as sends from before the audit do", Number(c.Unrecorded))
+		}
 		return append(lines, unjudged(r)...)
 	}
 	before, after := r.Total.Before, r.Total.After
@@ -139,7 +142,11 @@ func differences(c *whatif.Recheck) Table {
 	t := Table{Title: "Decisions that differ from the record", Head: []string{"time", "user", "campaign", "recorded", "judged anew"}}
 	for _, d := range c.First {
 		name := campaignName(&whatif.Row{Name: d.Message, Channel: d.Channel})
-		t.Rows = append(t.Rows, []string{d.At.Format(time.RFC3339Nano), fmt.Sprint(d.User), name, d.Recorded, d.Judged})
+		recorded := d.Recorded
+		if d.Unrecorded {
+			recorded += ", by more sends than are recorded"
+		}
+		t.Rows = append(t.Rows, []string{d.At.Format(time.RFC3339Nano), fmt.Sprint(d.User), name, recorded, d.Judged})
 	}
 	if more := c.Differ - int64(len(c.First)); more > 0 {
 		t.Says = fmt.Sprintf("%s more differ.", Number(more))

@@ -62,7 +62,7 @@ const mostKnown = 10_000
 // Begin is the life in which a call counts, which begins where there is none. Where that
 // cannot be found out, there is none.
 func (c *Counts) Begin(key campaign.Key, now capping.Instant) Lives {
-	return livesOf(key.Channel, c.begin(key, now))
+	return livesOf(idOf(key), c.begin(key, now))
 }
 
 func (c *Counts) begin(key campaign.Key, now capping.Instant) (life capping.Instant) {
@@ -123,14 +123,14 @@ func (c *Counts) remember(i id, k known) {
 // Counted are the lives of the token's campaigns on the channel; 0: on every channel and none.
 func (c *Counts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
-		return livesOf(channel, c.life(id{token, channel}))
+		return c.Known(token, channel)
 	}
 	var lives Lives
 	prefix := recordKey(id{token: token})[:len(recordPrefix)+len(token)]
 	err := c.each(prefix, func(key, value []byte) error {
 		r, err := decodeRecord(value)
 		if err == nil {
-			lives = append(lives, Life{capping.Channel(key[len(prefix)]), r.Life})
+			lives = append(lives, Life{id{token, capping.Channel(key[len(prefix)])}, r.Life})
 		}
 		return err
 	})
@@ -142,14 +142,15 @@ func (c *Counts) Counted(token capping.Token, channel capping.Channel) Lives {
 
 // Known is Counted for sends on the channel alone, 0: on none.
 func (c *Counts) Known(token capping.Token, channel capping.Channel) Lives {
-	return livesOf(channel, c.life(id{token, channel}))
+	i := id{token, channel}
+	return livesOf(i, c.life(i))
 }
 
-func livesOf(channel capping.Channel, begun capping.Instant) Lives {
+func livesOf(i id, begun capping.Instant) Lives {
 	if begun == 0 {
 		return nil
 	}
-	return Lives{{channel, begun}}
+	return Lives{{i, begun}}
 }
 
 // life is that of the campaign, 0 where it is not counted.
@@ -170,11 +171,11 @@ func (c *Counts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// Life is a campaign of a token that is counted.
+// Life is a campaign that is counted, since when.
 type Life struct {
-	Channel capping.Channel
-	Begun   capping.Instant
+	id
+	begun capping.Instant
 }
 
-// Lives are those of one token, by channel. None: nothing is counted.
+// Lives are those of the campaigns that a call counts. None: nothing is counted.
 type Lives []Life

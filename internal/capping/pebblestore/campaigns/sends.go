@@ -15,10 +15,7 @@ import (
 type Stripe struct{ sends map[cell]*sends }
 
 // cell is where a stripe counts the sends of a campaign.
-type cell struct {
-	id
-	life capping.Instant
-}
+type cell Life
 
 type sends struct {
 	campaign.Sends
@@ -28,38 +25,38 @@ type sends struct {
 // mostCells bounds what a stripe remembers.
 const mostCells = 64
 
-// Tally counts what a portion of a call did to the logs, by channel.
+// Tally counts what a portion of a call did to the logs, by message and channel.
 type Tally []Tallied
 
-// Tallied is the sends on one channel.
+// Tallied is the sends of one message on one channel.
 type Tallied struct {
-	Channel capping.Channel
+	id
 	campaign.Sends
 }
 
-// Of is the sends on the channel.
-func (t *Tally) Of(channel capping.Channel) *campaign.Sends {
+// Of is the sends of the token on the channel.
+func (t *Tally) Of(token capping.Token, channel capping.Channel) *campaign.Sends {
 	for i := range *t {
-		if (*t)[i].Channel == channel {
+		if (*t)[i].channel == channel && (*t)[i].token == token {
 			return &(*t)[i].Sends
 		}
 	}
-	*t = append(*t, Tallied{Channel: channel})
+	*t = append(*t, Tallied{id: id{token, channel}})
 	return &(*t)[len(*t)-1].Sends
 }
 
 // Count adds what was tallied to the counts of the stripe with the number, in the batch
 // that has it in the logs. What lives do not have is not counted.
-func (c *Counts) Count(batch *pebble.Batch, stripe *Stripe, number byte, token capping.Token, lives Lives, tally Tally) {
+func (c *Counts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
-		if add := *tally.Of(life.Channel); add != (campaign.Sends{}) {
-			c.count(batch, stripe, number, cell{id{token, life.Channel}, life.Begun}, add)
+		if add := *tally.Of(life.token, life.channel); add != (campaign.Sends{}) {
+			c.count(batch, stripe, number, cell(life), add)
 		}
 	}
 }
 
 func (c *Counts) count(batch *pebble.Batch, stripe *Stripe, number byte, at cell, add campaign.Sends) {
-	key := append(sendsKey(at.id, at.life), number)
+	key := append(sendsKey(at.id, at.begun), number)
 	counted := stripe.sends[at]
 	if counted == nil {
 		counted = c.loadSends(key)
@@ -93,7 +90,7 @@ func (c *Counts) loadSends(key []byte) *sends {
 
 // sum is the sends of a life, in all stripes.
 func (c *Counts) sum(at cell) (total campaign.Sends, err error) {
-	err = c.each(sendsKey(at.id, at.life), func(_, value []byte) error {
+	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)
 		total.Recorded += part.Recorded
 		total.Released += part.Released

@@ -39,7 +39,7 @@ func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan stru
 	result := make(chan error, 1)
 	d.running.Go(func() {
 		defer func() { <-slots }()
-		result <- d.Rescue(work)
+		result <- d.Rescue(ctx, work)
 	})
 	select {
 	case err := <-result:

@@ -1,9 +1,16 @@
 package database
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/trace"
 )
 
 // Commit makes the batch visible, and not yet durable.
@@ -15,12 +22,14 @@ func (d *DB) Commit(batch *pebble.Batch) {
 }
 
 // Sync returns when everything that was committed before is durable. Calls
-// that sync at the same time share one write to the disk.
-func (d *DB) Sync() error {
+// that sync at the same time share one write to the disk. The context is for the trace only.
+func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
 		return d.Broken()
 	}
+	part := trace.Of(ctx).Part("sync")
+	defer part.End()
 	if err := d.DB.LogData(nil, pebble.Sync); err != nil {
 		return d.takeDown(err)
 	}
@@ -52,4 +61,59 @@ func putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 	putLogKey(op.Key, user)
 	copy(op.Value, value)
 	_ = op.Finish()
+}
+
+// Copy is a database as it was at an instant: files in a folder of its directory.
+type Copy struct {
+	Dir  string
+	ID   string    // of the store
+	Mark uint64    // that it has as its newest
+	At   time.Time // of the mark: what was answered until then is in the copy
+}
+
+// ErrCopied is that a copy is in use already.
+var ErrCopied = errors.New("a backup is being made already")
+
+// Copy makes a copy of the database with all that was committed before. Its tables are
+// links: it takes the room of the write-ahead logs, and of tables that the database has
+// replaced since. end removes it.
+func (d *DB) Copy() (made Copy, end func() error, err error) {
+	if !d.copying.CompareAndSwap(false, true) {
+		return Copy{}, nil, ErrCopied
+	}
+	dir := directory.CopyFolder(d.config.FS, d.config.Path)
+	end = func() error {
+		defer d.copying.Store(false)
+		return d.config.FS.RemoveAll(dir)
+	}
+	d.marking.Lock() // so that the mark is the copy's newest
+	defer d.marking.Unlock()
+	if err = errors.Join(d.config.FS.RemoveAll(dir), d.checkRoom()); err == nil {
+		err = d.mark()
+	}
+	if err == nil {
+		err = d.DB.Checkpoint(dir, pebble.WithFlushedWAL())
+	}
+	if err != nil {
+		return Copy{}, nil, fmt.Errorf("copy the database: %w", errors.Join(err, end()))
+	}
+	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At}, end, nil
+}
+
+// copyRoom is how much room a disk must have for a copy, beside as much as is in the write-ahead
+// logs: the store itself goes on writing.
+const copyRoom = 2 * memTables * memTableSize
+
+// checkRoom refuses a copy that could fill the disk under the store.
+func (d *DB) checkRoom() error {
+	usage, err := d.config.FS.GetDiskUsage(d.config.Path)
+	if err != nil {
+		return nil // a file system that cannot tell
+	}
+	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
+	if usage.AvailBytes < need {
+		return fmt.Errorf("%d MiB are free at %s, and a backup needs %d MiB for a while: the copy of what is on its way into files, and room for the store to go on",
+			usage.AvailBytes>>20, d.config.Path, need>>20)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -174,10 +175,10 @@ func (d *DB) loadMended() error {
 }
 
 // NoteUnreadable counts that a log could not be read, and tells it once.
-func (d *DB) NoteUnreadable(user capping.UserID, err error) {
+func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
-		d.config.Logger.Error("a log cannot be read; erasing the user makes it new", "user", user, "error", err.Error())
+		d.config.Logger.ErrorContext(ctx, "a log cannot be read; erasing the user makes it new", "user", user, "error", err.Error())
 	}
 }
 

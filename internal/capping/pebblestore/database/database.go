@@ -75,6 +75,8 @@ type DB struct {
 	marked      atomic.Int64           // written, at the last mark
 	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
 	watch       watch
+	copying     atomic.Bool    // for a backup
+	restored    *Restored      // from a backup; nil: never
 	running     sync.WaitGroup // calls, also those that nobody waits for any more
 }
 
@@ -85,6 +87,7 @@ const maxCalls = 256
 
 // load checks the format and reads what is remembered across restarts.
 func (d *DB) load(config Config) error {
+	d.loadRestored()
 	version, err := d.checkFormat()
 	if err != nil {
 		return err
@@ -105,7 +108,8 @@ const createdWarning = "the store was created empty at this start: sends before 
 
 // Health is "down" when the disk has refused a write or the clock cannot be
 // right, "degraded" while no files can be made of what is in the write buffers
-// or damaged logs are known of, else "ok". It asks only what is in memory.
+// or damaged logs are known of, else "ok". It asks only what is in memory. Only a
+// store that is out of service needs a restart: a clock can be put right.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {
@@ -127,7 +131,7 @@ func (d *DB) Health(context.Context) capping.Health {
 		health.State, health.Error = "down", err.Error()
 	}
 	if err := d.Broken(); err != nil {
-		health.State, health.Error = "down", err.Error()
+		health.State, health.Error, health.NeedsRestart = "down", err.Error(), true
 	}
 	return health
 }

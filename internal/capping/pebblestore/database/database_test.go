@@ -36,7 +36,7 @@ func put(t *testing.T, d *DB, value string, users ...capping.UserID) {
 			d.Put(batch, user, []byte(value))
 		}
 		d.Commit(batch)
-		return d.Sync()
+		return d.Sync(context.Background())
 	}))
 }
 

@@ -1,16 +1,19 @@
 package database
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/directory"
@@ -154,6 +157,11 @@ func (d *DB) storedIdentity() (own identity, err error) {
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
+	return d.mark()
+}
+
+// mark is Mark. d.marking is held.
+func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock()}
 	if _, err := d.Now(); err != nil {
 		next.At = d.identity.At
@@ -165,7 +173,7 @@ func (d *DB) Mark() error {
 	_ = batch.Set(idKey, []byte(next.ID), nil) // fails only for indexed batches
 	_ = batch.Set(markKey, value, nil)
 	d.Commit(batch)
-	if err := d.Sync(); err != nil {
+	if err := d.Sync(context.Background()); err != nil {
 		return err
 	}
 	d.identity = next
@@ -215,4 +223,62 @@ func (d *DB) Watch(now time.Time) error {
 	}
 	d.watch.markedAt = now
 	return d.Mark()
+}
+
+// Look tells, and opens nothing, whether the directory has a database and the file beside it an
+// identity.
+func Look(path string) (data, known bool, err error) {
+	c := Config{Path: path, FS: vfs.Default}
+	if data, err = c.hasDatabase(); err != nil {
+		return data, false, err
+	}
+	found, err := c.readIdentityFile()
+	return data, found != nil, err
+}
+
+// Known is the store that belongs in the directory, as the file beside it says; the zero
+// value: there is no such file.
+func Known(path string) (Copy, error) {
+	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
+	if err != nil || found == nil {
+		return Copy{}, err
+	}
+	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
+}
+
+// Restored says that a database was put back from a backup.
+type Restored struct {
+	Until time.Time `json:"until"` // sends after it are not known
+	At    time.Time `json:"at"`
+}
+
+const restoredFile = "RESTORED"
+
+// Adopt says that the files which were put into the directory are that store, as of its mark, since an
+// instant. It is the last step of putting a backup back.
+func Adopt(store Copy, since time.Time) error {
+	note, err := json.Marshal(Restored{store.At, since})
+	if err != nil {
+		return err
+	}
+	if err := directory.ReplaceFile(vfs.Default, filepath.Join(store.Dir, restoredFile), append(note, '\n')); err != nil {
+		return err
+	}
+	content, err := json.Marshal(identity{store.ID, store.Mark, store.At})
+	if err != nil {
+		return err
+	}
+	return directory.ReplaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
+}
+
+// Restored is the last backup that the database was put back from; nil: none.
+func (d *DB) Restored() *Restored { return d.restored }
+
+// loadRestored reads what is noted of a backup. A note that cannot be read is none.
+func (d *DB) loadRestored() {
+	content, err := directory.ReadFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
+	found := new(Restored)
+	if err == nil && json.Unmarshal(content, found) == nil {
+		d.restored = found
+	}
 }

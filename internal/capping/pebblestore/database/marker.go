@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func (d *DB) beginUpgrade(from int) error {
 	_ = batch.Set(upgradeKey, upgrade.value(), nil)
 	d.Commit(batch)
 	d.upgrade.Store(upgrade)
-	return d.Sync()
+	return d.Sync(context.Background())
 }
 
 // warning is what operators should know while the rewriting goes on.

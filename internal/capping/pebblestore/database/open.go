@@ -52,7 +52,7 @@ func newDB(config Config) *DB {
 // it fails.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
-	go func() { opened <- d.Rescue(func() error { return d.openDatabase(config) }) }()
+	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
 	var err error
 	select {
 	case err = <-opened:
@@ -82,6 +82,9 @@ func (d *DB) openDatabase(config Config) (err error) {
 	if err := d.disk.Notes.Check(); err != nil {
 		return err
 	}
+	if err := config.FS.RemoveAll(directory.CopyFolder(config.FS, config.Path)); err != nil {
+		return err // of a backup that was being made when the process was killed
+	}
 	if d.DB, err = pebble.Open(config.Path, d.options(config)); err != nil {
 		return err
 	}
@@ -110,7 +113,7 @@ func (d *DB) Close() error {
 	closed := make(chan error, 1)
 	go func() {
 		d.running.Wait()
-		closed <- d.Rescue(func() error {
+		closed <- d.Rescue(context.Background(), func() error {
 			if d.Broken() == nil {
 				_ = d.Mark() // what it meets, closing the database meets too
 			}

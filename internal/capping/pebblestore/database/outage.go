@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -62,11 +63,11 @@ func (d *DB) isolate(err error) error {
 // Rescue is work with a panic as its error. Whether the panic is Pebble's or
 // our own, what it has left undone is unknown: the store is out of service, its
 // stack is in the log, and the process serves on, as a call that ends it would
-// end it again when it is retried.
-func (d *DB) Rescue(work func() error) (err error) {
+// end it again when it is retried. The context is only for the log.
+func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.config.Logger.Error("a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			d.config.Logger.ErrorContext(ctx, "a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			if cause, ok := r.(error); ok {
 				err = d.isolate(cause)
 			} else {

@@ -21,9 +21,13 @@ import (
 //
 // Tables are different. Pebble tries again when one cannot be written, so it
 // gets the error, after a pause, as it makes none.
+//
+// The folder of a copy that is made for a backup is different as well: what is
+// refused there fails the copy, and nothing else.
 type Disk struct {
 	vfs.FS
 	Notes   *Notes
+	copied  string      // the folder of a copy, see CopyFolder
 	refused func(error) // is told, before Pebble is, what the file system refused
 	serving atomic.Bool // not while the database is being opened: it then ends by itself
 	// tableRefused: a table could not be written while the database was being opened.
@@ -37,7 +41,9 @@ type Disk struct {
 // New is the disk of a directory that is being opened. refused is called before
 // Pebble learns of a refused write.
 func New(fs vfs.FS, dir string, refused func(error)) *Disk {
-	return &Disk{FS: fs, Notes: &Notes{fs: fs, dir: dir}, refused: refused, quit: make(chan struct{}), void: vfs.NewMem()}
+	return &Disk{
+		FS: fs, Notes: &Notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused, quit: make(chan struct{}), void: vfs.NewMem(),
+	}
 }
 
 // Serve says that the database is open: from now on it never sees a refused write.
@@ -145,6 +151,12 @@ func (d *Disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 
 // Create is a file that is made, and noted when it is one of those.
 func (d *Disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.isCopy(name) {
+		if IsTable(name) { // Pebble would copy what it cannot link, as much as there is
+			return nil, errNoLinks
+		}
+		return d.FS.Create(name, category)
+	}
 	return d.create(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
@@ -166,6 +178,9 @@ func (d *Disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (v
 // OpenDir is a directory, which can be synced.
 func (d *Disk) OpenDir(name string) (vfs.File, error) {
 	file, err := d.FS.OpenDir(name)
+	if err == nil && d.isCopy(name) {
+		return copyDir{file}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -174,21 +189,33 @@ func (d *Disk) OpenDir(name string) (vfs.File, error) {
 
 // Link makes a second name of a file.
 func (d *Disk) Link(from, to string) error {
+	if d.isCopy(to) {
+		return d.FS.Link(from, to)
+	}
 	return d.write(to, func() error { return d.FS.Link(from, to) })
 }
 
 // Rename renames a file.
 func (d *Disk) Rename(from, to string) error {
+	if d.isCopy(to) {
+		return d.FS.Rename(from, to)
+	}
 	return d.write(to, func() error { return d.FS.Rename(from, to) })
 }
 
 // MkdirAll makes a directory and those above it.
 func (d *Disk) MkdirAll(dir string, mode os.FileMode) error {
+	if d.isCopy(dir) {
+		return d.FS.MkdirAll(dir, mode)
+	}
 	return d.write(dir, func() error { return d.FS.MkdirAll(dir, mode) })
 }
 
 // Remove removes a file; that it is refused does no harm.
 func (d *Disk) Remove(name string) error {
+	if d.isCopy(name) {
+		return d.FS.Remove(name)
+	}
 	_, err := d.change(func() error {
 		if err := d.Notes.remove(name); err != nil {
 			return err
@@ -200,6 +227,9 @@ func (d *Disk) Remove(name string) error {
 
 // RemoveAll removes a directory; that it is refused does no harm.
 func (d *Disk) RemoveAll(name string) error {
+	if d.isCopy(name) {
+		return d.FS.RemoveAll(name)
+	}
 	_, err := d.change(func() error { return d.FS.RemoveAll(name) })
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,4 +38,25 @@ func explainLock(err error) error {
 		return fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
 	}
 	return err
+}
+
+// Holder is the process that has the directory's lock, 0 when nobody has, and asks without taking
+// it: a service that starts meanwhile is not refused. This process' own lock is not seen.
+func Holder(dir string) (process int, err error) {
+	file, err := os.Open(filepath.Join(dir, "LOCK"))
+	if errors.Is(err, iofs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }()
+	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
+	if err := syscall.FcntlFlock(file.Fd(), syscall.F_GETLK, &lock); err != nil {
+		return 0, err
+	}
+	if lock.Type == syscall.F_UNLCK {
+		return 0, nil
+	}
+	return int(lock.Pid), nil
 }

@@ -28,14 +28,14 @@ type Notes struct {
 // NotesFile is the file's name.
 const NotesFile = "FILES"
 
-// noted reports whether the file is one that is noted.
-func noted(name string) bool {
+// IsNoted reports whether the file is one that is noted.
+func IsNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
 
 func (n *Notes) add(file string) error {
 	name := path.Base(file)
-	if !noted(name) {
+	if !IsNoted(name) {
 		return nil
 	}
 	n.mu.Lock()
@@ -48,7 +48,7 @@ func (n *Notes) add(file string) error {
 
 func (n *Notes) remove(file string) error {
 	name := path.Base(file)
-	if !noted(name) {
+	if !IsNoted(name) {
 		return nil
 	}
 	n.mu.Lock()

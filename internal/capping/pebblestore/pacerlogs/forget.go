@@ -49,7 +49,7 @@ func (l *Logs) ForgetPacer(ctx context.Context, pacer string) error {
 		if err := l.forget(pacer); err != nil {
 			return err
 		}
-		return l.db.Sync()
+		return l.db.Sync(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("forget pacer %q: %w", pacer, err)

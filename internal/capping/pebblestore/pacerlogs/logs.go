@@ -39,7 +39,7 @@ func (l *Logs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, 
 		if grant, err = l.take(ctx, kept); err != nil || grant.Granted == 0 {
 			return err
 		}
-		return l.db.Sync() // also of what a request was granted before: that may not be durable yet
+		return l.db.Sync(ctx) // also of what a request was granted before: that may not be durable yet
 	})
 	var reused *pacing.ReuseError
 	switch {

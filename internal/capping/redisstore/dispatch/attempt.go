@@ -82,18 +82,6 @@ func fail(commands []*Command, err error) {
 	}
 }
 
-// errAcks is that too few replicas confirmed in time.
-type errAcks struct{ got, want int }
-
-func (e *errAcks) Error() string {
-	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
-}
-
-// Remedy is to ask again who the replicas are.
-func (e *errAcks) Remedy() fault.Remedy {
-	return fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}
-}
-
 // errUnsent is an error before anything was sent.
 type errUnsent struct{ err error }
 

@@ -27,8 +27,8 @@ type Command struct {
 	run     *Run
 	op      Operation
 	durable bool // its reply holds only when enough replicas have it
-	aside   bool // stored beside the logs: it decides no user, and is not sent twice where it may have been executed
-	awaited bool // although it is aside
+	aside   bool // stored beside the logs: it decides no user
+	awaited bool // although it is aside; it is not sent twice where it may have been executed
 
 	attempt attempt // the latest one
 

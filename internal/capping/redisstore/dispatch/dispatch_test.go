@@ -112,7 +112,6 @@ func (errorReply) RedisError()     {}
 func TestRemediesOfAttempts(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
-	require.Equal(t, fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}, fault.Of(&errAcks{0, 1}))
 }
 
 // Only errors that we have no remedy for count towards giving up.
@@ -122,7 +121,7 @@ func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	r := d.NewRun(nil, false)
 	c := &Command{run: r, since: capping.Never}
 	for range 10 {
-		c.attempt.err = &errAcks{0, 1}
+		c.attempt.err = errorReply("NOREPLICAS not enough good replicas to write")
 		r.settle(c)
 		require.Zero(t, r.Faults.Users[fault.Acks])
 	}

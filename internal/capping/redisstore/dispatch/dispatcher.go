@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type Config struct {
 	ClockSkew   time.Duration // by which the clocks of nodes may differ; 0: no guard
 	Timeout     time.Duration // of runs whose context has no deadline
 	Clock       func() time.Time
+	Logger      *slog.Logger // nil: pipelines are not told
 }
 
 // Dispatcher makes runs. It is safe for concurrent use.
@@ -31,7 +33,12 @@ type Dispatcher struct {
 }
 
 // New is a Dispatcher over the topology.
-func New(config Config) *Dispatcher { return &Dispatcher{config: config, top: config.Topology} }
+func New(config Config) *Dispatcher {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Dispatcher{config: config, top: config.Topology}
+}
 
 // Wait waits for the lanes, which end soon after the topology was closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }

@@ -7,6 +7,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/trace"
 )
 
 const (
@@ -24,6 +25,8 @@ type Run struct {
 	// Faults are what went wrong; Operations may add to them when Do is over.
 	Faults Faults
 
+	ctx        context.Context // of Do: whom log lines and spans are of
+	span       *trace.Span     // nil: it is not traced
 	dispatcher *Dispatcher
 	op         Operation
 	durable    bool
@@ -35,9 +38,10 @@ type Run struct {
 	fronts   []*front
 	waiting  []*Command // for their time to be tried again
 	inFlight int
-	strayed  bool // a part moved to another front
-	open     int  // users and single commands that are not settled
-	awaited  int  // commands aside that are waited for
+	strayed  bool     // a part moved to another front
+	open     int      // users and single commands that are not settled
+	awaited  int      // commands aside that are waited for
+	failed   failures // attempts that were settled, and are not told yet
 	arrived  []*Command
 	ready    []*Command
 	unused   []*Command // settled: their buffers serve again
@@ -47,6 +51,7 @@ type Run struct {
 // buffers.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
+	r.ctx, r.span = nil, nil
 	for _, f := range r.fronts {
 		f.parts, f.ready = f.parts[:0], f.ready[:0]
 	}
@@ -81,13 +86,13 @@ func (r *Run) Add(op Operation, partition int) {
 }
 
 // AddAside puts a single command into the run that is not waited for longer than
-// for the others, and whose failure leaves no user undecided.
+// for the others, and whose failure leaves no user undecided. Twice has to be as good as once.
 func (r *Run) AddAside(op Operation, partition int) {
-	r.enqueue(&Command{op: op, Partition: partition, aside: true})
+	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce is AddAside for what is waited for, as long as the run has time. It is tried again
-// unless it may have been executed.
+// AddOnce is AddAside for what is waited for, as long as the run has time, but not for replicas.
+// It is tried again unless it may have been executed.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -119,6 +124,7 @@ func (r *Run) command(partition int, items []uint64) *Command {
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
+	r.ctx, r.span = ctx, trace.Of(ctx)
 	if ctx.Err() != nil {
 		r.abandon(ctx)
 		return
@@ -130,11 +136,13 @@ func (r *Run) loop(ctx context.Context) {
 	var due, grace <-chan time.Time
 	for {
 		r.fill()
+		r.failed.tell(r.span)
 		if r.inFlight == 0 && len(r.waiting) == 0 {
 			return
 		}
 		if r.open == 0 && r.awaited == 0 && grace == nil {
 			grace = time.After(asideGrace)
+			r.hasten()
 		}
 		if next, ok := r.nextDue(); ok {
 			due = time.After(time.Until(next))
@@ -182,6 +190,15 @@ func (r *Run) wake() {
 		r.repeat(c)
 	}
 	r.waiting = kept
+}
+
+// hasten tries what is left at once: it is aside, and the servers that held it up have just answered.
+func (r *Run) hasten() {
+	for _, c := range r.waiting {
+		r.repeat(c)
+	}
+	r.waiting = r.waiting[:0]
+	r.fill()
 }
 
 // repeat makes the command ready for the node that holds its slot now.

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -56,7 +55,9 @@ func (s *sender) work() {
 		if commands == nil {
 			return
 		}
-		s.send(commands)
+		began := time.Now()
+		size := s.send(commands)
+		s.tell(commands, size, began)
 		deliver(commands)
 	}
 }
@@ -101,17 +102,19 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send runs one pipeline: scripts first where the node lacks them, WAIT last
-// where a command is durable. It ends the attempt of every command.
-func (s *sender) send(commands []*Command) {
+// send runs one pipeline: scripts first where the node lacks them, the question who has
+// what was written last where a command is durable. It ends the attempt of every command, and answers how
+// many the pipeline had, with its own.
+func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
-	pipe, want := s.node.Client().Pipeline(), 0
+	pipe := s.node.Client().Pipeline()
+	var replicas *topology.Count // nil: none is waited for
 	if commands[0].durable {
 		var err error
-		if want, err = s.node.WantedAcks(ctx); err != nil {
+		if replicas, err = s.node.Replicas(ctx); err != nil {
 			fail(commands, &errUnsent{err})
-			return
+			return 0
 		}
 	}
 	loads := s.node.LoadScripts(ctx, pipe)
@@ -122,39 +125,21 @@ func (s *sender) send(commands []*Command) {
 		sent[i] = c.send(ctx, pipe)
 	}
 	last := commands[len(commands)-1].Partition
-	sign := s.node.AskSign(ctx, pipe, last)
-	var wait *redis.Cmd
-	if want > 0 {
-		wait = redis.NewCmd(ctx, "wait", want, s.config.WaitForAcks.Milliseconds())
-		_ = pipe.Process(ctx, wait)
-	}
+	sign := s.node.AskSign(ctx, pipe, last, replicas != nil)
+	confirmation := s.node.AskReplicas(ctx, pipe, replicas, s.config.WaitForAcks)
+	size = pipe.Len()
 	if err := connect.Exec(ctx, pipe); err != nil {
 		fail(commands, &errUnsent{err})
-		return
+		return size
 	}
 	s.node.MarkLoaded(loads)
 	if err := s.node.JudgeSign(sign, last); err != nil {
 		fail(commands, err)
-		return
+		return size
 	}
-	lacking := shortOf(wait, want)
+	lacking := confirmation.Judge()
 	for i, c := range commands {
 		c.take(sent[i], lacking)
 	}
-}
-
-// shortOf is why the pipeline that ended with wait is not held by enough
-// replicas.
-func shortOf(wait *redis.Cmd, want int) error {
-	if wait == nil {
-		return nil
-	}
-	got, err := wait.Int()
-	if err != nil {
-		return fmt.Errorf("wait for replicas: %w", err)
-	}
-	if got < want {
-		return &errAcks{got, want}
-	}
-	return nil
+	return size
 }

@@ -38,8 +38,9 @@ func (r *Run) settle(c *Command) {
 		c.since = min(c.since, c.attempt.now)
 	}
 	r.tellTopology(c, &fix)
+	r.failed.add(c, fix.Kind)
 	switch {
-	case c.aside && !fix.Now && (fix.Unknown || !c.awaited):
+	case c.awaited && !fix.Now && fix.Unknown:
 		r.finish(c)
 	case c.hopeless(&fix):
 		r.giveUp(c, fix.Kind, err)
@@ -169,5 +170,6 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 // abandon counts what is open when time is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
+	r.span.Event("time is up", "capper.users", r.open)
 	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }

@@ -54,3 +54,22 @@ func TestRemediesOfRepliesThatComeWithAFailover(t *testing.T) {
 		require.Equal(t, want, Of(reply(text)), text)
 	}
 }
+
+// What may not be run is told in words of its own by each engine, in a script and outside.
+func TestDenialsOfAllEngines(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"NOPERM this user has no permissions to run the 'hget' command",
+		"NOPERM User capper has no permissions to run the 'config|set' command",
+		"ERR The user executing the script can't run this command or subcommand",
+		"ERR ACL failure in script: User capper has no permissions to run the 'hget' command",
+		"ERR ACL failure in script: No permissions to access a key",
+		"ERR Unknown Redis command called from script",
+		"ERR Unknown command called from script",
+		"ERR unknown command 'evalsha', with args beginning with: ",
+	} {
+		require.True(t, IsDenial(text), text)
+		require.Equal(t, Auth, Of(redisError(text)).Kind, text)
+	}
+	require.False(t, IsDenial("ERR Error running script"))
+}

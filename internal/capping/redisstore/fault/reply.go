@@ -33,10 +33,16 @@ var replies = []struct {
 }
 
 // denials are the beginnings of errors for what the user of the connection may
-// not do, or what the server does not know, in a command and in a script.
+// not do, in a command and in a script.
 var denials = []string{
-	"NOPERM", "ERR unknown command", "ERR unknown subcommand", "ERR Unknown Redis command called from script",
-	"ERR The user executing the script can't",
+	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script", // until Redis 7.0; since 7.2, and of Valkey
+}
+
+// unknowns are the beginnings of errors for what the server does not know.
+var unknowns = []string{
+	"ERR unknown command", "ERR unknown subcommand",
+	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // of Redis; of Valkey
+	"ERR Unknown subcommand or wrong number", // of Redis 6
 }
 
 // denied is the remedy of denials: the next refresh finds out what is lacking.
@@ -45,7 +51,15 @@ var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 // IsDenial reports whether the error reply is for something that the user of
 // the connection may not do, or that the server does not know.
 func IsDenial(reply string) bool {
-	return slices.ContainsFunc(denials, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
+	return IsUnknown(reply) || begins(reply, denials)
+}
+
+// IsUnknown reports whether the error reply is for something that the server
+// does not know under its name.
+func IsUnknown(reply string) bool { return begins(reply, unknowns) }
+
+func begins(reply string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
 // ofReply classifies an error reply.

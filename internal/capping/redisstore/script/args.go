@@ -15,8 +15,9 @@ type Args struct {
 	ends []int // of the keys
 
 	users []byte
+	logs  []byte // of those users, of a call that merges
 	head  [filterHeaderSize]byte
-	rules []byte
+	rules []byte // or tokens, of a call that merges
 	count [8]byte
 
 	counting Counting

@@ -30,7 +30,7 @@ func constants() map[string]string {
 		"EPOCH": capping.EpochUnixMillis, "NEVER": int64(capping.Never), "LONGEST_LIFE": longestLife.Milliseconds(),
 		"KEY_USERS": keyUsers, "RULE": ruleSize, "CHANNEL_BITS": int64(channelBits),
 		"SHADOWS": capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
-		"FILTER_HEADER": int64(filterHeaderSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
+		"FILTER_HEADER": int64(filterHeaderSize), "UNION_HEADER": int64(unionHeaderSize), "TOKEN": int64(tokenSize), "RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 
 		"COUNT": int64(modeCount), "TELL": int64(modeTell), "OWED": owedSize, "COUNT_BITS": countBits, "COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs, "ANSWER_FIELDS": answerFields,
 		"COUNT_LEAST": campaign.MinKeep.Milliseconds(), "COUNT_MOST": campaign.MaxKeep.Milliseconds(),
@@ -43,7 +43,7 @@ func constants() map[string]string {
 		"MOST_PERMITS": pacing.MaxPermits, "MOST_TARGETS": pacing.MaxPacers, "LONGEST_WAIT": pacing.MaxWait.Microseconds(),
 	}
 	texts := map[string]string{
-		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
+		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "UNION_FORMAT": unionFormat, "RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
 		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:], "TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize, lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"COUNT_SENDS": countsSource,
 		"FIELDS":      fieldNames(int(Standard.BucketSize)),

@@ -18,7 +18,7 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
+	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -43,13 +43,14 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	h := Header{groups: 1}
 	token := capping.Token{}
 	require.Len(t, h.append(nil), number("FILTER_HEADER"))
+	require.Len(t, h.appendUnion(nil), number("UNION_HEADER"))
 	require.Len(t, appendRelease(nil, 0, 0, 0, token, CountNone), number("RELEASE_HEADER"))
 	require.Len(t, appendStamp(nil, 0, 0), number("ERASE_HEADER"))
 	require.Len(t, appendRule(nil, &capping.Rule{Max: 1}), number("RULE"))
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}
 	require.Len(t, appendRule(nil, &limited), number("RULE")+number("CHANNEL_BITS"))
 	for name, length := range map[string]string{
-		"FILTER_FORMAT": "FILTER_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER", "STAMP_FORMAT": "ERASE_HEADER", "RULE_FORMAT": "RULE",
+		"FILTER_FORMAT": "FILTER_HEADER", "UNION_FORMAT": "UNION_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER", "STAMP_FORMAT": "ERASE_HEADER", "RULE_FORMAT": "RULE",
 	} {
 		require.Equal(t, number(length), bytesOf(t, constants()[name]), name)
 	}

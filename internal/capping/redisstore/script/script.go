@@ -15,6 +15,9 @@ var preludeSource string
 //go:embed filter.lua
 var filterSource string
 
+//go:embed union.lua
+var unionSource string
+
 //go:embed release.lua
 var releaseSource string
 
@@ -61,12 +64,12 @@ func New(source string) *Script {
 }
 
 // Scripts are those that read and write logs, records, budgets, pacers and counts.
-type Scripts struct{ Filter, Release, Erase, Beat, Rate, Pace, Merge, Forget, Owed, Answers *Script }
+type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, Owed, Answers *Script }
 
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
 	return Scripts{
-		Filter: New(complete(preludeSource + filterSource)), Release: New(complete(preludeSource + releaseSource)),
+		Filter: New(complete(preludeSource + filterSource)), Union: New(complete(preludeSource + unionSource)), Release: New(complete(preludeSource + releaseSource)),
 		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
 		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
 		Owed: New(complete(owedSource)), Answers: New(complete(answersSource)),
@@ -75,7 +78,7 @@ func NewScripts() Scripts {
 
 // All are all of them.
 func (s *Scripts) All() []*Script {
-	return []*Script{s.Filter, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed, s.Answers}
+	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed, s.Answers}
 }
 
 // Sources are what servers load.

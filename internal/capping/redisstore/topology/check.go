@@ -18,7 +18,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	if t.config.ReplicaAcks.None() {
 		f.Warn("replica_acks is 0: an allowed send is lost when its master is lost, and may then be sent again")
 	}
-	if n := t.unrouted(); n > 0 {
+	if n := t.Unserved(); n > 0 {
 		f.Warn("%d of %d partitions are on slots that no node serves: their users are unavailable", n, len(t.routes))
 	}
 	var reached []*Node
@@ -34,10 +34,20 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	}
 	t.watchful = true
 	if len(reached) == 0 {
-		return nil, fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.Warnings, "; "))
+		return nil, hint(fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.Warnings, "; ")), t.announcedHint())
 	}
 	t.checkSuccessors(ctx, &f, reached)
 	return f.Warnings, errors.Join(f.Refusals...)
+}
+
+// announcedHint is for a cluster none of whose masters can be reached, though a
+// node told of them.
+func (t *Topology) announcedHint() string {
+	if !t.cluster {
+		return ""
+	}
+	return "the addresses that the cluster announces cannot be reached from here: open the way to every node, or set " +
+		"cluster-announce-ip and cluster-announce-port (or cluster-announce-hostname) on the nodes to what capper can reach"
 }
 
 func (n *Node) check(ctx context.Context, f *examine.Findings) error {
@@ -84,10 +94,11 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 	if acks.None() {
 		return nil
 	}
-	alive, all, err := n.replicas(ctx)
+	found, err := n.replicas(ctx)
 	if err != nil {
 		return err
 	}
+	alive, all := found.alive, found.all
 	want := max(1, acks.fixed())
 	switch {
 	case all < want:
@@ -96,6 +107,8 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 			loss = " and accept that sends are lost with a master"
 		}
 		f.Refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s", n.addr, all, acks, want, all, loss)
+	case n.top.cluster && n.heirless.Load():
+		f.Warn("node %s: none of its replicas may become a master (cluster-replica-no-failover yes): when it is lost, its users are unavailable until it is back", n.addr)
 	case alive < want:
 		f.Warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then", n.addr, alive, all, acks, want)
 	case acks != Healthy && all > want:
@@ -135,6 +148,7 @@ func (n *Node) vet(ctx context.Context) {
 // noteFindings keeps what an inspection found.
 func (n *Node) noteFindings(f *examine.Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
+	n.nameless.Store(false) // who took the right away may have given it back
 	n.warned, n.breach = f.Warnings, ""
 	if err := errors.Join(f.Refusals...); err != nil {
 		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")

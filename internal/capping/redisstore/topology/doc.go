@@ -13,7 +13,8 @@
 //
 // # Whether it may be believed
 //
-//   - replicas.go: how many replicas of a master have to hold a send;
+//   - replicas.go: how many replicas of a master have to hold a send, and whether others
+//     than those that were counted are there by now;
 //   - signs.go: a sign stands for all that is recorded in a partition. Where it
 //     is missing the server was emptied; where it is later than the server's
 //     clock, that clock was ahead, and keys may have expired too early;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 
@@ -16,6 +17,7 @@ type history struct {
 	node       *Node
 	role       string
 	id, former string
+	follows    string // of a replica, the address of its master
 	err        error
 }
 
@@ -25,7 +27,19 @@ func (n *Node) history(ctx context.Context) history {
 		return history{node: n, err: fmt.Errorf("node %s: %w", n.addr, err)}
 	}
 	facts := connect.ParseInfo(text)
-	return history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
+	h := history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
+	if facts["master_host"] != "" {
+		h.follows = net.JoinHostPort(facts["master_host"], facts["master_port"])
+	}
+	return h
+}
+
+// noMaster is why the server is not to be used.
+func (h *history) noMaster() error {
+	if h.follows == "" {
+		return fmt.Errorf("node %s: is not a master", h.node.addr)
+	}
+	return fmt.Errorf("node %s: is a replica of %s: put its master into addrs: an endpoint for reads alone does not do", h.node.addr, h.follows)
 }
 
 // refreshServers finds the master among servers outside a cluster, or asks the
@@ -102,12 +116,13 @@ func (t *Topology) elect(told []history) (*history, error) {
 		case h.err != nil:
 			faults = append(faults, h.err)
 		case h.role != "master":
-			faults = append(faults, fmt.Errorf("node %s: is not a master", h.node.addr))
+			faults = append(faults, h.noMaster())
 		case h.node == t.master, chosen == nil && t.inherits(h, told):
 			if chosen != nil {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
+		case chosen != nil && h.id != "" && h.id == chosen.id: // one server by two names: who is promoted takes a new id
 		default:
 			rivals = append(rivals, rival(h))
 		}

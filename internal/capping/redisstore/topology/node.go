@@ -30,18 +30,20 @@ type Node struct {
 	breach string   // which promises the settings break; "": none
 	warned []string // what else they are known for
 
-	// acks is how many replicas have to hold a send; unknownAcks until the
-	// node was asked.
-	acks  atomic.Int32
-	alive atomic.Int32 // replicas that work
-}
+	count  atomic.Pointer[Count] // of its replicas; nil: it was not asked yet, or who they are has changed
+	alive  atomic.Int32          // replicas that work
+	known  atomic.Int32          // replicas, also those that do not
+	most   atomic.Int32          // replicas that it ever had
+	looked atomic.Int64          // when a pipeline last asked who its replicas are, in µs
+	short  atomic.Bool           // at the last look its users could not be decided
 
-const unknownAcks = -1
+	heirless atomic.Bool // it has replicas, and none that may take over
+	nameless atomic.Bool // the store's user may not ask it who its replicas are, as of the last examination
+}
 
 func (t *Topology) newNode(addr string) *Node {
 	n := &Node{addr: addr, top: t}
 	n.client = t.config.Client(addr, &n.trips)
-	n.acks.Store(unknownAcks)
 	return n
 }
 
@@ -116,34 +118,27 @@ func (n *Node) loadScripts(ctx context.Context) {
 	}
 }
 
-// WantedAcks is how many replicas have to confirm, asked of the node itself
-// when it is not known yet.
-func (n *Node) WantedAcks(ctx context.Context) (int, error) {
-	acks := n.top.config.ReplicaAcks
-	if acks != Healthy {
-		return acks.fixed(), nil
-	}
-	if known := n.acks.Load(); known != unknownAcks {
-		return int(known), nil
-	}
-	if err := n.countReplicas(ctx); err != nil {
-		return 0, fmt.Errorf("ask for its replicas: %w", err)
-	}
-	return int(n.acks.Load()), nil
-}
-
 // VetSoon has the next refresh examine the node's rights and settings.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
 // AskSign adds to a pipeline the question whether the partition's sign is still
 // there, behind commands for the partition: what was emptied before any of them
-// shows. Nil: signs are not all made yet.
-func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int) *redis.Cmd {
-	if !n.top.signed.Load() {
+// shows. With awaited, a WAIT follows, and the question is a write: since Redis 7.2
+// WAIT counts who has the writes of its own connection, and a command that finds what
+// was recorded over another one writes nothing. Nil: signs are not all made yet.
+func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
+	signed := n.top.signed.Load()
+	if !signed && !awaited {
 		return nil
 	}
 	sign := redis.NewCmd(ctx, n.top.signReads[partition]...)
+	if awaited {
+		sign = redis.NewCmd(ctx, "pexpire", n.top.config.Partitions[partition].signKey(), n.top.signLife.Load())
+	}
 	_ = pipe.Process(ctx, sign)
+	if !signed {
+		return nil
+	}
 	return sign
 }
 
@@ -153,13 +148,13 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int)
 // knows then whether the server was emptied.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
-	case sign == nil || sign.Err() == nil:
+	case sign == nil:
 		return nil
-	case errors.Is(sign.Err(), redis.Nil):
-		n.top.markEmptied(n, partition)
-		return barGone
+	case sign.Err() == nil && sign.Val() != int64(0), sign.Err() != nil && !errors.Is(sign.Err(), redis.Nil) && !fault.IsAuth(sign.Err()):
+		return nil
 	case fault.IsAuth(sign.Err()):
 		return fmt.Errorf("read the partition's sign: %w", sign.Err())
 	}
-	return nil
+	n.top.markEmptied(n, partition)
+	return barGone
 }

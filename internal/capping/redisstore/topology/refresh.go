@@ -166,7 +166,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	for _, n := range t.Nodes() {
 		if !slices.Contains(masters, n) {
 			n.vetted.Store(0) // its settings and replicas may change until it is a master again
-			n.acks.Store(unknownAcks)
+			n.count.Store(nil)
 		}
 		if !n.scripts.Load() {
 			asked.Go(func() { n.loadScripts(ctx) })
@@ -191,7 +191,7 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 			problems = append(problems, err.Error())
 		}
 	}
-	if n := t.unrouted(); n > 0 {
+	if n := t.Unserved(); n > 0 {
 		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
 	}
 	return problems

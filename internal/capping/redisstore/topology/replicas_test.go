@@ -5,14 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology/connect"
 )
 
 func TestReplicasAreReadFromInfo(t *testing.T) {
 	t.Parallel()
-	online, syncing, all := countFed(connect.ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
+	online, syncing, all := fedOf(connect.ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
 		"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\nslave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
-	require.Equal(t, []int{1, 3, 4}, []int{online, syncing, all})
+	require.Equal(t, []fed{{"a:1", 1, 0}}, online)
+	require.Equal(t, []int{3, 4}, []int{syncing, all})
 }
 
 func TestReplicasAreReadFromClusterNodes(t *testing.T) {
@@ -40,4 +42,56 @@ e7d1 127.0.0.1:30001@31001,hostname1 myself,master - 0 0 1 connected 0-5460
 	require.Equal(t, []int{2, 3}, []int{alive, all}, "suspected replicas still count, failed ones do not")
 	alive, all = countSlaves("")
 	require.Equal(t, []int{0, 0}, []int{alive, all})
+}
+
+func TestReplicasAreReadFromRole(t *testing.T) {
+	t.Parallel()
+	replica := func(host, port, offset string) any { return []any{host, port, offset} }
+	online, ok := roleOf([]any{"master", int64(90), []any{replica("fd00::3", "1", "80"), replica("two.example", "2", "0")}})
+	require.True(t, ok)
+	require.Equal(t, []fed{{"[fd00::3]:1", 80, 0}, {"two.example:2", 0, 0}}, online)
+	_, ok = roleOf([]any{"master", int64(0), []any{}})
+	require.True(t, ok, "a master may have none")
+	for _, strange := range []any{
+		nil, "OK", []any{}, []any{"slave", "127.0.0.1", int64(1), "connected", int64(9)},
+		[]any{"master", int64(0), []any{"x"}}, []any{"master", int64(0), []any{replica("a", "1", "far")}},
+	} {
+		_, ok := roleOf(strange)
+		require.False(t, ok, "%v", strange)
+	}
+}
+
+func TestUncountedReplicasAreFound(t *testing.T) {
+	t.Parallel()
+	a, b := fed{addr: "a:1", offset: 10}, fed{addr: "b:1", offset: 10}
+	hung := fed{addr: "h:1", offset: 10, lag: 20}
+	moved := func(f fed) fed { return fed{addr: f.addr, offset: f.offset + 5} }
+	for name, c := range map[string]struct {
+		acks         int
+		counted, now []fed
+		uncounted    string
+	}{
+		"both counted":               {2, []fed{a, b}, []fed{moved(b), moved(a)}, ""},
+		"one has gone":               {2, []fed{a, b}, []fed{moved(a)}, ""},
+		"none":                       {1, nil, nil, ""},
+		"the first":                  {1, nil, []fed{a}, "a:1"},
+		"one is new":                 {1, []fed{a}, []fed{moved(a), {addr: "b:1"}}, "b:1"},
+		"one in the place of one":    {1, []fed{a}, []fed{moved(b)}, "b:1"},
+		"one hangs, and is not told": {1, []fed{a, b}, []fed{moved(a), b}, ""},
+		"one that hung is back":      {1, []fed{hung, a}, []fed{moved(hung), moved(a)}, "h:1"},
+		"behind one address":         {2, []fed{a, a}, []fed{moved(a), moved(a)}, ""},
+		"one more behind it":         {2, []fed{a, a}, []fed{moved(a), moved(a), {addr: "a:1"}}, "a:1"},
+	} {
+		count := &Count{Acks: c.acks, fed: c.counted, named: true}
+		require.Equal(t, c.uncounted, count.uncounted(c.now), name)
+		require.Len(t, count.fed, len(c.counted), "it is left as it was")
+	}
+}
+
+// What may have been done is found when it is sent again.
+func TestRemediesOfReplicas(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{&errAcks{0, 1}, &errUncounted{"a:1"}} {
+		require.Equal(t, fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}, fault.Of(err))
+	}
 }

@@ -86,6 +86,7 @@ func (t *Topology) Signed() bool { return t.signed.Load() }
 func (t *Topology) askSigns(ctx context.Context, look *Look) []sign {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
+	t.signLife.Store(look.Life.Milliseconds())
 	partitions := map[*Node][]int{}
 	for p := range t.signReads {
 		if n := t.Route(p); n != nil {

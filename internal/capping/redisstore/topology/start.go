@@ -112,7 +112,7 @@ func (t *Topology) Explain(ctx context.Context, err error) error {
 	ctx = context.WithoutCancel(ctx)
 	var reply redis.Error
 	if !errors.As(err, &reply) {
-		return hint(err, t.diagnose(ctx))
+		return hint(err, cmp.Or(connect.CertificateHint(err), t.diagnose(ctx)))
 	}
 	switch fix := fault.Of(reply); {
 	case fix.Vet: // rights are lacking

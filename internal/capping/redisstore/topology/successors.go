@@ -2,7 +2,9 @@ package topology
 
 import (
 	"context"
+	"iter"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,21 +64,31 @@ func (n *Node) successors(ctx context.Context) ([]string, error) {
 		return slavesOf(text, n.addr), err
 	}
 	text, err := n.client.Info(ctx, "replication").Result()
-	return slavesIn(connect.ParseInfo(text)), err
+	return FedAddrs(connect.ParseInfo(text)), err
 }
 
-// slavesIn reads INFO replication: slave0:ip=…,port=…,state=….
-func slavesIn(info connect.Facts) (addrs []string) {
+// FedAddrs are the addresses of the replicas that INFO replication tells of.
+func FedAddrs(info connect.Facts) (addrs []string) {
+	for _, replica := range replicasOf(info) {
+		addrs = append(addrs, addrOf(replica))
+	}
+	return addrs
+}
+
+// replicasOf reads INFO replication: slave0:ip=…,port=…,state=….
+func replicasOf(info connect.Facts) (replicas []connect.Facts) {
 	for i := range info.Number("connected_slaves") {
 		fields := connect.Facts{}
 		for field := range strings.SplitSeq(info["slave"+strconv.FormatInt(i, 10)], ",") {
 			name, value, _ := strings.Cut(field, "=")
 			fields[name] = value
 		}
-		addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
+		replicas = append(replicas, fields)
 	}
-	return addrs
+	return replicas
 }
+
+func addrOf(replica connect.Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
 // slavesOf reads CLUSTER NODES, where an address is ip:port@bus,hostname. The
 // replicas of a master that is known by its name are known by theirs.
@@ -103,4 +115,101 @@ func listedAddr(text, asked string) string {
 		name = addr[:colon]
 	}
 	return net.JoinHostPort(name, addr[colon+1:])
+}
+
+// Member is a node as CLUSTER NODES has it.
+type Member struct {
+	ID, Addr, Master string // Master: the id of its master; "" of a master
+	Flags            []string
+	Slots            [][2]int // from, to
+	Moving           int      // slots that are being moved to or from it
+}
+
+// Members reads CLUSTER NODES, as the node at asked tells it.
+func Members(text, asked string) (members []Member) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue
+		}
+		m := Member{ID: f[0], Addr: listedAddr(f[1], asked), Flags: strings.Split(f[2], ",")}
+		if f[3] != "-" {
+			m.Master = f[3]
+		}
+		if host, port, _ := net.SplitHostPort(m.Addr); host == "" || slices.Contains(m.Flags, "myself") {
+			own, ownPort, _ := net.SplitHostPort(asked)
+			if slices.Contains(m.Flags, "myself") {
+				port = ownPort
+			}
+			m.Addr = net.JoinHostPort(own, port)
+		}
+		for _, part := range f[8:] {
+			m.addSlots(part)
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// addSlots reads 5, 0-5460 or [77->-id], a slot that is being moved.
+func (m *Member) addSlots(part string) {
+	if strings.HasPrefix(part, "[") {
+		m.Moving++
+		return
+	}
+	first, last, ranged := strings.Cut(part, "-")
+	if !ranged {
+		last = first
+	}
+	from, err := strconv.Atoi(first)
+	to, err2 := strconv.Atoi(last)
+	if err == nil && err2 == nil {
+		m.Slots = append(m.Slots, [2]int{from, to})
+	}
+}
+
+// Serves reports whether the node has the slot.
+func (m *Member) Serves(slot int) bool {
+	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
+}
+
+// countSlaves reads CLUSTER NODES.
+func countSlaves(text string) (alive, all int) {
+	for fields := range slaves(text) {
+		all++
+		if !slices.Contains(strings.Split(fields[2], ","), "fail") {
+			alive++
+		}
+	}
+	return alive, all
+}
+
+// heirless reports whether the node has replicas, and none that may take over.
+func heirless(text string) bool {
+	barred, all := 0, 0
+	for fields := range slaves(text) {
+		all++
+		if slices.Contains(strings.Split(fields[2], ","), "nofailover") {
+			barred++
+		}
+	}
+	return all > 0 && barred == all
+}
+
+// slaves yields the lines of CLUSTER NODES about replicas of the node that was
+// asked, as their fields: id, address, flags, master's id …
+func slaves(text string) iter.Seq[[]string] {
+	self := ""
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 2 && slices.Contains(strings.Split(f[2], ","), "myself") {
+			self = f[0]
+		}
+	}
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(text) {
+			if f := strings.Fields(line); len(f) > 3 && f[3] == self && !yield(f) {
+				return
+			}
+		}
+	}
 }

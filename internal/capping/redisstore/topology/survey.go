@@ -65,6 +65,9 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.addr, err)
 	}
+	if err := n.confusion(ranges); err != nil {
+		return nil, err
+	}
 	facts := connect.ParseInfo(info.Val())
 	v := &view{
 		from: n, slots: ranges, members: map[string]bool{},
@@ -78,6 +81,24 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 		}
 	}
 	return v, nil
+}
+
+// confusion is that masters cannot be told apart by the addresses that the node
+// has for them: nothing would say where a slot is.
+func (n *Node) confusion(ranges []slotRange) error {
+	masters := map[string]string{}
+	for _, part := range ranges {
+		if len(part.members) == 0 || part.members[0].id == "" {
+			continue
+		}
+		addr, id := n.resolve(part.members[0].addr), part.members[0].id
+		if other, known := masters[addr]; known && other != id {
+			return fmt.Errorf("node %s: several nodes are all announced as %s: set cluster-preferred-endpoint-type to ip or hostname on them, "+
+				"or give each a port of its own", n.addr, addr)
+		}
+		masters[addr] = id
+	}
+	return nil
 }
 
 func (t *Topology) refreshCluster(ctx context.Context) error {

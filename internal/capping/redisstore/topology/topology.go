@@ -23,6 +23,7 @@ type Topology struct {
 	bars      []atomic.Pointer[Bar]  // the same; nil: what is recorded there is whole, as far as known
 	moves     []atomic.Pointer[move] // the same; nil: the slot is not being moved
 	signReads [][]any                // the same: the command that reads its sign
+	signLife  atomic.Int64           // how long signs last, in ms, since they were last looked at
 	signed    atomic.Bool            // every sign has been made: one that is missing was lost
 
 	alarmed   chan struct{} // signs are to be looked at now
@@ -149,7 +150,8 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-func (t *Topology) unrouted() (n int) {
+// Unserved is how many partitions are on slots that no node serves.
+func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {
 			n++

@@ -88,18 +88,30 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 // A pipeline whose sign is missing may not be believed.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1}).Addrs)
 	n := top.Route(0)
 	ask := func() error {
-		pipe := n.Client().Pipeline()
-		sign := n.AskSign(t.Context(), pipe, 0)
-		_, _ = pipe.Exec(t.Context())
-		return n.JudgeSign(sign, 0)
+		var faults [2]error
+		for i, awaited := range []bool{false, true} {
+			pipe := n.Client().Pipeline()
+			sign := n.AskSign(t.Context(), pipe, 0, awaited)
+			_, _ = pipe.Exec(t.Context())
+			faults[i] = n.JudgeSign(sign, 0)
+		}
+		require.Equal(t, faults[0], faults[1])
+		return faults[0]
 	}
 	require.NoError(t, ask(), "signs are not made yet")
 	top.LookAtSigns(t.Context(), Look{Make: true, Life: time.Hour})
 	top.SetSigned(true)
+	offset := func() int64 {
+		text, err := n.Client().Info(t.Context(), "replication").Result()
+		require.NoError(t, err)
+		return connect.ParseInfo(text).Number("master_repl_offset")
+	}
+	before := offset()
 	require.NoError(t, ask())
+	require.Greater(t, offset(), before, "replicas have a write to confirm")
 	require.NoError(t, n.Client().FlushAll(t.Context()).Err())
 	require.ErrorIs(t, ask(), barGone)
 	require.Equal(t, Gone, top.Bar(0).Reason)

@@ -6,6 +6,7 @@ package connect
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type Options struct {
 	Username       string
 	Password       string
 	TLS            *tls.Config // nil: plain TCP
+	// Authorities is asked at every new connection whose certificates are believed. Nil: those of TLS.
+	Authorities func() (*x509.CertPool, error)
 	// Credentials is asked for user and password at every new connection. Nil:
 	// Username and Password.
 	Credentials func() (username, password string, err error)
@@ -53,6 +56,7 @@ func (o *Options) Client(addr string, trips *RoundTrips) *redis.Client {
 
 // DirectClient is a client of the server at addr, Sentinels or not.
 func (o *Options) DirectClient(addr string, trips *RoundTrips) *redis.Client {
+	silenceLibrary()
 	return redis.NewClient(&redis.Options{
 		Addr: addr, Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(), Dialer: trips.dialThrough(o),
 		DialTimeout: o.dialTimeout(), ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),

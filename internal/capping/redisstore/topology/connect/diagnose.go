@@ -34,9 +34,29 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	case secure && o.TLS == nil:
 		return addr + " speaks TLS: set tls.enabled: true", false
 	case secure:
-		return "", false // the error tells what is wrong with a certificate
+		return o.secureHint(ctx, addr), false
 	}
 	return addr + " takes connections and says nothing: no Redis, or one that hangs", false
+}
+
+// secureHint is for a server that speaks TLS as it should.
+func (o *Options) secureHint(ctx context.Context, addr string) string {
+	ctx, cancel := context.WithTimeout(ctx, DiagnoseTime)
+	defer cancel()
+	conn, err := o.dialer()(ctx, "tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	return o.clientHint(ctx, conn)
+}
+
+// dialer is Dial, or the usual one.
+func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial
+	}
+	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
 // greets reports whether what listens at the address answers as Redis, or as
@@ -44,11 +64,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, DiagnoseTime)
 	defer cancel()
-	dial := o.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", addr)
+	conn, err := o.dialer()(ctx, "tcp", addr)
 	if err != nil {
 		return false, err
 	}

@@ -68,10 +68,7 @@ func (o *Options) LongestAttempt() time.Duration { return (1 + TripsOfAttempt) *
 
 // dialThrough connects as the configuration says, and takes the time.
 func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := o.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
-	}
+	dial := o.dialer()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		began := time.Now()
 		conn, err := dial(ctx, network, addr)
@@ -95,11 +92,23 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()
 	secure := tls.Client(conn, settings)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	err := o.believe(settings)
+	if err == nil {
+		err = secure.HandshakeContext(ctx)
+	}
+	if err != nil {
 		_ = conn.Close()
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: err}
 	}
 	return secure, nil
+}
+
+// believe sets whose certificates are believed, as they are now.
+func (o *Options) believe(settings *tls.Config) (err error) {
+	if o.Authorities != nil {
+		settings.RootCAs, err = o.Authorities()
+	}
+	return err
 }
 
 // timedConn takes the time from the first request to its answer. One goroutine

@@ -4,6 +4,7 @@
 package examine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -15,10 +16,15 @@ type Rules struct {
 	HashFields int    // of the largest hash that has to stay compact
 
 	Unreplicated      bool // no replica is waited for
+	CountedReplicas   bool // how many are waited for is counted
 	WithoutAppendOnly bool // the append-only file may be off
 	ClockSkew         time.Duration
 	Clock             func() time.Time
+	ClockApart        bool // somebody else compares the clocks
 }
+
+// user is the name of the connections' user.
+func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 
 // Findings are what an examination says.
 type Findings struct {

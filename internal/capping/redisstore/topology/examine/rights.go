@@ -16,12 +16,18 @@ import (
 
 // ofKeys reports whether the denial is of keys and not of a command.
 func ofKeys(text string) bool {
-	return strings.Contains(text, "access one of the keys") || strings.Contains(text, "access at least one of the keys")
+	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
+		if strings.Contains(text, said) {
+			return true
+		}
+	}
+	return false
 }
 
 // rights is what the user of the connection lacks.
 type rights struct {
 	commands []string // as an ACL names them
+	unknown  []string // that the server does not know under these names, the same
 	keys     bool     // the keys of the namespace
 }
 
@@ -31,6 +37,8 @@ func (r *rights) note(command, text string) {
 	case !fault.IsDenial(text):
 	case ofKeys(text):
 		r.keys = true
+	case fault.IsUnknown(text):
+		r.unknown = append(r.unknown, command)
 	case !slices.Contains(r.commands, command):
 		r.commands = append(r.commands, command)
 	}
@@ -38,21 +46,32 @@ func (r *rights) note(command, text string) {
 
 // err is the refusal, nil when nothing is lacking.
 func (r *rights) err(who string, e *Rules) error {
-	user := e.Username
-	if user == "" {
-		user = "default"
-	}
+	return errors.Join(r.denied(who, e), r.missing(who))
+}
+
+// denied is that the user may not do something.
+func (r *rights) denied(who string, e *Rules) error {
 	var lacking []string
 	if len(r.commands) > 0 {
 		lacking = append(lacking, "may not run "+strings.Join(r.commands, ", "))
 	}
 	if r.keys {
-		lacking = append(lacking, "may not use the keys "+e.Namespace+":*")
+		lacking = append(lacking, "may not use the keys "+e.Namespace+":* to read and to write")
 	}
 	if lacking == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the user %q %s: the rights that are needed are in deploy/redis.acl", who, user, strings.Join(lacking, " and "))
+	return fmt.Errorf("%s: the user %q %s: the rights that are needed are in deploy/redis.acl", who, e.user(), strings.Join(lacking, " and "))
+}
+
+// missing is that the server lacks commands, whoever asks.
+func (r *rights) missing(who string) error {
+	if len(r.unknown) == 0 {
+		return nil
+	}
+	slices.Sort(r.unknown)
+	return fmt.Errorf("%s: does not know %s: take rename-command for it out of the server's configuration and limit users by their rights instead; "+
+		"only config may be renamed", who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
 // Trial is a key to try rights with.

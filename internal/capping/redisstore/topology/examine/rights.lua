@@ -17,7 +17,7 @@ local function try(command, ...)
   if type(reply) ~= 'table' or not reply.err then return true end
   failed[#failed + 1] = command
   failed[#failed + 1] = reply.err
-  return not string.find(reply.err, '^ERR The user') and not string.find(reply.err, '^ERR Unknown')
+  return not string.find(reply.err, '^ERR The user') and not string.find(reply.err, '^ERR ACL failure') and not string.find(reply.err, '^ERR Unknown')
 end
 
 try('TIME')

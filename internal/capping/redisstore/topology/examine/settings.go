@@ -3,11 +3,13 @@ package examine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology/connect"
 )
 
@@ -18,17 +20,33 @@ func (r *Rules) Settings(ctx context.Context, client *redis.Client, f *Findings,
 	pipe := client.Pipeline()
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
 	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
-	fsync := pipe.ConfigGet(ctx, "appendfsync")
+	fsync, role := pipe.ConfigGet(ctx, "appendfsync"), pipe.Do(ctx, "role")
 	if err := cmp.Or(connect.Exec(ctx, pipe), clock.Err(), info.Err()); err != nil {
 		return err
 	}
 	took := r.Clock().Sub(began)
 	facts := connect.ParseInfo(info.Val())
-	r.checkClock(f, who, clock.Val().Sub(began), took)
+	if !r.ClockApart {
+		r.checkClock(f, who, clock.Val().Sub(began), took)
+	}
 	checkEviction(f, who, facts, value)
 	r.checkAppendOnly(f, who, facts, fsync.Val()["appendfsync"])
 	r.checkEncoding(f, who, entries)
+	r.checkRole(f, who, role.Err())
 	return nil
+}
+
+// checkRole warns of a user who may not ask who the replicas are: the store goes on with their number.
+func (r *Rules) checkRole(f *Findings, who string, err error) {
+	if !r.CountedReplicas || !fault.IsAuth(err) {
+		return
+	}
+	lacks := fmt.Sprintf("the user %q may not run role", r.user())
+	if fault.IsUnknown(err.Error()) {
+		lacks = "does not know role"
+	}
+	f.Warn("%s: %s: a send that is allowed in the second after a replica came back is lost when that replica becomes the master: add +role to the user's rights (deploy/redis.acl)",
+		who, lacks)
 }
 
 // checkClock compares the server's clock with ours: off is the server's less

@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Backup writes an archive of the embedded store of the service, as it is now. The key needs the
+// scope admin. It is not repeated: what was written before an error is of no use. That
+// all has come the archive itself says, see `capper backup`.
+func (c *Client) Backup(ctx context.Context, to io.Writer) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("/v1/backup").String(), nil)
+	if err != nil {
+		return err
+	}
+	if c.cfg.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
+	}
+	response, err := c.cfg.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+		if err != nil {
+			return fmt.Errorf("read the answer to POST /v1/backup: %w", err)
+		}
+		return errorOf(response, answer)
+	}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{to}, response.Body, make([]byte, 256<<10)); err != nil {
+		return fmt.Errorf("receive the backup: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+// Package doctor has the commands that are asked before there is a service: whether all that it
+// needs is there, and what a load will take.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/config"
+	"capper/internal/doctor"
+	"capper/internal/doctor/checks"
+	"capper/internal/sizing"
+	"capper/internal/terminal"
+)
+
+// Command is `capper doctor --config FILE`.
+type Command struct {
+	Config    string        `required:"" placeholder:"FILE" help:"The configuration that the service has, or will have."`
+	Users     Count         `placeholder:"N" help:"Look whether there is room for so many users: 270M."`
+	Sends     float64       `default:"5" help:"Of --users: sends that each of them has on record, those of the longest window."`
+	Density   float64       `default:"1" help:"Of --users: share of the ids between the lowest and the highest that are users, such as 0.04."`
+	Publisher bool          `help:"Also try what segmentbuild needs at segments.source: writes an object there and removes it."`
+	MaxAge    time.Duration `default:"168h" help:"How old the live generation may be."`
+	PID       int           `name:"pid" placeholder:"N" help:"A running service, whose limits count. Default: those of this command."`
+	Strict    bool          `help:"Warnings count as failures."`
+	JSON      bool          `help:"Answer as JSON, for machines."`
+}
+
+// Run makes every check and prints what was found.
+func (c *Command) Run(ctx context.Context, on *terminal.Streams) error {
+	subject := &checks.Subject{
+		File: c.Config, Users: int64(c.Users), Sends: c.Sends, Density: c.Density, Publisher: c.Publisher,
+		MaxAge: c.MaxAge, Process: c.PID, Key: remote.Key(),
+	}
+	subject.Config, _ = config.Load(c.Config) // the first check says what is wrong with it
+	report := doctor.Run(ctx, checks.List(subject))
+	var err error
+	if c.JSON {
+		err = terminal.JSON(on.Out, report)
+	} else {
+		err = c.print(on, report)
+	}
+	if err != nil {
+		return err
+	}
+	if failed := report.Counts[doctor.Failed]; failed > 0 {
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, len(report.Findings)))
+	}
+	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, and --strict counts them", warned))
+	}
+	return nil
+}
+
+// Validate refuses what no load can be.
+func (c *Command) Validate() error {
+	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
+	load.Sends, load.Density = c.Sends, c.Density
+	var age, pid error
+	if c.MaxAge <= 0 {
+		age = fmt.Errorf("max-age: must be more than 0, got %s", c.MaxAge)
+	}
+	if c.PID < 0 {
+		pid = fmt.Errorf("pid: must be the number of a process, got %d", c.PID)
+	}
+	if err := errors.Join(load.Validate(), age, pid); err != nil {
+		return faults(err)
+	}
+	return nil
+}
+
+// print writes a line for each finding, and below those that are not as they should be what to do.
+func (c *Command) print(on *terminal.Streams, report *doctor.Report) error {
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		of := ""
+		if f.Of != "" {
+			of = f.Of + ": "
+		}
+		lines := fmt.Sprintf("%-8s %-22s %s%s\n", f.Result, f.Check, terminal.Escape(of), terminal.Escape(f.Seen))
+		if f.Change != "" {
+			lines += fmt.Sprintf("         change: %s\n         why:    %s\n", terminal.Escape(f.Change), terminal.Escape(f.Why))
+		}
+		if _, err := fmt.Fprint(on.Out, lines); err != nil {
+			return err
+		}
+	}
+	n := report.Counts
+	_, err := fmt.Fprintf(on.Out, "%d ok, %d warnings, %d failed, %d skipped\n", n[doctor.OK], n[doctor.Warning], n[doctor.Failed], n[doctor.Skipped])
+	return err
+}

@@ -1,0 +1,286 @@
+package imports
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/cmd/capper/remote"
+	"capper/internal/objects"
+	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/sends"
+	"capper/internal/terminal"
+)
+
+// Command is `capper import FILE…`.
+type Command struct {
+	remote.Service
+	Files []string `arg:"" placeholder:"FILE" help:"Files of sends, patterns of them, directories, or - for standard input: CSV with a header, TSV, NDJSON or Parquet, plain or packed with gzip or zstd."`
+
+	Channel       string `placeholder:"NAME" help:"The channel of sends that name none."`
+	MessageID     string `placeholder:"ID" help:"The message id of sends that name none. Without one a send is known by its time."`
+	UserColumn    string `placeholder:"NAME" help:"Where the user id stands. Default: user_id."`
+	AtColumn      string `placeholder:"NAME" help:"Where the time stands. Default: at."`
+	ChannelColumn string `placeholder:"NAME" help:"Where the channel stands. Default: channel, if there is one."`
+	MessageColumn string `placeholder:"NAME" help:"Where the message id stands. Default: message_id, if there is one."`
+	Timezone      string `placeholder:"ZONE" help:"Of times without an offset, as in Asia/Singapore. Without it they are bad rows."`
+	Format        string `enum:",csv,tsv,ndjson,parquet" default:"" help:"csv, tsv, ndjson or parquet. Default: by the names of the files."`
+	FinalNewline  string `enum:"auto,optional" default:"auto" help:"optional: the last line of a long text may end without a line break."`
+	MaxBadRows    int64  `placeholder:"N" help:"Leave out up to so many rows that are no sends. Default: none, nothing is sent then."`
+
+	DryRun   bool          `help:"Read everything and say what would be sent."`
+	Verify   bool          `help:"Send everything a second time: all of it has to be known."`
+	Patience time.Duration `default:"5m" help:"For how long what the service cannot take is sent again."`
+	Batch    int           `default:"10000" help:"Sends of a call."`
+	Parallel int           `default:"4" help:"Calls at one time."`
+	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Where more than a million sends are sorted. Default: that of the system."`
+}
+
+// report is what --json prints.
+type report struct {
+	Files    []string              `json:"files"`
+	Rows     int64                 `json:"rows"`
+	BadRows  int64                 `json:"bad_rows"`
+	Users    uint64                `json:"users"`
+	First    time.Time             `json:"first,omitzero"`
+	Last     time.Time             `json:"last,omitzero"`
+	Channels map[string]int64      `json:"channels"`
+	Sent     *client.ImportSummary `json:"sent,omitempty"`
+	Verified *client.ImportSummary `json:"verified,omitempty"`
+
+	users *roaring.Bitmap
+	bad   []string
+}
+
+// mostShown is how many bad rows are shown.
+const mostShown = 5
+
+// Run imports sends that were made elsewhere. Twice is once.
+func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
+	options, err := c.options()
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if !c.DryRun {
+		limits, err := api.Limits(ctx)
+		if client.HasCode(err, client.CodeForbidden) {
+			return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scopes read and admin")
+		}
+		if err != nil {
+			return c.Hinted(err)
+		}
+		options.Channels = map[string]bool{}
+		for name := range limits.Channels {
+			options.Channels[name] = true
+		}
+		if c.Channel != "" && !options.Channels[c.Channel] {
+			return terminal.Misuse(fmt.Errorf("--channel: %q is not configured", c.Channel))
+		}
+	}
+	rows := &sorter{dir: c.TempDir}
+	defer func() { err = errors.Join(err, rows.close()) }()
+	found, err := c.read(ctx, on, options, rows)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun && found.Rows > 0 {
+		if err := c.send(ctx, on, api, found, rows); err != nil {
+			return err
+		}
+	}
+	if err := c.tell(on, found); err != nil {
+		return err
+	}
+	return found.fault()
+}
+
+// options are those of reading.
+func (c *Command) options() (*sends.Options, error) {
+	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
+		return nil, errors.New("--batch and --parallel must be at least 1, --max-bad-rows at least 0")
+	}
+	o := &sends.Options{
+		Columns: sends.Columns{User: c.UserColumn, At: c.AtColumn, Channel: c.ChannelColumn, MessageID: c.MessageColumn},
+		Format:  c.Format, Channel: c.Channel, MessageID: c.MessageID, FinalNewline: c.FinalNewline != "optional", Now: time.Now(),
+	}
+	if c.Timezone == "" {
+		return o, nil
+	}
+	zone, err := time.LoadLocation(c.Timezone)
+	if err != nil || strings.EqualFold(c.Timezone, "local") {
+		return nil, fmt.Errorf("--timezone: %q is no time zone, such as Asia/Singapore or UTC", c.Timezone)
+	}
+	o.Zone = zone
+	return o, nil
+}
+
+// read reads all files and sorts their rows.
+func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Options, rows *sorter) (*report, error) {
+	r := &report{Channels: map[string]int64{}, users: roaring.New()}
+	files, err := c.expand(ctx)
+	if err != nil {
+		return nil, terminal.WithStatus(terminal.BadInput, err)
+	}
+	shown := terminal.NewProgress(on, terminal.Bytes)
+	defer shown.Stop()
+	shown.Step("read", 0)
+	r.Files = files
+	for _, name := range files {
+		var from content.Opener = objects.LocalFiles{}
+		if name == content.Stdin {
+			from = content.StandardInput{Reader: on.In}
+		}
+		err := sends.Read(ctx, from, name, *o, shown.Add, func(row sends.Row, bad *sends.RowError) error {
+			if bad != nil {
+				return r.addBad(name, bad)
+			}
+			r.add(row)
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			return rows.add(row)
+		})
+		if err != nil {
+			return nil, terminal.WithStatus(terminal.BadInput, err)
+		}
+	}
+	if r.BadRows > c.MaxBadRows {
+		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of %d rows are no sends, such as\n  %s",
+			r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))), "nothing was sent; mend them, or leave them out with --max-bad-rows")
+	}
+	r.Users = r.users.GetCardinality()
+	return r, nil
+}
+
+// expand is the files that are named.
+func (c *Command) expand(ctx context.Context) (files []string, err error) {
+	for _, name := range c.Files {
+		if name == content.Stdin {
+			files = append(files, name)
+			continue
+		}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			name = filepath.Join(name, "*")
+		}
+		found, err := objects.LocalFiles{}.Glob(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(found.Names) == 0 {
+			return nil, fmt.Errorf("no file matches %q", name)
+		}
+		files = append(files, found.Names...)
+	}
+	return files, nil
+}
+
+func (r *report) add(row sends.Row) {
+	at := time.UnixMilli(row.At).UTC()
+	if r.Rows == 0 || at.Before(r.First) {
+		r.First = at
+	}
+	if at.After(r.Last) {
+		r.Last = at
+	}
+	r.Rows++
+	r.Channels[row.Channel]++
+	r.users.Add(row.User)
+}
+
+func (r *report) addBad(file string, bad *sends.RowError) error {
+	r.BadRows++
+	if len(r.bad) < mostShown {
+		r.bad = append(r.bad, file+":"+bad.Error())
+	}
+	return nil
+}
+
+// send sends what was read, and once more to verify it.
+func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Client, r *report, rows *sorter) error {
+	shown := terminal.NewProgress(on, terminal.Lines)
+	defer shown.Stop()
+	pass := func(step string) (*client.ImportSummary, error) {
+		shown.Step(step, r.Rows)
+		s := &sender{api: api, patience: c.Patience, parallel: c.Parallel, batch: c.Batch, reach: func(sum *client.ImportSummary) {
+			shown.Reach(int64(sum.Requested), fmt.Sprintf("%d added", sum.Added))
+		}}
+		sum, err := s.all(ctx, rows)
+		if err != nil {
+			return nil, c.unsent(err)
+		}
+		return &sum, nil
+	}
+	var err error
+	if r.Sent, err = pass("send"); err != nil || !c.Verify {
+		return err
+	}
+	r.Verified, err = pass("verify")
+	return err
+}
+
+// unsent says what to do about sends that the service did not take: the same again, where that helps.
+func (c *Command) unsent(err error) error {
+	hinted := c.HintedAdmin(err)
+	if !client.Passing(err) {
+		return hinted
+	}
+	return terminal.Hinted(hinted, "run the same command again: twice is once")
+}
+
+// tell writes what came of it.
+func (c *Command) tell(on *terminal.Streams, r *report) error {
+	for _, bad := range r.bad {
+		on.Warn("left out: " + bad)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, r)
+	}
+	table := [][]any{{"sends", r.Rows, fmt.Sprintf("of %d users", r.Users)}}
+	if r.Rows > 0 {
+		table = append(table, []any{"first", r.First.Format(time.RFC3339)}, []any{"last", r.Last.Format(time.RFC3339)})
+	}
+	for _, channel := range sorted(r.Channels) {
+		table = append(table, []any{"channel " + cmp.Or(channel, "(none)"), r.Channels[channel]})
+	}
+	if r.BadRows > 0 {
+		table = append(table, []any{"bad rows", r.BadRows, "left out"})
+	}
+	if r.Sent != nil {
+		table = append(table, []any{"added", r.Sent.Added}, []any{"known", r.Sent.Known, "were there already"},
+			[]any{"expired", r.Sent.Expired, "older than any limit looks back"}, []any{"unavailable", r.Sent.Unavailable})
+	}
+	if r.Verified != nil {
+		table = append(table, []any{"verified", r.Verified.Known + r.Verified.Expired})
+	}
+	return terminal.Table(on.Out, terminal.Left, table...)
+}
+
+// fault is what was not done.
+func (r *report) fault() error {
+	for _, sum := range []*client.ImportSummary{r.Sent, r.Verified} {
+		if sum != nil && sum.Unavailable > 0 {
+			return terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d sends: the store could not say whether they are recorded", sum.Unavailable)),
+				remote.StatusSays+"; then run the same command again: twice is once")
+		}
+	}
+	if r.Verified != nil && r.Verified.Added > 0 {
+		return terminal.WithStatus(terminal.Findings, lost(r.Verified.Added))
+	}
+	return nil
+}
+
+func sorted(counts map[string]int64) []string { return slices.Sorted(maps.Keys(counts)) }

@@ -1,0 +1,162 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"capper/client"
+	"capper/internal/segments/ingest/sends"
+)
+
+// sender has the service record rows, some batches at one time.
+type sender struct {
+	api      *client.Client
+	patience time.Duration // for which a batch is sent again
+	parallel int
+	batch    int
+	reach    func(*client.ImportSummary)
+
+	mu  sync.Mutex
+	sum client.ImportSummary
+	err error
+}
+
+// all sends all rows.
+func (s *sender) all(ctx context.Context, rows *sorter) (client.ImportSummary, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := make(chan []sends.Row)
+	var workers sync.WaitGroup
+	for range s.parallel {
+		workers.Go(func() {
+			for batch := range batches {
+				if err := s.send(ctx, batch); err != nil {
+					s.fail(err)
+					cancel()
+				}
+			}
+		})
+	}
+	next := make([]sends.Row, 0, s.batch)
+	give := func() error {
+		select {
+		case batches <- next:
+			next = make([]sends.Row, 0, s.batch)
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	err := rows.each(func(r sends.Row) error {
+		if next = append(next, r); len(next) < s.batch {
+			return nil
+		}
+		return give()
+	})
+	if err == nil && len(next) > 0 {
+		err = give()
+	}
+	close(batches)
+	workers.Wait()
+	if s.err != nil {
+		err = s.err
+	}
+	return s.sum, err
+}
+
+func (s *sender) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// send has one batch recorded. Users that the store cannot answer for, and a service that is away, are
+// asked for again until patience is over.
+func (s *sender) send(ctx context.Context, batch []sends.Row) error {
+	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
+	for {
+		result, err := s.api.Import(ctx, requestOf(batch))
+		if client.HasCode(err, client.CodeTooLarge) && len(batch) > 1 {
+			half := len(batch) / 2
+			if err := s.send(ctx, batch[:half]); err != nil {
+				return err
+			}
+			return s.send(ctx, batch[half:])
+		}
+		if err != nil && (ctx.Err() != nil || !client.Passing(err) || time.Now().After(until)) {
+			return err
+		}
+		if err == nil {
+			left := leftOf(batch, result)
+			if len(left) == 0 || time.Now().After(until) {
+				s.count(&result.Summary)
+				return nil
+			}
+			done := result.Summary
+			done.Requested, done.Unavailable = done.Requested-done.Unavailable, 0
+			s.count(&done)
+			batch = left
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+func (s *sender) count(sum *client.ImportSummary) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum.Add(sum)
+	s.reach(&s.sum)
+}
+
+// leftOf is the rows whose users are unavailable. What of those users had expired comes again, and is
+// counted once: unavailable are only sends that had not.
+func leftOf(batch []sends.Row, result *client.ImportResult) (left []sends.Row) {
+	if len(result.Unavailable) == 0 {
+		return nil
+	}
+	for _, r := range batch {
+		if _, found := slices.BinarySearch(result.Unavailable, r.User); found {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// requestOf is the rows as a call: what all of them share stands once.
+func requestOf(batch []sends.Row) *client.ImportRequest {
+	r := &client.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID, Sends: make([]client.ImportedSend, len(batch))}
+	for _, row := range batch {
+		if row.Channel != r.Channel {
+			r.Channel = ""
+		}
+		if row.MessageID != r.MessageID {
+			r.MessageID = ""
+		}
+	}
+	for i, row := range batch {
+		r.Sends[i] = client.ImportedSend{UserID: row.User, At: time.UnixMilli(row.At).UTC()}
+		if r.Channel == "" {
+			r.Sends[i].Channel = row.Channel
+		}
+		if r.MessageID == "" {
+			r.Sends[i].MessageID = row.MessageID
+		}
+	}
+	return r
+}
+
+// lost is the fault of an import whose sends were not all there afterwards.
+func lost(n int) error {
+	return fmt.Errorf("%d sends were not recorded when the import had ended, and are now", n)
+}

@@ -1,0 +1,66 @@
+package storage
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/capping/pebblestore/backup"
+	"capper/internal/terminal"
+)
+
+// BackupCommand is `capper backup --to FILE`.
+type BackupCommand struct {
+	remote.Service
+	To string `required:"" placeholder:"FILE" help:"The archive, a tar file, written whole or not at all, for its owner alone to read (0600)."`
+}
+
+// backedUp is what was done, as --json prints it.
+type backedUp struct {
+	File      string  `json:"file"`
+	SizeBytes int64   `json:"size_bytes"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Help is printed below the flags.
+func (c *BackupCommand) Help() string {
+	return "Asks the running service for an archive of its embedded store, while it serves: all that was answered before is in it. " +
+		"The archive says itself whether it is whole, and capper restore checks that. The key needs the scope admin, and the URL is that of the admin listener where there is one."
+}
+
+// Run receives the archive and demands that it is whole.
+func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if err := terminal.CheckTarget(c.To); err != nil {
+		return terminal.Misuse(err)
+	}
+	begun, check, size := time.Now(), backup.NewChecker(), new(counter)
+	err = terminal.WritePrivateFile(c.To, func(w io.Writer) error {
+		if err := api.Backup(ctx, io.MultiWriter(w, check, size)); err != nil {
+			return err
+		}
+		return check.Check()
+	})
+	if err != nil {
+		return c.HintedAdmin(err)
+	}
+	done := backedUp{c.To, int64(*size), time.Since(begun).Seconds()}
+	if c.JSON {
+		return terminal.JSON(on.Out, done)
+	}
+	on.Say("%s: %d bytes in %s; capper restore puts it back", done.File, done.SizeBytes, time.Since(begun).Round(time.Millisecond))
+	return nil
+}
+
+// counter counts what is written to it.
+type counter int64
+
+// Write counts.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/app"
+	"capper/internal/capping/redisstore"
+	"capper/internal/config"
+	"capper/internal/migration"
+	"capper/internal/terminal"
+)
+
+// MigrateCommand is `capper migrate`.
+type MigrateCommand struct {
+	remote.Service
+	Config string `required:"" placeholder:"FILE" help:"The configuration that the service will have, with store.kind: redis."`
+	Work   string `required:"" placeholder:"DIR" help:"A directory of this migration's own, with room for two copies of the embedded store. Every pass of it takes the same one."`
+	Finish string `placeholder:"DIR" help:"The last pass: the directory of the embedded store itself (store.embedded.path), of a service that is stopped. It is renamed when all is in Redis."`
+}
+
+// migrated is what a pass did, as --json prints it.
+type migrated struct {
+	migration.Result
+	Finished bool    `json:"finished"`
+	Moved    string  `json:"moved,omitempty"` // what the embedded store is called now
+	Seconds  float64 `json:"seconds"`
+}
+
+// Help is printed below the flags.
+func (c *MigrateCommand) Help() string {
+	return "Brings what the embedded store of a running service has recorded to Redis, while it goes on deciding, and reads every log back. " +
+		"Made again, a pass brings over what has changed since. Then stop the service, make the last pass with --finish, and start it with --config. " +
+		"The key needs the scope admin, and the URL is that of the admin listener where there is one."
+}
+
+// Run makes a pass.
+func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
+	started := time.Now()
+	cfg, err := config.Load(c.Config)
+	if err != nil {
+		return terminal.WithStatus(terminal.BadInput, err)
+	}
+	if cfg.Store.Kind != config.Redis {
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config is what the service will have after the migration", c.Config, cfg.Store.Kind))
+	}
+	work, err := openWork(c.Work, c.Finish != "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, work.close()) }()
+	target, err := openTarget(ctx, cfg, !work.first())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	if err := work.note(begun); err != nil {
+		return err
+	}
+	now, err := c.source(ctx, work)
+	if err != nil {
+		return err
+	}
+	progress := terminal.NewProgress(on, terminal.Users)
+	defer progress.Stop()
+	progress.Step("bringing logs to Redis", 0)
+	pass := migration.Pass{
+		Now: now, Last: work.last, Unfinished: work.unfinished, Target: target, Retention: cfg.Policy.Retention(target.ClockTolerance() * 2),
+		Progress: func(r *migration.Result) { progress.Reach(r.Users, "") },
+	}
+	done := migrated{Finished: c.Finish != ""}
+	if done.Result, err = pass.Run(ctx); err != nil {
+		return terminal.Hinted(err, "what is in Redis stays there; make the pass again")
+	}
+	if err := alone(ctx, target); err != nil {
+		return err
+	}
+	if done.Moved, err = work.end(c.Finish); err != nil {
+		return err
+	}
+	progress.Stop()
+	done.Seconds = time.Since(started).Seconds()
+	return c.tell(on, &done)
+}
+
+// source is a copy of the running service's store, or, for the last pass, the store itself.
+func (c *MigrateCommand) source(ctx context.Context, work *work) (migration.Source, error) {
+	if c.Finish != "" {
+		source, err := work.open(c.Finish) // refused while a service has it
+		if err != nil {
+			return nil, err
+		}
+		return source, work.note(finishing)
+	}
+	api, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	if err := work.fetch(ctx, api); err != nil {
+		return nil, c.HintedAdmin(err)
+	}
+	return work.open(work.path(nextCopy))
+}
+
+func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
+	if c.JSON {
+		return terminal.JSON(on.Out, done)
+	}
+	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them written anew), %d as the last pass left them; %.1f s",
+		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
+	if !done.Finished {
+		on.Say("the embedded store still decides: make the pass again until little changes, then stop the service and add --finish DIR")
+		return nil
+	}
+	on.Say("the embedded store is %s now; start the service with %s", done.Moved, c.Config)
+	return nil
+}
+
+// openTarget opens Redis. A first pass begins a store, which nobody may have begun before.
+func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstore.Store, error) {
+	options, err := app.RedisOptions(cfg.Store.Redis)
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	options.MustExist = known
+	target, err := redisstore.Open(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	fleet := target.Health(ctx).Fleet
+	if !known && (fleet == nil || fleet.Made.Before(started.Add(-time.Minute))) {
+		return nil, errors.Join(terminal.Hinted(errors.New("in Redis is a store already: a migration begins with an empty one"),
+			"if it is of this migration, name its --work; else take another Redis, or empty it if nobody needs what it holds"), target.Close())
+	}
+	if err := errors.Join(alone(ctx, target), target.Announce(ctx, cfg.Policy)); err != nil {
+		return nil, errors.Join(err, target.Close())
+	}
+	return target, nil
+}
+
+// ghost is how long an instance counts that was stopped without a goodbye, as a pass that was killed, and a bit.
+const ghost = 40 * time.Second
+
+// alone demands that no service decides on the target.
+func alone(ctx context.Context, target *redisstore.Store) error {
+	for started := time.Now(); ; {
+		fleet := target.Health(ctx).Fleet
+		if fleet == nil || fleet.Instances <= 1 {
+			return nil
+		}
+		if time.Since(started) > ghost {
+			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: until the migration has ended nobody may decide there", fleet.Instances-1),
+				"stop them, empty Redis, and begin with another --work")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}

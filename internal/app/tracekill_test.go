@@ -1,0 +1,87 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+// A master is killed while it has a pipeline of the call: the spans tell what became of
+// that, of the attempts after it, and which node answered at last. None tells a user.
+func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
+	t.Parallel()
+	to := newReceiver(t)
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 500 * time.Millisecond})
+	cfg, log := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ""), "call_timeout: 1m")
+	s := begin(t, cfg)
+	ids := make([]string, 300) // of all nodes
+	for i := range ids {
+		ids[i] = strconv.Itoa(3_900_000_000 + i*1_000_003)
+	}
+
+	victim := cluster.Addrs[0]
+	require.NoError(t, cluster.Pause(victim))
+	answered := make(chan string, 1)
+	go func() { answered <- askFor(t, s, "", strings.Join(ids, ",")) }()
+	testkit.Eventually(t, func() bool { return strings.Count(log.String(), `"msg":"Redis pipeline"`) >= 2 }) // of the others
+	require.NoError(t, cluster.Kill(victim))
+	answer := <-answered
+	require.Contains(t, answer, `"unavailable":[]`)
+	require.Equal(t, 300, strings.Count(answer[:strings.Index(answer, "]")], ",")+1, "all are allowed: %s", answer)
+	require.NoError(t, s.Stop()) // which sends what waits
+
+	failed, last := map[any]*otlp.Span{}, (*otlp.Span)(nil)
+	for _, p := range to.named("PIPELINE") {
+		require.Equal(t, to.named("store filter")[0].SpanId, p.ParentSpanId)
+		if kind, told := attributes(p)["error.type"]; told {
+			require.Equal(t, otlp.Status_STATUS_CODE_ERROR, p.Status.Code)
+			failed[kind] = p
+		} else if last == nil || p.StartTimeUnixNano > last.StartTimeUnixNano {
+			last = p
+		}
+	}
+	require.Contains(t, failed, "lost", "no answer came to what was sent")
+	require.Equal(t, victim, addressOf(failed["lost"]))
+	require.Contains(t, cluster.Addrs[3:], addressOf(last), "a replica has taken over")
+	require.Greater(t, last.StartTimeUnixNano, failed["lost"].EndTimeUnixNano)
+
+	attempts := map[string]int64{}
+	for _, e := range to.named("store filter")[0].Events {
+		require.Equal(t, "attempt failed", e.Name)
+		told := map[string]*common.AnyValue{}
+		for _, a := range e.Attributes {
+			told[a.Key] = a.Value
+		}
+		kind := told["error.type"].GetStringValue()
+		attempts[kind] = max(attempts[kind], told["capper.attempt"].GetIntValue())
+	}
+	require.Contains(t, attempts, "lost")
+	require.Greater(t, slices.Max(slices.Collect(maps.Values(attempts))), int64(1), "and was tried again: %v", attempts)
+	require.Empty(t, attributes(to.named("POST /v1/filter")[0])["error.type"], "the call was answered whole")
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, `"msg":"Redis pipeline"`) && !strings.Contains(line, `"users":1,`) { // counts of messages are sent for nobody
+			require.Contains(t, line, `"request_id":"call-1"`)
+		}
+	}
+	for _, id := range ids {
+		require.NotContains(t, to.text, id)
+		require.NotContains(t, log.String(), id)
+	}
+}
+
+func addressOf(pipeline *otlp.Span) string {
+	told := attributes(pipeline)
+	return net.JoinHostPort(fmt.Sprint(told["server.address"]), fmt.Sprint(told["server.port"]))
+}

@@ -1,0 +1,101 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/capping/pebblestore/directory"
+)
+
+// LossError is that sends are known to have been recorded after the backup: the operator has to
+// say that they are given up.
+type LossError struct {
+	Dir      string
+	From, To time.Time // between them sends were recorded that the backup does not have
+	Other    bool      // it is a backup of another store than the one that was there
+}
+
+func (e *LossError) Error() string {
+	from, to := e.From.UTC().Format(time.RFC3339), e.To.UTC().Format(time.RFC3339)
+	if e.Other {
+		return fmt.Sprintf("the backup, of %s, is of another store than the one that was in %s, last used at %s: that one's sends would be given up", from, e.Dir, to)
+	}
+	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s: sends in between would be given up", from, e.Dir, to)
+}
+
+// Restore puts an archive back into a directory, which must be empty or absent, as of now. What it
+// refuses leaves all as it was; what is given up midway is no store, and says so at a start.
+func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
+	dir = filepath.Clean(dir)
+	m, err := Verify(archive)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLoss(m, dir, acceptLoss); err != nil {
+		return m, err
+	}
+	if err := checkEmpty(dir); err != nil {
+		return m, err
+	}
+	lock, err := directory.Lock(vfs.Default, dir)
+	if err != nil {
+		return m, err
+	}
+	err = Extract(archive, m, dir)
+	if err == nil {
+		err = database.Adopt(database.Copy{Dir: dir, ID: m.Store, Mark: m.Mark, At: m.At}, now)
+	}
+	if err != nil {
+		err = errors.Join(err, empty(dir))
+	}
+	return m, errors.Join(err, lock.Close())
+}
+
+// checkLoss demands that nothing is known of sends after the backup, or that they are given up.
+func checkLoss(m *Manifest, dir string, accept bool) error {
+	known, err := database.Known(dir)
+	if err != nil {
+		return err
+	}
+	other := known.ID != m.Store
+	if accept || known.ID == "" || !other && known.Mark <= m.Mark {
+		return nil
+	}
+	return &LossError{dir, m.At, known.At, other}
+}
+
+// lockFile is all that the directory of a store may have that is put back: who has it open is
+// found out by it.
+const lockFile = "LOCK"
+
+func checkEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.Name() != lockFile {
+			return fmt.Errorf("%s is not empty: it has %s; move what is there away first", dir, entry.Name())
+		}
+	}
+	return err
+}
+
+// empty removes what was put into the directory, which was empty.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Name() != lockFile {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return err
+}

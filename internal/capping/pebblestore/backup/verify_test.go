@@ -1,0 +1,86 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// entry is one of an archive's.
+type entry struct {
+	name, content string
+}
+
+// written are the entries of an archive of three files, without its sum.
+func written(t *testing.T) (entries []entry) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"000001.log", "000002.sst", "marker.manifest.000001"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("of "+name), 0o600))
+	}
+	var archive bytes.Buffer
+	require.NoError(t, Write(&archive, dir, &Manifest{Store: "s", Mark: 1, At: time.Unix(1, 0)}))
+	_, err := Verify(bytes.NewReader(archive.Bytes()))
+	require.NoError(t, err)
+	require.NoError(t, each(bytes.NewReader(archive.Bytes()), func(h *tar.Header, r io.Reader) error {
+		content, err := io.ReadAll(r)
+		if h.Name != sumName {
+			entries = append(entries, entry{h.Name, string(content)})
+		}
+		return err
+	}))
+	return entries
+}
+
+// archived is an archive of the entries whose sum is right.
+func archived(t *testing.T, entries []entry) *bytes.Reader {
+	t.Helper()
+	var archive bytes.Buffer
+	to := tar.NewWriter(&archive)
+	for _, e := range entries {
+		require.NoError(t, add(to, e.name, []byte(e.content)))
+	}
+	require.NoError(t, to.Flush())
+	sum := sha256.Sum256(archive.Bytes())
+	end, err := ending(sum[:])
+	require.NoError(t, err)
+	archive.Write(end)
+	return bytes.NewReader(archive.Bytes())
+}
+
+// An archive whose sum is right, and that does not hold what its manifest names, is refused before anything is written.
+func TestArchiveOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	_, err := Verify(archived(t, written(t)))
+	require.NoError(t, err, "made again as it was")
+	for name, of := range map[string]struct {
+		change func([]entry) []entry
+		want   string
+	}{
+		"another in its place": {func(e []entry) []entry { e[1].name = "000003.sst"; return e }, `names file "000002.sst", which is not in it`},
+		"one missing":          {func(e []entry) []entry { return append(e[:1], e[2:]...) }, `names file "000002.sst", which is not in it`},
+		"one more":             {func(e []entry) []entry { return append(e, entry{"000009.sst", "x"}) }, `it has file "000009.sst", which manifest.json does not name`},
+		"twice":                {func(e []entry) []entry { return append(e, e[0]) }, `entry "000001.log" stands in it twice`},
+		"another size":         {func(e []entry) []entry { e[1].content += "more"; return e }, `file "000002.sst" has 17 bytes, and 13 by manifest.json`},
+		"no manifest":          {func(e []entry) []entry { return e[:3] }, "it has no manifest.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			archive := archived(t, of.change(written(t)))
+			_, err := Verify(archive)
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, of.want)
+			dir := filepath.Join(t.TempDir(), "store")
+			_, err = Restore(archive, dir, true, time.Now())
+			require.ErrorIs(t, err, ErrDamaged)
+			require.NoDirExists(t, dir)
+		})
+	}
+}

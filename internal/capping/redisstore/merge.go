@@ -1,0 +1,126 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/counts"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+)
+
+// mergeOperation unites logs with those of a batch that were recorded elsewhere.
+type mergeOperation struct {
+	store   *Store
+	merge   *capping.Merge
+	merged  []capping.Merged
+	header  script.Header
+	counted map[capping.Token]bool // the messages that are
+	owed    map[capping.Token]counts.Owed
+	bad     script.BadLogs
+}
+
+// Encode sets the arguments for the items of c.
+func (o *mergeOperation) Encode(c *dispatch.Command) {
+	s := o.store
+	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Logs, o.countsOf(c))
+}
+
+// countsOf is what the command counts: sends of the messages that its users' logs have.
+func (o *mergeOperation) countsOf(c *dispatch.Command) (of script.UnionCounts) {
+	if len(o.counted) == 0 {
+		return of
+	}
+	for _, item := range c.Items {
+		log := script.Log(item, o.merge.Logs)
+		for i := range log.Len() {
+			if token := log.Entry(i).Token; o.counted[token] && !slices.Contains(of.Tokens, token) {
+				of.Tokens = append(of.Tokens, token)
+			}
+		}
+	}
+	switch {
+	case c.Bare:
+		of.Counting = script.CountTell
+	case len(of.Tokens) > 0:
+		of.Counting = script.CountHere
+	}
+	return of
+}
+
+// Stamp runs on a lane: it reads only what nobody changes during the run.
+func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	h := o.header
+	h.Now = at.Now
+	c.Args.StampUnion(h)
+}
+
+// Apply takes the results of the items of c.
+func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
+	of := o.countsOf(c)
+	reply, told, err := of.SplitMerged(c.Reply)
+	if err != nil {
+		return 0, err
+	}
+	for token, sends := range told {
+		owed := o.owed[token]
+		owed.Add(c.Partition, sends)
+		o.owed[token] = owed
+	}
+	return script.DecodeUnited(reply, c.Items, o.merged, &o.bad)
+}
+
+// Merge unites the logs of the users with those that were recorded elsewhere.
+func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
+	if err := m.Check(merged); err != nil {
+		return err
+	}
+	return s.perform(func() *dispatch.Run {
+		op := &mergeOperation{store: s, merge: m, merged: merged, owed: map[capping.Token]counts.Owed{}}
+		op.header = script.Header{Forget: s.fleet.extend(m.Retention), Skew: s.config.ClockSkew}
+		if m.Counted {
+			op.counted = tokensOf(m.Messages)
+		}
+		r := s.dispatch.NewRun(op, true)
+		r.AddUsers(m.Users, mergedUsers(m.Logs))
+		for _, message := range m.Messages {
+			token := message.Token()
+			set := &single{args: []string{"set", s.messageKey(token), message.Text(), "px", strconv.FormatInt(op.header.Life(), 10)}}
+			r.AddOnce(set, s.messagePartition(token))
+		}
+		r.Do(ctx)
+		for token, owed := range op.owed {
+			s.counts.Settle(ctx, token, owed)
+		}
+		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
+		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
+		return r
+	})
+}
+
+func tokensOf(messages []capping.Message) map[capping.Token]bool {
+	tokens := make(map[capping.Token]bool, len(messages))
+	for _, message := range messages {
+		tokens[message.Token()] = true
+	}
+	return tokens
+}
+
+// mergedBytes is about how much of logs a command carries: what a script reads at once, with as
+// much that is stored already.
+const mergedBytes = 48_000
+
+// mergedUsers is how many users of a merge are a command.
+func mergedUsers(logs []capping.Log) int {
+	bytes := 0
+	for _, log := range logs {
+		bytes += len(log)
+	}
+	if bytes == 0 {
+		return dispatch.MostUsers
+	}
+	return min(max(1, mergedBytes*len(logs)/bytes), dispatch.MostUsers)
+}

@@ -1,0 +1,179 @@
+package redisstore
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/testcluster"
+)
+
+// The union in Go and the script are two texts of one rule.
+func TestScriptAgreesWithUnion(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	s.fleet.close() // the retention in force is the test's own
+	next := capping.UserID(0)
+	full := fullLog()
+	check := func(r *rapid.T) {
+		const now = capping.Instant(100_000_000_000)
+		c.set(now)
+		retention := near(r, 1, 50, "retention")
+		s.fleet.longest.Store(retention + near(r, 0, 20, "longer in force"))
+		kinds := rapid.SliceOfN(logGen(now), 1, 8).Draw(r, "kinds")
+		if rapid.IntRange(0, 9).Draw(r, "full") == 0 {
+			kinds = append(kinds, full.Live(now-capping.Instant(rapid.IntRange(0, 1200).Draw(r, "of the full one"))))
+		}
+		draw := func(name string) capping.Log { return rapid.SampledFrom(kinds).Draw(r, name) }
+		m := &capping.Merge{Retention: time.Duration(retention) * time.Millisecond, Counted: rapid.Bool().Draw(r, "counted")}
+		var logs []capping.Log
+		for i := range rapid.IntRange(1, 40).Draw(r, "users") {
+			m.Users = append(m.Users, next+capping.UserID(i))
+			m.Logs = append(m.Logs, draw("other"))
+			logs = append(logs, draw("log"))
+			put(t, s, m.Users[i], logs[i])
+		}
+		next += script.Standard.BucketSize
+		merged := make([]capping.Merged, len(m.Users))
+		require.NoError(r, s.Merge(t.Context(), m, merged))
+		forgotten := now - capping.Instant(max(s.fleet.longest.Load(), retention))
+		for i, log := range logs {
+			want, added := log.Union(nil, m.Logs[i], forgotten)
+			if added == 0 {
+				want = log
+			}
+			stored, err := s.Log(t.Context(), m.Users[i])
+			require.NoError(r, err)
+			require.Equal(r, append(capping.Log{}, want...), append(capping.Log{}, stored...), "log %v and %v", log.Entries(), m.Logs[i].Entries())
+			require.Equal(r, capping.MergedOf(added), merged[i])
+		}
+	}
+	for range 8 {
+		rapid.Check(t, check)
+	}
+}
+
+// fullLog has as many entries of one channel as a log holds, a millisecond each, up to the check's now.
+func fullLog() (log capping.Log) {
+	for i := range capping.LogBound {
+		at := capping.Instant(100_000_000_000 - capping.LogBound + i)
+		log = log.Record(nil, capping.Entry{At: at, Channel: 9, Token: capping.Token{8, byte(i >> 8), byte(i)}}, 0)
+	}
+	return log
+}
+
+// At the bound of what a user's log holds, and of what an import brings for one user, no call holds
+// the server's thread for 5 ms of its processor's time, the least of some.
+func TestUnionScriptStaysShort(t *testing.T) {
+	t.Parallel()
+	const bearable = 5 * time.Millisecond
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
+	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
+	client, now := admin(t, server.Addrs[0]), capping.InstantOf(time.Now())
+	bound := func(of byte, phase int) (log capping.Log) {
+		for i := range capping.LogBound {
+			at := now - capping.Instant(10*(capping.LogBound-i)+phase)
+			log = log.Record(nil, capping.Entry{At: at, Channel: 9, Token: capping.Token{of, byte(i >> 8), byte(i)}}, 0)
+		}
+		return log
+	}
+	for name, brought := range map[string]capping.Log{"others, in between": bound(2, 5), "the same once more": bound(1, 0)} {
+		var took []time.Duration
+		for user := range capping.UserID(20) {
+			require.NoError(t, s.Erase(t.Context(), user))
+			put(t, s, user, bound(1, 0))
+			m := &capping.Merge{Users: []capping.UserID{user}, Logs: []capping.Log{brought}, Retention: 7 * 24 * time.Hour}
+			took = append(took, usedByCalls(t, s.scripts.Union, client, func() {
+				require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, 1)))
+			}))
+		}
+		t.Logf("%s: %v to %v", name, slices.Min(took), slices.Max(took))
+		require.Less(t, slices.Min(took), bearable, name)
+	}
+}
+
+// A key lives as long as its newest entry is kept, and no longer than a call lets it that records.
+func TestMergedKeysExpire(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	const keep = 7 * 24 * time.Hour
+	b := batchOf("now", []capping.UserID{5})
+	b.Retention = keep
+	h := script.Header{Forget: max(keep, s.Retention()), Skew: s.config.ClockSkew}
+	life := time.Duration(h.Life()) * time.Millisecond
+	now := capping.InstantOf(time.Now())
+	bring := func(user capping.UserID, age time.Duration, token byte) {
+		t.Helper()
+		m := &capping.Merge{Users: []capping.UserID{user}, Retention: keep, Logs: []capping.Log{
+			capping.Log(nil).Record(nil, capping.Entry{At: now - capping.Instant(age.Milliseconds()), Channel: 1, Token: capping.Token{token}}, 0),
+		}}
+		require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, 1)))
+	}
+	ttl := func() time.Duration {
+		t.Helper()
+		partition, key, _ := s.key(5)
+		left, err := admin(t, s.top.Route(partition).Addr()).PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		return left
+	}
+	bring(5, 6*24*time.Hour, 1)
+	require.InDelta(t, life-6*24*time.Hour, ttl(), float64(time.Minute))
+	bring(6, 6*24*time.Hour-time.Minute, 1) // within the slack: as it is
+	require.InDelta(t, life-6*24*time.Hour, ttl(), float64(time.Minute))
+	bring(6, 24*time.Hour, 2)
+	require.InDelta(t, life-24*time.Hour, ttl(), float64(time.Minute))
+	filter(t, s, b)
+	require.InDelta(t, life, ttl(), float64(time.Minute))
+	bring(7, 3*24*time.Hour, 1)
+	require.InDelta(t, life, ttl(), float64(time.Minute))
+
+	// What has no note of its TTL is not shortened.
+	partition, key, _ := s.key(5)
+	require.NoError(t, s.top.Route(partition).Client().HDel(t.Context(), key, "").Err())
+	bring(8, 3*24*time.Hour, 1)
+	require.InDelta(t, life, ttl(), float64(time.Minute))
+}
+
+// Sends that are merged are counted once, for the messages that are named.
+func TestMergedSendsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	rng := rand.New(rand.NewPCG(1, 2))
+	now := capping.InstantOf(time.Now())
+	named, plain := capping.Message{Namespace: "growth", ID: "a"}, capping.Message{ID: "b"}
+	m := &capping.Merge{Retention: time.Hour, Messages: []capping.Message{named, plain}, Counted: true}
+	want := map[campaign.Key]int64{}
+	for user := range capping.UserID(3000) {
+		var log capping.Log
+		for i, message := range []capping.Message{named, plain, {ID: "not counted"}} {
+			if channel := capping.Channel(rng.IntN(3)); channel > 0 {
+				log = log.Record(nil, capping.Entry{At: now - 1000 + capping.Instant(i), Channel: channel, Token: message.Token()}, 0)
+				want[campaign.Key{Message: message, Channel: channel}]++
+			}
+		}
+		m.Users, m.Logs = append(m.Users, 7*user), append(m.Logs, log)
+	}
+	for range 3 {
+		require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, len(m.Users))))
+		for _, message := range m.Messages {
+			found, err := s.Campaign(t.Context(), message)
+			require.NoError(t, err)
+			require.Len(t, found, 2)
+			for _, one := range found {
+				require.Equal(t, campaign.Sends{Recorded: want[one.Key]}, one.Sends)
+			}
+		}
+		m.Messages[0], m.Messages[1] = m.Messages[1], m.Messages[0]
+	}
+	found, err := s.Campaign(t.Context(), capping.Message{ID: "not counted"})
+	require.NoError(t, err)
+	require.Empty(t, found)
+}

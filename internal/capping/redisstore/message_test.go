@@ -1,0 +1,35 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/testcluster"
+)
+
+// A call that waits for a failover stores the text of its message with its sends: it was
+// given up at the first failure, and the logs showed sends of nobody knows which message.
+func TestTextsOfMessagesOutliveAFailover(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
+	lost := s.top.Route(0).Addr()
+	message := ""
+	for n := 0; message == ""; n++ {
+		if name := fmt.Sprint("m-", n); s.top.Route(s.messagePartition(capping.TokenOf(name))).Addr() == lost {
+			message = name
+		}
+	}
+	batch := batchOf(message, spread(600))
+	require.NoError(t, c.Kill(lost))
+	verdicts := make([]capping.Verdict, len(batch.Users))
+	require.NoError(t, s.Filter(background(t, time.Minute), batch, verdicts))
+	require.Equal(t, len(batch.Users), count(verdicts, capping.Allowed))
+	texts, err := s.Messages(t.Context(), []capping.Token{batch.Token})
+	require.NoError(t, err)
+	require.Equal(t, batch.Message, texts[batch.Token])
+}

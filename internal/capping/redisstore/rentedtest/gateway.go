@@ -1,0 +1,75 @@
+package rentedtest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Gateway listens at an address of its own and passes connections on to a
+// server, as address translation does.
+type Gateway struct {
+	listener net.Listener
+	next     atomic.Uint64
+	mu       sync.Mutex
+	targets  []string
+	open     map[net.Conn]bool
+	wait     sync.WaitGroup
+}
+
+// NewGateway passes connections to addr on to the targets, one after the other.
+func NewGateway(addr string, targets ...string) (*Gateway, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{listener: listener, targets: targets, open: map[net.Conn]bool{}}
+	g.wait.Go(g.accept)
+	return g, nil
+}
+
+// Addr is where the gateway listens.
+func (g *Gateway) Addr() string { return g.listener.Addr().String() }
+
+// Close ends the gateway and all its connections.
+func (g *Gateway) Close() {
+	_ = g.listener.Close()
+	g.mu.Lock()
+	for conn := range g.open {
+		_ = conn.Close()
+	}
+	g.mu.Unlock()
+	g.wait.Wait()
+}
+
+func (g *Gateway) accept() {
+	for {
+		client, err := g.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", g.targets[g.next.Add(1)%uint64(len(g.targets))])
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		g.keep(client, server)
+		g.wait.Go(func() { carry(client, server) })
+		g.wait.Go(func() { carry(server, client) })
+	}
+}
+
+func (g *Gateway) keep(conns ...net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, conn := range conns {
+		g.open[conn] = true
+	}
+}
+
+func carry(from, to net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = from.Close()
+	_ = to.Close()
+}

@@ -1,0 +1,146 @@
+package rentedtest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore"
+	"capper/internal/capping/redisstore/rentedtest"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+// names are those of all tests: the dialer of the store resolves by them.
+var names *rentedtest.Names
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{})
+	var err error
+	if names, err = rentedtest.NewNames(); err != nil {
+		panic(err)
+	}
+	net.DefaultResolver = names.Resolver()
+	status := testcluster.Run(m)
+	names.Close()
+	os.Exit(status)
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// user is the one of deploy/redis.acl, whom every test server knows.
+const user = "capper"
+
+// try opens a store as that user, and closes it with the test.
+func try(t *testing.T, config redisstore.Config) (*redisstore.Store, error) {
+	t.Helper()
+	if config.Username == "" && config.Password == "" && config.Credentials == nil {
+		config.Username, config.Password = user, user
+	}
+	s, err := redisstore.Open(t.Context(), config)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+	}
+	return s, err
+}
+
+func open(t *testing.T, config redisstore.Config) *redisstore.Store {
+	t.Helper()
+	s, err := try(t, config)
+	require.NoError(t, err)
+	return s
+}
+
+// refused is why the store does not start, and its hint.
+func refused(t *testing.T, config redisstore.Config) (text, hint string) {
+	t.Helper()
+	_, err := try(t, config)
+	require.Error(t, err)
+	var hinted *redisstore.HintedError
+	if errors.As(err, &hinted) {
+		hint = hinted.Hint
+	}
+	return err.Error(), hint
+}
+
+// admin is a client for what a store does not do.
+func admin(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func set(t *testing.T, addr, name, value string) {
+	t.Helper()
+	require.NoError(t, admin(t, addr).ConfigSet(t.Context(), name, value).Err())
+}
+
+// users are of many partitions.
+func users() []capping.UserID {
+	all := make([]capping.UserID, 640)
+	for i := range all {
+		all[i] = capping.UserID(i * 1900)
+	}
+	return all
+}
+
+// decide is how many of the users have the outcome.
+func decide(t *testing.T, s *redisstore.Store, message string) map[capping.Outcome]int {
+	t.Helper()
+	everybody := users()
+	verdicts := make([]capping.Verdict, len(everybody))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_ = s.Filter(ctx, &capping.Batch{
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: everybody, Groups: make([]uint8, len(everybody)),
+		Rules: [][]capping.Rule{{{Max: 1, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 24 * time.Hour,
+	}, verdicts)
+	outcomes := map[capping.Outcome]int{}
+	for _, v := range verdicts {
+		outcomes[v.Outcome]++
+	}
+	return outcomes
+}
+
+// decides asks that everybody is allowed once, and a second message denied.
+func decides(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decide(t, s, "first"))
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decide(t, s, "second"))
+}
+
+// stillDecides waits until everybody is decided again, by what is on record.
+func stillDecides(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	testkit.Eventually(t, func() bool { return decide(t, s, "later")[capping.Unavailable] == 0 })
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decide(t, s, "later"))
+}
+
+// leastRights are the rules of deploy/redis.acl, without user and password.
+func leastRights(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../../deploy/redis.acl")
+	require.NoError(t, err)
+	return strings.Fields(string(text))[4:]
+}
+
+// allow gives the user these rules and no others.
+func allow(t *testing.T, addr string, rules ...string) {
+	t.Helper()
+	args := []any{"acl", "setuser", user, "reset", "on", ">" + user}
+	for _, rule := range rules {
+		args = append(args, rule)
+	}
+	require.NoError(t, admin(t, addr).Do(t.Context(), args...).Err())
+}

@@ -1,0 +1,67 @@
+package rentedtest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+// The address of a cluster's replica leads to its masters; that of a lone server's replica is
+// told, with the master's.
+func TestAReplicaAsTheOnlyAddress(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	decides(t, open(t, redisstore.Config{Addrs: c.Addrs[5:]}))
+
+	one := testcluster.Single(t, testcluster.Options{Replicas: 2})
+	text, _ := refused(t, redisstore.Config{Addrs: one.Addrs[1:2]})
+	require.Contains(t, text, "node "+one.Addrs[1]+": is a replica of "+one.Addrs[0]+": put its master into addrs")
+	text, _ = refused(t, redisstore.Config{Addrs: one.Addrs[1:]})
+	require.Contains(t, text, "node "+one.Addrs[2]+": is a replica of "+one.Addrs[0])
+	decides(t, open(t, redisstore.Config{Addrs: []string{one.Addrs[2], one.Addrs[0]}}))
+}
+
+// The endpoint for reads of a master without replicas is the master itself.
+func TestTwoNamesOfOneServer(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	_, port, _ := strings.Cut(c.Addrs[0], ":")
+	names.Point("primary.rented.test", "127.0.0.1")
+	names.Point("reader.rented.test", "127.0.0.1")
+	s := open(t, redisstore.Config{Addrs: []string{"primary.rented.test:" + port, "reader.rented.test:" + port}, ReplicaAcks: alone})
+	decides(t, s)
+	require.Equal(t, "ok", eventuallyOK(t, s))
+}
+
+// Replicas that never become masters hold sends like others, and where there are no others operators are told.
+func TestReplicasThatAreNeverPromoted(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes", "replica-priority 0"}})
+	s := open(t, redisstore.Config{Addrs: c.Addrs})
+	decides(t, s)
+	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "\n"), "none of its replicas may become a master")
+
+	one := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{"replica-priority 0"}})
+	decides(t, open(t, redisstore.Config{Addrs: one.Addrs[:1]}))
+}
+
+// A replica that is always behind holds everybody up while it counts, since it might be promoted:
+// nobody is allowed without it, and all are once it is taken out.
+func TestAReplicaThatIsAlwaysBehind(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 3600"}})
+	s := open(t, redisstore.Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
+	require.NoError(t, c.Pause(c.Addrs[2]))
+	require.Equal(t, map[capping.Outcome]int{capping.Unavailable: 640}, decide(t, s, "first"))
+	require.Contains(t, s.Health(t.Context()).Error, "1 of 2 replicas confirmed in time")
+	require.NoError(t, c.Kill(c.Addrs[2]))
+	testkit.Eventually(t, func() bool { return decide(t, s, "first")[capping.Unavailable] == 0 })
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decide(t, s, "second"))
+}

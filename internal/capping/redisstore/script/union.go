@@ -1,0 +1,129 @@
+package script
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"capper/internal/campaign"
+	"capper/internal/capping"
+)
+
+// This file is to logs that are merged what contract.go is to calls that decide.
+
+const (
+	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
+	entriesSize     = 3 // of a user's number of entries
+	mergedSize      = 2 // of the reply, after its letter
+	toldSize        = 2 + 1 + owedSize
+)
+
+// unionFormat is the header for struct.unpack in Lua.
+var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) + fmt.Sprintf("I%dB", skewSize)
+
+func (h *Header) appendUnion(dst []byte) []byte {
+	dst = appendUint(dst, uint64(h.Now), instantSize)
+	dst = appendUint(dst, uint64(h.Forget.Milliseconds()), durationSize)
+	dst = appendUint(dst, uint64(h.keep()), durationSize)
+	dst = appendUint(dst, uint64(h.Life()), durationSize)
+	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), skewSize)
+	return append(dst, modeRecord+byte(h.counting))
+}
+
+// UnionCounts is what is counted of a call that merges: sends of the tokens.
+type UnionCounts struct {
+	Counting
+	Tokens []capping.Token
+}
+
+// Union sets the call of union.lua for the items: logs are those of the batch. StampUnion completes it.
+func (a *Args) Union(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log, c UnionCounts) {
+	keys := a.encodeLogs(s, k, prefix, items, logs)
+	a.counting, a.rules = c.Counting, a.rules[:0]
+	for _, token := range c.Tokens {
+		a.rules = append(a.rules, token[:]...)
+		if c.Counting == CountHere {
+			a.buf = AppendCountsKey(a.buf, prefix, token)
+			a.endKey()
+			keys++
+		}
+	}
+	a.finish(keys, a.head[:unionHeaderSize], a.users, a.logs, a.rules)
+}
+
+// StampUnion sets the header of a call that merges.
+func (a *Args) StampUnion(h Header) {
+	h.counting = a.counting
+	h.appendUnion(a.head[:0])
+}
+
+// encodeLogs is encodeUsers for users with their logs.
+func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log) (keys int) {
+	a.begin(s)
+	a.users, a.logs = a.users[:0], a.logs[:0]
+	for rest := items; len(rest) > 0; keys++ {
+		bucket, n := k.Bucket(UserOf(rest[0])), 1
+		for n < len(rest) && n < keyUsers && k.Bucket(UserOf(rest[n])) == bucket {
+			n++
+		}
+		a.buf = AppendKey(a.buf, prefix, bucket)
+		a.endKey()
+		a.users = append(a.users, byte(n))
+		for _, item := range rest[:n] {
+			log := logs[indexOf(item)]
+			a.users = appendUint(append(a.users, k.Field(UserOf(item))), uint64(log.Len()), entriesSize)
+			a.logs = append(a.logs, log...)
+		}
+		rest = rest[n:]
+	}
+	return keys
+}
+
+// Log is that of the item, among those of its batch.
+func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
+
+// DecodeUnited is DecodeVerdicts for logs that are merged.
+func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
+	n := 0
+	for ; reply != ""; n++ {
+		if n == len(items) {
+			return n, ErrReply
+		}
+		kind := reply[0]
+		reply = reply[1:]
+		switch {
+		case kind == 'M' && len(reply) >= mergedSize:
+			merged[indexOf(items[n])] = capping.MergedOf(int(binary.BigEndian.Uint16([]byte(reply))))
+			reply = reply[mergedSize:]
+		case !bad.add(kind):
+			return n, ErrReply
+		}
+	}
+	return n, nil
+}
+
+// SplitMerged is SplitOwed for the reply of a call that merges.
+func (c *UnionCounts) SplitMerged(reply string) (rest string, owed map[capping.Token][]Owed, err error) {
+	if c.Counting != CountTell {
+		return reply, nil, nil
+	}
+	end := len(reply) - 3
+	if end < 0 {
+		return "", nil, ErrReply
+	}
+	n := int(reply[end])<<16 | int(reply[end+1])<<8 | int(reply[end+2])
+	at := end - n*toldSize
+	if at < 0 {
+		return "", nil, ErrReply
+	}
+	owed = make(map[capping.Token][]Owed)
+	for told := []byte(reply[at:end]); len(told) > 0; told = told[toldSize:] {
+		place := int(binary.BigEndian.Uint16(told))
+		if place >= len(c.Tokens) {
+			return "", nil, ErrReply
+		}
+		sends := campaign.Sends{Recorded: int64(binary.BigEndian.Uint32(told[3:]))}
+		owed[c.Tokens[place]] = append(owed[c.Tokens[place]], Owed{capping.Channel(told[2]), sends})
+	}
+	return reply[:at], owed, nil
+}

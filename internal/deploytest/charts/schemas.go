@@ -1,0 +1,145 @@
+package charts
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// schema is a JSON schema, or a part of one.
+type schema = map[string]any
+
+// WriteKubernetes writes, for kubeconform, a file of each kind that Kubernetes' description of its
+// API (swagger.json) has: DIR/deployment-apps-v1.json. A field that is not described is a fault.
+func WriteKubernetes(swagger, dir string) error {
+	var described struct{ Definitions map[string]schema }
+	data, err := os.ReadFile(swagger)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &described); err != nil {
+		return fmt.Errorf("read %s: %w", swagger, err)
+	}
+	for name, definition := range described.Definitions {
+		mend(name, definition)
+	}
+	for name, definition := range described.Definitions {
+		kinds, _ := definition["x-kubernetes-group-version-kind"].([]any)
+		if len(kinds) != 1 || definition["properties"] == nil {
+			continue // options of calls, which belong to every group
+		}
+		kind := kinds[0].(schema)
+		used := map[string]schema{}
+		gather(described.Definitions, name, used)
+		whole := schema{"$ref": "#/definitions/" + name, "definitions": used}
+		if err := write(dir, kind["kind"].(string), kind["group"].(string), kind["version"].(string), whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mend makes a definition strict, and says of types what their text does not: numbers and texts
+// that stand for each other.
+func mend(name string, definition schema) {
+	switch {
+	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
+		delete(definition, "type")
+		delete(definition, "format")
+		definition["oneOf"] = []any{schema{"type": "string"}, schema{"type": "number"}}
+	default:
+		restrict(definition)
+	}
+}
+
+// gather adds a definition and all that it refers to.
+func gather(all map[string]schema, name string, used map[string]schema) {
+	if used[name] != nil {
+		return
+	}
+	used[name] = all[name]
+	for _, next := range references(all[name]) {
+		gather(all, next, used)
+	}
+}
+
+// references are the definitions that a schema names.
+func references(of any) (names []string) {
+	switch value := of.(type) {
+	case schema:
+		for key, inner := range value {
+			if text, ok := inner.(string); ok && key == "$ref" {
+				names = append(names, strings.TrimPrefix(text, "#/definitions/"))
+			}
+			names = append(names, references(inner)...)
+		}
+	case []any:
+		for _, inner := range value {
+			names = append(names, references(inner)...)
+		}
+	}
+	return names
+}
+
+// restrict lets an object have only the fields that are described, on every level.
+func restrict(s any) {
+	object, ok := s.(schema)
+	if !ok {
+		return
+	}
+	properties, described := object["properties"].(schema)
+	if described && object["additionalProperties"] == nil && object["x-kubernetes-preserve-unknown-fields"] == nil {
+		object["additionalProperties"] = false
+	}
+	for _, inner := range properties {
+		restrict(inner)
+	}
+	restrict(object["items"])
+	restrict(object["additionalProperties"])
+}
+
+// WriteCustom writes the schemas of a custom resource definition beside those of Kubernetes.
+func WriteCustom(definition, dir string) error {
+	var read struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Kind string }
+			Versions []struct {
+				Name   string
+				Schema struct {
+					OpenAPI schema `yaml:"openAPIV3Schema"`
+				}
+			}
+		}
+	}
+	data, err := os.ReadFile(definition)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(data, &read); err != nil {
+		return fmt.Errorf("read %s: %w", definition, err)
+	}
+	for _, version := range read.Spec.Versions {
+		restrict(version.Schema.OpenAPI)
+		if err := write(dir, read.Spec.Names.Kind, read.Spec.Group, version.Name, version.Schema.OpenAPI); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a schema under the name by which kubeconform asks for it.
+func write(dir, kind, group, version string, s schema) error {
+	parts := []string{strings.ToLower(kind), strings.Split(group, ".")[0], version}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, strings.Join(parts, "-")+".json"), data, 0o600)
+}

@@ -1,0 +1,88 @@
+package charts
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// Root is the folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Chart is the folder of the chart.
+func Chart() string { return filepath.Join(Root(), "deploy", "helm", "capper") }
+
+// Tools are the programs that tests of the chart use, and the schemas.
+type Tools struct {
+	Render      string // renders a chart as helm template does: FOLDER VALUES…
+	Kubeconform string
+	Schemas     string // a folder, as WriteKubernetes leaves it
+}
+
+// Installed installs what is missing below build, once for each version: Go compiles it.
+var Installed = sync.OnceValues(func() (*Tools, error) {
+	out, err := exec.Command(filepath.Join(Root(), "scripts", "kubernetes.sh")).Output()
+	if err != nil {
+		return nil, Explained("scripts/kubernetes.sh", err)
+	}
+	lines := strings.Fields(string(out))
+	if len(lines) != 5 {
+		return nil, fmt.Errorf("scripts/kubernetes.sh printed %q, not five paths", out)
+	}
+	tools := &Tools{Render: lines[0], Kubeconform: lines[1], Schemas: lines[4]}
+	return tools, tools.convert(lines[2], lines[3])
+})
+
+// convert writes the schemas, unless that was done before. It is whole or not there.
+func (t *Tools) convert(kubernetes, operator string) error {
+	if _, err := os.Stat(t.Schemas); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(t.Schemas), 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(t.Schemas), "making-")
+	if err != nil {
+		return err
+	}
+	if err := WriteKubernetes(filepath.Join(kubernetes, "api", "openapi-spec", "swagger.json"), dir); err != nil {
+		return err
+	}
+	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
+		file := filepath.Join(operator, "example", "prometheus-operator-crd", "monitoring.coreos.com_"+kind+".yaml")
+		if err := WriteCustom(file, dir); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(dir, t.Schemas); err != nil { // somebody else was first
+		return os.RemoveAll(dir)
+	}
+	return nil
+}
+
+// Validate holds objects to the schemas; the error has all that kubeconform says.
+func (t *Tools) Validate(objects []byte) error {
+	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
+	run.Stdin = bytes.NewReader(objects)
+	out, err := run.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubeconform: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Explained is the error of a program with what it said.
+func Explained(program string, err error) error {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return fmt.Errorf("%s: %w\n%s", program, err, exit.Stderr)
+	}
+	return fmt.Errorf("%s: %w", program, err)
+}

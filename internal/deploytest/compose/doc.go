@@ -1,0 +1,53 @@
+// Package compose tests deploy/compose: the file is read by the library that docker compose is made
+// of, and what it says is then run without containers. Each server is started by its very command in an
+// address of its own, the one-shot services run theirs, and capper its configuration, with
+// addresses and folders mapped to those of the test.
+package compose
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// Root is the folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Service is what the file says of one.
+type Service struct {
+	Command     []string
+	Entrypoint  []string
+	Image       string
+	User        string
+	ReadOnly    bool `json:"read_only"`
+	Environment map[string]*string
+	DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
+	HealthCheck struct{ Test []string }
+	Networks    map[string]*struct {
+		Address string `json:"ipv4_address"`
+	}
+	Volumes []struct{ Type, Source, Target string }
+	Ports   []struct {
+		HostIP    string `json:"host_ip"`
+		Target    int
+		Published string
+	}
+}
+
+// Load reads a file of compose; the error is what docker compose would say.
+func Load(file string) (map[string]*Service, error) {
+	out, err := exec.Command("go", "-C", filepath.Join(Root(), "scripts", "compose"), "run", ".", file).Output()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return nil, fmt.Errorf("compose: %w\n%s", err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var project struct{ Services map[string]*Service }
+	return project.Services, json.Unmarshal(out, &project)
+}

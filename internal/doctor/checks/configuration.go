@@ -1,0 +1,144 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"capper/internal/app"
+	"capper/internal/config"
+	"capper/internal/doctor"
+	"capper/internal/server/access"
+	"capper/internal/server/listen"
+	"capper/internal/yamltree"
+)
+
+// configuration reads the file once more: every fault is a finding.
+func configuration(s *Subject) doctor.Check {
+	return doctor.Check{Name: "configuration.file", Look: func(_ context.Context, n *doctor.Notes) {
+		loaded, err := config.Load(s.File)
+		var faults *yamltree.Faults
+		switch {
+		case errors.As(err, &faults):
+			for i := range faults.List {
+				n.Fail(s.File, faults.List[i].Error(), "mend the line", "the service does not start with it, and a reload is refused whole")
+			}
+			return
+		case err != nil:
+			n.Fail(s.File, err.Error(), "name a file that this user can read", "the service does not start without it")
+			return
+		}
+		n.OK(s.File, "valid, version %s", loaded.Version)
+		for _, warning := range loaded.Warnings {
+			n.Warn(s.File, warning, "change it, or leave it if it is meant", "it is allowed and hardly meant")
+		}
+		for _, missing := range app.MissingFiles(loaded) {
+			n.Fail(s.File, missing.Error(), "put the file where the configuration says, readable by the service's user", "the service does not start here")
+		}
+	}}
+}
+
+// secrets looks who may read files that hold secrets.
+func secrets(s *Subject) doctor.Check {
+	return doctor.Check{Name: "configuration.secrets", Look: func(_ context.Context, n *doctor.Notes) {
+		redis := &s.Config.Store.Redis
+		files := map[string]string{
+			"server.tls.key_file": s.Config.Server.TLS.KeyFile, "store.redis.password_file": redis.PasswordFile, "store.redis.tls.key_file": redis.TLS.KeyFile,
+		}
+		if s.Config.Console && len(s.Config.Server.Access.Keys) > 0 {
+			files["the configuration"] = s.File // sessions of the console are sealed with the keys' sums
+		}
+		named := 0
+		for _, what := range []string{"the configuration", "server.tls.key_file", "store.redis.password_file", "store.redis.tls.key_file"} {
+			if files[what] != "" {
+				named++
+				lookAtSecret(n, what, files[what])
+			}
+		}
+		if named == 0 {
+			n.Skip("", "the configuration names no file with a secret")
+		}
+		if s.Config.Store.Kind == config.Redis && redis.PasswordFile == "" && os.Getenv(app.RedisPassword) == "" {
+			n.Skip("store.redis", "no password: neither $%s nor store.redis.password_file is set", app.RedisPassword)
+		}
+	}}
+}
+
+// readableByAll are the bits of a mode by which everybody may read or write.
+const readableByAll fs.FileMode = 0o006
+
+func lookAtSecret(n *doctor.Notes, what, file string) {
+	about, err := os.Stat(file)
+	switch {
+	case err != nil:
+		n.Fail(what, err.Error(), "put the file there, readable by the service's user", "the service does not start without it")
+	case about.Mode().Perm()&readableByAll != 0:
+		why := "every user of this machine can use what is in it"
+		if what == "the configuration" {
+			why = "who reads the sums of API keys in it can make sessions of the console"
+		}
+		n.Warn(what, fmt.Sprintf("%s has mode %04o: everybody may read it", file, about.Mode().Perm()), "chmod 640 "+file+", and give it the group of the service's user", why)
+	default:
+		n.OK(what, "%s has mode %04o", file, about.Mode().Perm())
+	}
+}
+
+// listeners looks at what leaves this machine in the clear.
+func listeners(s *Subject) doctor.Check {
+	return doctor.Check{Name: "configuration.listen", Look: func(_ context.Context, n *doctor.Notes) {
+		server := &s.Config.Server
+		for _, l := range [][2]string{{"server.listen", server.Listen}, {"server.admin_listen", server.AdminListen}} {
+			switch what, addr := l[0], l[1]; {
+			case addr == "":
+			case listen.IsLoopback(addr):
+				n.OK(what, "%s: this machine alone reaches it", addr)
+			case server.TLS.CertFile == "":
+				n.Warn(what, addr+" is reached from elsewhere, without TLS", "set server.tls, or listen on loopback behind a proxy that has TLS", "API keys and user ids can be read on the way")
+			default:
+				n.OK(what, "%s with TLS", addr)
+			}
+		}
+		if server.AdminListen == "" && !listen.IsLoopback(server.Listen) {
+			n.Warn("server.admin_listen", "none: metrics and erasure are on "+server.Listen, "set server.admin_listen to an address that only operators reach",
+				"whoever reaches the API reaches them too, as far as keys allow")
+		}
+	}}
+}
+
+// keys looks who may do what.
+func keys(s *Subject) doctor.Check {
+	return doctor.Check{Name: "configuration.keys", Look: func(_ context.Context, n *doctor.Notes) {
+		found := s.Config.Server.Access.Keys
+		if len(found) == 0 {
+			n.OK("", "none: everybody on this machine may call")
+			return
+		}
+		holders := map[access.Scope]int{}
+		for i := range found {
+			key := &found[i]
+			for _, scope := range key.Scopes {
+				holders[scope]++
+			}
+			if len(key.Scopes) > 2 {
+				n.Warn("key "+key.ID, "client "+key.Client+" has every scope: "+scopeText(key.Scopes), "give its sender filter alone, and operators a key of their own",
+					"a key that leaks from a sender can erase users")
+				continue
+			}
+			n.OK("key "+key.ID, "client %s: %s", key.Client, scopeText(key.Scopes))
+		}
+		if holders[access.ScopeFilter] == 0 {
+			n.Warn("", "no key has the scope filter", "add a key with scopes: [filter]", "nobody can ask who may be sent to")
+		}
+	}}
+}
+
+func scopeText(scopes []access.Scope) string {
+	texts := make([]string, len(scopes))
+	for i, scope := range scopes {
+		texts[i] = string(scope)
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,197 @@
+package checks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping/redisstore/inspect"
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/doctor"
+)
+
+// said is what is bad of servers that say these things: a line for each, as "result of: seen".
+func said(t *testing.T, judge func(*servers, *doctor.Notes, *inspect.Report), r *inspect.Report) []string {
+	t.Helper()
+	s := &servers{Subject: new(Subject)}
+	report := doctor.Run(t.Context(), []doctor.Check{{Name: "x", Look: func(_ context.Context, n *doctor.Notes) { judge(s, n, r) }}})
+	var lines []string
+	for _, f := range report.Findings {
+		if f.Result == doctor.Warning || f.Result == doctor.Failed {
+			require.NotEmpty(t, f.Change)
+			require.NotEmpty(t, f.Why)
+			lines = append(lines, fmt.Sprintf("%s %s: %s", f.Result, f.Of, f.Seen))
+		}
+	}
+	return lines
+}
+
+// Which copies share a machine is told by addresses, which servers on one machine do not have.
+func TestSpreadOverHosts(t *testing.T) {
+	t.Parallel()
+	at := func(cluster bool, pairs ...string) *inspect.Report {
+		r := &inspect.Report{Cluster: cluster}
+		for i := 0; i < len(pairs); i += 2 {
+			r.Nodes = append(r.Nodes, &inspect.Node{Addr: pairs[i], Master: pairs[i+1]})
+		}
+		return r
+	}
+	good := at(true, "10.0.0.1:7000", "", "10.0.0.2:7000", "", "10.0.0.3:7000", "", "10.0.0.2:7001", "10.0.0.1:7000", "10.0.0.3:7001", "10.0.0.2:7000", "10.0.0.1:7001", "10.0.0.3:7000")
+	require.Empty(t, said(t, (*servers).judgeSpread, good))
+	good.Nodes[3].Addr = "10.0.0.1:7002"
+	require.Equal(t, []string{"warning replica 10.0.0.1:7002: is on the host of its master 10.0.0.1:7000"}, said(t, (*servers).judgeSpread, good))
+	require.Equal(t, []string{"warning 10.0.0.1: has 2 of 3 masters"}, said(t, (*servers).judgeSpread,
+		at(true, "10.0.0.1:7000", "", "10.0.0.1:7001", "", "10.0.0.3:7000", "")))
+	require.Equal(t, []string{"warning replica 10.0.0.1:7001: is on the host of its master 10.0.0.1:7000"}, said(t, (*servers).judgeSpread,
+		at(false, "10.0.0.1:7000", "", "10.0.0.1:7001", "10.0.0.1:7000")))
+	require.Equal(t, []string{"warning replica [2001:db8::1]:7001: is on the host of its master [2001:db8::1]:7000"}, said(t, (*servers).judgeSpread,
+		at(true, "[2001:db8::1]:7000", "", "[2001:db8::1]:7001", "[2001:db8::1]:7000", "[2001:db8::2]:7000", "")))
+	require.Empty(t, said(t, (*servers).judgeSpread, at(true, "127.0.0.1:7000", "", "127.0.0.1:7001", "127.0.0.1:7000")), "a laptop")
+}
+
+// What servers say of their versions, engines among them.
+func TestMixedVersions(t *testing.T) {
+	t.Parallel()
+	of := func(infos ...string) *inspect.Report {
+		r := new(inspect.Report)
+		for i, info := range infos {
+			r.Nodes = append(r.Nodes, &inspect.Node{Addr: fmt.Sprintf("10.0.0.%d:6379", i), Facts: connect.ParseInfo("# Server\r\n" + info)})
+		}
+		return r
+	}
+	const redis7, redis8, valkey = "redis_version:7.0.15\r\nredis_mode:cluster\r\n", "redis_version:8.0.2\r\n", "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n"
+	require.Empty(t, said(t, (*servers).judgeVersions, of(redis7, redis7)))
+	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Redis 8.0.2"}, said(t, (*servers).judgeVersions, of(redis8, redis7, redis7)))
+	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Valkey 8.1.1"}, said(t, (*servers).judgeVersions, of(redis7, valkey)))
+}
+
+// What servers say of what they could not write.
+func TestFailedPersistence(t *testing.T) {
+	t.Parallel()
+	of := func(info string) *inspect.Report {
+		return &inspect.Report{Nodes: []*inspect.Node{{Addr: "10.0.0.1:6379", Facts: connect.ParseInfo("# Persistence\r\nloading:0\r\naof_enabled:1\r\n" + info)}}}
+	}
+	require.Empty(t, said(t, (*servers).judgePersistence, of("aof_last_write_status:ok\r\nrdb_last_bgsave_status:ok\r\naof_last_bgrewrite_status:ok\r\n")))
+	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_write_status is err"}, said(t, (*servers).judgePersistence, of("aof_last_write_status:err\r\n")))
+	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_bgrewrite_status is err"}, said(t, (*servers).judgePersistence, of("aof_last_bgrewrite_status:err\r\n")))
+	require.Equal(t, []string{"warning master 10.0.0.1:6379: stood still for 900ms at its latest fork"}, said(t, (*servers).judgePersistence, of("latest_fork_usec:900000\r\n")))
+}
+
+// The garbage collector's bound, in the environment of a process, against that of its group.
+func TestGoMemoryLimit(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"":                     "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
+		"GOMEMLIMIT=off":       "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
+		"GOMEMLIMIT=600MiB":    "warning GOMEMLIMIT 600MiB is more than there is",
+		"GOMEMLIMIT=1GiB":      "warning GOMEMLIMIT 1GiB is more than there is",
+		"GOMEMLIMIT=460MiB":    "ok GOMEMLIMIT 460MiB",
+		"GOMEMLIMIT=482344960": "ok GOMEMLIMIT 482344960",
+	} {
+		s := subject(t, place(t), embedded(""))
+		s.Process, s.Proc, s.Cgroups = 42, t.TempDir(), t.TempDir()
+		for name, content := range map[string]string{
+			filepath.Join(s.Proc, "42", "environ"):                   "HOME=/\x00" + given + "\x00",
+			filepath.Join(s.Proc, "42", "cgroup"):                    "0::/capper.service\n",
+			filepath.Join(s.Cgroups, "capper.service", "memory.max"): "536870912\n",
+		} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
+		}
+		var found []string
+		for _, f := range run(t, s).Findings {
+			if f.Of == "GOMEMLIMIT" {
+				found = append(found, fmt.Sprintf("%s %s %s", f.Result, f.Of, f.Seen))
+			}
+		}
+		require.Equal(t, []string{want}, found, given)
+	}
+}
+
+// A collector that takes an empty request is asked for nothing else; what does not is told with its reason.
+func TestTracing(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		asked = append(asked, fmt.Sprintf("%s %s %s %d", r.Method, r.URL.Path, r.Header.Get("Content-Type"), len(body)))
+		mu.Unlock()
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/refuses"):
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path != "/v1/traces":
+			http.NotFound(w, r)
+		}
+	}))
+	defer collector.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	of := func(endpoint string) *doctor.Report {
+		return run(t, subject(t, place(t), embedded("tracing: {endpoint: \""+endpoint+"\"}\n")))
+	}
+	report := of(collector.URL)
+	require.Empty(t, bad(report))
+	require.Equal(t, "takes spans", only(report, "tracing", doctor.OK)[0].Seen)
+	require.Equal(t, []string{"POST /v1/traces application/x-protobuf 0"}, asked, "no byte is told")
+	lone(t, of(collector.URL+"/wrong"), doctor.Warning, "tracing", "404")
+	lone(t, of(collector.URL+"/refuses"), doctor.Warning, "tracing", "401")
+	lone(t, of(closed.URL), doctor.Warning, "tracing", "connection refused")
+	require.Len(t, only(run(t, subject(t, place(t), embedded(""))), "tracing", doctor.Skipped), 1)
+}
+
+// What listens may be anything: one that sends a line without an end is refused soon, and takes no memory to speak of.
+func TestAServerWithoutEnd(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer listener.Close()
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { sendWithoutEnd(conn) })
+		}
+	})
+	began, before := time.Now(), allocated()
+	report := run(t, subject(t, place(t), redisAt(listener.Addr().String(), "")))
+	require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)), "sent 8388608 bytes, which no answer of Redis has")
+	require.Less(t, time.Since(began), 40*time.Second)
+	require.Less(t, allocated()-before, uint64(1<<30), "in all, of everything that the tests beside it take as well")
+}
+
+func sendWithoutEnd(conn net.Conn) {
+	defer conn.Close()
+	if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
+		return
+	}
+	_, err := conn.Write([]byte("+"))
+	for line := bytes.Repeat([]byte("x"), 1<<16); err == nil; {
+		_, err = conn.Write(line)
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}

@@ -1,0 +1,48 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"capper/internal/config"
+	"capper/internal/doctor"
+	"capper/internal/pacing"
+)
+
+// permitsOfShard is how many permits a second one shard gives when they are asked for one by one
+// without others to share a call: docs/benchmarks.md, Pacing against others.
+const permitsOfShard = 50_000
+
+// pacers looks at what the pacers together ask of the one shard that holds them.
+func pacers(s *Subject) doctor.Check {
+	return doctor.Check{Name: "pacers", Look: func(_ context.Context, n *doctor.Notes) {
+		all := s.Config.Pacers.Pacers
+		if len(all) == 0 {
+			n.Skip("", "the configuration has none")
+			return
+		}
+		perSecond := 0.0
+		for i := range all {
+			perSecond += sustained(&all[i])
+		}
+		if s.Config.Store.Kind == config.Redis && perSecond > permitsOfShard {
+			n.Warn("", fmt.Sprintf("%d pacers of together up to %.0f permits a second, all on one shard", len(all), perSecond), "ask for permits a hundred at a time",
+				fmt.Sprintf("asked for one by one a shard gives some %d a second, and its users are decided by the same server", permitsOfShard))
+			return
+		}
+		n.OK("", "%d pacers of together up to %.0f permits a second", len(all), perSecond)
+	}}
+}
+
+// sustained is the permits a second that a pacer gives for ever.
+func sustained(p *pacing.Pacer) float64 {
+	least := math.Inf(1)
+	for _, l := range p.Limits {
+		least = min(least, float64(l.Max)/l.Window.Seconds())
+	}
+	if p.Rate.Permits > 0 {
+		least = min(least, float64(p.Rate.Permits)/p.Rate.Per.Seconds())
+	}
+	return least
+}

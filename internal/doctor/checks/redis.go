@@ -1,0 +1,243 @@
+package checks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"capper/internal/app"
+	"capper/internal/capping/redisstore"
+	"capper/internal/capping/redisstore/inspect"
+	"capper/internal/doctor"
+)
+
+// surveyTime bounds what all servers are asked together.
+const surveyTime = 25 * time.Second
+
+// servers is one survey for all checks of Redis.
+type servers struct {
+	*Subject
+	options redisstore.Config
+	report  *inspect.Report
+	err     error
+	once    sync.Once
+}
+
+func redisChecks(s *Subject) []doctor.Check {
+	all := &servers{Subject: s}
+	var checks []doctor.Check
+	for _, c := range []struct {
+		name  string
+		judge func(*doctor.Notes, *inspect.Report)
+	}{
+		{"redis.reach", all.judgeReach}, {"redis.certificates", all.judgeCertificates}, {"redis.rights", all.judgeRights}, {"redis.settings", all.judgeSettings},
+		{"redis.store", all.judgeStore}, {"clocks.redis", all.judgeClocks}, {"redis.cluster", all.judgeCluster}, {"redis.replicas", all.judgeReplicas},
+		{"redis.spread", all.judgeSpread}, {"redis.memory", all.judgeMemory}, {"redis.replication", all.judgeReplication}, {"redis.persistence", all.judgePersistence},
+	} {
+		checks = append(checks, doctor.Check{Name: c.name, Within: surveyTime + 5*time.Second, Look: func(ctx context.Context, n *doctor.Notes) {
+			if report := all.survey(ctx, n, c.name); report != nil {
+				c.judge(n, report)
+			}
+		}})
+	}
+	return checks
+}
+
+// survey asks the servers once. Only the first check tells why that did not work; that of
+// certificates looks at them where nobody answers too.
+func (s *servers) survey(ctx context.Context, n *doctor.Notes, check string) *inspect.Report {
+	first := check == "redis.reach"
+	s.once.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, surveyTime)
+		defer cancel()
+		if s.options, s.err = app.RedisOptions(s.Config.Store.Redis); s.err == nil {
+			s.options.Clock = s.Clock
+			s.report, s.err = inspect.Survey(ctx, s.options)
+		}
+	})
+	switch {
+	case s.err != nil && first:
+		n.Fail("", s.err.Error(), "mend store.redis", "the service does not start")
+	case s.err != nil:
+		n.Skip("", "no server was asked")
+	case len(s.report.Nodes) == 0 && !first && check != "redis.certificates":
+		n.Skip("", "no server answers")
+		return nil
+	}
+	return s.report
+}
+
+// kind is what a node is called in front of its address.
+func kind(n *inspect.Node) string {
+	if n.Master == "" {
+		return "master " + n.Addr
+	}
+	return "replica " + n.Addr
+}
+
+// answering are the nodes that were asked, masters alone where only they count.
+func answering(r *inspect.Report, mastersOnly bool) (nodes []*inspect.Node) {
+	for _, n := range r.Nodes {
+		if n.Facts != nil && (!mastersOnly || n.Master == "") {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// far is a round trip that a call feels.
+const far = 20 * time.Millisecond
+
+func (s *servers) judgeReach(n *doctor.Notes, r *inspect.Report) {
+	for _, addr := range slices.Sorted(maps.Keys(r.Silent)) {
+		if len(r.Nodes) == 0 {
+			n.Fail(addr, r.Silent[addr].Error(), cmp.Or(r.Hint, advice(r.Silent[addr])), "the service does not start: nobody is decided")
+			continue
+		}
+		n.Warn(addr, r.Silent[addr].Error(), "start it, or take it out of store.redis.addrs", "a start finds the others by the addresses that are left")
+	}
+	for _, node := range r.Nodes {
+		switch {
+		case node.Err != nil && node.Master == "":
+			n.Fail(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it: every instance talks to every master", "its users are unavailable")
+		case node.Err != nil:
+			n.Warn(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it", "it becomes the master one day, and the sends of its shard wait for one replica less")
+		case len(node.Trips) > 0 && node.Trips[len(node.Trips)/2] > far:
+			n.Warn(kind(node), "answers in "+trips(node), "run the service nearer to its Redis", "each call takes two round trips and more, and calls that take longer than clock_skew are refused")
+		default:
+			n.OK(kind(node), "%s answers in %s", node.Version(), trips(node))
+		}
+	}
+}
+
+// advice is what to do about an error of a connection.
+func advice(err error) string {
+	if redisstore.IsAuth(err) {
+		return "the password comes from $" + app.RedisPassword + " or store.redis.password_file, the user from store.redis.username"
+	}
+	return "see store.redis.addrs and tls"
+}
+
+func trips(n *inspect.Node) string {
+	if len(n.Trips) == 0 {
+		return "a time that was not measured"
+	}
+	return fmt.Sprintf("%s (worst of %d: %s)", rounded(n.Trips[len(n.Trips)/2]), len(n.Trips), rounded(n.Trips[len(n.Trips)-1]))
+}
+
+func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
+	for _, node := range answering(r, false) {
+		if node.Lacking != nil {
+			n.Fail(kind(node), node.Lacking.Error(), "put the line of deploy/redis.acl into the ACL of every server, replicas too", "the service does not start, and users of a node that refuses commands are unavailable")
+			continue
+		}
+		n.OK(kind(node), "the user may run every command")
+	}
+}
+
+// judgeSettings tells what start-up refuses and warns of.
+func (s *servers) judgeSettings(n *doctor.Notes, r *inspect.Report) {
+	for _, node := range answering(r, false) {
+		for _, refusal := range node.Refusals {
+			seen, change := split(node, refusal.Error())
+			n.Fail(kind(node), seen, change, "start-up refuses the server: it would lose sends that were allowed")
+		}
+		for _, warning := range node.Warnings {
+			seen, change := split(node, warning)
+			n.Warn(kind(node), seen, change, "start-up warns of it as well")
+		}
+		if len(node.Refusals)+len(node.Warnings) == 0 && node.Lacking == nil {
+			n.OK(kind(node), "keeps what start-up asks for")
+		}
+	}
+}
+
+// split parts what start-up says into what it saw and what to do.
+func split(node *inspect.Node, text string) (seen, change string) {
+	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
+	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 && strings.Contains(text[i:], "make sure") {
+		return text[:i], text[i+2:]
+	}
+	return text, "see docs/redis.md, Settings of the servers"
+}
+
+func (s *servers) judgeStore(n *doctor.Notes, r *inspect.Report) {
+	switch {
+	case r.MadeErr != nil:
+		n.Skip("", "whether there is a store cannot be seen: %v", r.MadeErr)
+	case !r.Made && s.options.MustExist:
+		n.Fail("", "there is no store, and create is false", "see whether these are the servers that were meant; create: true for the very first start", "the service does not start: everybody would be allowed again")
+	case !r.Made:
+		n.OK("", "there is no store yet: the first start makes it")
+	case !s.options.MustExist:
+		n.Warn("", "there is a store, and create is true", "create: false", "a restart after a loss begins anew with what is left, and users may receive messages as if they had got none")
+	default:
+		n.OK("", "there is a store, and a start without one is refused")
+	}
+}
+
+// judgeClocks compares the servers' clocks with this machine's.
+func (s *servers) judgeClocks(n *doctor.Notes, r *inspect.Report) {
+	skew := s.options.ClockSkew
+	for _, node := range answering(r, false) {
+		if len(node.Trips) == 0 {
+			n.Skip(kind(node), "did not tell its time")
+			continue
+		}
+		judgeClock(n, kind(node), node.Off, node.Sure, skew)
+	}
+}
+
+func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
+	seen := fmt.Sprintf("differs from this machine's by %s, known to %s; clock_skew is %s", rounded(off), rounded(sure), skew)
+	least := off.Abs() - sure
+	bound := skew
+	if skew == 0 {
+		bound = time.Second
+	}
+	switch {
+	case least > bound && skew == 0:
+		n.Warn(of, seen, "set the clocks by NTP, and clock_skew: 250ms", "nothing guards against it: windows are wrong by as much")
+	case least > bound:
+		n.Fail(of, seen, "set the clocks of both machines, by NTP", "every call is refused: a clock that is wrong would let users have more than their limit")
+	case off.Abs()+sure > bound/2 && sure < bound/2:
+		n.Warn(of, seen, "set the clocks of both machines, by NTP", "more than half of what is tolerated is used")
+	case sure >= bound/2:
+		n.Warn(of, seen, "run the service nearer to its Redis, or raise clock_skew", "answers take so long that calls are refused as too late")
+	default:
+		n.OK(of, "%s", seen)
+	}
+}
+
+// judgeCertificates tells of the chain of each node.
+func (s *servers) judgeCertificates(n *doctor.Notes, r *inspect.Report) {
+	if s.options.TLS == nil {
+		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {
+			n.Warn("", "connections to Redis have no TLS", "store.redis.tls: {enabled: true}, where the servers offer it", "the password and user ids can be read on the way")
+			return
+		}
+		n.Skip("", "no TLS, and the addresses are this machine's")
+		return
+	}
+	for _, node := range r.Nodes {
+		s.judgeChain(n, node)
+	}
+	for _, addr := range slices.Sorted(maps.Keys(r.Silent)) {
+		s.judgeChain(n, inspect.Chain(addr, s.options.TLS))
+	}
+}
+
+func (s *servers) judgeChain(n *doctor.Notes, node *inspect.Node) {
+	if len(node.Certificates) > 0 {
+		judgeCertificate(n, kind(node), node.Certificates[0], s.now())
+	}
+	if node.Distrust != nil && !isExpiry(node.Distrust) {
+		n.Fail(kind(node), node.Distrust.Error(), "store.redis.tls.ca_file: the authority that signed it; server_name: a name of the certificate; or have it made for this address",
+			"the service refuses the server: it could be anybody's")
+	}
+}

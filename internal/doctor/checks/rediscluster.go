@@ -1,0 +1,163 @@
+package checks
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/internal/capping/redisstore"
+	"capper/internal/capping/redisstore/inspect"
+	"capper/internal/doctor"
+	"capper/internal/server/listen"
+)
+
+// isExpiry reports whether a chain is refused for its time alone, which is told of the certificate.
+func isExpiry(err error) bool {
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
+}
+
+// onlyHere reports whether all addresses are this machine's own.
+func onlyHere(addrs []string) bool {
+	return !slices.ContainsFunc(addrs, func(addr string) bool { return !listen.IsLoopback(addr) })
+}
+
+const allSlots = 16384
+
+// The times after which a cluster should take a node for dead.
+const (
+	shortestNodeTimeout = time.Second
+	longestNodeTimeout  = 15 * time.Second
+)
+
+func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
+	s.judgeVersions(n, r)
+	if !r.Cluster {
+		n.Skip("", "one server outside a cluster")
+		return
+	}
+	if r.State != "ok" || r.Covered != allSlots {
+		n.Fail("slots", fmt.Sprintf("cluster_state is %s, %d of %d slots have a master", r.State, r.Covered, allSlots), "redis-cli --cluster check ADDRESS tells which, --cluster fix mends",
+			"users of slots without a master are unavailable")
+	} else {
+		n.OK("slots", "all %d have a master, cluster_state is ok", allSlots)
+	}
+	if r.Moving > 0 {
+		n.Warn("moves", fmt.Sprintf("%d slots are being moved", r.Moving), "let the move end; redis-cli --cluster fix ADDRESS where nobody moves them", "a failover meanwhile bars their users until it is mended")
+	}
+	for _, node := range r.Nodes {
+		if slices.Contains(node.Flags, "fail") || slices.Contains(node.Flags, "fail?") {
+			n.Fail(kind(node), "the cluster flags it "+strings.Join(node.Flags, ","), "start it again, or redis-cli --cluster del-node", "a shard has one copy less than was meant")
+		}
+	}
+	for _, node := range answering(r, false) {
+		text := node.Settings["cluster-node-timeout"]
+		ms, err := strconv.Atoi(text)
+		switch timeout := time.Duration(ms) * time.Millisecond; {
+		case err != nil:
+			n.Skip(kind(node), "hides cluster-node-timeout")
+		case timeout > longestNodeTimeout:
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000", "users of a lost master are unavailable for as long, and some seconds more")
+		case timeout < shortestNodeTimeout:
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000", "a server that was busy for a moment is taken for dead")
+		}
+	}
+}
+
+func (s *servers) judgeVersions(n *doctor.Notes, r *inspect.Report) {
+	versions := map[string][]string{}
+	for _, node := range answering(r, false) {
+		versions[node.Version()] = append(versions[node.Version()], node.Addr)
+	}
+	all := slices.Sorted(maps.Keys(versions))
+	if len(all) > 1 {
+		n.Warn("versions", "mixed: "+strings.Join(all, ", "), "bring all servers to one version, replicas first", "an older server does not read the append-only file and snapshots of a newer one")
+	} else if len(all) == 1 {
+		n.OK("versions", "%s on %d servers", all[0], len(versions[all[0]]))
+	}
+}
+
+// judgeReplicas counts the copies of each shard.
+func (s *servers) judgeReplicas(n *doctor.Notes, r *inspect.Report) {
+	acks := s.options.ReplicaAcks
+	for _, master := range answering(r, true) {
+		if r.Cluster && !master.Serving() {
+			continue
+		}
+		working, all := 0, 0
+		for _, node := range r.Nodes {
+			if node.Master != master.Addr {
+				continue
+			}
+			all++
+			if node.Facts["master_link_status"] == "up" {
+				working++
+			} else if node.Facts != nil {
+				n.Warn(kind(node), "its link to "+master.Addr+" is "+orElse(node.Facts["master_link_status"], "unknown"), "see its log, and repl-backlog-size", "it has not what its master has, and confirms nothing")
+			}
+		}
+		s.judgeCopies(n, master, working, all, acks)
+	}
+}
+
+func (s *servers) judgeCopies(n *doctor.Notes, master *inspect.Node, working, all int, acks redisstore.Acks) {
+	want := 1
+	if fixed, err := strconv.Atoi(acks.String()); err == nil {
+		want = fixed
+	}
+	seen := fmt.Sprintf("%d of %d replicas work, replica_acks is %s", working, all, acks)
+	switch {
+	case acks.None():
+		n.Warn(kind(master), seen, "replica_acks: healthy, with two replicas for each master", "an allowed send is lost when its master is lost, and may then be sent again")
+	case working < want:
+		n.Fail(kind(master), seen, "bring a replica back, or add one", "its users are unavailable until then")
+	case all < 2:
+		n.Warn(kind(master), seen, "give each master two replicas", "whichever of the two copies is lost, its users are unavailable until somebody brings one back")
+	case acks != redisstore.Healthy && all > want:
+		n.Warn(kind(master), seen, "replica_acks: healthy", "a send is lost when a replica that lacks it is promoted")
+	case working < all:
+		n.Warn(kind(master), seen, "bring the others back", "one more loss, and its users are unavailable")
+	default:
+		n.OK(kind(master), "%s", seen)
+	}
+}
+
+// judgeSpread tells which copies share a machine, as far as addresses show it.
+func (s *servers) judgeSpread(n *doctor.Notes, r *inspect.Report) {
+	hosts, masters, count := map[string]bool{}, map[string]int{}, 0
+	for _, node := range r.Nodes {
+		host, _, _ := net.SplitHostPort(node.Addr)
+		hosts[host] = true
+		if node.Master == "" {
+			masters[host]++
+			count++
+		}
+	}
+	if len(r.Nodes) > 1 && len(hosts) == 1 && onlyHere([]string{r.Nodes[0].Addr}) {
+		n.Skip("", "all servers are on this machine: nothing is spread")
+		return
+	}
+	shared := false
+	for _, node := range r.Nodes {
+		host, _, _ := net.SplitHostPort(node.Addr)
+		if master, _, _ := net.SplitHostPort(node.Master); node.Master != "" && master == host {
+			shared = true
+			n.Warn(kind(node), "is on the host of its master "+node.Master, "put it on another machine, in another zone", "one machine's loss takes both copies, and the sends of the shard with them")
+		}
+	}
+	for host, of := range masters {
+		if r.Cluster && count > 2 && 2*of > count {
+			shared = true
+			n.Warn(host, fmt.Sprintf("has %d of %d masters", of, count), "spread the masters over three machines", "without the majority of its masters a cluster promotes nobody")
+		}
+	}
+	if !shared {
+		n.OK("", "%d servers on %d hosts", len(r.Nodes), len(hosts))
+	}
+}

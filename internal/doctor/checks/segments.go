@@ -1,0 +1,185 @@
+package checks
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/doctor"
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// readTime bounds the reading of a whole generation.
+const readTime = 2 * time.Minute
+
+// lookTime bounds a question to a place.
+const lookTime = 20 * time.Second
+
+func segmentsChecks(s *Subject) []doctor.Check {
+	checks := []doctor.Check{
+		{Name: "segments.generation", Within: readTime, Look: s.lookAtGeneration},
+		{Name: "segments.list", Within: lookTime, Look: s.lookAtList},
+		{Name: "segments.cache", Within: lookTime, Look: s.lookAtCache},
+	}
+	if s.Publisher {
+		checks = append(checks, doctor.Check{Name: "segments.publisher", Within: lookTime, Look: s.tryPublisher})
+	}
+	return checks
+}
+
+// source opens the segments' place; nil: it was told why not.
+func (s *Subject) source(ctx context.Context, n *doctor.Notes) objects.Location {
+	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
+	if err != nil {
+		n.Fail(s.Config.Segments.Source, err.Error(), "mend segments.source", "the service has no segments without it")
+		return nil
+	}
+	return at
+}
+
+const needsRead = "the service needs s3:GetObject on the prefix"
+
+// lookAtGeneration reads the live generation, all of it, as the service does.
+func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	m, err := segments.ReadLiveManifest(ctx, at)
+	switch {
+	case errors.Is(err, segments.ErrNothingLive):
+		n.Fail(at.Name(), "nothing is published there: "+err.Error(), "segmentbuild build --to "+at.Name()+" --segment NAME=FILE publishes a first generation, or mend segments.source",
+			"the service does not start without a generation")
+		return
+	case err != nil:
+		n.Fail(at.Name(), err.Error(), "see that this machine reaches it and that the credentials may read: "+needsRead, "the service starts from its cache alone, and takes over nothing that is published")
+		return
+	}
+	bytes, faults := int64(0), 0
+	for _, entry := range m.Entries() {
+		bytes += entry.SizeBytes
+		if _, err := segments.ReadSegment(ctx, at, m, entry.Name); err != nil {
+			faults++
+			n.Fail(entry.Name, err.Error(), "publish again, or segmentbuild rollback", "a generation with a fault is refused whole: the one before stays in use")
+		}
+	}
+	if faults == 0 {
+		n.OK(at.Name(), "generation %s is whole: %d segments and %d sets, %s", m.Generation, len(m.Segments), len(m.Sets), bytesText(bytes))
+	}
+	s.judgeAge(n, m)
+	s.judgeSets(n, m)
+}
+
+func (s *Subject) judgeAge(n *doctor.Notes, m *segments.Manifest) {
+	oldest := s.MaxAge
+	if oldest == 0 {
+		oldest = 7 * 24 * time.Hour
+	}
+	exact := s.now().Sub(m.CreatedAt)
+	age := exact.Round(time.Minute)
+	switch {
+	case exact > oldest:
+		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest), "see why segmentbuild has published nothing since, or give --max-age", "users who changed segments are judged by the limits of the old one")
+	case age < -time.Minute:
+		n.Warn("age", fmt.Sprintf("the generation was made in %s from now", -age), "set the clock of this machine or of the builder's", "one of the two clocks is wrong")
+	default:
+		n.OK("age", "made %s ago", max(age, 0))
+	}
+}
+
+// judgeSets holds what the configuration names to what is published.
+func (s *Subject) judgeSets(n *doctor.Notes, m *segments.Manifest) {
+	var sets, names, missing []string
+	for i := range m.Sets {
+		sets = append(sets, m.Sets[i].Name)
+	}
+	for i := range m.Segments {
+		names = append(names, m.Segments[i].Name)
+	}
+	needed := s.Config.Policy.Sets()
+	for _, name := range needed {
+		if !slices.Contains(sets, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish them, or take them out of suppress and quiet", "users of sends that these sets could deny are unavailable until they are there")
+	} else {
+		n.OK("sets", "all %d that the configuration needs are there", len(needed))
+	}
+	configured, unlimited := s.Config.Policy.Unmatched(names)
+	for _, name := range configured {
+		n.Warn("limits.segments."+name, "the generation has no such segment", "publish it, or take its limits out", "these limits apply to nobody")
+	}
+	if len(unlimited) > 0 && len(s.Config.Policy.Default) == 0 {
+		n.Warn("limits.default", "none, and "+strings.Join(unlimited, ", ")+" have no limits of their own", "give limits.default", "these users are uncapped")
+	}
+}
+
+func (s *Subject) lookAtList(ctx context.Context, n *doctor.Notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	list, err := at.List(ctx, segments.GenerationsPrefix)
+	if err != nil {
+		n.Warn(at.Name(), err.Error(), "grant s3:ListBucket on the bucket, if only for the prefix",
+			"without it an object that is missing looks like one that is forbidden, and earlier generations are not shown")
+		return
+	}
+	n.OK(at.Name(), "lists %d manifests", len(list))
+}
+
+// tryPublisher does what a publish does, with an object of its own.
+func (s *Subject) tryPublisher(ctx context.Context, n *doctor.Notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	tryWriting(ctx, n, at, "segmentbuild needs s3:PutObject, s3:ListBucket and, for gc and this try, s3:DeleteObject")
+}
+
+// probeKey is what the first conditional write of a process leaves, see package objects.
+const probeKey = "probe.json"
+
+// tryWriting writes, replaces and removes an object, and names it.
+func tryWriting(ctx context.Context, n *doctor.Notes, at objects.Location, rights string) {
+	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
+	_, _, err := at.ReadTagged(ctx, probeKey, "")
+	probed := err == nil
+	tag, err := at.Replace(ctx, key, []byte("{}\n"), "")
+	switch {
+	case errors.Is(err, objects.ErrNoConditions):
+		n.Fail("conditional put", err.Error(), "take an S3 server that heeds If-Match and If-None-Match", "two publishers at the same time would overwrite each other unseen; segmentbuild refuses such a server")
+	case err != nil:
+		n.Fail("put", err.Error(), rights, "nothing can be published")
+	default:
+		n.OK("put", "wrote %s", key)
+		if _, err := at.Replace(ctx, key, []byte("{}\n"), ""); errors.Is(err, objects.ErrLostRace) {
+			n.OK("conditional put", "%s, version %s, was not overwritten by a write on the condition that it is not there", key, tag)
+		} else {
+			n.Fail("conditional put", fmt.Sprintf("a second writer was not refused: %v", err), "take an S3 server that heeds If-Match and If-None-Match", "two publishers would overwrite each other unseen")
+		}
+	}
+	remove(ctx, n, at, key, probed)
+}
+
+// remove takes away what a try has written, whatever came of it.
+func remove(ctx context.Context, n *doctor.Notes, at objects.Location, key string, probed bool) {
+	written := []string{key}
+	if !probed {
+		written = append(written, probeKey)
+	}
+	for _, key := range written {
+		if err := at.Delete(ctx, key); err != nil {
+			n.Warn("delete", err.Error(), "grant s3:DeleteObject, and remove "+key, "segmentbuild gc cannot remove what no generation needs any more")
+			return
+		}
+	}
+	n.OK("delete", "removed %s", strings.Join(written, " and "))
+}

@@ -1,0 +1,27 @@
+package checks
+
+import (
+	"cmp"
+	"context"
+
+	"capper/internal/doctor"
+	"capper/internal/trace/otlp"
+)
+
+// tracing asks the collector whether it takes spans; it is sent none.
+func tracing(s *Subject) doctor.Check {
+	return doctor.Check{Name: "tracing", Look: func(ctx context.Context, n *doctor.Notes) {
+		cfg := s.Config.Tracing
+		if cfg.Endpoint == "" {
+			n.Skip("", "nothing is traced")
+			return
+		}
+		cfg.Timeout = min(cmp.Or(cfg.Timeout, otlp.DefaultTimeout), doctor.DefaultTime/2)
+		if err := otlp.Probe(ctx, cfg); err != nil {
+			n.Warn(cfg.Endpoint, err.Error(), "start the collector, or mend tracing.endpoint: its port for OTLP over HTTP, usually 4318; what it asks for in headers comes from $OTEL_EXPORTER_OTLP_HEADERS",
+				"spans wait for it, and are dropped; decisions do not wait")
+			return
+		}
+		n.OK(cfg.Endpoint, "takes spans")
+	}}
+}

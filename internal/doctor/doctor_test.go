@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
+	t.Parallel()
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	began := time.Now()
+	report := Run(t.Context(), []Check{
+		{Name: "stuck", Within: 50 * time.Millisecond, Look: func(_ context.Context, n *Notes) {
+			n.OK("first", "was quick")
+			<-forever
+			n.OK("second", "comes too late")
+		}},
+		{Name: "polite", Within: 50 * time.Millisecond, Look: func(ctx context.Context, n *Notes) {
+			<-ctx.Done()
+			n.Warn("", "waited", "wait less", "it takes time")
+		}},
+		{Name: "fine", Look: func(_ context.Context, n *Notes) { n.OK("", "%d of %d", 1, 1) }},
+	})
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.Equal(t, []Finding{
+		{Check: "stuck", Of: "first", Result: OK, Seen: "was quick"},
+		{Check: "stuck", Result: Failed, Seen: "no answer within 50ms", Change: report.Findings[1].Change, Why: report.Findings[1].Why},
+		{Check: "polite", Result: Warning, Seen: "waited", Change: "wait less", Why: "it takes time"},
+		{Check: "fine", Result: OK, Seen: "1 of 1"},
+	}, report.Findings)
+	require.Equal(t, map[Result]int{OK: 2, Failed: 1, Warning: 1}, report.Counts)
+	require.Equal(t, Failed, report.Worst())
+}
+
+func TestWorst(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, OK, (&Report{Counts: map[Result]int{OK: 3}}).Worst())
+	require.Equal(t, Skipped, (&Report{Counts: map[Result]int{OK: 3, Skipped: 1}}).Worst())
+	require.Equal(t, Warning, (&Report{Counts: map[Result]int{Skipped: 1, Warning: 1}}).Worst())
+}

@@ -1,0 +1,258 @@
+package sends
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/segments/ingest/content"
+)
+
+// Columns name where a send stands.
+type Columns struct{ User, At, Channel, MessageID string }
+
+// Options say how files are read.
+type Options struct {
+	Columns Columns // a name that is not "" must be there
+	Format  string  // csv, tsv, ndjson, parquet; "": by the file's name, else by its first bytes
+	Zone    *time.Location
+	// Channel and MessageID are of rows that have none.
+	Channel, MessageID string
+	Channels           map[string]bool // those that are configured; nil: not known
+	FinalNewline       bool            // false: the last line of a text may end without one
+	Now                time.Time
+}
+
+// The columns that are looked for where none is named.
+var usual = Columns{"user_id", "at", "channel", "message_id"}
+
+// maxLine is the most bytes of a line of NDJSON, and of a row of CSV or TSV, whose fields may hold line breaks.
+const maxLine = 1 << 20
+
+// Read gives each row of a file to yield, with a RowError in place of one that is no send. It ends with
+// the error that yield returns.
+func Read(ctx context.Context, from content.Opener, name string, o Options, progress content.Progress, yield func(Row, *RowError) error) (err error) {
+	file, err := content.Open(ctx, from, name, progress)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	checked := func(r Row, bad *RowError, line int64) error {
+		if bad == nil {
+			if fault := o.check(&r); fault != nil {
+				bad = &RowError{line, fault}
+			}
+		}
+		return yield(r, bad)
+	}
+	format, err := o.formatOf(name, file)
+	if err == nil {
+		switch format {
+		case "parquet":
+			err = o.readParquet(file, checked)
+		case "ndjson":
+			err = o.readNDJSON(file, checked)
+		default:
+			err = o.readCSV(file, format == "tsv", checked)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (o *Options) formatOf(name string, file *content.File) (string, error) {
+	plain, _ := content.WithoutPacking(name)
+	known := map[string]string{"csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson", "parquet": "parquet", "pq": "parquet"}
+	format := cmp.Or(o.Format, known[plain[strings.LastIndexByte(plain, '.')+1:]])
+	head, err := file.Head(4)
+	switch {
+	case err != nil:
+		return "", err
+	case string(head) == "PAR1":
+		if format != "" && format != "parquet" {
+			return "", fmt.Errorf("the content is Parquet, not %s", format)
+		}
+		return "parquet", nil
+	case format == "parquet":
+		return "", errors.New("the content is not Parquet")
+	case format == "" && strings.HasPrefix(string(head), "{"):
+		return "ndjson", nil
+	}
+	if err := file.SkipBOM(); err != nil {
+		return "", err
+	}
+	return cmp.Or(format, "csv"), nil
+}
+
+// ending remembers the last byte that was read, and how many there were.
+type ending struct {
+	io.Reader
+	last byte
+	read int64
+}
+
+// Read implements io.Reader.
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if n > 0 {
+		e.last, e.read = p[n-1], e.read+int64(n)
+	}
+	return n, err
+}
+
+// whole is why a text may have been cut off.
+func (o *Options) whole(e *ending) error {
+	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
+		return errors.New("the last line does not end, so that the file may have been cut off: export it again, or say --final-newline optional")
+	}
+	return nil
+}
+
+func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, int64) error) error {
+	end := &ending{Reader: file}
+	bound := &bounded{from: end}
+	r := csv.NewReader(bufio.NewReaderSize(bound, piece))
+	r.ReuseRecord = true
+	if tabs {
+		r.Comma = '\t'
+	}
+	header, err := r.Read()
+	if err == io.EOF {
+		return errors.New("it is empty: a header with the names of the columns is expected")
+	}
+	if err != nil {
+		return err
+	}
+	places, err := o.find(header)
+	if err != nil {
+		return err
+	}
+	for record := header; ; {
+		bound.ends(r, record)
+		record, err = r.Read()
+		if err == io.EOF {
+			return o.whole(end)
+		}
+		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
+			return err
+		}
+		line, _ := r.FieldPos(0)
+		var row Row
+		var bad *RowError
+		if err == nil {
+			row, err = o.rowOf(places, record)
+		}
+		if err != nil {
+			var parse *csv.ParseError
+			if errors.As(err, &parse) {
+				err = parse.Err
+			}
+			bad = &RowError{int64(line), err}
+		}
+		if err := yield(row, bad, int64(line)); err != nil {
+			return err
+		}
+	}
+}
+
+// find is where the columns are: user, time, channel, message id; -1 of those that are not there.
+func (o *Options) find(names []string) (places [4]int, err error) {
+	asked := [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
+	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
+		name := cmp.Or(asked[i], plain)
+		places[i] = slices.Index(names, name)
+		switch {
+		case places[i] < 0 && (i < 2 || asked[i] != ""):
+			return places, fmt.Errorf("there is no column %q among %q", name, names)
+		case places[i] >= 0 && slices.Contains(names[places[i]+1:], name):
+			return places, fmt.Errorf("there are two columns %q", name)
+		}
+	}
+	return places, nil
+}
+
+func (o *Options) rowOf(places [4]int, record []string) (row Row, err error) {
+	if row.User, err = userOf(record[places[0]]); err != nil {
+		return row, err
+	}
+	if row.At, err = timeOf(record[places[1]], o.Zone); err != nil {
+		return row, err
+	}
+	if places[2] >= 0 {
+		row.Channel = record[places[2]]
+	}
+	if places[3] >= 0 {
+		row.MessageID = record[places[3]]
+	}
+	return row, nil
+}
+
+func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) error) error {
+	lines := bufio.NewScanner(file)
+	lines.Buffer(make([]byte, 1<<16), maxLine)
+	n := int64(0)
+	for lines.Scan() {
+		n++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var bad *RowError
+		row, err := o.objectOf(lines.Bytes())
+		if err != nil {
+			bad = &RowError{n, err}
+		}
+		if err := yield(row, bad, n); err != nil {
+			return err
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d: more than %d bytes", n+1, maxLine)
+	}
+	if lines.Err() != nil {
+		return fmt.Errorf("line %d: %w", n+1, lines.Err())
+	}
+	return nil
+}
+
+// objectOf is the row of a JSON object.
+func (o *Options) objectOf(line []byte) (row Row, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var members map[string]any
+	if err := decoder.Decode(&members); err != nil {
+		return row, fmt.Errorf("not a JSON object: %w", err)
+	}
+	if decoder.More() {
+		return row, errors.New("not one JSON object: something follows it")
+	}
+	var record []string
+	asked := [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
+	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
+		name := cmp.Or(asked[i], plain)
+		switch value := members[name].(type) {
+		case string:
+			record = append(record, value)
+		case json.Number:
+			record = append(record, value.String())
+		case nil:
+			if i < 2 {
+				return row, fmt.Errorf("%s is missing", name)
+			}
+			record = append(record, "")
+		default:
+			return row, fmt.Errorf("%s is neither text nor a number", name)
+		}
+	}
+	return o.rowOf([4]int{0, 1, 2, 3}, record)
+}

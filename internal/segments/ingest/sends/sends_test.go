@@ -1,0 +1,157 @@
+package sends_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/objects"
+	"capper/internal/segments/ingest/sends"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func read(t *testing.T, name string, data []byte, o sends.Options) (rows []sends.Row, bad []string, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	o.Now = noon
+	err = sends.Read(t.Context(), objects.LocalFiles{}, path, o, nil, func(r sends.Row, fault *sends.RowError) error {
+		if fault != nil {
+			bad = append(bad, fault.Error())
+			return nil
+		}
+		rows = append(rows, r)
+		return nil
+	})
+	return rows, bad, err
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	singapore, err := time.LoadLocation("Asia/Singapore")
+	require.NoError(t, err)
+	at := time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC).UnixMilli()
+	for text, want := range map[string]int64{
+		"2026-11-20T09:12:44.120Z": at, "2026-11-20T17:12:44.1209+08:00": at, "2026-11-20 09:12:44.12Z": at, "2026-11-20 09:12:44.120 UTC": at,
+		"2026-11-20 17:12:44.120": at, "2026-11-20T17:12:44.120": at, " 2026-11-20T09:12:44.12Z ": at,
+		"1795165964.12": at, "1795165964120": at, "1795165964": at - 120, "0": 0,
+	} {
+		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
+		require.NoError(t, err)
+		require.Empty(t, bad, text)
+		require.Equal(t, []sends.Row{{User: 7, At: want}}, rows, text)
+	}
+	for _, text := range []string{"", "now", "2026-11-20", "2026-11-31T09:00:00Z", "-5", "1e9", "17951659641200", "1795165964120.5", "1795165964.", "2026-11-20 09:12:44 CET", "2026-11-20T12:01:00Z"} {
+		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
+		require.NoError(t, err)
+		require.Empty(t, rows, text)
+		require.Len(t, bad, 1, text)
+	}
+	_, bad, err := read(t, "x.csv", []byte("user_id,at\n7,2026-11-20 09:00:00\n"), sends.Options{})
+	require.NoError(t, err)
+	require.Contains(t, bad[0], "--timezone")
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	want := []sends.Row{{User: 7, At: noon.UnixMilli() - 1000, Channel: "push", MessageID: "a\"b,c"}, {User: 4294967295, At: noon.UnixMilli() - 2000, Channel: "email"}}
+	o := sends.Options{Channel: "email", Channels: map[string]bool{"push": true, "email": true}, FinalNewline: true}
+	zipped := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write([]byte(text))
+		require.NoError(t, z.Close())
+		return b.Bytes()
+	}
+	csv := "\ufeffmessage_id,x,at,user_id,channel\n\"a\"\"b,c\",0,2026-11-20T11:59:59Z,7,push\n,0,1795175998,4294967295,\n"
+	ndjson := `{"user_id":7,"at":"2026-11-20T11:59:59Z","channel":"push","message_id":"a\"b,c","x":{}}` + "\n\n" + `{"user_id":"4294967295","at":1795175998000}`
+	type row struct {
+		User      uint32    `parquet:"user_id"`
+		At        time.Time `parquet:"at,timestamp(microsecond)"`
+		Channel   *string   `parquet:"channel,optional"`
+		MessageID string    `parquet:"message_id,dict"`
+	}
+	push := "push"
+	var table bytes.Buffer
+	require.NoError(t, parquet.Write(&table, []row{{7, noon.Add(-time.Second), &push, "a\"b,c"}, {4294967295, noon.Add(-2 * time.Second), nil, ""}}))
+	for name, data := range map[string][]byte{
+		"x.csv": []byte(csv), "x.csv.gz": zipped(csv), "x": []byte(csv), "x.tsv": []byte(strings.NewReplacer("\"a\"\"b,c\"", "a\"b,c", ",", "\t").Replace("")),
+		"x.ndjson": []byte(ndjson), "x.json.gz": zipped(ndjson), "x.parquet": table.Bytes(), "y": table.Bytes(),
+	} {
+		if len(data) == 0 {
+			_, _, err := read(t, name, data, o)
+			require.ErrorContains(t, err, "empty")
+			continue
+		}
+		rows, bad, err := read(t, name, data, o)
+		require.NoError(t, err, name)
+		require.Empty(t, bad, name)
+		require.Equal(t, want, rows, name)
+	}
+}
+
+func TestFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	long := "user_id,at\n" + strings.Repeat("7,1795175998\n", 3000)
+	for want, file := range map[string][2]string{
+		"no column \"user_id\"":    {"x.csv", "id,at\n1,2\n"},
+		"two columns \"at\"":       {"x.csv", "user_id,at,at\n1,2,3\n"},
+		"may have been cut off":    {"x.csv", long + "7,17951"},
+		"says gzip, the content":   {"x.csv.gz", long},
+		"not Parquet":              {"x.parquet", long},
+		"extraneous or missing \"": {"x.csv", "user_id,at\n\"1,2\n"},
+	} {
+		_, _, err := read(t, file[0], []byte(file[1]), sends.Options{FinalNewline: true})
+		require.ErrorContains(t, err, want)
+	}
+	rows, _, err := read(t, "x.csv", []byte(long+"7,1795175998"), sends.Options{})
+	require.NoError(t, err)
+	require.Len(t, rows, 3001)
+	_, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n1,2\n-1,2,\n1,2,"+strings.Repeat("x", 129)+"\n"), sends.Options{})
+	require.NoError(t, err)
+	require.Len(t, bad, 3)
+	_, bad, err = read(t, "x.ndjson", []byte("7\n{\"user_id\":1.5,\"at\":1}\n{\"at\":1}\n{\"user_id\":1,\"at\":1}{}\n{\"user_id\":1,\"at\":true}\n"), sends.Options{})
+	require.NoError(t, err)
+	require.Len(t, bad, 5)
+}
+
+// endless is a text that goes on.
+func endless(begin, again string, times int) []byte {
+	return append([]byte(begin), bytes.Repeat([]byte(again), times)...)
+}
+
+// A row that is too long ends the reading with its line and the rule, whatever memory it would have taken.
+func TestRowsAreBounded(t *testing.T) {
+	t.Parallel()
+	row := "7,2026-11-20T11:59:59Z,"
+	for name, data := range map[string][]byte{
+		"field":  endless("user_id,at,note\n"+row+"\"a\nb\"\n"+row, "x", 8<<20),
+		"quoted": endless("user_id,at,note\n"+row+"\"a\nb\"\n"+row+"\"", row+"\n", 1<<18),
+		"fields": endless("user_id,at,note\n"+row+"\"a\nb\"\n"+row, ",", 8<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows, _, err := read(t, "x.csv", data, sends.Options{})
+			require.ErrorContains(t, err, "line 4: a row of more than 1048576 bytes, or a quote that is never closed")
+			require.Len(t, rows, 1)
+		})
+	}
+	_, _, err := read(t, "x.csv", endless("user_id,at", "x", 8<<20), sends.Options{})
+	require.ErrorContains(t, err, "line 1: a row of more than 1048576 bytes")
+	_, _, err = read(t, "x.ndjson", endless(`{"user_id":7,"at":"`, "x", 8<<20), sends.Options{})
+	require.ErrorContains(t, err, "line 1: more than 1048576 bytes")
+
+	long := row + "\"" + strings.Repeat("x", 1<<20-len(row)-3) + "\"\n"
+	rows, bad, err := read(t, "x.csv", endless("user_id,at,note\n", long, 5), sends.Options{})
+	require.NoError(t, err)
+	require.Empty(t, bad)
+	require.Len(t, rows, 5)
+}

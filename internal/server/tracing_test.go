@@ -1,0 +1,19 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/server"
+	"capper/internal/trace/otlp"
+)
+
+// BenchmarkUntracedCall is BenchmarkCall with tracing configured, of calls that are not sampled.
+func BenchmarkUntracedCall(b *testing.B) {
+	tracer, err := otlp.Open(b.Context(), otlp.Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, tracer.Close(context.Background())) })
+	benchmarkCalls(b, func(cfg *server.Config) { cfg.Tracer = tracer })
+}

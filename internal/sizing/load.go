@@ -1,0 +1,152 @@
+package sizing
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Load is what there must be room for.
+type Load struct {
+	Users    int64   // who receive messages
+	Sends    float64 // that each of them has on record: received within the longest window
+	Density  float64 // share of the ids between the lowest and the highest that are users; 0: 1
+	Days     float64 // of the longest window, for which sends and messages are kept; 0: 7
+	Messages float64 // campaigns a day; 0: 10
+	// Blast users are decided Within a time; 0: a tenth of the users, in ten minutes.
+	Blast  int64
+	Within time.Duration
+	// Single calls a second, of one user each, go on beside the blast.
+	Single float64
+
+	Shards    int // masters; 0: as few as will do
+	Replicas  int // of each; negative: none, 0: 2
+	Instances int // of the service; 0: 2
+}
+
+// The most of each: MaxUsers are as many as there are ids, MaxShards as many as there are partitions, MaxSends as
+// many as a log keeps of a channel. What is beyond the others is a slip of the keyboard.
+const (
+	MaxUsers     = 1 << 32
+	MaxShards    = 64
+	MaxSends     = 1000
+	MaxDays      = 3660
+	MaxCampaigns = 1e6 // a day
+	MaxCalls     = 1e7 // a second
+	MaxWithin    = 7 * 24 * time.Hour
+	MaxReplicas  = 5
+	MaxInstances = 10_000
+)
+
+// WithDefaults puts the defaults into zero fields.
+func (l Load) WithDefaults() Load {
+	orElse(&l.Sends, 5)
+	orElse(&l.Density, 1)
+	orElse(&l.Days, 7)
+	orElse(&l.Messages, 10)
+	orElse(&l.Blast, max(1, l.Users/10))
+	orElse(&l.Within, 10*time.Minute)
+	orElse(&l.Replicas, 2)
+	l.Replicas = max(l.Replicas, 0)
+	orElse(&l.Instances, 2)
+	if l.Shards == 0 {
+		l.Shards = l.LeastShards()
+	}
+	return l
+}
+
+func orElse[T comparable](field *T, otherwise T) {
+	var zero T
+	if *field == zero {
+		*field = otherwise
+	}
+}
+
+// Validate refuses what cannot be, of a load with its defaults: each fault with the number's name, the
+// rule and the value. The names are those of the flags of capper size.
+func (l Load) Validate() error {
+	return errors.Join(
+		between("users", l.Users, 1, MaxUsers),
+		share("density", l.Density),
+		l.checkIDs(),
+		atMost("sends", l.Sends, MaxSends),
+		atMost("days", l.Days, MaxDays),
+		fromZero("campaigns", l.Messages, MaxCampaigns),
+		between("blast", l.Blast, 1, max(1, l.Users)),
+		between("within", l.Within, time.Second, MaxWithin),
+		fromZero("calls", l.Single, MaxCalls),
+		between("shards", l.Shards, 1, MaxShards),
+		between("replicas", l.Replicas, 0, MaxReplicas),
+		between("instances", l.Instances, 1, MaxInstances),
+	)
+}
+
+// checkIDs demands that there are ids for all users.
+func (l Load) checkIDs() error {
+	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
+		return fmt.Errorf("density: must leave ids for all users: %d users need at least %.4g, got %g", l.Users, float64(l.Users)/MaxUsers, l.Density)
+	}
+	return nil
+}
+
+func between[T int | int64 | time.Duration](name string, value, least, most T) error {
+	if value >= least && value <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: must be %v to %v, got %v", name, least, most, value)
+}
+
+// The comparisons below are false of what is no number.
+
+func share(name string, value float64) error {
+	if value > 0 && value <= 1 {
+		return nil
+	}
+	return fmt.Errorf("%s: must be more than 0 and at most 1, got %g", name, value)
+}
+
+func atMost(name string, value, most float64) error {
+	if value > 0 && value <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: must be more than 0 and at most %.0f, got %g", name, most, value)
+}
+
+func fromZero(name string, value, most float64) error {
+	if value >= 0 && value <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: must be 0 to %.0f, got %g", name, most, value)
+}
+
+// aShard is the data that one master should have at most: what it copies to a new replica, and
+// loads at its start, in some minutes.
+const aShard = 10 << 30
+
+// busy is the share of a processor that a master's commands should take at most: the rest is for
+// the disk, replicas, and what was not foreseen.
+const busy = 0.5
+
+// leastCluster is how many masters a cluster has at least.
+const leastCluster = 3
+
+// LeastShards is as few masters as will do, of a load that is valid but for its shards.
+func (l Load) LeastShards() int {
+	bySize := math.Ceil(RedisData(l) / aShard)
+	byTime := math.Ceil(l.RedisCores() / busy)
+	switch n := min(MaxShards, max(bySize, byTime)); {
+	case n <= 1:
+		return 1 // one server, outside a cluster
+	default:
+		return int(max(leastCluster, n))
+	}
+}
+
+// Rate is how many users a second the blast asks for.
+func (l Load) Rate() float64 { return float64(l.Blast) / l.Within.Seconds() }
+
+// largestShare is the share of the partitions that the fullest master has.
+func (l Load) largestShare() float64 {
+	return math.Ceil(MaxShards/float64(l.Shards)) / MaxShards
+}

@@ -1,0 +1,218 @@
+package sizing_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/redisstore"
+	"capper/internal/capping/redisstore/inspect"
+	"capper/internal/sizing"
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
+
+// shape is users as they may be.
+type shape struct {
+	name    string
+	density float64
+	users   []capping.UserID
+}
+
+// shapes are all ids, and one in 8 and one in 27 by chance.
+func shapes(n int) []shape {
+	dense := make([]capping.UserID, 2*n)
+	for i := range dense {
+		dense[i] = capping.UserID(i)
+	}
+	return []shape{{"every id", 1, dense}, {"one id in 8 by chance", 1.0 / 8, byChance(n, 8)}, {"one id in 27 by chance", 1.0 / 27, byChance(n, 27)}}
+}
+
+// byChance is about n ids, one in so many.
+func byChance(n, in int) (users []capping.UserID) {
+	lot := rand.New(rand.NewPCG(1, uint64(in)))
+	for id := range capping.UserID(n * in) {
+		if lot.IntN(in) == 0 {
+			users = append(users, id)
+		}
+	}
+	return users
+}
+
+// alone is users each of whom is alone in his bucket.
+func alone(n int) shape { return shape{"one id in 190", 1.0 / 190, everyNth(n, 190)} }
+
+// everyNth is so many ids, far from those of the shapes.
+func everyNth(n, step int) (users []capping.UserID) {
+	for i := range n {
+		users = append(users, 3_000_000_000+capping.UserID(i*step))
+	}
+	return users
+}
+
+// blast records a send to all users, in calls of 50,000.
+func blast(t testing.TB, s capping.Store, message string, users []capping.UserID) {
+	t.Helper()
+	for from := 0; from < len(users); from += 50_000 {
+		part := users[from:min(from+50_000, len(users))]
+		verdicts := make([]capping.Verdict, len(part))
+		b := &capping.Batch{
+			Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: part, Groups: make([]uint8, len(part)),
+			Rules: [][]capping.Rule{{{Max: 900, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 7 * 24 * time.Hour,
+		}
+		require.NoError(t, s.Filter(t.Context(), b, verdicts))
+		for _, v := range verdicts {
+			require.Equal(t, capping.Allowed, v.Outcome)
+		}
+	}
+}
+
+// facts is what the server says of itself.
+func facts(t testing.TB, addr string) map[string]string {
+	t.Helper()
+	report, err := inspect.Survey(t.Context(), redisstore.Config{Addrs: []string{addr}, ReplicaAcks: redisstore.FixedAcks(0)})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Nodes)
+	require.NoError(t, report.Nodes[0].Err)
+	return report.Nodes[0].Facts
+}
+
+func number(t testing.TB, facts map[string]string, name string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(facts[name], 64)
+	require.NoError(t, err, name)
+	return n
+}
+
+// measured is how many users there are, times CAPPER_SIZING_FACTOR for whoever has an hour.
+func measured() int {
+	factor, err := strconv.Atoi(os.Getenv("CAPPER_SIZING_FACTOR"))
+	if err != nil {
+		factor = 1
+	}
+	return 60_000 * factor
+}
+
+// The formula of Redis' memory is that of the server's own count, within a tenth.
+func TestRedisMemory(t *testing.T) {
+	t.Parallel()
+	for _, of := range shapes(measured()) {
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			server := testcluster.Start(t, testcluster.Options{Masters: 3})
+			s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0), Namespace: testkit.Namespace()})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			used := func() float64 { return settled(t, server.Addrs) }
+			blast(t, s, "a warm-up", everyNth(200, 97*190)) // scripts, connections and tables are there
+			before := used()
+			for sends := 1; sends <= 10; sends++ {
+				blast(t, s, fmt.Sprint("campaign ", sends), of.users)
+				if sends != 1 && sends != 3 && sends != 5 && sends != 10 {
+					continue
+				}
+				load := sizing.Load{Users: int64(len(of.users)), Sends: float64(sends), Density: of.density}.WithDefaults()
+				load.Messages, load.Days = float64(sends), 1
+				got, want := used()-before, sizing.RedisData(load)+sizing.RedisMessages(load)
+				t.Logf("%s, %d sends: %.1f bytes a user, the formula says %.1f: %+.1f %%", of.name, sends,
+					got/float64(len(of.users)), want/float64(len(of.users)), 100*(want/got-1))
+				require.InEpsilon(t, got, want, 0.10)
+			}
+		})
+	}
+}
+
+// settled is the memory of all servers but that of connections, when tables that grew have moved to
+// their new size: the least that is seen until it falls no more.
+func settled(t testing.TB, addrs []string) float64 {
+	t.Helper()
+	least, since := math.Inf(1), time.Now()
+	require.Eventually(t, func() bool {
+		all := 0.0
+		for _, addr := range addrs {
+			of := facts(t, addr)
+			all += number(t, of, "used_memory")
+			for _, beside := range []string{"mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"} {
+				all -= number(t, of, beside)
+			}
+		}
+		if all < least*0.999 {
+			since = time.Now()
+		}
+		least = min(least, all)
+		return time.Since(since) > 2500*time.Millisecond
+	}, time.Minute, 400*time.Millisecond)
+	return least
+}
+
+// What goes over the wire, and to a replica, for each user of a blast.
+func TestBytesOnTheWire(t *testing.T) {
+	t.Parallel()
+	for _, of := range append(shapes(60_000), alone(20_000)) {
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			server := testcluster.Single(t, testcluster.Options{Replicas: 1})
+			s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: server.Addrs, Namespace: testkit.Namespace()})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			for sends := range 4 {
+				blast(t, s, fmt.Sprint("campaign ", sends), of.users)
+			}
+			before := facts(t, server.Addrs[0])
+			blast(t, s, "the fifth", of.users)
+			after := facts(t, server.Addrs[0])
+			per := func(name string) float64 {
+				return (number(t, after, name) - number(t, before, name)) / float64(len(of.users))
+			}
+			load := sizing.Load{Users: int64(len(of.users)), Sends: 4, Density: of.density, Blast: int64(len(of.users)), Replicas: 1}.WithDefaults()
+			in, out, stream := per("total_net_input_bytes"), per("total_net_output_bytes"), per("master_repl_offset")
+			t.Logf("%s: to Redis %.2f (%.2f), from it %.2f (%.2f), to a replica %.2f (%.2f)", of.name, in, sizing.ToRedis(load), out-stream, sizing.FromRedis(load), stream, sizing.ToReplicas(load))
+			t.Logf("%s: fragmentation %s, AOF %.1f bytes a user", of.name, after["mem_fragmentation_ratio"], number(t, after, "aof_current_size")/float64(len(of.users)))
+			require.InEpsilon(t, stream, sizing.ToReplicas(load), 0.10)
+		})
+	}
+}
+
+// The formula of the embedded store's disk is what the directory holds.
+func TestEmbeddedDisk(t *testing.T) {
+	t.Parallel()
+	for _, of := range shapes(measured()) {
+		t.Run(of.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "log.db")
+			s, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: dir})
+			require.NoError(t, err)
+			for sends := 1; sends <= 5; sends++ {
+				blast(t, s, fmt.Sprint("campaign ", sends), of.users)
+			}
+			require.NoError(t, s.Close())
+			load := sizing.Load{Users: int64(len(of.users)), Sends: 5, Density: of.density}.WithDefaults()
+			got := diskOf(t, dir)
+			t.Logf("%s: %.1f bytes a user, data by the formula %.1f, room %.1f", of.name, got/float64(len(of.users)), sizing.EmbeddedData(load)/float64(len(of.users)), sizing.EmbeddedDisk(load)/float64(len(of.users)))
+			require.Less(t, got, sizing.EmbeddedDisk(load))
+		})
+	}
+}
+
+func diskOf(t testing.TB, dir string) (bytes float64) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		about, err := e.Info()
+		bytes += float64(about.Size())
+		return err
+	}))
+	return bytes
+}

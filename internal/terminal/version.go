@@ -1,0 +1,24 @@
+package terminal
+
+import (
+	"fmt"
+
+	"capper/internal/version"
+)
+
+// VersionCommand is the command `version` of both programs.
+type VersionCommand struct {
+	JSON bool `name:"json" help:"As JSON: version, commit, commit_date, go_version."`
+}
+
+// Run prints what was built, as --version does.
+func (c *VersionCommand) Run(on *Streams) error {
+	if c.JSON {
+		return JSON(on.Out, version.Current())
+	}
+	_, err := fmt.Fprintln(on.Out, Version(on.Program))
+	return err
+}
+
+// Version is what a program says of its build, on one line.
+func Version(program string) string { return program + " " + version.Current().String() }

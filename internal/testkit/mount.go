@@ -1,0 +1,53 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Mount is a directory whose files are replaced as the kubelet replaces those of a ConfigMap or
+// a Secret that a pod mounts (pkg/volume/util/atomic_writer.go in Kubernetes): each set of files lies
+// in a directory of its own, the symlink ..data names the one that counts, what users see are
+// symlinks through it, and a swap is the renaming of a new ..data over the old one. What was
+// before is removed at once.
+type Mount struct {
+	Dir     string
+	t       testing.TB
+	serial  int
+	current string // the directory that ..data names
+}
+
+// NewMount is a mount with the files, by name.
+func NewMount(t testing.TB, files map[string]string) *Mount {
+	t.Helper()
+	m := &Mount{Dir: t.TempDir(), t: t}
+	m.Swap(files)
+	for name := range files {
+		require.NoError(t, os.Symlink(filepath.Join("..data", name), m.Path(name)))
+	}
+	return m
+}
+
+// Path is where users see a file.
+func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
+
+// Swap replaces the files by others of the same names.
+func (m *Mount) Swap(files map[string]string) {
+	m.t.Helper()
+	m.serial++
+	next := fmt.Sprintf("..2026_11_22_19_10_00.%09d", m.serial)
+	require.NoError(m.t, os.Mkdir(m.Path(next), 0o755))
+	for name, text := range files {
+		require.NoError(m.t, os.WriteFile(filepath.Join(m.Dir, next, name), []byte(text), 0o644))
+	}
+	require.NoError(m.t, os.Symlink(next, m.Path("..data_tmp")))
+	require.NoError(m.t, os.Rename(m.Path("..data_tmp"), m.Path("..data")))
+	if m.current != "" {
+		require.NoError(m.t, os.RemoveAll(m.Path(m.current)))
+	}
+	m.current = next
+}

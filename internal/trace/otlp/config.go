@@ -1,0 +1,83 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config of a Tracer. The fields with keys in parentheses are those of tracing in the
+// configuration; zero values have the defaults that are named.
+type Config struct {
+	// Endpoint (endpoint) is the collector's URL, http:// or https://; /v1/traces is appended unless it ends with
+	// that. "": nothing is traced.
+	Endpoint string
+	// Ratio (sample_ratio) is how many of the requests are recorded whose callers do not trace, 0 to 1;
+	// the configuration's default is 1. Callers that do trace decide for theirs.
+	Ratio float64
+	// ServiceName (service_name) is the resource's service.name; default $OTEL_SERVICE_NAME, else capper.
+	ServiceName string
+	// Timeout (timeout) is how long the collector may take for one request, 100ms to 1m; default 10s.
+	Timeout time.Duration
+	// MessageIDs (message_ids): true: spans of calls about a message tell its id; default false,
+	// as ids may hold what is somebody's.
+	MessageIDs bool
+
+	// Version is the resource's service.version.
+	Version string
+	// Logger takes what becomes of spans, now and then. Nil: it is discarded.
+	Logger *slog.Logger
+	// Registerer takes the metrics. Nil: there are none.
+	Registerer prometheus.Registerer
+
+	// every replaces the longest time that a span waits, in tests.
+	every time.Duration
+}
+
+// The defaults of Config, and the bounds of Timeout.
+const (
+	DefaultRatio   = 1
+	DefaultTimeout = 10 * time.Second
+	MinTimeout     = 100 * time.Millisecond
+	MaxTimeout     = time.Minute
+)
+
+// tracesPath is where collectors take spans.
+const tracesPath = "/v1/traces"
+
+// ParseEndpoint is the URL to which spans are sent, of an endpoint as Config.Endpoint. The
+// error is a rule.
+func ParseEndpoint(text string) (string, error) {
+	at, err := url.Parse(text)
+	switch {
+	case strings.Contains(text, "@"): // before any that shows the text
+		return "", errors.New("must hold no user and no password: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
+	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
+		return "", fmt.Errorf("must be http:// or https:// and a host, as in http://127.0.0.1:4318, got %q", shown(text))
+	case at.RawQuery != "" || at.Fragment != "":
+		return "", errors.New("must have nothing behind the path: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	if at.Port() == "4317" {
+		return "", fmt.Errorf("must be the collector's port for OTLP over HTTP, which usually is 4318, got %q: 4317 is that of gRPC", text)
+	}
+	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), tracesPath) + tracesPath
+	return at.String(), nil
+}
+
+// shown is of an endpoint what may be shown where it cannot be read: what is behind its host may be a secret.
+func shown(text string) string {
+	_, rest, found := strings.Cut(text, "://")
+	if !found {
+		rest = text
+	}
+	host := strings.IndexAny(rest, "/?#")
+	if host < 0 {
+		return text
+	}
+	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
+}

@@ -1,0 +1,49 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// IDHeader names a request, in both directions.
+const IDHeader = "X-Request-Id"
+
+// maxID is the most bytes of a caller's request id.
+const maxID = 128
+
+// IDOf is the caller's name of a request when it gave one that can go into logs and
+// headers, 1 to 128 visible ASCII characters, else a new one. at is about now.
+func IDOf(h http.Header, at time.Time) string {
+	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
+		return given[0]
+	}
+	return NewID(at)
+}
+
+// NewID is a request id that no other request has, of one that came at the time: 24 hexadecimal digits, that of a later
+// millisecond sorting behind.
+func NewID(at time.Time) string {
+	var raw [12]byte
+	random := rand.Uint64()
+	binary.BigEndian.PutUint64(raw[:], uint64(at.UnixMilli())<<16)
+	binary.BigEndian.PutUint16(raw[6:], uint16(random>>32))
+	binary.BigEndian.PutUint32(raw[8:], uint32(random))
+	var text [24]byte
+	hex.Encode(text[:], raw[:])
+	return string(text[:])
+}
+
+func validID(id string) bool {
+	if len(id) == 0 || len(id) > maxID {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,57 @@
+package version
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Stamped by the linker, which can set nothing but variables. Nothing else writes them.
+var version, commit, date string
+
+// Unknown stands for what nobody has told: a build outside a checkout, without a stamp.
+const Unknown = "unknown"
+
+// Build is what was built.
+type Build struct {
+	Version string `json:"version"`     // a tag such as v1.2.3, or a pseudo-version that names the commit
+	Commit  string `json:"commit"`      // its whole hash, or Unknown
+	Date    string `json:"commit_date"` // of the commit, RFC 3339 in UTC, or Unknown
+	Go      string `json:"go_version"`  // of the toolchain
+}
+
+// Current is the build of the running program.
+func Current() Build {
+	info, _ := debug.ReadBuildInfo() // nil: without modules
+	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version()}, info)
+}
+
+// of is what was stamped, and where nothing was what Go kept.
+func of(b Build, info *debug.BuildInfo) Build {
+	if info != nil {
+		fill(&b.Version, info.Main.Version)
+		for _, setting := range info.Settings {
+			switch setting.Key {
+			case "vcs.revision":
+				fill(&b.Commit, setting.Value)
+			case "vcs.time":
+				fill(&b.Date, setting.Value)
+			}
+		}
+	}
+	for _, field := range []*string{&b.Version, &b.Commit, &b.Date} {
+		fill(field, Unknown)
+	}
+	return b
+}
+
+func fill(field *string, text string) {
+	if *field == "" {
+		*field = text
+	}
+}
+
+// String is the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0)".
+func (b Build) String() string {
+	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.Date, b.Go)
+}
