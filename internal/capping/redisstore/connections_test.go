@@ -90,6 +90,7 @@ func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
 type breaking struct {
 	attempt    time.Duration // AttemptTimeout
 	start, end func()
+	broken     func() int64 // connections; nil where each that is dialed breaks
 }
 
 // A connection that broke is closed here and there, however many do, and
@@ -103,8 +104,8 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 			x := between.to(c.Addrs[0])
 			breakConnections(t, c, between.dial, breaking{
 				attempt: time.Second, start: func() { x.cut.Store(0) }, end: func() { x.cut.Store(cutNever) },
+				broken: x.cuts.Load,
 			})
-			require.Greater(t, x.cuts.Load(), int64(300))
 		})
 	})
 	t.Run("silent", func(t *testing.T) {
@@ -131,13 +132,16 @@ func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how bre
 	connected, accepted := clients(t, server)
 	dialed, running := d.dialed.Load(), goroutines(t)
 
+	const many = 300
 	how.start()
-	for range 400 {
+	deadline := time.Now().Add(2 * time.Minute)
+	for enough := false; !enough; { // on a busy machine a call may end before its connection breaks
+		require.True(t, time.Now().Before(deadline), "%d connections were dialed", d.dialed.Load()-dialed)
 		require.Error(t, s.Filter(background(t, 20*time.Millisecond), batchOf("a", users), make([]capping.Verdict, len(users))))
+		enough = d.dialed.Load()-dialed > many && (how.broken == nil || how.broken() > many)
 	}
 	how.end()
 
-	require.Greater(t, d.dialed.Load()-dialed, int64(300), "else hardly a connection broke")
 	allowed(t, s, users)
 	// The pool may be fuller than before; a proxy has two goroutines a connection.
 	require.Eventually(t, func() bool {
@@ -145,7 +149,7 @@ func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how bre
 		return now <= connected+poolSize && d.open.Load() <= poolSize && goroutines(t) <= running+2*poolSize
 	}, 30*time.Second, 20*time.Millisecond)
 	_, total := clients(t, server)
-	require.Greater(t, total-accepted, int64(300), "connections that the server saw")
+	require.Greater(t, total-accepted, int64(many), "connections that the server saw")
 	t.Logf("%d dialed, %d open, %d goroutines after %d", d.dialed.Load()-dialed, d.open.Load(), goroutines(t), running)
 }
 

@@ -113,13 +113,12 @@ func (p *importStorm) ask(s *Store, m *capping.Merge) importCall {
 func (p *importStorm) settle(t testing.TB) {
 	t.Helper()
 	p.running.Wait()
-	deadline := time.Now().Add(30 * time.Second)
 	for _, m := range p.merges() {
-		for done := 0; done < 2; {
-			require.True(t, time.Now().Before(deadline), "an import is not done after healing: %v", p.tally.lastError)
-			if c := p.ask(p.stores[done], m); !undone(c.merged) {
-				done++
-			}
+		for done := range 2 {
+			untilHealed(t, "an import is not done", func() (bool, error) {
+				c := p.ask(p.stores[done], m)
+				return !undone(c.merged), p.tally.lastError
+			})
 		}
 	}
 }

@@ -224,7 +224,6 @@ func (s *storm) settle(t testing.TB) {
 	s.mu.Lock()
 	asked := slices.Clone(s.answers)
 	s.mu.Unlock()
-	deadline := time.Now().Add(30 * time.Second)
 	for i, a := range asked {
 		var open []capping.UserID
 		for j, v := range a.verdicts {
@@ -236,10 +235,27 @@ func (s *storm) settle(t testing.TB) {
 		if store, ok := d.(*Store); ok { // small calls are of more messages than a store takes up
 			store.memory.Keep(a.send.batch(a.users))
 		}
-		for len(open) > 0 {
-			require.True(t, time.Now().Before(deadline), "still unavailable after healing: %v", s.tally.lastError)
-			open = s.ask(d, a.send, open)
+		if len(open) == 0 {
+			continue
 		}
+		untilHealed(t, "users are still unavailable", func() (bool, error) {
+			open = s.ask(d, a.send, open)
+			return len(open) == 0, s.tally.lastError
+		})
+	}
+}
+
+// untilHealed asks until that is done. Each question has a time of its own: how many there are
+// says nothing of the cluster.
+func untilHealed(t testing.TB, what string, ask func() (done bool, last error)) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		done, last := ask()
+		if done {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "%s after healing: %v", what, last)
 	}
 }
 
