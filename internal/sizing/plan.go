@@ -33,7 +33,10 @@ func (f *Figure) Text() string {
 	case "cores":
 		return fmt.Sprintf("%.2f cores", f.Value)
 	}
-	return fmt.Sprintf("%.6g", f.Value)
+	if f.Value != math.Trunc(f.Value) {
+		return fmt.Sprintf("%.3g", f.Value)
+	}
+	return fmt.Sprintf("%.0f", f.Value)
 }
 
 func bytesText(n float64) string {

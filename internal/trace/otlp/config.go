@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ func ParseEndpoint(text string) (string, error) {
 		return "", errors.New("must hold no user and no password: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
 	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
 		return "", fmt.Errorf("must be http:// or https:// and a host, as in http://127.0.0.1:4318, got %q", shown(text))
+	case at.Port() != "" && !isPort(at.Port()):
+		return "", fmt.Errorf("must have a port of 1 to 65535, got %q", shown(text))
 	case at.RawQuery != "" || at.Fragment != "":
 		return "", errors.New("must have nothing behind the path: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
 	}
@@ -67,6 +70,11 @@ func ParseEndpoint(text string) (string, error) {
 	}
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), tracesPath) + tracesPath
 	return at.String(), nil
+}
+
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
 }
 
 // shown is of an endpoint what may be shown where it cannot be read: what is behind its host may be a secret.

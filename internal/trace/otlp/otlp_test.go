@@ -301,7 +301,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for given, want := range map[string]string{
 		"": "must be http:// or https://", "127.0.0.1:4318": "must be http:// or https://", "grpc://a:4317": "must be http:// or https://", "http://": "must be http:// or https://",
-		"http://me:secret@a": "must hold no user and no password", "http://a?key=secret": "must have nothing behind the path", "http://a#x": "must have nothing behind the path", "http://a:4317": "4317 is that of gRPC",
+		"http://me:secret@a": "must hold no user and no password", "http://a?key=secret": "must have nothing behind the path", "http://a#x": "must have nothing behind the path", "http://a:4317": "4317 is that of gRPC", "http://a:99999": "must have a port of 1 to 65535", "http://a:0/key": `got "http://a:0…"`,
 	} {
 		_, err := ParseEndpoint(given)
 		require.ErrorContains(t, err, want, given)
