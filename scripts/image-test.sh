@@ -8,8 +8,7 @@ ok() { echo "image-test: $*"; }
 [ "$(id -u)" = 0 ] || fail "needs root: sudo make image-test"
 
 name=localhost/capper:image-test
-export IMAGE_TOOL=buildah
-command -v buildah >/dev/null || unset IMAGE_TOOL # image.sh installs it
+export IMAGE_TOOL=buildah # which image.sh installs where it is not
 scripts/image.sh "$name" >/dev/null
 dir=$(mktemp -d) pid="" container=""
 stop() {

@@ -2,7 +2,8 @@
 # Builds the container image from what is checked out, with buildah, podman or docker, whichever is there first; where
 # none is, buildah is installed through apt. The same commit gives the same layers, whatever the directory.
 #
-#   scripts/image.sh [NAME]     NAME is localhost/capper:VERSION by default; build/image is what is in it, beside it the SBOM
+#   scripts/image.sh [NAME]     NAME is localhost/capper:VERSION by default, and localhost/capper:latest beside it, which compose
+#                               takes; build/image is what is in it, beside it the SBOM
 #
 # IMAGE_TOOL names another tool, GOARCH another architecture.
 set -euo pipefail
@@ -12,8 +13,9 @@ umask 022
 fail() { echo "image.sh: error: $*" >&2; exit 1; }
 
 tool=${IMAGE_TOOL:-$(command -v buildah || command -v podman || command -v docker || true)}
-if [ -z "$tool" ]; then
-  command -v apt-get >/dev/null || fail "there is neither buildah, podman nor docker, and no apt-get to install one"
+if ! command -v "${tool:-buildah}" >/dev/null; then
+  [ "${tool:-buildah}" = buildah ] || fail "there is no $tool"
+  command -v apt-get >/dev/null || fail "there is no ${tool:-buildah, podman or docker}, and no apt-get to install one"
   sudo=""
   [ "$(id -u)" = 0 ] || sudo=sudo
   echo "image.sh: installing buildah" >&2
@@ -24,6 +26,8 @@ fi
 
 version=$(scripts/version.sh version) commit=$(scripts/version.sh commit) date=$(scripts/version.sh date) epoch=$(scripts/version.sh epoch)
 name=${1:-localhost/capper:${version//+/-}}
+tags=(-t "$name")
+[ $# -gt 0 ] || tags+=(-t localhost/capper:latest)
 root=build/image
 rm -rf "$root"
 mkdir -p "$root/usr/bin" "$root/usr/share/doc/capper" "$root/etc/ssl/certs" "$root/etc/capper" "$root/var/lib/capper"
@@ -54,5 +58,5 @@ case ${tool##*/} in
   *) options=(build); export SOURCE_DATE_EPOCH=$epoch ;;
 esac
 architecture=$(go env GOARCH)
-"$tool" "${options[@]}" ${GOARCH:+--platform "linux/$architecture"} "${labels[@]}" -f deploy/image/Containerfile -t "$name" "$root" >&2
+"$tool" "${options[@]}" ${GOARCH:+--platform "linux/$architecture"} "${labels[@]}" -f deploy/image/Containerfile "${tags[@]}" "$root" >&2
 echo "$name"

@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,6 +42,27 @@ func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
 		})
 	}
 }
+
+// Pages name no metric that there is not.
+func TestPagesNameMetricsThatThereAre(t *testing.T) {
+	t.Parallel()
+	there := append(documentedMetrics(t),
+		"capper_trace_spans_total", // where requests are traced alone
+		"capper_console")           // a cookie
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	name := regexp.MustCompile(`\b(capper_[a-z_]*[a-z])\b[^…/*_]`) // a family is written with an ellipsis behind it
+	for _, page := range append(pages, "../../README.md", "../../CHANGELOG.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, found := range name.FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, there, partOf.ReplaceAllString(found[1], ""), page)
+		}
+	}
+}
+
+// partOf is what Prometheus adds to the name of a histogram.
+var partOf = regexp.MustCompile(`_(bucket|sum|count)$`)
 
 // documentedMetrics are the names in the first column of the table.
 func documentedMetrics(t *testing.T) (names []string) {

@@ -40,6 +40,17 @@ func TestTheLibraryIsStrict(t *testing.T) {
 	}
 }
 
+// The image is the one that scripts/image.sh makes.
+func TestTheImageIsTheOneThatIsBuilt(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join(Root(), "scripts", "image.sh"))
+	require.NoError(t, err)
+	composed, err := os.ReadFile(file())
+	require.NoError(t, err)
+	require.Contains(t, string(composed), "image: ${CAPPER_IMAGE:-localhost/capper:latest}\n")
+	require.Contains(t, string(script), "tags+=(-t localhost/capper:latest)\n")
+}
+
 // laptop runs the services of the file.
 type laptop struct {
 	t        *testing.T
