@@ -48,6 +48,11 @@
 {{- if $v.networkPolicy.enabled -}}
 {{- if not $v.networkPolicy.api -}}{{- $faults = append $faults "networkPolicy.api: is required with networkPolicy.enabled: true: peers who may call; without any nobody could" -}}{{- end -}}
 {{- if and (eq $store.kind "redis") (not $v.networkPolicy.redis) -}}{{- $faults = append $faults "networkPolicy.redis: is required with networkPolicy.enabled: true and config.store.kind: redis: peers where the servers are" -}}{{- end -}}
+{{- if eq $store.kind "redis" -}}
+{{- if not (include "capper.redisPorts" .) -}}{{- $faults = append $faults "networkPolicy.redisPorts: is required with networkPolicy.enabled: true: config.store.redis.addrs names no port" -}}{{- end -}}
+{{- if and (dig "redis" "sentinel_master" "" $store) (not $v.networkPolicy.redisPorts) -}}{{- $faults = append $faults "networkPolicy.redisPorts: is required with networkPolicy.enabled: true and config.store.redis.sentinel_master: addrs are the Sentinels, and the servers listen elsewhere" -}}{{- end -}}
+{{- end -}}
+{{- if and $v.metrics.serviceMonitor.enabled (not $v.networkPolicy.metrics) -}}{{- $faults = append $faults "networkPolicy.metrics: is required with networkPolicy.enabled: true and metrics.serviceMonitor.enabled: true: peers who may ask for metrics; without any Prometheus could not" -}}{{- end -}}
 {{- if and (dig "tracing" "endpoint" "" $v.config) (not $v.networkPolicy.otlp) -}}{{- $faults = append $faults "networkPolicy.otlp: is required with networkPolicy.enabled: true and config.tracing.endpoint: peers that take spans" -}}{{- end -}}
 {{- end -}}
 {{- if $v.segmentbuild.enabled -}}
