@@ -64,11 +64,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* MiB of a size such as 512MiB or 2GiB, of the configuration or of Kubernetes. list KEY VALUE */}}
 {{- define "capper.mib" -}}
 {{- $key := index . 0 -}}{{- $value := index . 1 | toString -}}
-{{- if not (regexMatch "^[0-9]+(Mi|Gi)B?$" $value) -}}
-{{- fail (printf "%s: %q: the chart works out memory in whole MiB or GiB, such as 512MiB" $key $value) -}}
+{{- if not (regexMatch "^[0-9]{1,9}(Mi|Gi|Ti)B?$" $value) -}}
+{{- fail (printf "%s: %q: the chart works out sizes in whole MiB or GiB, such as 512MiB" $key $value) -}}
 {{- end -}}
-{{- $number := regexFind "^[0-9]+" $value | int -}}
-{{- if contains "G" $value -}}{{- mul 1024 $number -}}{{- else -}}{{- $number -}}{{- end -}}
+{{- mul (get (dict "M" 1 "G" 1024 "T" 1048576) (regexFind "[MGT]" $value)) (regexFind "^[0-9]+" $value | int64) -}}
 {{- end -}}
 
 {{/* The formula of docs/operating.md, Memory, in MiB. */}}
@@ -89,6 +88,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $connections := div (mul 104 (int ($server.bounds.connections | default 16384))) 16384 -}}
 {{- add (mul 2 $body) (mul 2 $answer) $users 150 $segments $cache $connections -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What the pod's directory may come to hold, in MiB: two generations while one replaces the other,
+     records of the audit that wait while S3 is away, and 256 for what is small. */}}
+{{- define "capper.room" -}}
+{{- $waiting := 0 -}}
+{{- if include "capper.audits3" . -}}
+{{- $waiting = include "capper.mib" (list "config.audit.max_waiting" (.Values.config.audit.max_waiting | default "10GiB")) | int64 -}}
+{{- end -}}
+{{- add (mul 2 (include "capper.mib" (list "memory.segments" .Values.memory.segments) | int64)) $waiting 256 -}}
+{{- end -}}
+
+{{/* How much of it there may be without a volume: beyond it the kubelet evicts the pod. */}}
+{{- define "capper.scratch" -}}
+{{- .Values.scratch.sizeLimit | default (printf "%dMi" (max 2048 (include "capper.room" . | int64))) -}}
 {{- end -}}
 
 {{/* How long the longest call may be in the store and wait before, in seconds. */}}

@@ -100,7 +100,12 @@ spec:
         - {name: admin, containerPort: 9090, protocol: TCP}
       {{- $memory := include "capper.memory" . | int64 }}
       resources:
-        requests: {cpu: {{ .Values.cpu.request | quote }}, memory: {{ $memory }}Mi}
+        requests:
+          cpu: {{ .Values.cpu.request | quote }}
+          memory: {{ $memory }}Mi
+          {{- if not (include "capper.stateful" .) }}
+          ephemeral-storage: {{ include "capper.scratch" . }} # a full node evicts first who uses more than this
+          {{- end }}
         limits:
           {{- with .Values.cpu.limit }}
           cpu: {{ . | quote }}
@@ -135,7 +140,7 @@ spec:
       {{- end }}
     {{- if not (include "capper.stateful" .) }}
     - name: data
-      emptyDir: {sizeLimit: {{ .Values.scratch.sizeLimit }}}
+      emptyDir: {sizeLimit: {{ include "capper.scratch" . }}}
     {{- end }}
     {{- with .Values.tls.secret }}
     - name: tls

@@ -37,6 +37,15 @@
 {{- if lt (include "capper.gracePeriod" . | int64) $stop -}}
 {{- $faults = append $faults (printf "stop.gracePeriod: %v: must be at least %v s: config.server.stop_delay %s, stop_timeout %s, the longest call (%s s) and stop.margin (%v s); the pod would be killed in the middle of its stop" $v.stop.gracePeriod $stop $server.stop_delay $server.stop_timeout (include "capper.longestCall" .) $v.stop.margin) -}}
 {{- end -}}
+{{- $room := include "capper.room" . | int64 -}}
+{{- $key := ternary "persistence.size" "scratch.sizeLimit" (eq (include "capper.stateful" .) "true") -}}
+{{- $size := ternary $v.persistence.size (include "capper.scratch" .) (eq $key "persistence.size") -}}
+{{- if lt (include "capper.mib" (list $key $size) | int64) $room -}}
+{{- $faults = append $faults (printf "%s: %s: must be at least %dMi: two generations of memory.segments (%s)%s and 256Mi; %s" $key $size $room $v.memory.segments (ternary (printf ", config.audit.max_waiting (%s)" (dig "audit" "max_waiting" "10GiB" $v.config)) "" (eq (include "capper.audits3" .) "true")) (ternary "the volume would be full" "the pod would be evicted" (eq $key "persistence.size"))) -}}
+{{- end -}}
+{{- if and (eq $key "scratch.sizeLimit") (hasPrefix (include "capper.dataDir" .) (dig "audit" "to" "" $v.config)) -}}
+{{- $faults = append $faults (printf "config.audit.to: %q: only with persistence.enabled: true: without a volume what is there grows until the pod is evicted, and goes with it" $v.config.audit.to) -}}
+{{- end -}}
 {{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) -}}
 {{- $faults = append $faults (printf "autoscaling.minReplicas: %v: must be at most autoscaling.maxReplicas, %v" $v.autoscaling.minReplicas $v.autoscaling.maxReplicas) -}}
 {{- end -}}
