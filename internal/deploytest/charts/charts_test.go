@@ -281,50 +281,6 @@ func TestRoles(t *testing.T) {
 	require.NotContains(t, string(r.text), "AWS_SECRET_ACCESS_KEY")
 }
 
-// Values that make no sense are refused with the key, the value and the rule.
-func TestRefusedValues(t *testing.T) {
-	t.Parallel()
-	files := valuesFiles(t)
-	for values, want := range map[string][]string{
-		"redis: replicas: 0":                          {"/replicas", "got 0, want 1"},
-		"redis: config: {store: {kind: mysql}}":       {"/config/store/kind", "'embedded', 'redis'"},
-		"redis: replica: 3":                           {"'replica' not allowed"},
-		"redis: config: {limit: {}}":                  {"/config", "'limit' not allowed"},
-		"redis: config: {server: {stop_delay: soon}}": {"/config/server/stop_delay", "'soon' does not match"},
-		"redis: config: {server: {api_keys: [{client: a, id: b, sha256: 12, scopes: [read]}]}}":       {"/config/server/api_keys/0/sha256"},
-		"redis: podDisruptionBudget: {maxUnavailable: 0}":                                             {"/podDisruptionBudget/maxUnavailable"},
-		"redis: podDisruptionBudget: {maxUnavailable: 100%}":                                          {"/podDisruptionBudget/maxUnavailable"},
-		"redis: config: {server: {stop_delay: 10s}}":                                                  {"config.server.stop_delay: 10s: must be longer than stop.loadBalancerNotice, 10 s"},
-		"redis: stop: {gracePeriod: 60}":                                                              {"stop.gracePeriod: 60: must be at least 90 s"},
-		"redis: config: {server: {listen: ':80'}}":                                                    {`config.server.listen: ":80": must not be given: the chart sets it from service.port`},
-		"redis: config: {store: {redis: {password_file: /x}}}":                                        {`config.store.redis.password_file: "/x": must not be given: the chart sets it from redis.passwordSecret`},
-		"redis: config: {server: {api_keys: null}}":                                                   {"config.server.api_keys: is required"},
-		"redis: config: {limits: null}":                                                               {"config.limits: is required"},
-		"redis: config: {segments: {source: ''}}":                                                     {"config.segments.source: is required"},
-		"redis: config: {store: {redis: {addrs: null}}}":                                              {"config.store.redis.addrs: is required"},
-		"redis: configuration: {in: ConfigMap}":                                                       {"configuration.in: ConfigMap: only with config.console: false"},
-		"redis: redis: {ca: {secret: a}}":                                                             {`redis.ca.configMap: "redis-ca": must not be given with redis.ca.secret`},
-		"redis: autoscaling: {enabled: true, minReplicas: 12}":                                        {"autoscaling.minReplicas: 12: must be at most autoscaling.maxReplicas, 10"},
-		"redis: ingress: {enabled: true}":                                                             {"ingress.hosts: is required"},
-		"redis: networkPolicy: {enabled: true}":                                                       {"networkPolicy.api: is required", "networkPolicy.redis: is required"},
-		"redis: networkPolicy: {enabled: true}\nconfig: {tracing: {endpoint: 'http://otel:4318'}}":    {"networkPolicy.otlp: is required"},
-		"redis: metrics: {serviceMonitor: {enabled: true}}":                                           {"metrics.keySecret.name: is required"},
-		"redis: segmentbuild: {enabled: true}":                                                        {"segmentbuild.build: is required"},
-		"embedded: autoscaling: {enabled: true}":                                                      {"autoscaling.enabled: true: only with config.store.kind: redis"},
-		"embedded: config: {store: {redis: {addrs: ['a:1']}}}":                                        {"config.store.redis: must not be given with config.store.kind: embedded"},
-		"embedded: config: {segments: {source: /data}, server: {bounds: {body_bytes: 1000000}}}":      {"/config/server/bounds/body_bytes"},
-		"embedded: config: {segments: {source: /data}}\nsegmentbuild: {enabled: true, build: {a: b}}": {`config.segments.source: "/data": must be s3://`},
-	} {
-		name, text, _ := strings.Cut(values, ": ")
-		_, err := helm(t, files[name], written(t, text))
-		for _, part := range want {
-			require.ErrorContains(t, err, part, values)
-		}
-	}
-	_, err := helm(t)
-	require.ErrorContains(t, err, "config.segments.source: is required: s3://bucket/prefix, where segmentbuild publishes")
-}
-
 // The chart's table has every value, and no other.
 func TestReadmeHasEveryValue(t *testing.T) {
 	t.Parallel()

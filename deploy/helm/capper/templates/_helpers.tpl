@@ -70,11 +70,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- mul (get (dict "M" 1 "G" 1024 "T" 1048576) (regexFind "[MGT]" $value)) (regexFind "^[0-9]+" $value | int64) -}}
 {{- end -}}
 
-{{/* The formula of docs/operating.md, Memory, in MiB. */}}
 {{- define "capper.memory" -}}
 {{- if .Values.memory.limit -}}
 {{- include "capper.mib" (list "memory.limit" .Values.memory.limit) -}}
 {{- else -}}
+{{- include "capper.memoryNeeded" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The formula of docs/operating.md, Memory, in MiB. */}}
+{{- define "capper.memoryNeeded" -}}
 {{- $server := .Values.config.server -}}
 {{- $body := include "capper.mib" (list "config.server.bounds.body_bytes" $server.bounds.body_bytes) | int -}}
 {{- $answer := include "capper.mib" (list "config.server.bounds.answer_bytes" $server.bounds.answer_bytes) | int -}}
@@ -87,7 +92,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $connections := div (mul 104 (int ($server.bounds.connections | default 16384))) 16384 -}}
 {{- add (mul 2 $body) (mul 2 $answer) $users 150 $segments $cache $connections -}}
-{{- end -}}
 {{- end -}}
 
 {{/* What the pod's directory may come to hold, in MiB: two generations while one replaces the other,

@@ -2,6 +2,7 @@
 {{- define "capper.rules" -}}
 {{- $v := .Values -}}{{- $server := $v.config.server -}}{{- $store := $v.config.store -}}
 {{- $faults := list -}}
+{{- if not $v.image.repository -}}{{- $faults = append $faults "image.repository: is required: no image is published; build one (make image) and push it to a registry that the nodes reach" -}}{{- end -}}
 {{- if not $v.configuration.existing -}}
 {{- if not ((dig "segments" "source" "" $v.config)) -}}{{- $faults = append $faults "config.segments.source: is required: s3://bucket/prefix, where segmentbuild publishes" -}}{{- end -}}
 {{- if not $server.api_keys -}}{{- $faults = append $faults "config.server.api_keys: is required: a pod listens beyond loopback (docs/api.md, Who may call)" -}}{{- end -}}
@@ -36,6 +37,15 @@
 {{- $stop := include "capper.stop" . | int64 -}}
 {{- if lt (include "capper.gracePeriod" . | int64) $stop -}}
 {{- $faults = append $faults (printf "stop.gracePeriod: %v: must be at least %v s: config.server.stop_delay %s, stop_timeout %s, the longest call (%s s) and stop.margin (%v s); the pod would be killed in the middle of its stop" $v.stop.gracePeriod $stop $server.stop_delay $server.stop_timeout (include "capper.longestCall" .) $v.stop.margin) -}}
+{{- end -}}
+{{- $memory := include "capper.memoryNeeded" . | int64 -}}
+{{- if lt (include "capper.memory" . | int64) $memory -}}
+{{- $faults = append $faults (printf "memory.limit: %s: must be at least %dMi, which config.server.bounds, max_in_flight_users and memory.segments add up to: the pod would be killed under load; make those smaller" $v.memory.limit $memory) -}}
+{{- end -}}
+{{- range $v.extraEnv -}}
+{{- if and (has .name (list "CAPPER_REDIS_PASSWORD" "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS")) .value -}}
+{{- $faults = append $faults (printf "extraEnv: %s: must come from a Secret, by valueFrom.secretKeyRef" .name) -}}
+{{- end -}}
 {{- end -}}
 {{- $room := include "capper.room" . | int64 -}}
 {{- $key := ternary "persistence.size" "scratch.sizeLimit" (eq (include "capper.stateful" .) "true") -}}
