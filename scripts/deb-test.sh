@@ -3,7 +3,7 @@
 #
 #   scripts/deb-test.sh check    what it holds, its units under systemd-analyze, that two builds are the same bytes
 #   scripts/deb-test.sh boot     the same, then a Debian is made with debootstrap below build/deb/root and booted by
-#                                systemd-nspawn: installed, started, reloaded, upgraded, removed, purged; needs root
+#                                systemd-nspawn: installed, started, reloaded, upgraded, installed again, purged; needs root
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -165,13 +165,16 @@ upgraded() {
   before=$(main_pid)
   newer=$(CAPPER_VERSION=v9.9.9 scripts/deb.sh "$machine")
   cp "$newer" "$machine/root/root/two.deb"
+  inside sh -c 'rm /etc/default/capper; chown capper:adm /etc/capper/capper.yaml; chmod 0440 /etc/capper/capper.yaml'
   inside dpkg -i /root/two.deb >"$machine/dpkg" 2>&1 || fail "upgrade: $(tail -n 5 "$machine/dpkg")"
   settled "it is not restarted" inside systemctl is-active capper
   [ "$(main_pid)" != "$before" ] || fail "the upgrade does not restart it"
   inside curl -s http://127.0.0.1:8080/metrics | grep 'capper_build_info.*version="v9.9.9"' >/dev/null || fail "another version runs"
   inside grep -q 'daily: 2' /etc/capper/capper.yaml || fail "the administrator's configuration is gone"
+  inside test ! -e /etc/default/capper || fail "a file that the administrator deleted is back"
+  [ "$(inside stat -c '%U:%G %a' /etc/capper/capper.yaml)" = "capper:adm 440" ] || fail "the administrator's owner and mode are gone: $(inside stat -c '%U:%G %a' /etc/capper/capper.yaml)"
   [[ $(filter fourth 7) == *'"allowed":[]'* ]] || fail "recorded sends are gone"
-  ok "upgraded to v9.9.9: restarted, the administrator's configuration is kept, what was recorded still denies"
+  ok "upgraded to v9.9.9: restarted, the administrator's configuration, its owner and mode are kept, a deleted file stays away, what was recorded still denies"
   inside dpkg -i --force-downgrade /root/one.deb >"$machine/dpkg" 2>&1 || fail "roll-back: $(tail -n 5 "$machine/dpkg")"
   settled "it is not restarted" inside systemctl is-active capper
   [[ $(filter fourth 7) == *'"allowed":[]'* ]] || fail "recorded sends are gone"
@@ -189,6 +192,24 @@ stopped() {
   ok "stopped with success; a store that it may not read is refused, with the reason in the log"
 }
 
+reinstalled() {
+  inside systemctl enable capper-segments-build.timer 2>/dev/null
+  again
+  inside test ! -L /etc/systemd/system/capper.service || fail "the removal's mask stays"
+  [ "$(inside systemctl is-enabled capper capper-segments-build.timer | xargs)" = "enabled enabled" ] || fail "after a removal and an installation: $(inside systemctl is-enabled capper capper-segments-build.timer | xargs)"
+  inside systemctl start capper || fail "systemctl start: $(inside journalctl -u capper -n 20 --no-pager)"
+  [[ $(filter fourth 7) == *'"allowed":[]'* ]] || fail "recorded sends are gone"
+  inside systemctl disable capper 2>/dev/null
+  again
+  [ "$(inside systemctl is-enabled capper || true)" = disabled ] || fail "what an administrator disabled is $(inside systemctl is-enabled capper || true)"
+  inside systemctl enable --now capper 2>/dev/null || fail "systemctl enable --now"
+  ok "removed and installed again: enabled as before, or disabled as before"
+}
+again() {
+  inside dpkg -r capper >"$machine/dpkg" 2>&1 || fail "dpkg -r: $(tail -n 5 "$machine/dpkg")"
+  inside dpkg -i /root/one.deb >"$machine/dpkg" 2>&1 || fail "dpkg -i: $(tail -n 5 "$machine/dpkg")"
+}
+
 removed() {
   inside dpkg -r capper >"$machine/dpkg" 2>&1 || fail "dpkg -r: $(tail -n 5 "$machine/dpkg")"
   if inside systemctl is-active capper >/dev/null; then fail "it still runs after its removal"; fi
@@ -196,6 +217,9 @@ removed() {
   inside test ! -e /usr/bin/capper || fail "the removal leaves the program"
   inside dpkg -P capper >"$machine/dpkg" 2>&1 || fail "dpkg -P: $(tail -n 5 "$machine/dpkg")"
   inside test ! -e /etc/capper/capper.yaml -a ! -e /etc/default/capper -a ! -e /var/cache/capper || fail "the purge leaves the configuration"
+  local left
+  left=$(inside find /etc/systemd /var/lib/systemd -name 'capper*' -not -path '*/timers/*')
+  [ -z "$left" ] || fail "the purge leaves $left"
   inside test -e /var/lib/capper/log.db || fail "the purge takes the recorded sends"
   grep -q 'holds recorded sends and stays' "$machine/dpkg" || fail "the purge does not say what stays"
   ok "removed: configuration and data stay; purged: $(grep 'recorded sends' "$machine/dpkg")"
@@ -207,6 +231,6 @@ case ${1:-} in
     [ "$(id -u)" = 0 ] || fail "needs root: sudo make deb-test"
     check
     boot
-    for part in installed reloaded upgraded stopped removed; do $part; done ;;
+    for part in installed reloaded upgraded stopped reinstalled removed; do $part; done ;;
   *) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
