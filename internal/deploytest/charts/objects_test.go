@@ -87,9 +87,14 @@ func valuesFiles(t *testing.T) map[string]string {
 // helm renders the chart as the release "prod"; the error is what Helm says.
 func helm(t *testing.T, values ...string) ([]byte, error) {
 	t.Helper()
+	return helmAs(t, "prod", values...)
+}
+
+func helmAs(t *testing.T, release string, values ...string) ([]byte, error) {
+	t.Helper()
 	tools, err := Installed()
 	require.NoError(t, err)
-	out, err := exec.Command(tools.Render, append([]string{Chart(), "prod", "messaging"}, values...)...).Output()
+	out, err := exec.Command(tools.Render, append([]string{Chart(), release, "messaging"}, values...)...).Output()
 	if err != nil {
 		return nil, Explained("helm", err)
 	}
@@ -99,7 +104,12 @@ func helm(t *testing.T, values ...string) ([]byte, error) {
 // render renders the chart, which must be accepted.
 func render(t *testing.T, values ...string) *rendering {
 	t.Helper()
-	text, err := helm(t, values...)
+	return renderAs(t, "prod", values...)
+}
+
+func renderAs(t *testing.T, release string, values ...string) *rendering {
+	t.Helper()
+	text, err := helmAs(t, release, values...)
 	require.NoError(t, err)
 	r := &rendering{t: t, text: text}
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())

@@ -2,26 +2,33 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Names of parts get up to 11 letters behind it; a CronJob's may have 52. */}}
+{{/* At most 39 letters, as names of parts get up to 11 behind it, and a CronJob's may have 52. A Service's begins
+     with a letter and has no dot. What is cut or changed for that ends with a sum of the whole: no two are alike. */}}
 {{- define "capper.fullname" -}}
+{{- $whole := printf "%s-%s" .Release.Name (include "capper.name" .) -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 39 | trimSuffix "-" -}}
+{{- $whole = .Values.fullnameOverride -}}
 {{- else if contains (include "capper.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 39 | trimSuffix "-" -}}
+{{- $whole = .Release.Name -}}
+{{- end -}}
+{{- $name := replace "." "-" $whole -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}{{- $name = printf "capper-%s" $name -}}{{- end -}}
+{{- if or (ne $name $whole) (gt (len $name) 39) -}}
+{{- printf "%s-%s" ($name | trunc 30 | trimSuffix "-") (sha256sum $whole | trunc 8) -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "capper.name" .) | trunc 39 | trimSuffix "-" -}}
+{{- $name -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "capper.selector" -}}
-app.kubernetes.io/name: {{ include "capper.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "capper.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: service
 {{- end -}}
 
 {{- define "capper.labels" -}}
-app.kubernetes.io/name: {{ include "capper.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "capper.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}

@@ -24,9 +24,9 @@ capabilities: {drop: [ALL]}
 {{- with .Values.s3.credentialsSecret }}
 {{- if .name }}
 - name: AWS_ACCESS_KEY_ID
-  valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .accessKeyID }}}}
+  valueFrom: {secretKeyRef: {name: {{ .name | quote }}, key: {{ .accessKeyID | quote }}}}
 - name: AWS_SECRET_ACCESS_KEY
-  valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .secretAccessKey }}}}
+  valueFrom: {secretKeyRef: {name: {{ .name | quote }}, key: {{ .secretAccessKey | quote }}}}
 {{- end }}
 {{- end }}
 {{- end -}}
@@ -63,7 +63,7 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "capper.serviceAccount" . }}
+  serviceAccountName: {{ include "capper.serviceAccount" . | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ include "capper.gracePeriod" . }}
@@ -71,11 +71,11 @@ spec:
   {{- with .Values.image.pullSecrets }}
   imagePullSecrets:
     {{- range . }}
-    - name: {{ . }}
+    - name: {{ . | quote }}
     {{- end }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector: {{- toYaml . | nindent 4 }}
@@ -91,7 +91,7 @@ spec:
   {{- end }}
   containers:
     - name: capper
-      image: {{ include "capper.image" . }}
+      image: {{ include "capper.image" . | quote }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       args: [serve, --config, {{ include "capper.configDir" . }}/capper.yaml]
       securityContext: {{- include "capper.containerSecurity" . | nindent 8 }}
@@ -115,7 +115,7 @@ spec:
         - {name: GOMEMLIMIT, value: {{ printf "%dMiB" (div (mul 9 $memory) 10) | quote }}}
         {{- if and (eq .Values.config.store.kind "redis") .Values.redis.passwordSecret.name (eq .Values.redis.passwordSecret.as "environment") }}
         - name: CAPPER_REDIS_PASSWORD
-          valueFrom: {secretKeyRef: {name: {{ .Values.redis.passwordSecret.name }}, key: {{ .Values.redis.passwordSecret.key }}}}
+          valueFrom: {secretKeyRef: {name: {{ .Values.redis.passwordSecret.name | quote }}, key: {{ .Values.redis.passwordSecret.key | quote }}}}
         {{- end }}
         {{- with include "capper.awsEnv" . | trim }}{{ . | nindent 8 }}{{- end }}
         {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{- end }}
@@ -124,19 +124,19 @@ spec:
       readinessProbe: {{- include "capper.probe" (list . "/readyz" .Values.probes.readiness) | nindent 8 }}
       volumeMounts:
         # The whole directory, never a subPath: the kubelet swaps a symlink in it, which the service sees.
-        - {name: config, mountPath: {{ include "capper.configDir" . }}, readOnly: true}
-        - {name: data, mountPath: {{ include "capper.dataDir" . }}}
+        - {name: config, mountPath: {{ include "capper.configDir" . | quote }}, readOnly: true}
+        - {name: data, mountPath: {{ include "capper.dataDir" . | quote }}}
         {{- if .Values.tls.secret }}
-        - {name: tls, mountPath: {{ include "capper.tlsDir" . }}, readOnly: true}
+        - {name: tls, mountPath: {{ include "capper.tlsDir" . | quote }}, readOnly: true}
         {{- end }}
         {{- with include "capper.redisMounts" . | trim }}{{ . | nindent 8 }}{{- end }}
         {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{- end }}
   volumes:
     - name: config
       {{- if eq .Values.configuration.in "Secret" }}
-      secret: {secretName: {{ .Values.configuration.existing | default (include "capper.fullname" .) }}, defaultMode: 0440}
+      secret: {secretName: {{ .Values.configuration.existing | default (include "capper.fullname" .) | quote }}, defaultMode: 0440}
       {{- else }}
-      configMap: {name: {{ .Values.configuration.existing | default (include "capper.fullname" .) }}, defaultMode: 0440}
+      configMap: {name: {{ .Values.configuration.existing | default (include "capper.fullname" .) | quote }}, defaultMode: 0440}
       {{- end }}
     {{- if not (include "capper.stateful" .) }}
     - name: data
@@ -144,7 +144,7 @@ spec:
     {{- end }}
     {{- with .Values.tls.secret }}
     - name: tls
-      secret: {secretName: {{ . }}, defaultMode: 0440}
+      secret: {secretName: {{ . | quote }}, defaultMode: 0440}
     {{- end }}
     {{- with include "capper.redisVolumes" . | trim }}{{ . | nindent 4 }}{{- end }}
     {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{- end }}
@@ -168,20 +168,20 @@ spec:
 {{- if eq .Values.config.store.kind "redis" }}
 {{- if and .Values.redis.passwordSecret.name (eq .Values.redis.passwordSecret.as "file") }}
 - name: redis-password
-  secret: {secretName: {{ .Values.redis.passwordSecret.name }}, defaultMode: 0440}
+  secret: {secretName: {{ .Values.redis.passwordSecret.name | quote }}, defaultMode: 0440}
 {{- end }}
 {{- with .Values.redis.ca }}
 {{- if .secret }}
 - name: redis-ca
-  secret: {secretName: {{ .secret }}, defaultMode: 0440}
+  secret: {secretName: {{ .secret | quote }}, defaultMode: 0440}
 {{- else if .configMap }}
 - name: redis-ca
-  configMap: {name: {{ .configMap }}}
+  configMap: {name: {{ .configMap | quote }}}
 {{- end }}
 {{- end }}
 {{- with .Values.redis.clientCertificateSecret }}
 - name: redis-client
-  secret: {secretName: {{ . }}, defaultMode: 0440}
+  secret: {secretName: {{ . | quote }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
 {{- end -}}
