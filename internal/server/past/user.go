@@ -53,7 +53,7 @@ func (r *Reader) User(ctx context.Context, user capping.UserID, since, now time.
 		default:
 			told.Since = from
 		}
-		told.Decisions, until = slices.Concat(found, told.Decisions), from
+		told.Decisions, until = slices.Insert(told.Decisions, 0, found...), from
 	}
 	if more := len(told.Decisions) - mostDecisions; more > 0 {
 		told.Decisions = told.Decisions[more:]
