@@ -10,7 +10,7 @@ set -euo pipefail
 
 fail() { echo "redis-backup.sh: error: $*" >&2; exit 1; }
 [ $# = 3 ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
-verb=$1 node=$2 dir=$3 port=${PORT:-7999}
+verb=$1 node=$2 dir=${3%/} port=${PORT:-7999}
 read -ra cli <<<"${REDIS_CLI:-redis-cli}"
 at() { local addr=$1; shift; "${cli[@]}" -h "${addr%:*}" -p "${addr##*:}" "$@"; }
 nodes() { at "$node" cluster nodes | tr -d '\r' | sed 's/@[^ ]*//'; } # id host:port flags master … state slots
@@ -25,10 +25,22 @@ source_of() { # ID ADDRESS of a master: a replica that follows it, else itself
 }
 
 serves() { at "$node" cluster info | grep -q '^cluster_slots_ok:16384' || fail "$node: not all slots of its cluster are served"; }
+slots() { # of each master, as it says itself: with those that it is just giving away or taking
+  local addr
+  while read -r _ addr <&3; do
+    at "$addr" cluster nodes | tr -d '\r' | awk '$3 ~ /myself/ {for (i = 9; i <= NF; i++) printf "%s ", $i; print ""}'
+  done 3< <(masters) | sort
+}
+
 save() {
   [ ! -e "$dir" ] || fail "$dir is there already: name a new directory"
   serves
-  mkdir -p "$dir.part"
+  local before
+  before=$(slots)
+  [[ $before != *'['* ]] || fail "slots are being moved: wait until they are"
+  mkdir -p "$(dirname "$dir")"
+  mkdir "$dir.part" || fail "$dir.part is of a save that runs, or that was killed: when none runs, rm -r $dir.part"
+  trap 'rm -rf "$dir.part"' EXIT
   date -u -d '1 minute ago' +%Y-%m-%dT%H:%M:%SZ >"$dir.part/since"
   local id addr from
   while read -r id addr <&3; do
@@ -37,14 +49,29 @@ save() {
     redis-check-rdb "$dir.part/$id.rdb" >"$dir.part/$id.log" || fail "$from: $(tail -n 1 "$dir.part/$id.log")"
     echo "shard $addr from $from: $(sed -n 's/^\[info\] \([0-9]* keys\) read/\1/p' "$dir.part/$id.log"), $(stat -c %s "$dir.part/$id.rdb") bytes"
     rm "$dir.part/$id.log"
+    echo "$id" >>"$dir.part/shards"
   done 3< <(masters)
-  (cd "$dir.part" && sha256sum since ./*.rdb >SHA256SUMS)
-  mv "$dir.part" "$dir"
+  [ "$(slots)" = "$before" ] || fail "slots were moved meanwhile, and what is in them may be in two copies or in none: save again"
+  (cd "$dir.part" && sha256sum since shards ./*.rdb >SHA256SUMS)
+  mv -T "$dir.part" "$dir"
+  trap - EXIT
   echo "$dir: all that was recorded until $(cat "$dir/since")"
 }
 
-restore() {
+whole() { # one copy of each shard, as it was saved, and no other
   (cd "$dir" && sha256sum --quiet --check SHA256SUMS) || fail "$dir is not what was saved"
+  local rdb name
+  for rdb in "$dir"/*.rdb; do
+    name=$(basename "$rdb")
+    grep -qF "  ./$name" "$dir/SHA256SUMS" || fail "$rdb is not what was saved: take it away"
+    # Versions before had no list of shards.
+    [ ! -e "$dir/shards" ] || grep -qxF "${name%.rdb}" "$dir/shards" || fail "$rdb is of no shard of this backup: take it and its line in SHA256SUMS away"
+  done
+  [ ! -e "$dir/shards" ] || for name in $(cat "$dir/shards"); do [ -e "$dir/$name.rdb" ] || fail "$dir/$name.rdb is missing"; done
+}
+
+restore() {
+  whole
   serves
   local id addr rdb
   while read -r id addr <&3; do
@@ -64,12 +91,17 @@ load() { # RDB
   done
   [ "$("${here[@]}" info server | tr -d '\r' | sed -n 's/^process_id://p')" = "$server" ] || fail "127.0.0.1:$port is another server's: set PORT"
   had=$("${here[@]}" dbsize)
-  [ "$had" = 0 ] || "${cli[@]}" --cluster import "$node" --cluster-from "127.0.0.1:$port" >"$log" || fail "$1: $(tail -n 2 "$log" | tr '\n' ' '); FLUSHALL on each master, and begin again"
+  [ "$had" = 0 ] || "${cli[@]}" --cluster import "$node" --cluster-from "127.0.0.1:$port" >"$log" || broken "$1" "$log"
   [ "$("${here[@]}" dbsize)" = 0 ] || fail "$1: not all of its keys went over; see $log, FLUSHALL on each master, and begin again"
   kill -9 "$server" && wait "$server" 2>/dev/null || true
   trap - EXIT
   rm "$log"
   echo "$(basename "$1"): $had keys"
+}
+
+broken() { # RDB LOG of an import that failed
+  ! grep -q BUSYKEY "$2" || fail "$1: keys of it are in another copy of $dir too: docs/moving.md has what to do; FLUSHALL on each master before you begin again"
+  fail "$1: $(tail -n 2 "$2" | tr '\n' ' '); FLUSHALL on each master, and begin again"
 }
 
 case $verb in

@@ -110,10 +110,13 @@ func refusal(t testing.TB, args ...string) string {
 	return out
 }
 
-func script(t testing.TB, args ...string) (string, error) {
+func script(t testing.TB, args ...string) (string, error) { return scriptBy(t, "redis-cli", args...) }
+
+// scriptBy has it call another redis-cli.
+func scriptBy(t testing.TB, cli string, args ...string) (string, error) {
 	cmd := exec.Command("../../../deploy/redis-backup.sh", args...)
 	_, port, _ := strings.Cut(freeAddr(t), ":")
-	cmd.Env = append(os.Environ(), "PORT="+port)
+	cmd.Env = append(os.Environ(), "PORT="+port, "REDIS_CLI="+cli)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
