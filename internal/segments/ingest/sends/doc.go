@@ -6,12 +6,14 @@
 // A user is a decimal number from 0 to 4294967295. A time is one of
 //
 //   - RFC 3339, as 2026-11-20T09:12:44.120Z or with an offset; a space may stand in the place of T
-//   - the same without an offset, where a time zone is given: Options.Zone; else it is a bad row
+//   - the same without an offset, where a time zone is given: Options.Zone; else it is a bad row. Of an hour that
+//     clocks went through twice it is the later one; a time that clocks left out is a bad row
 //   - seconds since 1970, as 1795252364 or 1795252364.120, up to 11 digits before the point
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP, by its unit; one that is not adjusted to UTC is one without an offset
 //
-// Times are cut to the millisecond. What lies in the future is a bad row. An empty channel or message id is
+// Times are cut to the millisecond. What lies before 2000 is a bad row, as dates written as numbers do, and so is what
+// lies in the future: by up to a second it may, with a message id. Parquet's DATE, TIME and INT96 are no times. An empty channel or message id is
 // none. What a row cannot be read for is a RowError, with the line where the format has lines; what a file
 // cannot be read for is an error of Read: a column that is missing, a stream that broke, a text whose
 // last line does not end (see Options.FinalNewline).

@@ -47,6 +47,9 @@ func (o *Options) readParquet(file *content.File, yield func(Row, *RowError, int
 		}
 		reader.leaves[i], reader.places[i] = columns[place], columns[place].Index()
 	}
+	if reader.stamp, err = stampOf(columns[places[1]]); err != nil {
+		return err
+	}
 	for _, group := range opened.RowGroups() {
 		if err := reader.group(group); err != nil {
 			return err
@@ -60,6 +63,7 @@ type rowReader struct {
 	options *Options
 	places  [4]int
 	leaves  [4]*parquet.Column
+	stamp   *format.TimestampType // of the time; nil: it is text or a number
 	n       int64
 	yield   func(Row, *RowError, int64) error
 }
@@ -94,27 +98,16 @@ func (r *rowReader) row(values parquet.Row) (row Row, err error) {
 	var record [4]string
 	for _, value := range values {
 		for i, place := range r.places {
-			if r.leaves[i] == nil || value.Column() != place || value.IsNull() {
-				continue
+			switch {
+			case r.leaves[i] == nil || value.Column() != place || value.IsNull():
+			case i == 1 && r.stamp != nil:
+				record[i] = timestampText(value, r.stamp)
+			default:
+				record[i] = textOf(value, unsigned(r.leaves[i]))
 			}
-			if i == 1 {
-				if at, ok, err := r.timestamp(value); ok || err != nil {
-					row.At, record[1] = at, "0"
-					if err != nil {
-						return row, err
-					}
-					continue
-				}
-			}
-			record[i] = textOf(value, unsigned(r.leaves[i]))
 		}
 	}
-	at := row.At
-	row, err = r.options.rowOf([4]int{0, 1, 2, 3}, record[:])
-	if at != 0 {
-		row.At = at
-	}
-	return row, err
+	return r.options.rowOf([4]int{0, 1, 2, 3}, record[:])
 }
 
 func unsigned(column *parquet.Column) bool {
@@ -142,23 +135,39 @@ func textOf(value parquet.Value, unsigned bool) string {
 	return value.String()
 }
 
-// timestamp is the time of a TIMESTAMP, in milliseconds since 1970.
-func (r *rowReader) timestamp(value parquet.Value) (at int64, ok bool, err error) {
-	logical := r.leaves[1].Type().LogicalType()
-	if logical == nil || value.Kind() != parquet.Int64 {
-		return 0, false, nil
+// stampOf is how a column has times, nil where they are texts or numbers as other formats have them. Types that say
+// something else than an instant are refused.
+func stampOf(column *parquet.Column) (*format.TimestampType, error) {
+	refused := func(what string) error {
+		return fmt.Errorf("column %q holds %s: times are TIMESTAMP, text, or seconds or milliseconds since 1970", column.Name(), what)
 	}
-	stamp, ok := logical.Value.(*format.TimestampType)
-	if !ok || stamp.Unit.Value == nil {
-		return 0, false, nil
+	if column.Type().Kind() == parquet.Int96 {
+		return nil, refused("INT96")
 	}
-	at = value.Int64() / max(1, int64(time.Millisecond/stamp.Unit.Value.Duration()))
+	logical := column.Type().LogicalType()
+	if logical == nil {
+		return nil, nil
+	}
+	switch is := logical.Value.(type) {
+	case *format.DateType:
+		return nil, refused("DATE, days without a time")
+	case *format.TimeType:
+		return nil, refused("TIME, times without a day")
+	case *format.TimestampType:
+		if column.Type().Kind() == parquet.Int64 && is.Unit.Value != nil {
+			return is, nil
+		}
+	}
+	return nil, nil
+}
+
+// timestampText is the time of a TIMESTAMP as a text has it, without an offset where the column is not adjusted to UTC.
+func timestampText(value parquet.Value, stamp *format.TimestampType) string {
+	unit := stamp.Unit.Value.Duration()
+	per := int64(time.Second / unit)
+	at := time.Unix(value.Int64()/per, value.Int64()%per*int64(unit)).UTC()
 	if stamp.IsAdjustedToUTC {
-		return at, true, nil
+		return at.Format("2006-01-02T15:04:05.999Z")
 	}
-	if r.options.Zone == nil {
-		return 0, true, fmt.Errorf("the time %w", errZone)
-	}
-	t := time.UnixMilli(at).UTC()
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), r.options.Zone).UnixMilli(), true, nil
+	return at.Format("2006-01-02T15:04:05.999")
 }

@@ -184,10 +184,10 @@ func (o *Options) find(names []string) (places [4]int, err error) {
 
 func (o *Options) rowOf(places [4]int, record []string) (row Row, err error) {
 	if row.User, err = userOf(record[places[0]]); err != nil {
-		return row, err
+		return row, fmt.Errorf("%s: %w", cmp.Or(o.Columns.User, usual.User), err)
 	}
 	if row.At, err = timeOf(record[places[1]], o.Zone); err != nil {
-		return row, err
+		return row, fmt.Errorf("%s: %w", cmp.Or(o.Columns.At, usual.At), err)
 	}
 	if places[2] >= 0 {
 		row.Channel = record[places[2]]

@@ -1,6 +1,7 @@
 package sends
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -55,9 +56,21 @@ var (
 
 var errZone = errors.New("has no offset from UTC: --timezone says where its clock stood")
 
+// earliest is when sends begin: what reads as an earlier time is a date written as a number, a count of days, or zero.
+var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // timeOf is the text in milliseconds since 1970. zone nil: a time needs an offset.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
+	at, err := instantOf(text, zone)
+	if err == nil && at < earliest.UnixMilli() {
+		return 0, fmt.Errorf("%q would be %s, and no send is from before 2000: a time is such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+			clip(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
+	}
+	return at, err
+}
+
+func instantOf(text string, zone *time.Location) (int64, error) {
 	if at, ok := epochOf(text); ok {
 		return at, nil
 	}
@@ -68,26 +81,38 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 		}
 	}
 	for _, layout := range naive {
-		at, err := time.ParseInLocation(layout, text, orUTC(zone))
-		switch {
-		case err == nil && zone == nil:
-			return 0, fmt.Errorf("%q %w", clip(text), errZone)
-		case err == nil:
-			return at.UnixMilli(), nil
+		wall, err := time.Parse(layout, text)
+		if err != nil {
+			continue
 		}
+		if zone == nil {
+			return 0, fmt.Errorf("%q %w", clip(text), errZone)
+		}
+		at, ok := latestAt(wall, zone)
+		if !ok {
+			return 0, fmt.Errorf("%q was on no clock of %s, which were put forward past it", clip(text), zone)
+		}
+		return at, nil
 	}
 	return 0, fmt.Errorf("%q is not a time, such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970", clip(text))
 }
 
-func orUTC(zone *time.Location) *time.Location {
-	if zone == nil {
-		return time.UTC
+// latestAt is when clocks of the zone showed a time, in milliseconds since 1970: the later instant of the two that an
+// hour has which clocks went through twice, as a send then counts for longer, not shorter. false: they never did.
+// Clocks are put at most once within the two days that are looked at, and no offset is more than one.
+func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
+	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(side).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second)
+		if _, then := at.In(zone).Zone(); then == offset && (!found || at.UnixMilli() > latest) {
+			latest, found = at.UnixMilli(), true
+		}
 	}
-	return zone
+	return latest, found
 }
 
 // epochOf reads seconds, which may have a fraction, or milliseconds since 1970. Eight digits are of the years 1970 to
-// 1973, and rather a date such as 20261120: they are no time.
+// 1973, and rather a date such as 20261120: they are no time. timeOf refuses other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)
@@ -120,9 +145,13 @@ func (o *Options) check(r *Row) error {
 	case !utf8.ValidString(r.MessageID):
 		return fmt.Errorf("message id %q is not UTF-8", clip(r.MessageID))
 	case r.At > o.Now.UnixMilli()+1000:
-		return fmt.Errorf("%s is in the future", time.UnixMilli(r.At).UTC().Format(time.RFC3339))
+		return fmt.Errorf("%s: %s is in the future: it is %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
+	case r.At > o.Now.UnixMilli() && r.MessageID == "":
+		return fmt.Errorf("%s: %s is in the future: it is %s, and a send without a message id is known by its time", cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
 	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
 		return fmt.Errorf("channel %q is not configured", clip(r.Channel))
 	}
 	return nil
 }
+
+func stamp(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.999Z07:00") }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/objects"
@@ -42,14 +43,15 @@ func TestTimes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"2026-11-20T09:12:44.120Z": at, "2026-11-20T17:12:44.1209+08:00": at, "2026-11-20 09:12:44.12Z": at, "2026-11-20 09:12:44.120 UTC": at,
 		"2026-11-20 17:12:44.120": at, "2026-11-20T17:12:44.120": at, " 2026-11-20T09:12:44.12Z ": at,
-		"1795165964.12": at, "1795165964120": at, "1795165964": at - 120, "0": 0,
+		"1795165964.12": at, "1795165964120": at, "1795165964": at - 120, "946684800": 946684800000,
 	} {
 		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
 		require.NoError(t, err)
 		require.Empty(t, bad, text)
 		require.Equal(t, []sends.Row{{User: 7, At: want}}, rows, text)
 	}
-	for _, text := range []string{"", "now", "2026-11-20", "2026-11-31T09:00:00Z", "-5", "1e9", "17951659641200", "1795165964120.5", "1795165964.", "2026-11-20 09:12:44 CET", "2026-11-20T12:01:00Z"} {
+	for _, text := range []string{"", "now", "2026-11-20", "2026-11-31T09:00:00Z", "-5", "1e9", "17951659641200", "1795165964120.5", "1795165964.", "2026-11-20 09:12:44 CET", "2026-11-20T12:01:00Z",
+		"0", "261122", "0611221000", "202611221000", "946684799.999", "1999-12-31T23:59:59Z", "0000-01-01T00:00:00+08:00", "0001-01-01 00:00:00"} {
 		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
 		require.NoError(t, err)
 		require.Empty(t, rows, text)
@@ -58,6 +60,117 @@ func TestTimes(t *testing.T) {
 	_, bad, err := read(t, "x.csv", []byte("user_id,at\n7,2026-11-20 09:00:00\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Contains(t, bad[0], "--timezone")
+}
+
+// Dates that look like numbers are told with their column and what they would be.
+func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
+	t.Parallel()
+	_, bad, err := read(t, "x.csv", []byte("user_id,sent\n7,202611221000\n"), sends.Options{Columns: sends.Columns{At: "sent"}})
+	require.NoError(t, err)
+	require.Len(t, bad, 1)
+	require.Contains(t, bad[0], `2: sent: "202611221000" would be 1976-06-03T00:53:41Z, and no send is from before 2000`)
+}
+
+// Of the hour that clocks went through twice the later instant counts; what they left out is no time.
+func TestTimesWhereClocksWerePut(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ zone, text, want string }{
+		{"Europe/Berlin", "2026-10-25 01:59:59", "2026-10-24T23:59:59Z"},
+		{"Europe/Berlin", "2026-10-25 02:00:00", "2026-10-25T01:00:00Z"},
+		{"Europe/Berlin", "2026-10-25 02:59:59", "2026-10-25T01:59:59Z"},
+		{"Europe/Berlin", "2026-10-25 03:00:00", "2026-10-25T02:00:00Z"},
+		{"Europe/Berlin", "2026-03-29 01:59:59", "2026-03-29T00:59:59Z"},
+		{"Europe/Berlin", "2026-03-29 02:00:00", ""},
+		{"Europe/Berlin", "2026-03-29 02:59:59", ""},
+		{"Europe/Berlin", "2026-03-29 03:00:00", "2026-03-29T01:00:00Z"},
+		{"America/New_York", "2025-11-02T01:30:00", "2025-11-02T06:30:00Z"},
+		{"America/New_York", "2026-03-08T02:30:00", ""},
+		{"Australia/Lord_Howe", "2026-04-05 01:45:00", "2026-04-04T15:15:00Z"},
+		{"Pacific/Apia", "2011-12-29 23:59:59", "2011-12-30T09:59:59Z"},
+		{"Pacific/Apia", "2011-12-30 12:00:00", ""},
+		{"Pacific/Apia", "2011-12-31 00:00:00", "2011-12-30T10:00:00Z"},
+		{"UTC", "2026-10-25 02:30:00", "2026-10-25T02:30:00Z"},
+	} {
+		zone, err := time.LoadLocation(test.zone)
+		require.NoError(t, err)
+		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+test.text+"\n"), sends.Options{Zone: zone})
+		require.NoError(t, err)
+		if test.want == "" {
+			require.Len(t, bad, 1, test)
+			require.Contains(t, bad[0], `was on no clock of `+test.zone)
+			continue
+		}
+		require.Empty(t, bad, test)
+		require.Equal(t, test.want, time.UnixMilli(rows[0].At).UTC().Format(time.RFC3339), test)
+	}
+}
+
+// What is ahead by less than a second may be, unless its time is all that tells it from others.
+func TestTimesThatAreAhead(t *testing.T) {
+	t.Parallel()
+	rows, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n7,2026-11-20T12:00:00.001Z,\n8,2026-11-20T12:00:01Z,m\n9,2026-11-20T12:00:00Z,\n10,2026-11-20T12:00:01.001Z,m\n"), sends.Options{})
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, []string{
+		"2: at: 2026-11-20T12:00:00.001Z is in the future: it is 2026-11-20T12:00:00Z, and a send without a message id is known by its time",
+		"5: at: 2026-11-20T12:00:01.001Z is in the future: it is 2026-11-20T12:00:00Z"}, bad)
+}
+
+// columnOf is a Parquet file of one send, whose time is a value of any type.
+func columnOf[T any](t *testing.T, rows ...T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, parquet.Write(&b, rows))
+	return b.Bytes()
+}
+
+func TestParquetTimes(t *testing.T) {
+	t.Parallel()
+	type date struct {
+		User uint32 `parquet:"user_id"`
+		At   int32  `parquet:"at,date"`
+	}
+	type clock struct {
+		User uint32 `parquet:"user_id"`
+		At   int64  `parquet:"at,time(microsecond)"`
+	}
+	type legacy struct {
+		User uint32           `parquet:"user_id"`
+		At   deprecated.Int96 `parquet:"at"`
+	}
+	type nanos struct {
+		User uint32 `parquet:"user_id"`
+		At   int64  `parquet:"at,timestamp(nanosecond)"`
+	}
+	type local struct {
+		User uint32 `parquet:"user_id"`
+		At   int64  `parquet:"at,timestamp(millisecond:local)"`
+	}
+	for want, file := range map[string][]byte{
+		`column "at" holds DATE`:  columnOf(t, date{7, 20777}),
+		`column "at" holds TIME`:  columnOf(t, clock{7, 1}),
+		`column "at" holds INT96`: columnOf(t, legacy{7, deprecated.Int96{1, 2, 3}}),
+	} {
+		_, _, err := read(t, "x.parquet", file, sends.Options{})
+		require.ErrorContains(t, err, want)
+	}
+	at := noon.UnixMilli() - 877
+	rows, bad, err := read(t, "x.parquet", columnOf(t, nanos{7, at * 1e6}, nanos{7, 0}, nanos{7, -1}), sends.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []sends.Row{{User: 7, At: at}}, rows)
+	require.Len(t, bad, 2)
+	require.Contains(t, bad[0], `2: at: "1970-01-01T00:00:00Z" would be`)
+
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	twice := time.Date(2026, 10, 25, 2, 30, 0, 120e6, time.UTC).UnixMilli()
+	file := columnOf(t, local{7, twice})
+	rows, _, err = read(t, "x.parquet", file, sends.Options{Zone: berlin})
+	require.NoError(t, err)
+	require.Equal(t, []sends.Row{{User: 7, At: twice - 3600e3}}, rows)
+	_, bad, err = read(t, "x.parquet", file, sends.Options{})
+	require.NoError(t, err)
+	require.Contains(t, bad[0], "has no offset from UTC")
 }
 
 func TestFormats(t *testing.T) {
@@ -115,7 +228,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	rows, _, err := read(t, "x.csv", []byte(long+"7,1795175998"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, rows, 3001)
-	_, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n1,2\n-1,2,\n1,2,"+strings.Repeat("x", 129)+"\n"), sends.Options{})
+	_, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n1,1795175998\n-1,1795175998,\n1,1795175998,"+strings.Repeat("x", 129)+"\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, bad, 3)
 	_, bad, err = read(t, "x.ndjson", []byte("7\n{\"user_id\":1.5,\"at\":1}\n{\"at\":1}\n{\"user_id\":1,\"at\":1}{}\n{\"user_id\":1,\"at\":true}\n"), sends.Options{})
