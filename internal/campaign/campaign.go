@@ -64,7 +64,9 @@ type Delta struct {
 // It is safe for concurrent use. Every method ends within the deadline of ctx.
 //
 // Counted is what the store remembers the message of, from the first call on whose
-// message it keeps (capping.MessageMemory), also when that call was denied to all.
+// message it keeps (capping.MessageMemory), also when that call was denied to all, and from the
+// first merge on that counts (capping.Merge.Counted), which is a call without answers: it is
+// what Last tells, to the hour, and First does not.
 type Store interface {
 	// AddAnswers adds what instances have answered. Of a message that is not counted yet,
 	// those of a delta that asked for fewer than capping.BulkUsers are left out. An error is that

@@ -3,6 +3,7 @@ package campaigntest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,6 +93,38 @@ func singles(f *fixture) {
 		f.filter(key, 0, user)
 	}
 	require.Equal(f, campaign.Sends{Recorded: 2600}, f.campaign(key).Sends)
+}
+
+// Sends of elsewhere are no answers: what is known of their campaign is how many there are and when they
+// were brought, until a call is answered.
+func brought(f *fixture) {
+	merger, ok := capping.As[capping.Merger](f.store)
+	require.True(f, ok)
+	begin, key, uncounted, users := f.now(), f.key("growth", 3), f.key("", 1), f.users(300)
+	m := &capping.Merge{Users: users, Retention: retention, Messages: []capping.Message{key.Message}, Counted: true}
+	for range users {
+		log := capping.Log(capping.Log(nil).Record(nil, capping.Entry{At: begin - 2000, Channel: 3, Token: key.Message.Token()}, -1))
+		m.Logs = append(m.Logs, log.Record(nil, capping.Entry{At: begin - 1000, Channel: 1, Token: uncounted.Message.Token()}, -1))
+	}
+	mine := func(k campaign.Key) bool { return k.Message == key.Message || k.Message == uncounted.Message }
+	for range 2 { // twice is once
+		require.NoError(f, merger.Merge(context.Background(), m, make([]capping.Merged, len(users))))
+		found, more, err := f.store.Campaigns(context.Background(), begin, 10, mine)
+		require.NoError(f, err)
+		require.False(f, more)
+		require.Len(f, found, 1)
+		require.Equal(f, key, found[0].Key)
+		require.Equal(f, campaign.Sends{Recorded: 300}, found[0].Sends)
+		require.GreaterOrEqual(f, found[0].Last, begin)
+		found[0].Last = 0
+		require.Equal(f, campaign.Answers{}, found[0].Answers)
+		f.clock.Advance(time.Minute)
+	}
+	f.add(campaign.Delta{Key: key, Answers: some(f.now(), 20, "v1")})
+	answered := f.campaign(key)
+	require.Equal(f, int64(1), answered.Calls)
+	require.Equal(f, f.now(), answered.First)
+	require.Equal(f, f.now(), answered.Last)
 }
 
 func releaseOfUncounted(f *fixture) {

@@ -47,6 +47,7 @@ var cases = []struct {
 	{"answers are added up", answers},
 	{"answers of few users begin no campaign", fewAnswers},
 	{"campaigns are listed by their last call", listed},
+	{"campaigns of which sends were brought are listed", brought},
 	{"ids of every kind", hostile},
 	{"calls at once", concurrent},
 	{"random calls agree with the naive model", randomCalls},

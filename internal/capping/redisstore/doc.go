@@ -62,7 +62,7 @@
 //	               0xFF, namespace, 0xFF, id where the caller's key has a namespace
 //	fc:{53t}:c:…   how many sends of the message with the token were recorded and released here
 //	fc:{53t}:a:…   what was answered about a message whose text lies on the partition, and
-//	fc:{53t}:a:index  such messages by their last call
+//	fc:{53t}:a:index  such messages by their last call or import
 //	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
 //	fc:{53t}:rate:… the shared budget of a client
 //	fc:{…}:p:carrier         the log of a pacer, fc:{…}:p:campaign:0a1b… that of a message;

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
@@ -91,6 +92,9 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 			set := &single{args: []string{"set", s.messageKey(token), message.Text(), "px", strconv.FormatInt(op.header.Life(), 10)}}
 			r.AddOnce(set, s.messagePartition(token))
 		}
+		for _, key := range op.campaigns() {
+			s.counts.List(r, key, capping.InstantOf(s.config.Clock()))
+		}
 		r.Do(ctx)
 		for token, owed := range op.owed {
 			s.counts.Settle(ctx, token, owed)
@@ -99,6 +103,31 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r
 	})
+}
+
+// campaigns are those that are counted, each once.
+func (o *mergeOperation) campaigns() (keys []campaign.Key) {
+	messages := make(map[capping.Token]capping.Message, len(o.counted))
+	for _, message := range o.merge.Messages {
+		if token := message.Token(); o.counted[token] {
+			messages[token] = message
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	seen := make(map[campaign.Key]bool, len(messages))
+	for _, log := range o.merge.Logs {
+		for i := range log.Len() {
+			e := log.Entry(i)
+			message, counted := messages[e.Token]
+			if key := (campaign.Key{Message: message, Channel: e.Channel}); counted && !seen[key] {
+				seen[key] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 func tokensOf(messages []capping.Message) map[capping.Token]bool {

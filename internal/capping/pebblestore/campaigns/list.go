@@ -36,7 +36,11 @@ func (c *Counts) campaign(i id, r *record) (campaign.Campaign, error) {
 	if err != nil {
 		return campaign.Campaign{}, fmt.Errorf("message %q: %w", r.Message, err)
 	}
-	return campaign.Campaign{Key: r.key(i), Sends: sends, Answers: r.Answers}, nil
+	answers := r.Answers
+	if answers.Calls == 0 { // that the record was begun, by what brought sends of elsewhere, is no call that was answered
+		answers.First = 0
+	}
+	return campaign.Campaign{Key: r.key(i), Sends: sends, Answers: answers}, nil
 }
 
 // listing is a walk over the list, from the latest call on.

@@ -56,8 +56,7 @@ func (c *Counts) AddAnswers(ctx context.Context, deltas []campaign.Delta) error 
 		r := c.config.Dispatcher.NewRun(nil, false)
 		r.Faults.What = "some of what was answered by message is"
 		for i := range adds {
-			adds[i] = addOperation{counts: c, delta: &deltas[i]}
-			_, _ = rand.Read(adds[i].flush[:]) // never fails
+			adds[i] = addOperation{counts: c, delta: &deltas[i], flush: newFlush(), begins: deltas[i].Asked >= capping.BulkUsers}
 			r.Add(&adds[i], c.config.Partition(deltas[i].Message.Token()))
 		}
 		r.Do(ctx)
@@ -73,6 +72,19 @@ func (c *Counts) AddAnswers(ctx context.Context, deltas []campaign.Delta) error 
 		}
 	}
 	return left
+}
+
+// newFlush is a name that no other flush has.
+func newFlush() (flush [script.FlushSize]byte) {
+	_, _ = rand.Read(flush[:]) // never fails
+	return flush
+}
+
+// List puts into the run that the campaign was called then, by who had no answer about users: so the
+// index has it. Twice is once. Where that fails the campaign is counted and not listed.
+func (c *Counts) List(r *dispatch.Run, key campaign.Key, at capping.Instant) {
+	delta := &campaign.Delta{Key: key, Answers: campaign.Answers{Last: at}}
+	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true}, c.config.Partition(key.Message.Token()))
 }
 
 // answerKeys are where the answers about the message lie.

@@ -31,12 +31,13 @@ type addOperation struct {
 	counts *Counts
 	delta  *campaign.Delta
 	flush  [script.FlushSize]byte
+	begins bool // a message of which nothing is remembered is counted from now on
 	added  bool
 }
 
 // Encode sets the arguments.
 func (o *addOperation) Encode(c *dispatch.Command) {
-	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush, o.counts.keep())
+	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush, o.counts.keep(), o.begins)
 }
 
 // Stamp has nothing to do.

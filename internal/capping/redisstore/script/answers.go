@@ -42,17 +42,17 @@ const (
 type AnswerKeys struct{ Answers, Index, Message string }
 
 // Answers sets the call of answers.lua that adds the delta: flush names it, keep is for how
-// long it is kept.
-func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration) {
+// long it is kept, begins that a message of which nothing is remembered is counted from now on.
+func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration, begins bool) {
 	a.begin(s)
 	for _, key := range []string{keys.Answers, keys.Index, keys.Message} {
 		a.buf = append(a.buf, key...)
 		a.endKey()
 	}
 	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
-	begins, first, channel := "", []byte(nil), number(int64(d.Channel))
-	if d.Asked >= capping.BulkUsers {
-		begins = "1"
+	counted, first, channel := "", []byte(nil), number(int64(d.Channel))
+	if begins {
+		counted = "1"
 	}
 	if d.Calls > 0 {
 		first = number(int64(d.First))
@@ -61,7 +61,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [Flu
 	for _, version := range d.Configs {
 		configs = append(append(configs, version...), '\n')
 	}
-	rest := [][]byte{number(keep.Milliseconds()), flush[:], []byte(d.Message.Text()), channel, []byte(begins), first, number(int64(d.Last)), configs}
+	rest := [][]byte{number(keep.Milliseconds()), flush[:], []byte(d.Message.Text()), channel, []byte(counted), first, number(int64(d.Last)), configs}
 	eachAnswer(&d.Answers, func(kind byte, name string, n int64) {
 		if n != 0 {
 			rest = append(rest, append(append(slices.Clone(channel), kind), name...), number(n))

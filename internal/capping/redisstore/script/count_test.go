@@ -114,7 +114,7 @@ func TestStoredAnswers(t *testing.T) {
 		},
 	}
 	var a Args
-	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &delta, [FlushSize]byte{1}, time.Hour)
+	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &delta, [FlushSize]byte{1}, time.Hour, true)
 	require.Equal(t, []blob{
 		blob("3"), blob("answers"), blob("index"), blob("message"), blob("3600000"), blob("\x01\x00\x00\x00\x00\x00\x00\x00"),
 		blob("\xffgrowth\xffm"), blob("200"), blob("1"), blob("5"), blob("9"), blob("v1\nv2\n"),
@@ -131,7 +131,7 @@ func TestStoredAnswers(t *testing.T) {
 		require.ErrorIs(t, err, ErrReply)
 	}
 	few := campaign.Delta{Key: delta.Key, Answers: campaign.Answers{Asked: capping.BulkUsers - 1}}
-	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &few, [FlushSize]byte{1}, time.Hour)
+	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &few, [FlushSize]byte{1}, time.Hour, false)
 	require.Empty(t, a.args[10], "begins no campaign")
 	require.Empty(t, a.args[11], "no call")
 }
