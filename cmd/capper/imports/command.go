@@ -60,6 +60,7 @@ type report struct {
 
 	users *roaring.Bitmap
 	bad   []string
+	empty []string // files without a row
 }
 
 // mostShown is how many bad rows are shown.
@@ -97,7 +98,7 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	if !c.DryRun && found.Rows > 0 {
+	if !c.DryRun {
 		if err := c.send(ctx, on, api, found, rows); err != nil {
 			return err
 		}
@@ -144,6 +145,7 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 		if name == content.Stdin {
 			from = content.StandardInput{Reader: on.In}
 		}
+		before := r.Rows + r.BadRows
 		err := sends.Read(ctx, from, name, *o, shown.Add, func(row sends.Row, bad *sends.RowError) error {
 			if bad != nil {
 				return r.addBad(name, bad)
@@ -157,13 +159,33 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 		if err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}
+		if r.Rows+r.BadRows == before {
+			r.empty = append(r.empty, name)
+		}
 	}
 	if r.BadRows > c.MaxBadRows {
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of %d rows are no sends, such as\n  %s",
 			r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))), "nothing was sent; mend them, or leave them out with --max-bad-rows")
 	}
+	if r.Rows == 0 {
+		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, r.nothing()), "was the export cut off, or is it of another time?")
+	}
+	if len(r.empty) > 0 {
+		on.Warn(fmt.Sprintf("%d of %d files have no rows, such as %s", len(r.empty), len(files), r.empty[0]))
+	}
 	r.Users = r.users.GetCardinality()
 	return r, nil
+}
+
+// nothing is the fault of files without a send: an import of nobody is none.
+func (r *report) nothing() error {
+	switch {
+	case r.BadRows > 0:
+		return fmt.Errorf("there is no send, all %d rows are bad, such as\n  %s", r.BadRows, strings.Join(r.bad, "\n  "))
+	case len(r.Files) == 1:
+		return fmt.Errorf("%s: there is no send in it", r.Files[0])
+	}
+	return fmt.Errorf("there is no send in any of %d files, such as %s", len(r.Files), r.Files[0])
 }
 
 // expand is the files that are named.
@@ -249,10 +271,8 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, r)
 	}
-	table := [][]any{{"sends", r.Rows, fmt.Sprintf("of %d users", r.Users)}}
-	if r.Rows > 0 {
-		table = append(table, []any{"first", r.First.Format(time.RFC3339)}, []any{"last", r.Last.Format(time.RFC3339)})
-	}
+	table := [][]any{{"sends", r.Rows, fmt.Sprintf("of %d users", r.Users)},
+		{"first", r.First.Format(time.RFC3339)}, {"last", r.Last.Format(time.RFC3339)}}
 	for _, channel := range sorted(r.Channels) {
 		table = append(table, []any{"channel " + cmp.Or(channel, "(none)"), r.Channels[channel]})
 	}

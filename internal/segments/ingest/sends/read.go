@@ -2,11 +2,9 @@ package sends
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -129,10 +127,13 @@ func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, 
 	}
 	header, err := r.Read()
 	if err == io.EOF {
-		return errors.New("it is empty: a header with the names of the columns is expected")
+		return nil // no row: whether there is any is for the caller to ask of all files
 	}
 	if err != nil {
 		return err
+	}
+	if name := slices.IndexFunc(header, func(name string) bool { return strings.Contains(name, "\r") }); name >= 0 {
+		return fmt.Errorf("line 1: %q holds a carriage return: lines end with a line feed, or with both; write the file again with such line ends", clip(header[name]))
 	}
 	places, err := o.find(header)
 	if err != nil {
@@ -166,14 +167,26 @@ func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, 
 	}
 }
 
+// asked is what the columns are called, "" of those that are not said.
+func (o *Options) asked() [4]string {
+	return [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
+}
+
+// names is what the columns are called.
+func (o *Options) names() (names [4]string) {
+	asked := o.asked()
+	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
+		names[i] = cmp.Or(asked[i], plain)
+	}
+	return names
+}
+
 // find is where the columns are: user, time, channel, message id; -1 of those that are not there.
 func (o *Options) find(names []string) (places [4]int, err error) {
-	asked := [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
-	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
-		name := cmp.Or(asked[i], plain)
+	for i, name := range o.names() {
 		places[i] = slices.Index(names, name)
 		switch {
-		case places[i] < 0 && (i < 2 || asked[i] != ""):
+		case places[i] < 0 && (i < 2 || o.asked()[i] != ""):
 			return places, fmt.Errorf("there is no column %q among %q", name, names)
 		case places[i] >= 0 && slices.Contains(names[places[i]+1:], name):
 			return places, fmt.Errorf("there are two columns %q", name)
@@ -196,63 +209,4 @@ func (o *Options) rowOf(places [4]int, record []string) (row Row, err error) {
 		row.MessageID = record[places[3]]
 	}
 	return row, nil
-}
-
-func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) error) error {
-	lines := bufio.NewScanner(file)
-	lines.Buffer(make([]byte, 1<<16), maxLine)
-	n := int64(0)
-	for lines.Scan() {
-		n++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		var bad *RowError
-		row, err := o.objectOf(lines.Bytes())
-		if err != nil {
-			bad = &RowError{n, err}
-		}
-		if err := yield(row, bad, n); err != nil {
-			return err
-		}
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d: more than %d bytes", n+1, maxLine)
-	}
-	if lines.Err() != nil {
-		return fmt.Errorf("line %d: %w", n+1, lines.Err())
-	}
-	return nil
-}
-
-// objectOf is the row of a JSON object.
-func (o *Options) objectOf(line []byte) (row Row, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber()
-	var members map[string]any
-	if err := decoder.Decode(&members); err != nil {
-		return row, fmt.Errorf("not a JSON object: %w", err)
-	}
-	if decoder.More() {
-		return row, errors.New("not one JSON object: something follows it")
-	}
-	var record []string
-	asked := [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
-	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
-		name := cmp.Or(asked[i], plain)
-		switch value := members[name].(type) {
-		case string:
-			record = append(record, value)
-		case json.Number:
-			record = append(record, value.String())
-		case nil:
-			if i < 2 {
-				return row, fmt.Errorf("%s is missing", name)
-			}
-			record = append(record, "")
-		default:
-			return row, fmt.Errorf("%s is neither text nor a number", name)
-		}
-	}
-	return o.rowOf([4]int{0, 1, 2, 3}, record)
 }

@@ -199,14 +199,13 @@ func TestFormats(t *testing.T) {
 		"x.csv": []byte(csv), "x.csv.gz": zipped(csv), "x": []byte(csv), "x.tsv": []byte(strings.NewReplacer("\"a\"\"b,c\"", "a\"b,c", ",", "\t").Replace("")),
 		"x.ndjson": []byte(ndjson), "x.json.gz": zipped(ndjson), "x.parquet": table.Bytes(), "y": table.Bytes(),
 	} {
-		if len(data) == 0 {
-			_, _, err := read(t, name, data, o)
-			require.ErrorContains(t, err, "empty")
-			continue
-		}
 		rows, bad, err := read(t, name, data, o)
 		require.NoError(t, err, name)
 		require.Empty(t, bad, name)
+		if len(data) == 0 {
+			require.Empty(t, rows, name)
+			continue
+		}
 		require.Equal(t, want, rows, name)
 	}
 }
@@ -215,14 +214,21 @@ func TestFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	long := "user_id,at\n" + strings.Repeat("7,1795175998\n", 3000)
 	for want, file := range map[string][2]string{
-		"no column \"user_id\"":    {"x.csv", "id,at\n1,2\n"},
-		"two columns \"at\"":       {"x.csv", "user_id,at,at\n1,2,3\n"},
-		"may have been cut off":    {"x.csv", long + "7,17951"},
-		"says gzip, the content":   {"x.csv.gz", long},
-		"not Parquet":              {"x.parquet", long},
-		"extraneous or missing \"": {"x.csv", "user_id,at\n\"1,2\n"},
+		"no column \"user_id\"":  {"x.csv", "id,at\n1,2\n"},
+		"two columns \"at\"":     {"x.csv", "user_id,at,at\n1,2,3\n"},
+		"may have been cut off":  {"x.csv", long + "7,17951"},
+		"says gzip, the content": {"x.csv.gz", long},
+		"not Parquet":            {"x.parquet", long},
+		"line 1: \"message_id\\r7\" holds a carriage return":                    {"x.csv", "user_id,at,message_id\r7,1795175998,a\r"},
+		"no column \"msg\" in any line, among [\"at\" \"message\" \"user_id\"]": {"x.ndjson", strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
+		"no column \"msg\" among":                                               {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
+		"extraneous or missing \"":                                              {"x.csv", "user_id,at\n\"1,2\n"},
 	} {
-		_, _, err := read(t, file[0], []byte(file[1]), sends.Options{FinalNewline: true})
+		columns := sends.Columns{}
+		if strings.Contains(want, "msg") {
+			columns.MessageID = "msg"
+		}
+		_, _, err := read(t, file[0], []byte(file[1]), sends.Options{FinalNewline: true, Columns: columns})
 		require.ErrorContains(t, err, want)
 	}
 	rows, _, err := read(t, "x.csv", []byte(long+"7,1795175998"), sends.Options{})
@@ -234,6 +240,23 @@ func TestFilesThatAreRefused(t *testing.T) {
 	_, bad, err = read(t, "x.ndjson", []byte("7\n{\"user_id\":1.5,\"at\":1}\n{\"at\":1}\n{\"user_id\":1,\"at\":1}{}\n{\"user_id\":1,\"at\":true}\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, bad, 5)
+}
+
+// A line of JSON that can be read in two ways is none, and a column that is named need not be in each.
+func TestLinesOfJSON(t *testing.T) {
+	t.Parallel()
+	rows, bad, err := read(t, "x.ndjson", []byte(`{"user_id":1,"user_id":2,"at":1795175998}
+{"user_id":3,"at":1795175998,"other":1,"other":{"at":[1]}}
+{"user_id":4,"at":1795175998,"msg":null}
+{"user_id":5,"at":1795175998,"msg":"a"}
+{"user_id":6,"at":1795175998,"msg":"a"
+{"user_id":null,"at":1795175998}
+[]
+`), sends.Options{Columns: sends.Columns{MessageID: "msg"}})
+	require.NoError(t, err)
+	at := int64(1795175998000)
+	require.Equal(t, []sends.Row{{User: 3, At: at}, {User: 4, At: at}, {User: 5, At: at, MessageID: "a"}}, rows)
+	require.Equal(t, []string{"1: user_id is there twice", "5: not a JSON object: EOF", "6: user_id is missing", "7: not a JSON object"}, bad)
 }
 
 // endless is a text that goes on.
