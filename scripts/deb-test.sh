@@ -223,6 +223,11 @@ removed() {
   inside test -e /var/lib/capper/log.db || fail "the purge takes the recorded sends"
   grep -q 'holds recorded sends and stays' "$machine/dpkg" || fail "the purge does not say what stays"
   ok "removed: configuration and data stay; purged: $(grep 'recorded sends' "$machine/dpkg")"
+  inside dpkg-statoverride --add root adm 0600 /etc/default/capper
+  inside dpkg -i /root/one.deb >"$machine/dpkg" 2>&1 || fail "dpkg -i after the purge: $(tail -n 5 "$machine/dpkg")"
+  [ "$(inside stat -c '%U:%G %a' /etc/default/capper /etc/capper/capper.yaml | xargs)" = "root:adm 600 root:capper 640" ] || fail "owners after the purge: $(inside stat -c '%U:%G %a' /etc/default/capper /etc/capper/capper.yaml | xargs)"
+  [ "$(inside systemctl is-enabled capper)" = enabled ] || fail "after the purge it is not enabled"
+  ok "installed after the purge: enabled; the owner that dpkg-statoverride names stays"
 }
 
 case ${1:-} in

@@ -25,7 +25,12 @@ func TestCommentedSettingsOfThePackageAreAccepted(t *testing.T) {
 		all = strings.Replace(all, setting, uncommented(setting), 1)
 	}
 	accepted(t, all)
+	require.Regexp(t, otherwise, all)
+	accepted(t, otherwise.ReplaceAllString(all, "$1: $2"))
 }
+
+// otherwise is a setting with another value for it in the comment behind.
+var otherwise = regexp.MustCompile(`(?m)^( *[a-z_]+): \{.*\} +# or (\{.*\})$`)
 
 // commented are the settings in comments, each with the lines below it that belong to it: a comment that begins with
 // a key, and those that follow and are indented.
