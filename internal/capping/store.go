@@ -131,7 +131,7 @@ type RateLimiter interface {
 type Archiver interface {
 	// Backup writes an archive of the store as it is now: what was answered before is in it. An error is
 	// that what was written is of no use.
-	Backup(ctx context.Context, to io.Writer) error
+	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
 // FormatError is that a store's bytes are in a format that this program does

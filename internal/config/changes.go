@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/yamltree"
 )
@@ -31,16 +32,35 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 		faults.List = append(faults.List, yamltree.Fault{Path: "server.api_keys",
 			Rule: "must not lose its last key by a reload: everybody on this machine could call; if that is meant, say server.without_keys: true"})
 	}
-	for name, number := range c.Policy.Channels {
-		if now, ok := next.Policy.Channels[name]; ok && now != number {
-			faults.List = append(faults.List, yamltree.Fault{Path: "channels." + name,
-				Rule: fmt.Sprintf("must stay %d, got %d: the number is stored in the logs", number, now)})
-		}
-	}
+	faults.List = append(faults.List, renumbered(c.Policy.Channels, next.Policy.Channels)...)
 	if len(faults.List) > 0 {
 		return faults
 	}
 	return nil
+}
+
+// KeepsChannels is why a store whose sends have these numbers must not be judged by the configuration of a
+// file; nil: each channel has its number.
+func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
+	channels := map[string]capping.Channel{}
+	for name, number := range were {
+		channels[name] = capping.Channel(number)
+	}
+	if found := renumbered(channels, c.Policy.Channels); len(found) > 0 {
+		return &yamltree.Faults{File: file, List: found}
+	}
+	return nil
+}
+
+// renumbered are the channels whose number is another one.
+func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if now, ok := is[name]; ok && now != was[name] {
+			found = append(found, yamltree.Fault{Path: "channels." + name,
+				Rule: fmt.Sprintf("must stay %d, got %d: the number is stored in the logs", was[name], now)})
+		}
+	}
+	return found
 }
 
 // reloaded are the keys of server and log that a reload puts in force.

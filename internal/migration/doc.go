@@ -11,7 +11,8 @@
 //	read them back, each: is the log there the log here? Else erase it and merge it anew
 //
 // Nobody decides on the target before the last pass, so that a log there may be replaced: that is how
-// releases and erasures between passes arrive. A pass that was not finished may have written what the
+// releases and erasures between passes arrive. A send there that no copy ever had is somebody else's, and
+// ends the pass before anything of it is lost. A pass that was not finished may have written what the
 // next copy no longer has, so its copy is walked over too, and then every user is read back.
 //
 // Sends that no window sees any more are not brought over, nor are the counts of messages and

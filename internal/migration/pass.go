@@ -51,10 +51,9 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
 	}
-	now, last := &walk{source: p.Now}, &walk{source: p.Last}
-	walks := []*walk{now}
+	walks := []*walk{{source: p.Now}}
 	if p.Last != nil {
-		walks = append(walks, last)
+		walks = append(walks, &walk{source: p.Last})
 	}
 	for _, source := range p.Unfinished {
 		walks = append(walks, &walk{source: source})
@@ -69,11 +68,12 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 			if !ok {
 				return result, batch.settle(ctx, &result)
 			}
-			log, before := now.take(user), last.take(user)
-			for _, w := range walks {
-				w.take(user)
+			logs := make([]capping.Log, len(walks))
+			for i, w := range walks {
+				logs[i] = w.take(user)
 			}
-			batch.add(&result, user, log, p.Last != nil && len(p.Unfinished) == 0 && bytes.Equal(log, before))
+			same := p.Last != nil && len(p.Unfinished) == 0 && bytes.Equal(logs[0], logs[1])
+			batch.add(&result, user, logs, same)
 		}
 		if err := batch.settle(ctx, &result); err != nil {
 			return result, err
@@ -90,10 +90,12 @@ type batch struct {
 	horizon capping.Instant
 	users   []capping.UserID
 	logs    []capping.Log
+	had     [][]capping.Log // of each user, in the sources of earlier passes
 }
 
-func (b *batch) add(result *Result, user capping.UserID, log capping.Log, same bool) {
-	log = log.Live(b.horizon)
+// add takes up a user with the logs that Now and the other sources have.
+func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
+	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
 		result.Users++
 		result.Sends += int64(log.Len())
@@ -102,7 +104,7 @@ func (b *batch) add(result *Result, user capping.UserID, log capping.Log, same b
 		result.Same++
 		return
 	}
-	b.users, b.logs = append(b.users, user), append(b.logs, log)
+	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
 // settle merges the logs and reads each of them back.
@@ -118,7 +120,7 @@ func (b *batch) settle(ctx context.Context, result *Result) error {
 	group.SetLimit(readers)
 	for i := range b.users {
 		group.Go(func() (err error) {
-			replaced[i], err = b.verify(ctx, b.users[i], b.logs[i])
+			replaced[i], err = b.verify(ctx, i)
 			return err
 		})
 	}
@@ -174,15 +176,20 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// errDiffers is that a log that was written is another one when it is read: somebody else writes.
-var errDiffers = errors.New("the log that was just written is another one: does a service decide on the target already?")
+// ErrDiffers is that the target has a send that no source ever had, or not what was just written: somebody else writes.
+var ErrDiffers = errors.New("the target has another log than any copy had: does a service decide on it already?")
 
-// verify reads the user's log back; where it is another one, it is written anew.
-func (b *batch) verify(ctx context.Context, user capping.UserID, want capping.Log) (replaced bool, err error) {
+// verify reads a user's log back. Where it is one of before, it is written anew.
+func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
+	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
-	if same, err := b.same(ctx, user, want); same || err != nil {
+	found, err := b.read(ctx, user)
+	if err != nil || bytes.Equal(found, want) {
 		return false, err
+	}
+	if !of(found, append(b.had[i], want)) {
+		return false, fmt.Errorf("user %d: %w", user, ErrDiffers)
 	}
 	if err := b.pass.Target.Erase(ctx, user); err != nil {
 		return true, fmt.Errorf("erase the log of user %d: %w", user, err)
@@ -190,16 +197,33 @@ func (b *batch) verify(ctx context.Context, user capping.UserID, want capping.Lo
 	if err := b.merge(ctx, []capping.UserID{user}, []capping.Log{want}); err != nil {
 		return true, err
 	}
-	if same, err := b.same(ctx, user, want); !same || err != nil {
-		return true, errors.Join(err, fmt.Errorf("user %d: %w", user, errDiffers))
+	if found, err = b.read(ctx, user); err == nil && !bytes.Equal(found, want) {
+		err = fmt.Errorf("user %d: %w", user, ErrDiffers)
 	}
-	return true, nil
+	return true, err
 }
 
-func (b *batch) same(ctx context.Context, user capping.UserID, want capping.Log) (bool, error) {
+// read is the log that the target has.
+func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
-		return false, fmt.Errorf("read the log of user %d: %w", user, err)
+		return nil, fmt.Errorf("read the log of user %d: %w", user, err)
 	}
-	return bytes.Equal(found.Live(b.horizon), want), nil
+	return found.Live(b.horizon), nil
+}
+
+// of reports whether each send of the log is one of these logs'.
+func of(log capping.Log, logs []capping.Log) bool {
+	known := map[capping.Entry]bool{}
+	for _, one := range logs {
+		for k := range one.Len() {
+			known[one.Entry(k)] = true
+		}
+	}
+	for k := range log.Len() {
+		if !known[log.Entry(k)] {
+			return false
+		}
+	}
+	return true
 }

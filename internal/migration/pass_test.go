@@ -125,7 +125,7 @@ func TestAnotherWriterIsNoticed(t *testing.T) {
 	}
 	pass := migration.Pass{Now: source, Target: to, Retention: 168 * time.Hour, Clock: func() time.Time { return now }}
 	_, err := pass.Run(t.Context())
-	require.ErrorContains(t, err, "does a service decide on the target already?")
+	require.ErrorIs(t, err, migration.ErrDiffers)
 }
 
 // change sends, gives back and erases.

@@ -140,7 +140,7 @@ func (s *Server) backup(c *call) error {
 		c.w.Header().Set("Cache-Control", "no-store")
 		c.w.WriteHeader(http.StatusOK)
 	}
-	err := store.Backup(c.ctx, to)
+	err := store.Backup(c.ctx, to, s.capper.Policy().Channels)
 	switch {
 	case err == nil:
 		s.audit(c, "backup", "done", "bytes", to.written)

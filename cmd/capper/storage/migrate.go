@@ -19,7 +19,7 @@ type MigrateCommand struct {
 	remote.Service
 	Config string `required:"" placeholder:"FILE" help:"The configuration that the service will have, with store.kind: redis."`
 	Work   string `required:"" placeholder:"DIR" help:"A directory of this migration's own, with room for two copies of the embedded store. Every pass of it takes the same one."`
-	Finish string `placeholder:"DIR" help:"The last pass: the directory of the embedded store itself (store.embedded.path), of a service that is stopped. It is renamed when all is in Redis."`
+	Finish string `placeholder:"DIR" help:"The last pass: the directory of the embedded store itself (store.embedded.path), of a service that is stopped. It is renamed first of all, so that nobody decides on it again."`
 }
 
 // migrated is what a pass did, as --json prints it.
@@ -52,55 +52,75 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, work.close()) }()
-	target, err := openTarget(ctx, cfg, !work.first())
+	if err := c.fetch(ctx, cfg, work); err != nil {
+		return err
+	}
+	target, err := openTarget(ctx, cfg, work.state.Begun)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	if err := work.note(begun); err != nil {
+	if err := work.note(func(s *state) { s.Begun = true }); err != nil {
 		return err
 	}
-	now, err := c.source(ctx, work)
+	now, err := c.source(work)
 	if err != nil {
 		return err
 	}
-	progress := terminal.NewProgress(on, terminal.Users)
-	defer progress.Stop()
-	progress.Step("bringing logs to Redis", 0)
-	pass := migration.Pass{
-		Now: now, Last: work.last, Unfinished: work.unfinished, Target: target, Retention: cfg.Policy.Retention(target.ClockTolerance() * 2),
-		Progress: func(r *migration.Result) { progress.Reach(r.Users, "") },
-	}
 	done := migrated{Finished: c.Finish != ""}
-	if done.Result, err = pass.Run(ctx); err != nil {
-		return terminal.Hinted(err, "what is in Redis stays there; make the pass again")
+	pass := migration.Pass{Now: now, Last: work.last, Unfinished: work.unfinished, Target: target, Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
+	if done.Result, err = bring(ctx, &pass, on); err != nil {
+		return err
 	}
 	if err := alone(ctx, target); err != nil {
 		return err
 	}
-	if done.Moved, err = work.end(c.Finish); err != nil {
+	if err := work.end(); err != nil {
 		return err
 	}
-	progress.Stop()
+	if done.Finished {
+		done.Moved = migratedDir(work.state.Finishing)
+	}
 	done.Seconds = time.Since(started).Seconds()
 	return c.tell(on, &done)
 }
 
-// source is a copy of the running service's store, or, for the last pass, the store itself.
-func (c *MigrateCommand) source(ctx context.Context, work *work) (migration.Source, error) {
-	if c.Finish != "" {
-		source, err := work.open(c.Finish) // refused while a service has it
+// bring makes the pass and shows how far it is.
+func bring(ctx context.Context, pass *migration.Pass, on *terminal.Streams) (migration.Result, error) {
+	progress := terminal.NewProgress(on, terminal.Users)
+	defer progress.Stop()
+	progress.Step("bringing logs to Redis", 0)
+	pass.Progress = func(r *migration.Result) { progress.Reach(r.Users, "") }
+	result, err := pass.Run(ctx)
+	if errors.Is(err, migration.ErrDiffers) {
+		return result, terminal.Hinted(err, "stop who uses this Redis; then empty it, and begin with another --work")
+	}
+	return result, terminal.Hinted(err, "what is in Redis stays there; make the pass again")
+}
+
+// fetch puts a copy of the running service's store into the directory, and refuses a configuration whose
+// channels have other numbers. The last pass needs no copy.
+func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
+	if c.Finish == "" {
+		api, err := c.Client()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return source, work.note(finishing)
+		if err := work.fetch(ctx, api); err != nil {
+			return c.HintedAdmin(err)
+		}
 	}
-	api, err := c.Client()
-	if err != nil {
-		return nil, err
+	err := cfg.KeepsChannels(c.Config, work.state.Channels)
+	if err != nil && c.Finish == "" {
+		err = errors.Join(err, work.dropNext())
 	}
-	if err := work.fetch(ctx, api); err != nil {
-		return nil, c.HintedAdmin(err)
+	return terminal.WithStatus(terminal.BadInput, err)
+}
+
+// source is the copy, or, for the last pass, the store itself.
+func (c *MigrateCommand) source(work *work) (migration.Source, error) {
+	if c.Finish != "" {
+		return work.openFinished(c.Finish)
 	}
 	return work.open(work.path(nextCopy))
 }
@@ -125,14 +145,15 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 	if err != nil {
 		return nil, err
 	}
-	started := time.Now()
 	options.MustExist = known
 	target, err := redisstore.Open(ctx, options)
+	if err != nil && known {
+		return nil, terminal.Hinted(err, "where the Redis of this migration was emptied or lost something, begin with an empty one and another --work")
+	}
 	if err != nil {
 		return nil, err
 	}
-	fleet := target.Health(ctx).Fleet
-	if !known && (fleet == nil || fleet.Made.Before(started.Add(-time.Minute))) {
+	if !known && !target.Made() {
 		return nil, errors.Join(terminal.Hinted(errors.New("in Redis is a store already: a migration begins with an empty one"),
 			"if it is of this migration, name its --work; else take another Redis, or empty it if nobody needs what it holds"), target.Close())
 	}

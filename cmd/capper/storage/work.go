@@ -19,12 +19,10 @@ import (
 
 // The names in a directory of a migration. Beside each copy is the file COPY.id of its store.
 const (
-	lastCopy  = "copy"        // of the last pass that ended
-	nextCopy  = "next"        // of the one under way
-	halfCopy  = "unfinished-" // and a number: of one that did not end
-	archive   = "next.tar"
-	begun     = "begun"     // there is a store in Redis, which is this migration's
-	finishing = "finishing" // the last pass was begun
+	lastCopy = "copy"        // of the last pass that ended
+	nextCopy = "next"        // of the one under way
+	halfCopy = "unfinished-" // and a number: of one that did not end
+	archive  = "next.tar"
 )
 
 // copyCache is what each copy may keep in memory: it is read once, in order.
@@ -33,6 +31,7 @@ const copyCache = 64 << 20
 // work is the directory of a migration, and the copies in it.
 type work struct {
 	dir        string
+	state      state
 	last       migration.Source   // nil: no pass has ended
 	unfinished []migration.Source // passes since
 	stores     []*pebblestore.Store
@@ -49,10 +48,17 @@ func openWork(dir string, finish bool) (w *work, err error) {
 	return w, nil
 }
 
-func (w *work) begin(finish bool) error {
-	if !finish && exists(w.path(finishing)) {
+func (w *work) begin(finish bool) (err error) {
+	if w.state, err = readState(w.dir); err != nil {
+		return err
+	}
+	switch s := &w.state; {
+	case s.Finished != nil:
+		return terminal.Hinted(fmt.Errorf("the migration in %s has ended, at %s", w.dir, s.Finished.Format(time.RFC3339)),
+			"start the service with the new configuration")
+	case s.Finishing != "" && !finish:
 		return terminal.Hinted(errors.New("the last pass was begun: only it may be made again"),
-			"add --finish DIR; to stay with the embedded store, empty Redis, and begin with another --work some day")
+			"add --finish "+s.Finishing+"; to stay with the embedded store, rename "+migratedDir(s.Finishing)+" to that, empty Redis, and begin with another --work some day")
 	}
 	return w.openCopies()
 }
@@ -85,14 +91,14 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// first reports whether no pass has reached Redis yet.
-func (w *work) first() bool { return !exists(w.path(begun)) }
-
-// note writes down that something was reached.
-func (w *work) note(name string) error { return os.WriteFile(w.path(name), nil, 0o600) }
+// note remembers what was reached.
+func (w *work) note(reached func(*state)) error {
+	reached(&w.state)
+	return w.state.write(w.dir)
+}
 
 // open opens a store that nobody else has open.
-func (w *work) open(dir string) (migration.Source, error) {
+func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true, CacheBytes: copyCache})
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
@@ -103,7 +109,7 @@ func (w *work) open(dir string) (migration.Source, error) {
 
 // fetch puts a copy of the running service's store into the directory.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
-	if err := errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id")); err != nil { // a half of a copy, which nothing was done with
+	if err := w.dropNext(); err != nil { // a half of a copy, which nothing was done with
 		return err
 	}
 	check := backup.NewChecker()
@@ -120,30 +126,39 @@ func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	_, err = backup.Restore(file, w.path(nextCopy), true, time.Now())
-	return errors.Join(err, file.Close(), remove(w.path(archive)))
+	manifest, err := backup.Restore(file, w.path(nextCopy), true, time.Now())
+	if err := errors.Join(err, file.Close(), remove(w.path(archive))); err != nil {
+		return err
+	}
+	if w.state.Store != "" && w.state.Store != manifest.Store {
+		return errors.Join(w.state.errAnother("that of the service"), w.dropNext())
+	}
+	return w.note(func(s *state) { s.Store, s.Mark, s.Channels = manifest.Store, manifest.Mark, manifest.Channels })
 }
 
-// end makes the pass the last one that ended; with a store that is finished, that store is moved away, so
-// that nobody decides on it again, and its new name is returned.
-func (w *work) end(finished string) (moved string, err error) {
+func (w *work) dropNext() error {
+	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
+}
+
+// end makes the pass the last one that ended. That of the store itself ends the migration.
+func (w *work) end() error {
 	if err := w.close(); err != nil {
-		return "", err
+		return err
 	}
-	if finished != "" {
-		moved = filepath.Clean(finished) + ".migrated"
-		return moved, os.Rename(filepath.Clean(finished), moved)
+	if w.state.Finishing != "" {
+		now := time.Now().UTC()
+		return w.note(func(s *state) { s.Finished = &now })
 	}
 	old, err := filepath.Glob(w.path(halfCopy + "*"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, path := range append(old, w.path(lastCopy), w.path(lastCopy)+".id") {
 		if err := os.RemoveAll(path); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", rename(w.path(nextCopy), w.path(lastCopy))
+	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
 // close closes every store. It may be called again.

@@ -113,7 +113,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		require.Eventually(t, func() bool { return calls.Load() > begun+10 }, time.Minute, time.Millisecond)
 		before := told.now()
 		var archive bytes.Buffer
-		require.NoError(t, s.Backup(t.Context(), &archive))
+		require.NoError(t, s.Backup(t.Context(), &archive, nil))
 		again := reopen(t, Config{Path: restore(t, archive.Bytes())})
 		requireSends(t, again, before, told)
 		require.NoError(t, again.Close())
@@ -154,7 +154,7 @@ func requireSends(t *testing.T, s *Store, before map[capping.UserID]map[capping.
 func archiveOf(t *testing.T, s *Store) []byte {
 	t.Helper()
 	var archive bytes.Buffer
-	require.NoError(t, s.Backup(t.Context(), &archive))
+	require.NoError(t, s.Backup(t.Context(), &archive, nil))
 	return archive.Bytes()
 }
 
@@ -289,7 +289,7 @@ func TestBackupOfReaderThatGoes(t *testing.T) {
 	_, err := filterAll(s, "m", manyUsers(1000)...)
 	require.NoError(t, err)
 	gone := errors.New("gone")
-	require.ErrorIs(t, s.Backup(t.Context(), failingWriter{gone}), gone)
+	require.ErrorIs(t, s.Backup(t.Context(), failingWriter{gone}, nil), gone)
 	require.NoDirExists(t, filepath.Join(dir, "BACKUP"))
 	require.NotEmpty(t, archiveOf(t, s))
 	require.NoError(t, s.Close())
@@ -327,7 +327,7 @@ func benchmarkBesideBackup(b *testing.B, backups bool) {
 	if backups {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if s.Backup(ctx, io.Discard) == nil {
+				if s.Backup(ctx, io.Discard, nil) == nil {
 					made.Add(1)
 				}
 			}

@@ -146,9 +146,13 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
+// Identity is which store this is, and its newest mark: a copy of it that is older has a lower one.
+func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
+
 // Backup writes an archive of the store as it is now, while calls go on: what was answered
-// before is in it. See package backup; an error is that what was written is of no use.
-func (s *Store) Backup(ctx context.Context, to io.Writer) error {
+// before is in it. See package backup; an error is that what was written is of no use. channels
+// are the policy's.
+func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
 	err := s.db.Write(context.WithoutCancel(ctx), func() (err error) { // what has begun has to be ended, too
@@ -158,7 +162,10 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	manifest := &backup.Manifest{Store: made.ID, Mark: made.Mark, At: made.At}
+	manifest := &backup.Manifest{Store: made.ID, Mark: made.Mark, At: made.At, Channels: map[string]uint8{}}
+	for name, number := range channels {
+		manifest.Channels[name] = uint8(number)
+	}
 	if err := errors.Join(backup.Write(to, made.Dir, manifest), end()); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}

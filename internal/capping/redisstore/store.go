@@ -187,6 +187,9 @@ func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
 
+// Made reports whether the store was made by its opening, with nothing recorded.
+func (s *Store) Made() bool { return s.fleet.made }
+
 // Retention is the longest that any instance has had in force within itself:
 // so long sends are kept.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }

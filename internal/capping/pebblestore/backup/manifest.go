@@ -17,7 +17,9 @@ type Manifest struct {
 	Mark    uint64    `json:"mark"`    // the newest that the database has
 	At      time.Time `json:"at"`      // what was answered until then is in it
 	Program string    `json:"program"` // that made it
-	Files   []File    `json:"files"`
+	// Channels are the numbers that stand for channels in the logs; nil: a version from before did not say.
+	Channels map[string]uint8 `json:"channels,omitempty"`
+	Files    []File           `json:"files"`
 }
 
 // File is one of the database's.

@@ -152,6 +152,13 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil
 }
 
+// Identity is the database's, and its newest mark.
+func (d *DB) Identity() (id string, mark uint64) {
+	d.marking.Lock()
+	defer d.marking.Unlock()
+	return d.identity.ID, d.identity.Mark
+}
+
 // Mark sets the next mark, in the database first. When the file cannot be
 // written, the status says so: the store works without it.
 func (d *DB) Mark() error {
