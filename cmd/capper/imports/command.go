@@ -77,19 +77,8 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 		return err
 	}
 	if !c.DryRun {
-		limits, err := api.Limits(ctx)
-		if client.HasCode(err, client.CodeForbidden) {
-			return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scopes read and admin")
-		}
-		if err != nil {
-			return c.Hinted(err)
-		}
-		options.Channels = map[string]bool{}
-		for name := range limits.Channels {
-			options.Channels[name] = true
-		}
-		if c.Channel != "" && !options.Channels[c.Channel] {
-			return terminal.Misuse(fmt.Errorf("--channel: %q is not configured", c.Channel))
+		if err := c.ask(ctx, on, api, options); err != nil {
+			return err
 		}
 	}
 	rows := &sorter{dir: c.TempDir}
@@ -107,6 +96,36 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 		return err
 	}
 	return found.fault()
+}
+
+// farClock is by how much the service's clock differs from this machine's before it is told.
+const farClock = 10 * time.Second
+
+// ask has the service say what it would refuse: channels that it does not know, and times after its own.
+func (c *Command) ask(ctx context.Context, on *terminal.Streams, api *client.Client, o *sends.Options) error {
+	limits, err := api.Limits(ctx)
+	if client.HasCode(err, client.CodeForbidden) {
+		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scopes read and admin")
+	}
+	if err != nil {
+		return c.Hinted(err)
+	}
+	o.Channels = map[string]bool{}
+	for name := range limits.Channels {
+		o.Channels[name] = true
+	}
+	if c.Channel != "" && !o.Channels[c.Channel] {
+		return terminal.Misuse(fmt.Errorf("--channel: %q is not configured", c.Channel))
+	}
+	status, err := api.Status(ctx)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if apart := status.Time.Sub(o.Now).Round(time.Second); apart.Abs() > farClock {
+		on.Warn(fmt.Sprintf("the service's clock is %s apart from this machine's; times are judged by the service's, %s", apart.Abs(), status.Time.Format(time.RFC3339)))
+	}
+	o.Now = status.Time
+	return nil
 }
 
 // options are those of reading.
@@ -256,6 +275,9 @@ func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Cl
 
 // unsent says what to do about sends that the service did not take: the same again, where that helps.
 func (c *Command) unsent(err error) error {
+	if refused := new(refusedSend); errors.As(err, &refused) {
+		return terminal.Hinted(err, "what was sent before is recorded, nothing else is; mend that send, or where its time is the fault the clocks of the service's instances, and run the same command again: twice is once")
+	}
 	hinted := c.HintedAdmin(err)
 	if !client.Passing(err) {
 		return hinted

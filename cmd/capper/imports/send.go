@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +107,9 @@ func (s *sender) send(ctx context.Context, batch []sends.Row) error {
 			}
 			return s.send(ctx, batch[half:])
 		}
+		if row, ok := refusedOf(batch, err); ok {
+			return &refusedSend{row, err}
+		}
 		if err != nil && (ctx.Err() != nil || !client.Passing(err) || time.Now().After(until)) {
 			return err
 		}
@@ -147,6 +152,39 @@ func leftOf(batch []sends.Row, result *client.ImportResult) (left []sends.Row) {
 		}
 	}
 	return left
+}
+
+// refusedSend is a send that reading took for one and the service does not, as an instance whose clock is behind.
+type refusedSend struct {
+	row sends.Row
+	err error
+}
+
+// Error tells the send as files have it: its place in a call says nothing to who reads this.
+func (r *refusedSend) Error() string {
+	text := fmt.Sprintf("the service refuses the send of user %d at %s", r.row.User, time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
+	if r.row.MessageID != "" {
+		text += fmt.Sprintf(" with message id %q", r.row.MessageID)
+	}
+	return text + ": " + r.err.Error()
+}
+
+// Unwrap is the service's error.
+func (r *refusedSend) Unwrap() error { return r.err }
+
+// refusedOf is the row that an error of the service is about; false: it is about none.
+func refusedOf(batch []sends.Row, err error) (row sends.Row, ok bool) {
+	var refused *client.Error
+	if !errors.As(err, &refused) {
+		return row, false
+	}
+	place, found := strings.CutPrefix(refused.Field, "sends[")
+	place, _, closed := strings.Cut(place, "]")
+	i, err := strconv.Atoi(place)
+	if !found || !closed || err != nil || i < 0 || i >= len(batch) {
+		return row, false
+	}
+	return batch[i], true
 }
 
 // requestOf is the rows as a call: what all of them share stands once.
