@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -45,6 +46,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode(), "it says who was sent what")
 	_, err = p.filter("after", 3)
 	require.NoError(t, err)
+	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "open: stop the service first")
 	p.signal(syscall.SIGTERM)
 
 	require.Contains(t, capperOutput(t, 0, "restore", archive), "is whole")
@@ -97,6 +99,16 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	damaged := filepath.Join(t.TempDir(), "damaged.tar")
 	require.NoError(t, os.WriteFile(damaged, archive[:len(archive)-512], 0o600))
 	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or cut off")
+	require.NoError(t, os.WriteFile(damaged, ofLaterVersion(archive), 0o600))
+	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9: this program reads up to 1")
+}
+
+// ofLaterVersion is the archive as a later version of capper might have written it, whole.
+func ofLaterVersion(archive []byte) []byte {
+	later := bytes.Replace(archive, []byte(`"version": 1`), []byte(`"version": 9`), 1)
+	end := len(later) - 4*512 // the header of the sum, its block, two that are empty
+	copy(later[end+512:], fmt.Sprintf("%x", sha256.Sum256(later[:end])))
+	return later
 }
 
 // slowReader takes little of an answer that nobody reads.

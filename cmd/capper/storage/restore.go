@@ -49,11 +49,14 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	} else {
 		m, err = backup.Restore(file, c.To, c.AcceptLostSends, time.Now())
 	}
-	var loss *backup.LossError
+	var (
+		loss  *backup.LossError
+		other *backup.FormatError
+	)
 	switch {
 	case errors.As(err, &loss):
 		return terminal.Hinted(err, "bring the newest store back if there is one; to go on without those sends, add --accept-lost-sends")
-	case errors.Is(err, backup.ErrDamaged):
+	case errors.Is(err, backup.ErrDamaged), errors.As(err, &other):
 		return terminal.WithStatus(terminal.BadInput, err)
 	case err != nil:
 		return err

@@ -28,7 +28,7 @@ func (e *LossError) Error() string {
 	if e.Other {
 		return fmt.Sprintf("the backup, of %s, is of another store than the one that was in %s, last used at %s: that one's sends would be given up", from, e.Dir, to)
 	}
-	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s: sends in between would be given up", from, e.Dir, to)
+	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s at least: sends in between would be given up", from, e.Dir, to)
 }
 
 // Restore puts an archive back into a directory, which must be empty or absent, as of now. What it
@@ -38,6 +38,9 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	m, err := Verify(archive)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkStopped(dir); err != nil {
+		return m, err
 	}
 	if err := checkLoss(m, dir, acceptLoss); err != nil {
 		return m, err
@@ -57,6 +60,14 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 		err = errors.Join(err, empty(dir))
 	}
 	return m, errors.Join(err, lock.Close())
+}
+
+// checkStopped demands that no service has the directory open. Where that cannot be found out, the lock tells.
+func checkStopped(dir string) error {
+	if process, err := directory.Holder(dir); err == nil && process > 0 {
+		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
+	}
+	return nil
 }
 
 // checkLoss demands that nothing is known of sends after the backup, or that they are given up.

@@ -13,6 +13,12 @@ import (
 // ErrDamaged is that an archive is not as it was written: cut off, or changed.
 var ErrDamaged = errors.New("the backup is damaged or cut off")
 
+// FormatError is that an archive is whole, and none that this program reads.
+type FormatError struct{ reason error }
+
+func (e *FormatError) Error() string { return e.reason.Error() }
+func (e *FormatError) Unwrap() error { return e.reason }
+
 // Checker is told the bytes of an archive, in whatever pieces, and says at the end whether they
 // were all.
 type Checker struct {
@@ -69,7 +75,9 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 		}
 		text, err := io.ReadAll(io.LimitReader(content, 64<<20))
 		if err == nil {
-			found, err = decodeManifest(text)
+			if found, err = decodeManifest(text); err != nil {
+				err = &FormatError{err}
+			}
 		}
 		return err
 	})
@@ -115,10 +123,12 @@ func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
+			return &FormatError{err}
 		case err != nil:
 			return err
 		case !isName(h.Name) || h.Typeflag != tar.TypeReg:
-			return fmt.Errorf("entry %q: must be a plain file", h.Name)
+			return &FormatError{fmt.Errorf("entry %q: must be a plain file", h.Name)}
 		}
 		if err := yield(h, entries); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,38 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 			_, err = Restore(archive, dir, true, time.Now())
 			require.ErrorIs(t, err, ErrDamaged)
 			require.NoDirExists(t, dir)
+		})
+	}
+}
+
+// An archive that is whole, and that this program does not read, is the input's fault, not the machine's.
+func TestArchiveOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	manifest := func(before, after string) func([]entry) []entry {
+		return func(e []entry) []entry {
+			last := &e[len(e)-1]
+			require.Contains(t, last.content, before)
+			last.content = strings.Replace(last.content, before, after, 1)
+			return e
+		}
+	}
+	for name, of := range map[string]struct {
+		change func([]entry) []entry
+		want   string
+	}{
+		"a later version":   {manifest(`"version": 1`, `"version": 2`), "version 2: this program reads up to 1"},
+		"another kind":      {manifest(kind, "a diary"), `kind "a diary"`},
+		"no JSON":           {manifest("{", "["), "manifest.json"},
+		"a way out":         {func(e []entry) []entry { e[1].name = "../000002.sst"; return e }, `entry "../000002.sst": must be a plain file`},
+		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
+		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "names no store"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Verify(archived(t, of.change(written(t))))
+			var other *FormatError
+			require.ErrorAs(t, err, &other)
+			require.ErrorContains(t, err, of.want)
 		})
 	}
 }

@@ -97,6 +97,7 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if err != nil {
 		return Copy{}, nil, fmt.Errorf("copy the database: %w", errors.Join(err, end()))
 	}
+	d.copied.Store(true)
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At}, end, nil
 }
 

@@ -76,6 +76,7 @@ type DB struct {
 	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
 	watch       watch
 	copying     atomic.Bool    // for a backup
+	copied      atomic.Bool    // and no mark was set since
 	restored    *Restored      // from a backup; nil: never
 	running     sync.WaitGroup // calls, also those that nobody waits for any more
 }

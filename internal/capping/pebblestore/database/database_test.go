@@ -97,6 +97,32 @@ func TestFatal(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// What is written after a copy is noted beside the directory at the next look, also when there is no rest:
+// who puts the copy back is asked.
+func TestMarkAfterCopy(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	d := reopen(t, config)
+	put(t, d, "before", 1)
+	require.NoError(t, d.Watch(time.Now()))
+	made, end, err := d.Copy()
+	require.NoError(t, err)
+	require.NoError(t, end())
+	mark := func() uint64 {
+		known, err := Known(config.Path)
+		require.NoError(t, err)
+		return known.Mark
+	}
+	require.NoError(t, d.Watch(time.Now()))
+	require.Equal(t, made.Mark, mark(), "nothing came after")
+	for i := range 3 { // a look finds more each time
+		put(t, d, "after", 2)
+		require.NoError(t, d.Watch(time.Now()))
+		require.Equal(t, made.Mark+1, mark(), "look %d", i)
+	}
+	require.NoError(t, d.Close())
+}
+
 // TestDamagedEnd damages what was synced last before a crash. Pebble takes it for
 // a torn end; once the store has rested for a moment, a start refuses it.
 func TestDamagedEnd(t *testing.T) {

@@ -209,8 +209,9 @@ type watch struct {
 const markInterval = time.Minute
 
 // Watch looks whether the store's files are still there, and sets a mark when
-// something was written since the last and it is due, or nothing is being written
-// any more. It is called about once a second, by one goroutine.
+// something was written since the last and it is due, nothing is being written
+// any more, or a copy was made: who puts that back is to hear of what came after.
+// It is called about once a second, by one goroutine.
 //
 // The mark of a store that rests is what tells damage from a crash: Pebble takes a
 // damaged record for the torn end of the write-ahead log unless a later block says
@@ -224,11 +225,12 @@ func (d *DB) Watch(now time.Time) error {
 	written := d.written.Load()
 	rests := written == d.watch.seen
 	d.watch.seen = written
-	due := rests || now.Sub(d.watch.markedAt) >= markInterval
+	due := rests || d.copied.Load() || now.Sub(d.watch.markedAt) >= markInterval
 	if !due || written == d.marked.Load() {
 		return nil
 	}
 	d.watch.markedAt = now
+	d.copied.Store(false)
 	return d.Mark()
 }
 
