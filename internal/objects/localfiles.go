@@ -18,12 +18,14 @@ type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Links to directories are entered, by "**" as by "*/".
+// Glob implements Files. Links to directories are entered, by "**" as by "*/". What exists by a name with "[" is
+// that file, as a shell gives it for *.csv: as a pattern the name would not match itself. A name with * or ? does,
+// and stays a pattern: a file that is called *.csv by accident stands for no other.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: want a path or s3://bucket/key", pattern)
 	}
-	if !hasWildcard(pattern) {
+	if !hasWildcard(pattern) || existsLiterally(pattern) {
 		return Matches{Names: []string{pattern}}, nil
 	}
 	rule, err := parsePattern(filepath.ToSlash(filepath.Clean(pattern)))
@@ -41,6 +43,19 @@ func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	return rule.sort(names), err
 }
 
+func existsLiterally(name string) bool {
+	if !strings.Contains(name, "[") {
+		return false
+	}
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// Literal is a path as a pattern that matches it alone.
+func Literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
+}
+
 func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?[") }
 
 // Open implements Files.
@@ -54,7 +69,7 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	if stat.IsDir() {
-		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name, filepath.Join(name, "*.csv")), f.Close())
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name, filepath.Join(Literal(name), "*.csv")), f.Close())
 	}
 	if !stat.Mode().IsRegular() {
 		return f, -1, nil

@@ -215,7 +215,7 @@ func (c *Command) expand(ctx context.Context) (files []string, err error) {
 			continue
 		}
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			name = filepath.Join(name, "*")
+			name = filepath.Join(objects.Literal(name), "*")
 		}
 		found, err := objects.LocalFiles{}.Glob(ctx, name)
 		if err != nil {
