@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -9,20 +10,29 @@ import (
 
 // Load is what there must be room for.
 type Load struct {
-	Users    int64   // who receive messages
-	Sends    float64 // that each of them has on record: received within the longest window
-	Density  float64 // share of the ids between the lowest and the highest that are users; 0: 1
-	Days     float64 // of the longest window, for which sends and messages are kept; 0: 7
-	Messages float64 // campaigns a day; 0: 10
+	Users    int64   `json:"users"`     // who receive messages
+	Sends    float64 `json:"sends"`     // that each of them has on record: received within the longest window
+	Density  float64 `json:"density"`   // share of the ids between the lowest and the highest that are users; 0: 1
+	Days     float64 `json:"days"`      // of the longest window, for which sends and messages are kept; 0: 7
+	Messages float64 `json:"campaigns"` // campaigns a day; 0: 10
 	// Blast users are decided Within a time; 0: a tenth of the users, in ten minutes.
-	Blast  int64
-	Within time.Duration
+	Blast  int64         `json:"blast"`
+	Within time.Duration `json:"-"`
 	// Single calls a second, of one user each, go on beside the blast.
-	Single float64
+	Single float64 `json:"calls"`
 
-	Shards    int // masters; 0: as few as will do
-	Replicas  int // of each; negative: none, 0: 2
-	Instances int // of the service; 0: 2
+	Shards    int `json:"shards"`    // masters; 0: as few as will do
+	Replicas  int `json:"replicas"`  // of each; negative: none, 0: 2
+	Instances int `json:"instances"` // of the service; 0: 2
+}
+
+// MarshalJSON names the numbers as the flags of `capper size` do, with the unit of the time.
+func (l Load) MarshalJSON() ([]byte, error) {
+	type numbers Load
+	return json.Marshal(struct {
+		numbers
+		Within float64 `json:"within_seconds"`
+	}{numbers(l), l.Within.Seconds()})
 }
 
 // The most of each: MaxUsers are as many as there are ids, MaxShards as many as there are partitions, MaxSends as

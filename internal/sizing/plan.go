@@ -76,7 +76,7 @@ func (p *Plan) redis(l Load) {
 	p.add(room, "counts by message", RedisMessages(l), "bytes", "%g campaigns a day × %g days × 12 kB", l.Messages, l.Days)
 	p.add(room, "masters", float64(l.Shards), "", "the more of: all logs / 10 GiB, cores / 0.5; 3 at least in a cluster, 64 at most")
 	p.add(room, "used_memory of the fullest master", RedisMaster(l), "bytes", "(logs + counts) × %.3g of the 64 partitions + 4 MiB + backlog", l.largestShare())
-	p.add(room, "repl-backlog-size", Backlog(l), "bytes", "what the blast writes to a master in a minute, 64 MiB at least")
+	p.add(room, "repl-backlog-size", Backlog(l), "bytes", "what the blast writes to a master in a minute, or in all if it is shorter; 64 MiB at least")
 	p.add(room, "maxmemory of each server", Maxmemory(l), "bytes", "1.25 × used_memory of the fullest")
 	p.add(room, "machine of each server", RedisMachine(l), "bytes", "1.10 × maxmemory (fragmentation) + %s (buckets that the blast changes while the file is written anew)", bytesText(CopyOnWrite(l)))
 	p.add(room, "all machines", RedisMachine(l)*float64(l.Shards*(1+l.Replicas)), "bytes", "× %d masters × (1 + %d replicas)", l.Shards, l.Replicas)

@@ -80,9 +80,11 @@ func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog is what a replica that lost its connection for a minute catches up on; 64 MiB at least.
+// Backlog is what a replica that lost its connection for a minute catches up on, of the blast or of
+// all of it where it takes less; 64 MiB at least.
 func Backlog(l Load) float64 {
-	return max(64<<20, 60*l.Rate()*replicatedBytes(l)*l.largestShare())
+	missed := min(60*l.Rate(), float64(l.Blast))
+	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
 // Maxmemory is what a master should be allowed: a quarter more than it needs, as users who received
