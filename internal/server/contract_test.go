@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,4 +138,23 @@ func statusesOf(method, path string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// Every action of the log's audit has a row in the documents.
+func TestEveryAuditedActionIsDescribed(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	actions := 0
+	for _, file := range sources {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, call := range regexp.MustCompile(`s\.audit\(c, "([^"]+)",`).FindAllStringSubmatch(string(source), -1) {
+			actions++
+			require.Regexp(t, "(?m)^\\| `"+call[1]+"` \\|", string(page))
+		}
+	}
+	require.Greater(t, actions, 8)
 }
