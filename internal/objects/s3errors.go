@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -48,6 +49,15 @@ func given(err error, last *refusal) error {
 type refusal struct {
 	status int
 	api    smithy.APIError
+}
+
+// notRights are refusals of who asks, or of when, whatever rights there are.
+var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed"}
+
+// IsDenied reports whether a server knows who asks and denies it: rights are missing.
+func IsDenied(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.status == http.StatusForbidden && !slices.Contains(notRights, r.api.ErrorCode())
 }
 
 func (r *refusal) Error() string {

@@ -150,6 +150,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 		"a volume not mounted": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "log.db.id"), []byte(`{"id":"a","mark":1}`), 0o600))
 		}, result: doctor.Failed, check: "embedded.directory", seen: "tells of one"},
+		"a process that is gone": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) { s.Process, s.Proc = 999_999, proc(t, "limits", "") }, result: doctor.Failed, check: "process", seen: "there is no process 999999"},
 		"a network file system": {config: embedded(""), prepare: func(t *testing.T, dir string, s *Subject) {
 			s.Proc = proc(t, "mountinfo", "25 1 0:23 / / rw - ext4 /dev/a rw\n26 25 0:24 / "+dir+" rw - nfs4 server:/x rw\n")
 		}, result: doctor.Warning, check: "embedded.directory", seen: "is on nfs4"},
@@ -331,6 +332,7 @@ func TestRedis(t *testing.T) {
 		{name: "no append-only file", at: replica, do: []string{"config", "set", "appendonly", "no"}, undo: []string{"config", "set", "appendonly", "yes"}, result: doctor.Failed, check: "redis.settings", seen: "appendonly is no"},
 		{name: "small lists", at: master, do: []string{"config", "set", "hash-max-listpack-entries", "64"}, undo: []string{"config", "set", "hash-max-listpack-entries", "512"}, result: doctor.Warning, check: "redis.settings", seen: "hash-max-listpack-entries is 64"},
 		{name: "a right is missing", at: replica, do: []string{"acl", "setuser", "capper", "-hmget"}, undo: []string{"acl", "setuser", "capper", "+hmget"}, result: doctor.Failed, check: "redis.rights", seen: "may not run hmget"},
+		{name: "role is missing", at: replica, do: []string{"acl", "setuser", "capper", "-role"}, undo: []string{"acl", "setuser", "capper", "+role"}, result: doctor.Warning, check: "redis.rights", seen: "may not run role"},
 		{name: "a slow failover", at: master, do: []string{"config", "set", "cluster-node-timeout", "60000"}, undo: []string{"config", "set", "cluster-node-timeout", "2000"}, result: doctor.Warning, check: "redis.cluster", seen: "cluster-node-timeout is 1m0s"},
 		{name: "no maxmemory", at: master, do: []string{"config", "set", "maxmemory", "0"}, undo: []string{"config", "set", "maxmemory", "1gb"}, result: doctor.Warning, check: "redis.memory", seen: "maxmemory is not set"},
 		{name: "a small backlog", at: master, do: []string{"config", "set", "repl-backlog-size", "1mb"}, undo: []string{"config", "set", "repl-backlog-size", "64mb"}, result: doctor.Warning, check: "redis.replication", seen: "repl-backlog-size is 1 MiB"},

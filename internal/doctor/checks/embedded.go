@@ -29,6 +29,8 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *doctor.Notes) {
 	store := s.Config.Store.Embedded
 	mounts := s.proc("mountinfo")
 	switch kind := fileSystem(mounts, store.Path); {
+	case s.noProcess():
+		n.Skip("file system", "there is no process %d", s.Process)
 	case kind == "":
 		n.Skip("file system", "this system does not tell")
 	case isNetworked(kind):
@@ -109,11 +111,19 @@ func (s *Subject) lookAtService(ctx context.Context, n *doctor.Notes) {
 	switch {
 	case err != nil:
 		n.Skip(path, "whether a service has it open cannot be seen: %v", err)
+	case holder == 0 && s.isBarred():
+		n.Skip(path, "nobody has it open, and no service can start: see embedded.directory")
 	case holder == 0:
 		n.OK(path, "nobody has it open: a service can start")
 	default:
 		s.askService(ctx, n, fmt.Sprintf("process %d has it open", holder))
 	}
+}
+
+// isBarred reports whether a start refuses what is in the directory, or that nothing is.
+func (s *Subject) isBarred() bool {
+	data, known, err := database.Look(s.Config.Store.Embedded.Path)
+	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
 func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {

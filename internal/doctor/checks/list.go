@@ -58,5 +58,8 @@ func List(s *Subject) []doctor.Check {
 	} else {
 		checks = append(checks, embeddedChecks(s)...)
 	}
+	if s.noProcess() {
+		return append(checks, absent(s), pacers(s))
+	}
 	return append(checks, openFiles(s), memory(s), processors(s), pacers(s))
 }

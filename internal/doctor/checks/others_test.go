@@ -195,3 +195,64 @@ func allocated() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
+
+// A start that is refused is told in one place, and nothing beside says that it could be made.
+func TestAStoreThatIsAwayLetsNoServiceStart(t *testing.T) {
+	t.Parallel()
+	dir := place(t)
+	require.NotEmpty(t, only(run(t, subject(t, dir, embedded(""))), "embedded.service", doctor.OK))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "log.db.id"), []byte(`{"id":"a","mark":1}`), 0o600))
+	report := run(t, subject(t, dir, embedded("")))
+	require.NotEmpty(t, only(report, "embedded.directory", doctor.Failed))
+	require.Empty(t, only(report, "embedded.service", doctor.OK))
+	require.Contains(t, only(report, "embedded.service", doctor.Skipped)[0].Seen, "no service can start")
+}
+
+// Rights are what to grant where they are missing, and not where nobody answers or knows who asks.
+func TestAdviceAboutTheAuditInS3(t *testing.T) {
+	t.Parallel()
+	refusing := func(code string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>no</Message></Error>`, code)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	for endpoint, advice := range map[string]string{
+		refusing("AccessDenied"):       "grant s3:PutObject",
+		refusing("InvalidAccessKeyId"): "valid credentials",
+		"http://127.0.0.1:1":           "reaches the endpoint",
+	} {
+		t.Run(advice, func(t *testing.T) {
+			t.Parallel()
+			s := subject(t, place(t), strings.Replace(embedded("audit: {to: \"s3://records/prod\", spool: spool}\n"), "cache_dir: cache",
+				fmt.Sprintf("cache_dir: cache, s3: {endpoint: %q, path_style: true}", endpoint), 1))
+			report := doctor.Run(t.Context(), []doctor.Check{auditPlace(s)})
+			found := only(report, "audit", doctor.Failed)
+			require.Len(t, found, 1, report)
+			require.Contains(t, found[0].Change, advice)
+		})
+	}
+}
+
+// A right that the store goes on without is one verdict, and so is the file of a replica that is still filled.
+func TestOneVerdictOfEachServer(t *testing.T) {
+	t.Parallel()
+	role := `node 10.0.0.1:6379: the user "capper" may not run role: a send is lost: add +role to the user's rights (deploy/redis.acl)`
+	off := fmt.Errorf("node 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty: set appendonly yes")
+	of := func(master, configured, info string) *inspect.Report {
+		return &inspect.Report{Nodes: []*inspect.Node{{
+			Addr: "10.0.0.1:6379", Master: master, Facts: connect.ParseInfo("# Persistence\r\n" + info), Settings: map[string]string{"appendonly": configured},
+			Refusals: []error{off}, Warnings: []string{role},
+		}}}
+	}
+	const failed, master = "failed replica 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty", "10.0.0.2:6379"
+	require.Equal(t, []string{`warning replica 10.0.0.1:6379: the user "capper" may not run role`}, said(t, (*servers).judgeRights, of(master, "", "loading:0\r\n")))
+	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "", "loading:1\r\n")))
+	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "", "loading:0\r\nmaster_sync_in_progress:1\r\n")))
+	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "yes", "loading:0\r\n")))
+	require.Equal(t, []string{failed}, said(t, (*servers).judgeSettings, of(master, "", "loading:0\r\n")))
+	require.Equal(t, []string{failed}, said(t, (*servers).judgeSettings, of(master, "no", "loading:1\r\n")))
+	require.Equal(t, []string{strings.Replace(failed, "replica", "master", 1)}, said(t, (*servers).judgeSettings, of("", "yes", "loading:1\r\n")))
+}

@@ -130,17 +130,28 @@ func auditPlace(s *Subject) doctor.Check {
 func (s *Subject) tryAudit(ctx context.Context, n *doctor.Notes, at objects.Location) {
 	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
 	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
-		n.Fail(at.Name(), err.Error(), "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for compaction s3:DeleteObject", "records wait in the spool, and are lost when it is full")
+		n.Fail(at.Name(), err.Error(), reachOr(err, "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for compaction s3:DeleteObject"), "records wait in the spool, and are lost when it is full")
 		return
 	}
 	if list, err := at.List(ctx, key); err != nil || len(list) != 1 {
-		n.Warn(at.Name(), fmt.Sprintf("%s is not listed: %v", key, err), "grant s3:ListBucket", "capper audit finds no files")
+		n.Warn(at.Name(), fmt.Sprintf("%s is not listed: %v", key, err), reachOr(err, "grant s3:ListBucket"), "capper audit finds no files")
 	}
 	if err := at.Delete(ctx, key); err != nil {
-		n.Warn(at.Name(), err.Error(), "grant s3:DeleteObject, and remove "+key, "capper audit compact cannot take out erased users")
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key), "capper audit compact cannot take out erased users")
 		return
 	}
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
+}
+
+// reachOr is what to do about an error of S3: rights help where they are what is missing.
+func reachOr(err error, rights string) string {
+	switch {
+	case err == nil || objects.IsDenied(err):
+		return rights
+	case errors.Is(err, objects.ErrNotFound):
+		return "make the bucket, or mend its name"
+	}
+	return "see that this machine reaches the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or an instance's role)"
 }
 
 // networked are file systems whose locks and syncs are another machine's word.

@@ -2,7 +2,9 @@ package checks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,6 +24,23 @@ func (s *Subject) proc(name string) string {
 	}
 	text, _ := os.ReadFile(filepath.Join(orElse(s.Proc, "/proc"), process, name))
 	return string(text)
+}
+
+// noProcess reports whether the process that is to be looked at is not there, on a system that tells of processes.
+func (s *Subject) noProcess() bool {
+	dir := orElse(s.Proc, "/proc")
+	if _, err := os.Stat(filepath.Join(dir, "self")); s.Process == 0 || err != nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, strconv.Itoa(s.Process)))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// absent stands for all that is looked at of a process, where there is none.
+func absent(s *Subject) doctor.Check {
+	return doctor.Check{Name: "process", Look: func(_ context.Context, n *doctor.Notes) {
+		n.Fail("", fmt.Sprintf("there is no process %d", s.Process), "--pid $(systemctl show -p MainPID --value capper), or leave it out", "what the service may have cannot be seen")
+	}}
 }
 
 func orElse(text, otherwise string) string {

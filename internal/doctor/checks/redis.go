@@ -136,7 +136,31 @@ func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
 			n.Fail(kind(node), node.Lacking.Error(), "put the line of deploy/redis.acl into the ACL of every server, replicas too", "the service does not start, and users of a node that refuses commands are unavailable")
 			continue
 		}
-		n.OK(kind(node), "the user may run every command")
+		lacks := slices.IndexFunc(node.Warnings, isOfRole)
+		if lacks < 0 {
+			n.OK(kind(node), "the user may run every command")
+			continue
+		}
+		text := strings.TrimPrefix(node.Warnings[lacks], "node "+node.Addr+": ")
+		seen, why, _ := strings.Cut(text, ": ")
+		n.Warn(kind(node), seen, "add +role to the user's rights (deploy/redis.acl)", strings.TrimSuffix(why, ": add +role to the user's rights (deploy/redis.acl)"))
+	}
+}
+
+// isOfRole reports whether start-up warns of the one command that the store goes on without: a matter of rights.
+func isOfRole(warning string) bool {
+	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
+}
+
+// isCopying reports whether the append-only file of the node is off only until it has the data of its master.
+func isCopying(node *inspect.Node) bool {
+	switch f := node.Facts; {
+	case node.Master == "" || node.Settings["appendonly"] == "no":
+		return false
+	case node.Settings["appendonly"] == "yes":
+		return true
+	default:
+		return f["loading"] == "1" || f["master_sync_in_progress"] == "1"
 	}
 }
 
@@ -144,10 +168,17 @@ func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
 func (s *servers) judgeSettings(n *doctor.Notes, r *inspect.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
+			if strings.Contains(refusal.Error(), "appendonly is no") && isCopying(node) {
+				n.Skip(kind(node), "takes over its master's data, and has its append-only file off until it has them: look again")
+				continue
+			}
 			seen, change := split(node, refusal.Error())
 			n.Fail(kind(node), seen, change, "start-up refuses the server: it would lose sends that were allowed")
 		}
 		for _, warning := range node.Warnings {
+			if isOfRole(warning) {
+				continue // redis.rights tells
+			}
 			seen, change := split(node, warning)
 			n.Warn(kind(node), seen, change, "start-up warns of it as well")
 		}

@@ -128,7 +128,7 @@ func (s *Subject) lookAtList(ctx context.Context, n *doctor.Notes) {
 	}
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
-		n.Warn(at.Name(), err.Error(), "grant s3:ListBucket on the bucket, if only for the prefix",
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:ListBucket on the bucket, if only for the prefix"),
 			"without it an object that is missing looks like one that is forbidden, and earlier generations are not shown")
 		return
 	}
@@ -157,7 +157,7 @@ func tryWriting(ctx context.Context, n *doctor.Notes, at objects.Location, right
 	case errors.Is(err, objects.ErrNoConditions):
 		n.Fail("conditional put", err.Error(), "take an S3 server that heeds If-Match and If-None-Match", "two publishers at the same time would overwrite each other unseen; segmentbuild refuses such a server")
 	case err != nil:
-		n.Fail("put", err.Error(), rights, "nothing can be published")
+		n.Fail("put", err.Error(), reachOr(err, rights), "nothing can be published")
 	default:
 		n.OK("put", "wrote %s", key)
 		if _, err := at.Replace(ctx, key, []byte("{}\n"), ""); errors.Is(err, objects.ErrLostRace) {
@@ -177,7 +177,7 @@ func remove(ctx context.Context, n *doctor.Notes, at objects.Location, key strin
 	}
 	for _, key := range written {
 		if err := at.Delete(ctx, key); err != nil {
-			n.Warn("delete", err.Error(), "grant s3:DeleteObject, and remove "+key, "segmentbuild gc cannot remove what no generation needs any more")
+			n.Warn("delete", err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key), "segmentbuild gc cannot remove what no generation needs any more")
 			return
 		}
 	}
