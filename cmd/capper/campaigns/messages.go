@@ -97,7 +97,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, api *c
 
 // printMessage prints what became of a message on one channel.
 func printMessage(on *terminal.Streams, m *client.Message) error {
-	fmt.Fprintf(on.Out, "message %s, channel %s: %s from %s to %s\n", plain(m.MessageID), dash(m.Channel), calls(m.Calls), seconds(m.FirstCall), seconds(m.LastCall))
+	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
 	rows := [][]any{
 		{"allowed", m.Allowed, "sends that were recorded, each once"}, {"released", m.Released, "of those, given back"},
 		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"}, {"unavailable", m.Unavailable, ""},
@@ -154,6 +154,14 @@ func plain(id string) string {
 		return quoted
 	}
 	return id
+}
+
+// when tells the calls of a message, or that its sends were imported and no call has asked for it.
+func when(m *client.Message) string {
+	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
+		return "no calls, imported at " + seconds(m.LastCall)
+	}
+	return fmt.Sprintf("%s from %s to %s", calls(m.Calls), seconds(m.FirstCall), seconds(m.LastCall))
 }
 
 func seconds(at time.Time) string {

@@ -28,7 +28,6 @@ type one struct {
 	Funnel   []step //
 	Waves    waves  //
 	Shadow   map[string]int64
-	Span     string // from the first call to the last
 }
 
 // step is one of the funnel.
@@ -63,7 +62,7 @@ func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
 	if m == nil {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.", Do: "Open it without a channel to see those it was sent on."}
 	}
-	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied, Span: frame.Span(max(m.LastCall.Sub(m.FirstCall), 0))}
+	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied}
 	view := &frame.View{
 		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do they become eligible?", Data: data,
 		Tables:   []*frame.Table{funnelTable(data.Funnel), sendsTable(m), limitsTable(m), partsTable(m), segmentsTable(m)},
