@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,10 @@ func (s servers) Run() int {
 // TestMain lets tests run the real program as the command `capper`.
 func TestMain(m *testing.M) {
 	testkit.EndAtOnce()
+	// Tests here mostly wait for programs. The command line's -parallel is read later, and goes before.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	testscript.Main(servers{m}, map[string]func(){"capper": main})
 }
 

@@ -35,7 +35,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (client.ImportSummary, e
 	lanes := make([]lane, s.parallel)
 	var workers sync.WaitGroup
 	for i := range lanes {
-		lanes[i].batches = make(chan []sends.Row)
+		lanes[i].batches = make(chan []sends.Row, 1) // so that who reads need not wait for one lane while others are idle
 		workers.Go(func() {
 			for batch := range lanes[i].batches {
 				if err := s.send(ctx, batch); err != nil {
