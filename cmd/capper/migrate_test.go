@@ -145,6 +145,9 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	require.NoError(t, err)
 	beside.signal(syscall.SIGTERM)
 	require.Contains(t, m.migrate(1), "in Redis is a store already")
+	left, err := filepath.Glob(filepath.Join(m.work, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left, "no copy is kept of a pass that wrote nothing")
 
 	empty := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	m.onRedis = onServer(t, empty, "{push: 1, email: 2}", movedLimits)

@@ -56,8 +56,8 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return err
 	}
 	target, err := openTarget(ctx, cfg, work.state.Begun)
-	if err != nil {
-		return err
+	if err != nil { // nothing of the copy was written: kept, each try would leave one more
+		return errors.Join(err, work.dropNext())
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	if err := work.note(func(s *state) { s.Begun = true }); err != nil {
