@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,20 @@ const patience = 30 * time.Second
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, patience, 5*time.Millisecond, message...)
+}
+
+// FailsWith repeats the call, which must fail each time, until its error says why: on a busy
+// machine something else may be late first.
+func FailsWith(t testing.TB, why string, call func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := call()
+		require.Error(t, err)
+		if strings.Contains(err.Error(), why) {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "%v does not say %q", err, why)
+	}
 }
 
 // Receive is the next value of the channel, which must come.

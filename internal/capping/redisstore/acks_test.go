@@ -15,6 +15,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // acksTrial is a master that loses its two replicas one after the other, seen
@@ -68,9 +69,11 @@ func (a *acksTrial) allows(t *testing.T, s *Store) {
 
 func (a *acksTrial) lacks(t *testing.T, s *Store, why string) {
 	t.Helper()
-	outcome, err := a.send(t, s)
-	require.Equal(t, capping.Unavailable, outcome)
-	require.ErrorContains(t, err, why)
+	testkit.FailsWith(t, why, func() error {
+		outcome, err := a.send(t, s)
+		require.Equal(t, capping.Unavailable, outcome)
+		return err
+	})
 }
 
 // knows waits until the store has counted the replicas that are left.
