@@ -75,8 +75,9 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 			require.Contains(t, line, `"request_id":"call-1"`)
 		}
 	}
+	_, text := to.sent()
 	for _, id := range ids {
-		require.NotContains(t, to.text, id)
+		require.NotContains(t, text, id)
 		require.NotContains(t, log.String(), id)
 	}
 }
