@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // patience is how long a test waits for what must come: machines are slow at times.
@@ -32,6 +34,32 @@ func FailsWith(t testing.TB, why string, call func() error) {
 		}
 		require.True(t, time.Now().Before(deadline), "%v does not say %q", err, why)
 	}
+}
+
+// InTime repeats the call while all that is wrong is that its time was up: on a busy machine servers
+// may be late for a short look.
+func InTime(call func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := call()
+		late := err != nil && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), "i/o timeout"))
+		if !late || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// NoLeaks is the status of a package whose tests have ended with it, and 1 when they left goroutines
+// behind for good.
+func NoLeaks(status int, options ...goleak.Option) int {
+	err := goleak.Find(options...)
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); { // each look takes half a second
+		err = goleak.Find(options...)
+	}
+	if err != nil && status == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
 }
 
 // Receive is the next value of the channel, which must come.
