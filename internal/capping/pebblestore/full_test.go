@@ -289,7 +289,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, dir)
 	require.ErrorContains(t, err, "at least 4 MiB must be free")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second) // before the one of openFull
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), fullDir+"="+dir)

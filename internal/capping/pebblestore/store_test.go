@@ -11,6 +11,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
+	"capper/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, upgradeChild(arguments))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf"))
+	os.Exit(testkit.NoLeaks(m.Run(), goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
 }
 
 func openDefault(t *testing.T, clock func() time.Time) capping.Store {

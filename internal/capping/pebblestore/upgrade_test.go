@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,7 @@ func versions(t *testing.T, s *Store) map[int]int {
 func TestUpgradeWhileServing(t *testing.T) {
 	t.Parallel()
 	config := oldConfig(oldStore(t))
+	config.SweepInterval, config.upgradeKeys = 20*time.Millisecond, 5 // four seconds, so that calls come in between on a busy machine
 	s := reopen(t, config)
 	require.NotNil(t, s.db.Upgrade())
 	require.Contains(t, fmt.Sprint(s.Health(t.Context()).Warnings), "logs are being rewritten from format 1 to 2")

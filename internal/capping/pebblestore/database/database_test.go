@@ -13,10 +13,11 @@ import (
 	"go.uber.org/goleak"
 
 	"capper/internal/capping"
+	"capper/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf"))
+	os.Exit(testkit.NoLeaks(m.Run(), goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
 }
 
 func reopen(t *testing.T, config Config) *DB {
