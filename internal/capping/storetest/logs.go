@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -130,14 +131,23 @@ func messages(f *fixture) {
 	tokens := []capping.Token{
 		capping.TokenOf(never), capping.TokenOf(bulk), capping.TokenOf(preview), capping.TokenOf(small), long.Token(),
 	}
-	got, err := f.store.Messages(context.Background(), tokens)
-	require.NoError(f, err)
-	require.Equal(f, map[capping.Token]capping.Message{
+	f.knows(tokens, map[capping.Token]capping.Message{
 		capping.TokenOf(bulk): {ID: bulk}, capping.TokenOf(small): {ID: small}, long.Token(): long,
-	}, got)
-	got, err = f.store.Messages(context.Background(), nil)
+	})
+	got, err := f.store.Messages(context.Background(), nil)
 	require.NoError(f, err)
 	require.Empty(f, got)
+}
+
+// knows waits until the store knows these messages of the tokens, and no others: no call waits long for
+// a text to be stored.
+func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
+	f.Helper()
+	require.EventuallyWithT(f, func(c *assert.CollectT) {
+		got, err := f.store.Messages(context.Background(), tokens)
+		require.NoError(c, err)
+		require.Equal(c, want, got)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 // An exempt flood keeps the newest LogBound sends of its channel and leaves
