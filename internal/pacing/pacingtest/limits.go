@@ -12,7 +12,7 @@ import (
 )
 
 func limit(f *fixture) {
-	three := target(pacing.Limit{Max: 3, Window: 10 * time.Second})
+	three := target(pacing.Limit{Max: 3, Window: time.Hour})
 	first := f.take(ask(2, 0, three))
 	require.Equal(f, 2, first.Granted)
 	require.Equal(f, []pacing.WaitRun{{Wait: 0, Burst: 1, Permits: 2}}, first.Runs)
@@ -21,18 +21,18 @@ func limit(f *fixture) {
 	require.Equal(f, 1, second.Granted)
 	require.Equal(f, []int{3}, second.States[0].Used)
 	require.Equal(f, 0, second.Limit)
-	require.Equal(f, first.At.Add(10*time.Second), second.At.Add(second.Next))
-	require.Equal(f, 0, f.take(ask(1, 9*time.Second, three)).Granted)
-	require.Equal(f, 7, f.take(ask(7, time.Minute, three)).Granted, "3 in 10 s, 3 in 20 s, one in 30 s")
+	require.Equal(f, first.At.Add(time.Hour), second.At.Add(second.Next))
+	require.Equal(f, 0, f.take(ask(1, 59*time.Minute, three)).Granted)
+	require.Equal(f, 7, f.take(ask(7, 6*time.Hour, three)).Granted, "3 in an hour, 3 in two, one in three")
 }
 
 func rate(f *fixture) {
 	even := target(spaced(4 * time.Millisecond))
-	grant := f.take(ask(500, time.Hour, even))
-	require.Equal(f, []pacing.WaitRun{{Wait: 0, Every: 4 * time.Millisecond, Burst: 1, Permits: 500}}, grant.Runs)
-	require.Equal(f, grant.At.Add(2*time.Second), grant.At.Add(grant.Next))
+	grant := f.take(ask(15_000, time.Hour, even))
+	require.Equal(f, []pacing.WaitRun{{Wait: 0, Every: 4 * time.Millisecond, Burst: 1, Permits: 15_000}}, grant.Runs)
+	require.Equal(f, grant.At.Add(time.Minute), grant.At.Add(grant.Next))
 	again := f.take(ask(1, time.Hour, even))
-	require.Equal(f, grant.At.Add(2*time.Second), again.At.Add(again.Runs[0].Wait))
+	require.Equal(f, grant.At.Add(time.Minute), again.At.Add(again.Runs[0].Wait))
 }
 
 func oddRate(f *fixture) {
@@ -61,15 +61,15 @@ func windowsPass(f *fixture) {
 }
 
 func waits(f *fixture) {
-	second := target(pacing.Limit{Max: 1, Window: time.Second})
-	f.take(ask(1, 0, second))
-	short := f.take(ask(10, 3500*time.Millisecond, second))
+	hour := target(pacing.Limit{Max: 1, Window: time.Hour})
+	f.take(ask(1, 0, hour))
+	short := f.take(ask(10, 210*time.Minute, hour))
 	require.Equal(f, 3, short.Granted)
-	require.Equal(f, 0, f.take(ask(1, 0, second)).Granted)
-	exact := f.take(ask(10, pacing.MaxWait, second))
+	require.Equal(f, 0, f.take(ask(1, 0, hour)).Granted)
+	exact := f.take(ask(10, pacing.MaxWait, hour))
 	require.Equal(f, 10, exact.Granted)
 	require.Positive(f, exact.States[0].Queue)
-	f.take(ask(1, exact.Next-exact.Next%time.Microsecond, second))
+	f.take(ask(1, exact.Next-exact.Next%time.Microsecond, hour))
 }
 
 func severalTargets(f *fixture) {
