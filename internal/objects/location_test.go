@@ -21,7 +21,7 @@ import (
 func TestLocation(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, location string, at objects.Location) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		require.Equal(t, location, at.Name())
 
@@ -58,7 +58,7 @@ func TestLocation(t *testing.T) {
 			require.EventuallyWithT(t, func(c *assert.CollectT) { // times of some servers are whole seconds
 				require.NoError(c, at.Overwrite(ctx, "bitmaps/a.roaring", []byte("hello, world")))
 				require.True(c, changedAt(ctx, t, at, "bitmaps/a.roaring").After(before))
-			}, 10*time.Second, 100*time.Millisecond)
+			}, 30*time.Second, 100*time.Millisecond)
 			require.NoError(t, at.Overwrite(ctx, "bitmaps/gone.roaring", []byte("again")))
 			body, err := at.Read(ctx, "bitmaps/gone.roaring", 5)
 			require.NoError(t, err)

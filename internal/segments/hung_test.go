@@ -15,6 +15,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/segmentstest"
+	"capper/internal/testkit"
 )
 
 // A pipe without a writer blocks whoever opens it.
@@ -32,7 +33,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	go func() { r.Run(ctx); close(ended) }()
 	soon := func(condition func() bool, what string) {
 		t.Helper()
-		require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)
+		testkit.Eventually(t, condition, what)
 	}
 
 	for _, key := range []string{segments.CurrentKey, segments.ManifestKey(m.Generation), m.Segments[0].Key} {
@@ -110,7 +111,7 @@ func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 	clock := segmentstest.Stepping()
 	goLive(t, at, clock, []string{"vip"}, bitmap.Of(1))
 	source := &mute{Location: at}
-	r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: time.Second})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: 5 * time.Second})
 	require.NoError(t, r.Load(t.Context()))
 	cached := &mute{}
 	r.WrapCache(func(at objects.Location) objects.Location { cached.Location = at; return cached })
@@ -122,11 +123,11 @@ func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 		go func() { r.Run(ctx); close(ended) }()
 		next := goLive(t, at, clock, []string{"vip"}, bitmap.Of(1, uint32(2+i)))
 		if m == source {
-			require.Eventually(t, func() bool { return r.Status().Error != "" }, 10*time.Second, time.Millisecond)
+			testkit.Eventually(t, func() bool { return r.Status().Error != "" })
 			require.Contains(t, r.Status().Error, "deadline exceeded")
 			m.silent.Store(false)
 		}
-		require.Eventually(t, func() bool { return r.Current().Generation() == next.Generation }, 10*time.Second, time.Millisecond,
+		testkit.Eventually(t, func() bool { return r.Current().Generation() == next.Generation },
 			"a source that answers again is read, a cache that does not is not needed")
 		require.Positive(t, m.asked.Load())
 		stop()

@@ -12,6 +12,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/segmentstest"
+	"capper/internal/testkit"
 )
 
 // following is a refresher of a directory that a test publishes to, on a clock that it sets.
@@ -165,7 +166,7 @@ func TestALaterGenerationIsNotYetHere(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); f.Run(ctx) }()
-	require.Eventually(t, func() bool { _, err := f.Pin(later); return err == nil }, 10*time.Second, time.Millisecond,
+	testkit.Eventually(t, func() bool { _, err := f.Pin(later); return err == nil },
 		"asked for, it is looked for at once")
 	stop()
 	<-done

@@ -27,6 +27,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/segmentstest"
+	"capper/internal/testkit"
 )
 
 // goLive makes the given segments live, in order of their names' first use.
@@ -503,7 +504,7 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 	cacheDir := t.TempDir()
 	g := segmentstest.Generation(t, []string{"vip"}, bitmap.Of(1))
 	require.NoError(t, segments.SaveInCache(t.Context(), cacheDir, location, g))
-	r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: time.Second})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Timeout: 5 * time.Second})
 	require.NoError(t, r.Load(t.Context()))
 	require.Equal(t, segments.OriginCache, r.Status().Origin)
 	require.Contains(t, r.Status().Error, "deadline exceeded")
@@ -565,7 +566,8 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 		p.Location = &notingStore{Location: store, note: func(m *segments.Manifest) { expect(m, i) }}
 		done, err := p.Publish(ctx, c, base, "")
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return r.Current().Generation() == done.Manifest.Generation }, 10*time.Second, time.Millisecond)
+		testkit.Eventually(t, func() bool { return r.Current().Generation() == done.Manifest.Generation })
+		testkit.Eventually(t, func() bool { return swaps.Load() > int64(i) }, "somebody looks into it")
 	}
 	cancel()
 	wg.Wait()
