@@ -81,11 +81,28 @@ func blast(t testing.TB, s capping.Store, message string, users []capping.UserID
 // facts is what the server says of itself.
 func facts(t testing.TB, addr string) map[string]string {
 	t.Helper()
-	report, err := inspect.Survey(t.Context(), redisstore.Config{Addrs: []string{addr}, ReplicaAcks: redisstore.FixedAcks(0)})
-	require.NoError(t, err)
-	require.NotEmpty(t, report.Nodes)
-	require.NoError(t, report.Nodes[0].Err)
-	return report.Nodes[0].Facts
+	var facts map[string]string
+	require.NoError(t, testkit.InTime(func() error {
+		report, err := inspect.Survey(t.Context(), redisstore.Config{Addrs: []string{addr}, ReplicaAcks: redisstore.FixedAcks(0)})
+		if err != nil {
+			return err
+		}
+		require.NotEmpty(t, report.Nodes)
+		facts = report.Nodes[0].Facts
+		return report.Nodes[0].Err
+	}))
+	return facts
+}
+
+// open is a store that is closed with the test.
+func open(t testing.TB, config redisstore.Config) (s *redisstore.Store) {
+	t.Helper()
+	require.NoError(t, testkit.InTime(func() (err error) {
+		s, err = redisstore.Open(t.Context(), config)
+		return err
+	}))
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }
 
 func number(t testing.TB, facts map[string]string, name string) float64 {
@@ -111,9 +128,7 @@ func TestRedisMemory(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			server := testcluster.Start(t, testcluster.Options{Masters: 3})
-			s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0), Namespace: testkit.Namespace()})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			s := open(t, redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0), Namespace: testkit.Namespace()})
 			used := func() float64 { return settled(t, server.Addrs) }
 			blast(t, s, "a warm-up", everyNth(200, 97*190)) // scripts, connections and tables are there
 			before := used()
@@ -163,9 +178,7 @@ func TestBytesOnTheWire(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			server := testcluster.Single(t, testcluster.Options{Replicas: 1})
-			s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: server.Addrs, Namespace: testkit.Namespace()})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			s := open(t, redisstore.Config{Addrs: server.Addrs, Namespace: testkit.Namespace()})
 			for sends := range 4 {
 				blast(t, s, fmt.Sprint("campaign ", sends), of.users)
 			}

@@ -11,13 +11,16 @@ import (
 	"capper/internal/testcluster"
 )
 
-func ping(addr string, patience time.Duration) error {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+// patience is with servers that are not broken: machines are slow at times.
+const patience = 30 * time.Second
+
+func ping(addr string, within time.Duration) error {
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
@@ -32,17 +35,17 @@ func TestServersCanBeBrokenAndMended(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	require.Len(t, c.Addrs, 2)
 	addr := c.Addrs[0]
-	require.NoError(t, ping(addr, time.Second))
+	require.NoError(t, ping(addr, patience))
 
 	require.NoError(t, c.Pause(addr))
 	require.Error(t, ping(addr, 50*time.Millisecond))
 	require.NoError(t, c.Resume(addr))
-	require.NoError(t, ping(addr, 5*time.Second))
+	require.NoError(t, ping(addr, patience))
 
 	require.NoError(t, c.Kill(addr))
 	require.Error(t, ping(addr, time.Second))
 	require.NoError(t, c.Restart(addr))
-	require.NoError(t, ping(addr, 5*time.Second))
+	require.NoError(t, ping(addr, patience))
 }
 
 func TestClusterServesAtOnce(t *testing.T) {
@@ -50,6 +53,6 @@ func TestClusterServesAtOnce(t *testing.T) {
 	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1})
 	require.Len(t, c.Addrs, 6)
 	for _, addr := range c.Addrs {
-		require.NoError(t, ping(addr, time.Second))
+		require.NoError(t, ping(addr, patience))
 	}
 }
