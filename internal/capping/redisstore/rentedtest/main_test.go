@@ -47,7 +47,11 @@ func try(t *testing.T, config redisstore.Config) (*redisstore.Store, error) {
 	if config.Username == "" && config.Password == "" && config.Credentials == nil {
 		config.Username, config.Password = user, user
 	}
-	s, err := redisstore.Open(t.Context(), config)
+	var s *redisstore.Store
+	err := testkit.InTime(func() (err error) {
+		s, err = redisstore.Open(t.Context(), config)
+		return err
+	})
 	if err == nil {
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 	}
@@ -73,10 +77,13 @@ func refused(t *testing.T, config redisstore.Config) (text, hint string) {
 	return err.Error(), hint
 }
 
+// patience is how long servers may take that are not broken: machines are slow at times.
+const patience = 30 * time.Second
+
 // admin is a client for what a store does not do.
 func admin(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -95,12 +102,17 @@ func users() []capping.UserID {
 	return all
 }
 
-// decide is how many of the users have the outcome.
+// decide is how many of the users have the outcome, in a few seconds.
 func decide(t *testing.T, s *redisstore.Store, message string) map[capping.Outcome]int {
+	t.Helper()
+	return decideWithin(t, s, message, 5*time.Second)
+}
+
+func decideWithin(t *testing.T, s *redisstore.Store, message string, patience time.Duration) map[capping.Outcome]int {
 	t.Helper()
 	everybody := users()
 	verdicts := make([]capping.Verdict, len(everybody))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_ = s.Filter(ctx, &capping.Batch{
 		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: everybody, Groups: make([]uint8, len(everybody)),
@@ -116,15 +128,15 @@ func decide(t *testing.T, s *redisstore.Store, message string) map[capping.Outco
 // decides asks that everybody is allowed once, and a second message denied.
 func decides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
-	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decide(t, s, "first"))
-	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decide(t, s, "second"))
+	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decideWithin(t, s, "first", patience))
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "second", patience))
 }
 
 // stillDecides waits until everybody is decided again, by what is on record.
 func stillDecides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return decide(t, s, "later")[capping.Unavailable] == 0 })
-	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decide(t, s, "later"))
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "later", patience))
 }
 
 // leastRights are the rules of deploy/redis.acl, without user and password.
