@@ -16,7 +16,7 @@ trap 'exit 130' INT TERM
 scripts/browser.sh
 scripts/prometheus.sh
 scripts/s3.sh up "$dir/s3"
-scripts/cluster.sh up "$dir/cluster"
+scripts/cluster.sh up "$dir/cluster" --node-timeout 15000 # nobody breaks it, and a busy machine is no reason to fail over
 . "$dir/s3/env"
 . "$dir/cluster/env"
 export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS
