@@ -116,7 +116,7 @@ func (m slotMove) carry() bool {
 		return false
 	}
 	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
-	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, 5*time.Second).Err())
+	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, patience).Err())
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -38,14 +39,15 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "1mb").Err())
 	verdicts := make([]capping.Verdict, len(users))
-	began := time.Now()
 	err := s.Filter(t.Context(), batchOf("b", users, daily), verdicts)
 	require.ErrorContains(t, err, "(memory)")
-	require.Less(t, time.Since(began), 10*time.Second, "nothing is gained by waiting")
+	require.NotContains(t, err.Error(), "(deadline)", "nothing is gained by waiting")
 	require.Zero(t, count(verdicts, capping.Allowed))
-	health := s.Health(t.Context())
-	require.Equal(t, "degraded", health.State, "no node is missing, and users are unavailable all the same")
-	require.Contains(t, health.Error, "OOM")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // a refresh may have been late
+		health := s.Health(t.Context())
+		require.Equal(c, "degraded", health.State, "no node is missing, and users are unavailable all the same")
+		require.Contains(c, health.Error, "OOM")
+	}, 20*time.Second, 10*time.Millisecond)
 
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	logs := readLogs(t, s)
@@ -91,13 +93,11 @@ func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	users := spread(500)
-	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second} {
+	for _, off := range []time.Duration{time.Minute, -time.Minute} {
 		ahead.Store(int64(off))
 		verdicts := make([]capping.Verdict, len(users))
-		began := time.Now()
 		err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
-		require.ErrorContains(t, err, "500 users undecided (clock)")
-		require.Less(t, time.Since(began), 10*time.Second, "nothing is gained by waiting")
+		require.ErrorContains(t, err, "500 users undecided (clock)") // and not (deadline): nothing is gained by waiting
 		require.Zero(t, count(verdicts, capping.Allowed)+count(verdicts, capping.Denied))
 	}
 	ahead.Store(int64(100 * time.Millisecond))
@@ -129,25 +129,27 @@ func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
 func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
-	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	// Who waited for the end of an attempt would come too late for the test.
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Minute})
 	users := spread(2000)
 	filter(t, s, batchOf("warm", users))
 	silent := c.Addrs[1]
 	require.NoError(t, c.Pause(silent))
-	late := newPunctual(t)
+	ends := func(ctx context.Context, why error) {
+		t.Helper()
+		ended := make(chan error)
+		go func() { ended <- s.Filter(ctx, batchOf("a", users), make([]capping.Verdict, len(users))) }()
+		require.ErrorIs(t, testkit.Receive(t, ended), why)
+	}
 	for _, d := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond} {
-		verdicts := make([]capping.Verdict, len(users))
-		ctx, began := background(t, d), time.Now()
-		require.ErrorIs(t, s.Filter(ctx, batchOf("a", users), verdicts), context.DeadlineExceeded)
-		require.Less(t, time.Since(began), d+late.bound())
-		_, err := s.Log(background(t, d), userOn(s, silent))
-		require.Error(t, err)
+		ends(background(t, d), context.DeadlineExceeded)
+		ended := make(chan error)
+		go func() { _, err := s.Log(background(t, d), userOn(s, silent)); ended <- err }()
+		require.Error(t, testkit.Receive(t, ended))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(30*time.Millisecond, cancel)
-	began := time.Now()
-	require.ErrorIs(t, s.Filter(ctx, batchOf("a", users), make([]capping.Verdict, len(users))), context.Canceled)
-	require.Less(t, time.Since(began), 30*time.Millisecond+late.bound())
+	ends(ctx, context.Canceled)
 
 	require.NoError(t, c.Resume(silent))
 	filter(t, s, batchOf("a", users))
