@@ -25,6 +25,7 @@ type acksTrial struct {
 	master            string
 	users             []capping.UserID // whom the master holds
 	healthy, one, two *Store
+	patience          time.Duration // of each call
 	sent              int
 }
 
@@ -33,7 +34,7 @@ func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 	with := func(acks Acks) *Store {
 		return openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, AttemptTimeout: 400 * time.Millisecond})
 	}
-	a := &acksTrial{cluster: c, master: c.Addrs[0], healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
+	a := &acksTrial{cluster: c, master: c.Addrs[0], patience: time.Second, healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
 	a.findUsers(t)
 	return a
 }
@@ -54,7 +55,7 @@ func (a *acksTrial) send(t *testing.T, s *Store) (capping.Outcome, error) {
 	t.Helper()
 	a.sent++
 	verdicts := make([]capping.Verdict, len(a.users))
-	err := s.Filter(background(t, time.Second), batchOf("message-"+strconv.Itoa(a.sent), a.users), verdicts)
+	err := s.Filter(background(t, a.patience), batchOf("message-"+strconv.Itoa(a.sent), a.users), verdicts)
 	require.Equal(t, len(a.users), count(verdicts, verdicts[0].Outcome), "they are on one master")
 	return verdicts[0].Outcome, err
 }
@@ -175,10 +176,11 @@ type uncountedTrial struct {
 
 func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
 	t.Helper()
-	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0]}}
+	// The replica that is back is told of once: a call has to see to it in time.
+	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0], patience: 8 * time.Second}}
 	u.admin = admin(t, u.master)
 	u.counts = holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}), only: "replication"}
-	u.healthy = openTest(t, Config{Addrs: c.Addrs, AttemptTimeout: 400 * time.Millisecond, dial: u.counts.dial("", u.master)})
+	u.healthy = openTest(t, Config{Addrs: c.Addrs, AttemptTimeout: 6 * time.Second, dial: u.counts.dial("", u.master)})
 	u.findUsers(t)
 	u.allows(t, u.healthy)
 	u.back = u.replicas(t)[0]

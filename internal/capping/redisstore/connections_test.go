@@ -19,6 +19,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -168,5 +169,8 @@ func openPatiently(t *testing.T, config Config) (s *Store) {
 
 func allowed(t *testing.T, s *Store, users []capping.UserID) {
 	t.Helper()
-	require.Equal(t, len(users), count(filter(t, s, batchOf(namespace(), users)), capping.Allowed))
+	testkit.Eventually(t, func() bool {
+		verdicts := make([]capping.Verdict, len(users))
+		return s.Filter(t.Context(), batchOf(namespace(), users), verdicts) == nil && count(verdicts, capping.Allowed) == len(users)
+	})
 }

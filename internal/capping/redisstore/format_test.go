@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testkit"
 )
 
 func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
@@ -30,14 +31,16 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
 
 	other := s.config
-	again, err := Open(t.Context(), other)
+	again, err := openInTime(t, other)
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
-	_, err = Open(t.Context(), other)
+	_, err = openInTime(t, other)
 	require.ErrorContains(t, err, `the stored format marker is "capper log 2 bucket 64", and this version of capper reads and writes "capper log 2 least 2 bucket 190`)
-	_, err = open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
-	require.ErrorContains(t, err, "the store belongs to another build")
+	testkit.FailsWith(t, "the store belongs to another build", func() error {
+		_, err := open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
+		return err
+	})
 }
 
 // A store that ran before another version took the keyspace notices when it
@@ -59,8 +62,11 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 // openFormats is a store of a program that knows other formats.
 func openFormats(t *testing.T, config Config, formats script.Formats) *Store {
 	t.Helper()
-	s, err := open(t.Context(), config, script.Standard, formats)
-	require.NoError(t, err)
+	var s *Store
+	require.NoError(t, testkit.InTime(func() (err error) {
+		s, err = open(t.Context(), config, script.Standard, formats)
+		return err
+	}))
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
@@ -73,8 +79,10 @@ func records(t *testing.T, s *Store) *redis.Client {
 // beat lets the store beat now.
 func beat(t *testing.T, s *Store) {
 	t.Helper()
-	s.fleet.beat(t.Context())
-	require.NoError(t, s.fleet.silence())
+	testkit.Eventually(t, func() bool {
+		s.fleet.beat(t.Context())
+		return s.fleet.missed.Load() == nil
+	})
 }
 
 const space = "bucket 190 partitions 64 epoch 2024-01-01"
@@ -103,8 +111,10 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	for _, warning := range newer.Health(t.Context()).Warnings {
 		require.NotContains(t, warning, "is in format")
 	}
-	_, err := open(t.Context(), config, script.Standard, script.Known[:1])
-	require.ErrorContains(t, err, "the logs are in format 2, which a newer version of capper wrote, and this version of capper reads format 1 only: start the newer version again")
+	testkit.FailsWith(t, "the logs are in format 2, which a newer version of capper wrote, and this version of capper reads format 1 only: start the newer version again", func() error {
+		_, err := open(t.Context(), config, script.Standard, script.Known[:1])
+		return err
+	})
 	require.Equal(t, 2, readLogs(t, newer)[1].Len())
 }
 
@@ -149,7 +159,7 @@ func TestMarkersOfNewerFormats(t *testing.T) {
 		"capper log x":                        "the store belongs to another build",
 	} {
 		require.NoError(t, client.Set(t.Context(), key, marker, time.Hour).Err())
-		_, err := Open(t.Context(), s.config)
+		_, err := openInTime(t, s.config)
 		require.ErrorContains(t, err, says, marker)
 		require.Equal(t, marker, client.Get(t.Context(), key).Val(), "nothing is written")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A call that waits for a failover stores the text of its message with its sends: it was
@@ -29,7 +30,8 @@ func TestTextsOfMessagesOutliveAFailover(t *testing.T) {
 	verdicts := make([]capping.Verdict, len(batch.Users))
 	require.NoError(t, s.Filter(background(t, time.Minute), batch, verdicts))
 	require.Equal(t, len(batch.Users), count(verdicts, capping.Allowed))
-	texts, err := s.Messages(t.Context(), []capping.Token{batch.Token})
-	require.NoError(t, err)
-	require.Equal(t, batch.Message, texts[batch.Token])
+	testkit.Eventually(t, func() bool { // it may be under way still
+		texts, err := s.Messages(t.Context(), []capping.Token{batch.Token})
+		return err == nil && texts[batch.Token] == batch.Message
+	})
 }

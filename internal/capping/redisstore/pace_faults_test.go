@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestPermitsUnderASkewedClock(t *testing.T) {
 		c.ClockSkew = 250 * time.Millisecond
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second} {
+	for _, off := range []time.Duration{time.Minute, -time.Minute} {
 		ahead.Store(int64(off))
 		for _, permits := range []int{0, 1, 5} {
 			_, err := s.TakePermits(t.Context(), askOf("p", permits, 0, hourly))
@@ -95,7 +96,7 @@ func TestAFullServerGivesNoPermits(t *testing.T) {
 		require.ErrorContains(t, err, "the call for permits is undecided (memory)", pacer)
 	}
 	require.Zero(t, take(t, s, askOf("a", 1, 0, pacing.Limit{Max: 1, Window: time.Hour})).Granted, "a refusal needs no memory")
-	require.Contains(t, s.Health(t.Context()).Error, "OOM")
+	testkit.Eventually(t, func() bool { return strings.Contains(s.Health(t.Context()).Error, "OOM") })
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	require.Equal(t, 9, take(t, s, askOf("a", 10, 0, hourly)).Granted)
 	require.Equal(t, 10, take(t, s, askOf("b", 20, 0, hourly)).Granted)
@@ -152,8 +153,10 @@ func TestPermitsWhoseAnswersAreCut(t *testing.T) {
 		ask := askOf(fmt.Sprint("p", i), 4, 0, hourly)
 		ask.Request = pacing.Request{byte(i), 1}
 		before := between.cuts()
-		_, _ = s.TakePermits(background(t, 400*time.Millisecond), ask)
-		require.Greater(t, between.cuts(), before)
+		testkit.Eventually(t, func() bool { // on a busy machine a call may end before its connection is cut
+			_, _ = s.TakePermits(background(t, 400*time.Millisecond), ask)
+			return between.cuts() > before
+		})
 		between.each(func(x *proxy) { x.cut.Store(cutNever) })
 		require.Equal(t, 4, take(t, s, ask).Granted)
 		require.Equal(t, 6, take(t, s, askOf(ask.Targets[0].Pacer, 10, 0, hourly)).Granted)
@@ -220,7 +223,7 @@ func TestTTLsOfPacersAreSetLater(t *testing.T) {
 	take(t, s, askOf("p", 1, 0, hourly))
 	without(t, client, "-pexpire")
 	weekly := pacing.Limit{Max: 10, Window: 7 * 24 * time.Hour}
-	_, err := s.TakePermits(background(t, 2*time.Second), askOf("p", 1, 0, weekly))
+	_, err := s.TakePermits(t.Context(), askOf("p", 1, 0, weekly))
 	require.ErrorContains(t, err, "undecided (auth)")
 	without(t, client)
 	take(t, s, askOf("p", 1, 0, hourly))

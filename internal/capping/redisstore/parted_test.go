@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -27,7 +28,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 	for name, firstSlot := range map[string]bool{"to a master": false, "to a new master without slots": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+			c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 4 * time.Second})
 			registry := prometheus.NewRegistry()
 			config := Config{Addrs: c.Addrs[:1], Registerer: registry}
 			if firstSlot {
@@ -60,11 +61,13 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.pressed(t, &pressed.denied, 200)
 			require.NoError(t, c.Kill(victim.master))
 			f.until("the replica takes over", func() bool { return f.role(victim.replica) == "master" })
-			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn }, 20*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn }, 30*time.Second, 5*time.Millisecond)
 			pressed.pressed(t, &pressed.unavailable, 200)
-			h := s.Health(t.Context())
-			require.Contains(t, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot was being moved")
-			require.Equal(t, "degraded", h.State)
+			require.EventuallyWithT(t, func(c *assert.CollectT) { // a refresh may have been late
+				h := s.Health(t.Context())
+				require.Contains(c, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot was being moved")
+				require.Equal(c, "degraded", h.State)
+			}, 30*time.Second, 10*time.Millisecond)
 			pressed.stop()
 			require.Zero(t, pressed.allowed.Load())
 			s.fleet.beatSoon()

@@ -20,7 +20,7 @@ func TestBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	var stores []*Store
 	for range 2 {
-		s, err := Open(t.Context(), Config{Addrs: testcluster.Shared(t)})
+		s, err := openInTime(t, Config{Addrs: testcluster.Shared(t)})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		stores = append(stores, s)

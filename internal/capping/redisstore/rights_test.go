@@ -69,12 +69,12 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*testcluster.Cluster{
 		"a server":  testcluster.Single(t, testcluster.Options{Replicas: 1}),
-		"a cluster": testcluster.Start(t, testcluster.Options{Replicas: 1}),
+		"a cluster": testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady}),
 	} {
-		config := Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser}
+		config := unhurried(Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser})
 		client := admin(t, c.Addrs[0])
 		open := func() error {
-			s, err := Open(t.Context(), config)
+			s, err := openInTime(t, config)
 			if err == nil {
 				require.NoError(t, s.Close())
 			}
@@ -108,7 +108,7 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
-	config := Config{Addrs: c.Addrs[:1], Username: leastUser, Password: leastUser}
+	config := unhurried(Config{Addrs: c.Addrs[:1], Username: leastUser, Password: leastUser})
 	client := admin(t, c.Addrs[0])
 	without(t, client, "-role")
 	const what = `: the user "capper" may not run role: `
@@ -145,7 +145,7 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 		if command == "time" || command == "pexpire" { // not used by every call
 			s.top.Route(0).VetSoon()
 		} else {
-			err := s.Filter(background(t, 2*time.Second), batchOf("b "+command, users, rolling(100, time.Hour)), verdicts)
+			err := s.Filter(t.Context(), batchOf("b "+command, users, rolling(100, time.Hour)), verdicts)
 			require.ErrorContains(t, err, "20 users undecided (auth)", command)
 			require.NotContains(t, err.Error(), "delete")
 			require.Equal(t, 20, count(verdicts, capping.Unavailable), command)
@@ -175,7 +175,7 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 	without(t, client, "-get")
 	require.NoError(t, client.FlushAll(t.Context()).Err())
 	verdicts := make([]capping.Verdict, len(users))
-	require.ErrorContains(t, s.Filter(background(t, 2*time.Second), batchOf("b", users, rolling(1, time.Hour)), verdicts), "(auth)")
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", users, rolling(1, time.Hour)), verdicts), "(auth)")
 	require.Equal(t, 200, count(verdicts, capping.Unavailable))
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
@@ -193,7 +193,7 @@ func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
 	client, users := admin(t, c.Addrs[0]), spread(200)
 	without(t, client, "-pexpire")
 	verdicts := make([]capping.Verdict, len(users))
-	require.ErrorContains(t, s.Filter(background(t, 2*time.Second), batchOf("a", users), verdicts), "(auth)")
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("a", users), verdicts), "(auth)")
 	require.Equal(t, 200, count(verdicts, capping.Unavailable))
 	without(t, client)
 	filter(t, s, batchOf("b", users))
@@ -214,9 +214,9 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+":…) could not be renewed since")
-	}, 40*time.Second, 100*time.Millisecond)
-	require.Contains(t, s.Health(t.Context()).Error, "WRONGTYPE")
+		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+":…) could not be renewed since") &&
+			strings.Contains(h.Error, "WRONGTYPE")
+	}, time.Minute, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())
 	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second, 50*time.Millisecond)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -75,10 +76,12 @@ func TestStoredMessages(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	for text, m := range map[string]capping.Message{"promo": {ID: "promo"}, "\xffgrowth\xffpromo": {Namespace: "growth", ID: "promo"}} {
-		filter(t, s, identity{message: m}.batch(spread(capping.BulkUsers)))
-		client := s.top.Route(s.messagePartition(m.Token())).Client()
-		stored, err := client.Get(t.Context(), s.messageKey(m.Token())).Result()
-		require.NoError(t, err)
-		require.Equal(t, text, stored)
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // no call waits for it for long
+			filter(t, s, identity{message: m}.batch(spread(capping.BulkUsers)))
+			client := s.top.Route(s.messagePartition(m.Token())).Client()
+			stored, err := client.Get(t.Context(), s.messageKey(m.Token())).Result()
+			require.NoError(c, err)
+			require.Equal(c, text, stored)
+		}, patience, 10*time.Millisecond)
 	}
 }

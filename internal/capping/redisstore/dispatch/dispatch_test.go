@@ -3,12 +3,12 @@ package dispatch
 import (
 	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/fault"
@@ -19,7 +19,7 @@ import (
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(m.Run())) }
 
 // dispatcher is one over the servers, which may be none.
 func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string) {
@@ -35,14 +35,13 @@ func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string)
 		ReplicaAcks: topology.FixedAcks(0), Namespace: namespace, Partitions: partitions,
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
-	d = New(Config{Topology: top, Keyspace: keyspace, Timeout: 5 * time.Second, Clock: time.Now})
+	d = New(Config{Topology: top, Keyspace: keyspace, Timeout: 30 * time.Second, Clock: time.Now})
 	t.Cleanup(func() {
 		require.NoError(t, top.Close())
 		d.Wait()
 	})
 	if addrs != nil {
-		_, err := top.Discover(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, testkit.InTime(func() error { _, err := top.Discover(t.Context()); return err }))
 		top.Run()
 	}
 	return d, prefixes

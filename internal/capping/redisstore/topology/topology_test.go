@@ -3,19 +3,19 @@ package topology
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(m.Run())) }
 
 // start is a topology of three partitions, one on each master, as the servers say.
 func start(t *testing.T, addrs []string) *Topology {
@@ -30,14 +30,12 @@ func start(t *testing.T, addrs []string) *Topology {
 		partitions = append(partitions, Partition{Slot: int(slot), Prefix: fmt.Sprintf("%s:{%s}:", namespace, tag)})
 	}
 	top := New(Config{
-		Options:     connect.Options{Addrs: addrs, AttemptTimeout: time.Second, Connections: 6},
+		Options:     connect.Options{Addrs: addrs, AttemptTimeout: 5 * time.Second, Connections: 6},
 		ReplicaAcks: FixedAcks(0), Namespace: namespace, Partitions: partitions, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { require.NoError(t, top.Close()) })
-	_, err := top.Discover(t.Context())
-	require.NoError(t, err)
-	_, err = top.Check(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, testkit.InTime(func() error { _, err := top.Discover(t.Context()); return err }))
+	require.NoError(t, testkit.InTime(func() error { _, err := top.Check(t.Context()); return err }))
 	return top
 }
 
@@ -88,7 +86,7 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 // A pipeline whose sign is missing may not be believed.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
 	n := top.Route(0)
 	ask := func() error {
 		var faults [2]error
