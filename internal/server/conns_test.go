@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -140,9 +141,10 @@ func TestTenThousandIdleAndSlowConnections(t *testing.T) {
 	}
 	require.Equal(t, "ready", next())
 
-	slowest := callWhileCrowded(t, addr)
-	require.Less(t, slowest, 10*time.Second)
-	t.Logf("slowest of the calls: %s", slowest)
+	t.Logf("slowest of the calls: %s", callWhileCrowded(t, addr))
+	open, err := strconv.Atoi(s.metric("capper_open_connections"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, open, crowdIdle, "those that keep still were there all the time")
 	require.Equal(t, "closed", next(), "who does not send a header in time is cut off")
 	require.NoError(t, input.Close())
 	require.NoError(t, command.Wait())

@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/capping/redisstore"
 	"capper/internal/server"
 	"capper/internal/testcluster"
@@ -32,11 +34,14 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	}
 	audience := fields{"message_id": "m", "user_ids": users}
 	require.NoError(t, cluster.Pause(cluster.Addrs[0]))
-	answer := s.filter(audience)
+	var answer *filtered
+	testkit.Eventually(t, func() bool { // a busy machine may be late with the others, too
+		answer = s.filter(audience)
+		require.NotEmpty(t, answer.Unavailable)
+		require.Empty(t, answer.Denied)
+		return len(answer.Allowed) > 0
+	})
 	require.NoError(t, cluster.Resume(cluster.Addrs[0]))
-	require.NotEmpty(t, answer.Allowed)
-	require.NotEmpty(t, answer.Unavailable)
-	require.Empty(t, answer.Denied)
 	requirePartition(t, users, answer)
 	require.Equal(t, map[string]segmentCounts{"default": {3000, len(answer.Allowed)}}, answer.Summary.Segments)
 
@@ -46,8 +51,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 		return len(settled.Unavailable) == 0
 	}, time.Minute, 100*time.Millisecond)
 	require.Equal(t, answer.Unavailable, settled.Allowed)
-	again := s.filter(audience)
-	require.Equal(t, users, again.Replayed, "every send is recorded once")
+	testkit.Eventually(t, func() bool { again := s.filter(audience); return slices.Equal(users, again.Replayed) }, "every send is recorded once")
 	require.Empty(t, s.filter(fields{"message_id": "other", "user_ids": users}).Allowed)
 }
 
@@ -62,8 +66,11 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
-	require.Equal(t, http.StatusOK, s.get("/readyz").status)
-	require.Equal(t, 1, s.permits(`{"pacers":["twilio"],"permits":1}`).Granted)
+	testkit.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusOK })
+	testkit.Eventually(t, func() bool { // within its time, which a busy machine may miss
+		r := s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`)
+		return r.status == http.StatusOK && decodeAs[api.Permits](t, r.body).Granted == 1
+	})
 	require.NoError(t, single.Kill(single.Addrs[0]))
 
 	require.Equal(t, span(0, 10), s.filter(fields{"message_id": "m", "user_ids": span(0, 10)}).Unavailable)

@@ -503,7 +503,7 @@ func TestPermitsAreBoundedAndCostNoUsers(t *testing.T) {
 	t.Parallel()
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
 	s := newFailing(t, f, withKeys, func(cfg *server.Config) {
-		cfg.Bounds = admission.Bounds{InFlightUsers: 100, CallTimeout: 10 * time.Second}
+		cfg.Bounds = admission.Bounds{InFlightUsers: 100}
 		cfg.Access = access.Rules{Keys: testKeys(), Rates: map[string]capping.Rate{"engine": {UsersPerSecond: 1, Burst: 1}}}
 	})
 	engine := s.as("f1.secret-of-the-engine")

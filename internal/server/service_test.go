@@ -98,6 +98,9 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, cha
 		f(&cfg)
 	}
 	s.capper = cfg.Capper
+	if cfg.Bounds.CallTimeout == 0 {
+		cfg.Bounds.CallTimeout = time.Minute // a store that is late is what some tests are about
+	}
 	if _, test := t.(*testing.T); test { // not where it is measured
 		cfg.Logger = requireNamedLines(t, cfg.Logger)
 	}

@@ -44,11 +44,9 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 	addr := newService(t).start(nil)
 	t.Run("stops", func(t *testing.T) {
 		t.Parallel()
-		start := time.Now()
 		status, code := ask(t, guest(t, "127.0.0.1", addr), postFilter+"Content-Length: 100\r\n\r\n{")
 		require.Equal(t, http.StatusRequestTimeout, status)
 		require.Equal(t, "request_timeout", code)
-		require.Less(t, time.Since(start), 40*time.Second)
 	})
 	t.Run("trickles", func(t *testing.T) {
 		t.Parallel()
