@@ -66,20 +66,25 @@ func call(t *testing.T, s *Service, g *guarded) (ended <-chan error) {
 	return done
 }
 
-const impatient = "call_timeout: 1s, stop_timeout: 20ms"
+const impatient = "call_timeout: 10s, stop_timeout: 20ms"
 
 // A drain whose time is over ends the connections; the store is closed when the
 // call has come back, in its own time.
 func TestADrainThatTimesOutWaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	cfg, log := configure(t, onEmbedded(t.TempDir()), impatient)
-	g := guard(&cfg, func(ctx context.Context) { <-ctx.Done() })
+	release := make(chan struct{})
+	g := guard(&cfg, func(context.Context) { <-release })
 	s, err := Start(t.Context(), cfg)
 	require.NoError(t, err)
-	ended := call(t, s, g)
+	ended, closed := call(t, s, g), make(chan error, 1)
+	go func() {
+		closed <- <-ended
+		close(release)
+	}()
 	err = s.Stop()
 	require.EqualError(t, err, "drain the calls: requests were still in flight after 20ms: context deadline exceeded")
-	require.Error(t, testkit.Receive(t, ended), "its connection was closed")
+	require.Error(t, testkit.Receive(t, closed), "its connection was closed")
 	require.EqualValues(t, 1, g.closed.Load())
 	require.Zero(t, g.misuses.Load())
 	require.Contains(t, log.String(), `msg=stopped step="close the store"`)

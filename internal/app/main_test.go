@@ -59,6 +59,13 @@ limits: {default: {daily: 1}}
 	return Config{Watcher: watcher, Log: log, Clock: time.Now}, log
 }
 
+// replace writes a file whole, for who may read it at any moment.
+func replace(t testing.TB, file, content string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(t, os.Rename(file+".new", file))
+}
+
 // begin starts a service that is stopped at the end of the test, well.
 func begin(t *testing.T, cfg Config) *Service {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,7 +69,7 @@ func (w *withSets) publish(sets map[string][]uint32) string {
 // configure writes the configuration with these sections.
 func (w *withSets) configure(sections string) {
 	w.t.Helper()
-	require.NoError(w.t, os.WriteFile(w.file, []byte(w.rest+sections), 0o600))
+	replace(w.t, w.file, w.rest+sections)
 }
 
 func (w *withSets) start(t *testing.T) {
@@ -172,7 +171,9 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.Equal(t, map[string]int{"opted-out": 1}, answer.Summary.Suppressed)
 			require.Equal(t, second, answer.Generation)
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 0\n")
-			require.Regexp(t, `level=INFO msg="the generation has every set that the configuration needs" generation=`+second, w.log.String())
+			testkit.Eventually(t, func() bool {
+				return strings.Contains(w.log.String(), `level=INFO msg="the generation has every set that the configuration needs" generation=`+second)
+			})
 		})
 	}
 }
@@ -241,6 +242,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			testkit.Eventually(t, func() bool { return w.status().Config.Error == "" })
 			require.NotEqual(t, before, w.status().ConfigVersion)
 			require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1, "also who was recorded")
+			testkit.Eventually(t, func() bool { return strings.Contains(w.log.String(), "action=reload result=accepted") })
 			require.Equal(t, 3, strings.Count(w.log.String(), "action=reload"), "refused twice and accepted: tries between are no news\n%s", w.log)
 		})
 	}

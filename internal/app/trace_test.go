@@ -121,7 +121,7 @@ func askFor(t *testing.T, s *Service, parent, users string) string {
 }
 
 func tracedTo(url, more string) string {
-	return "\nlog: {level: debug, format: json}\ntracing: {endpoint: '" + url + "', timeout: 100ms" + more + "}"
+	return "\nlog: {level: debug, format: json}\ntracing: {endpoint: '" + url + "'" + more + "}"
 }
 
 func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
@@ -195,7 +195,7 @@ func TestCallsDoNotWaitForTheCollector(t *testing.T) {
 		if handler == nil {
 			to.Close()
 		}
-		cfg, log := configure(t, onEmbedded(t.TempDir())+tracedTo(to.URL, ""), "")
+		cfg, log := configure(t, onEmbedded(t.TempDir())+tracedTo(to.URL, ", timeout: 100ms"), "")
 		s := begin(t, cfg)
 		ask(t, s, "")
 		require.NoError(t, s.Stop(), name)
@@ -229,7 +229,7 @@ func TestTheLevelOfTheLogIsReloaded(t *testing.T) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Contains(t, string(text), from)
-		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600))
+		replace(t, file, strings.Replace(string(text), from, to, 1))
 	}
 	rewrite("level: info", "level: debug")
 	testkit.Eventually(t, func() bool { return strings.Contains(log.String(), "configuration in force") })

@@ -23,7 +23,7 @@ import (
 func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 500 * time.Millisecond})
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 5 * time.Second}) // not before it is killed
 	cfg, log := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ""), "call_timeout: 1m")
 	s := begin(t, cfg)
 	ids := make([]string, 300) // of all nodes
