@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/internal/testkit"
 )
 
 // noneLeft demands that what pacers do on their own has ended.
@@ -27,25 +28,38 @@ func noneLeft(t *testing.T) {
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
+// waiting is how many callers stand in line.
+func waiting() (n int) {
+	stacks := make([]byte, 1<<20)
+	for _, one := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(one, " [select") && strings.Contains(one, "client.(*Pacer).wait(") {
+			n++
+		}
+	}
+	return n
+}
+
 // pass waits until so much time has passed.
 func pass(d time.Duration) { <-time.After(d) }
 
 // Half of the answers are lost, and workers keep the pace: nothing is taken twice.
 func TestLostAnswersTakeNothingTwice(t *testing.T) {
-	url, g := paced(t, flaky(func() bool { return rand.N(2) == 0 }))
-	var retried atomic.Int64
-	p, err := client.NewPacer(newClient(t, client.Config{URL: url, MaxBackoff: 5 * time.Millisecond}),
-		client.PacerConfig{Pacers: []string{"spaced"}, OnRetry: func(error) { retried.Add(1) }})
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	started := starts(ctx, t, 32, p.Wait)
-	slots := g.granted()
-	neverEarly(t, started, slots)
-	require.NotEmpty(t, started)
-	require.Less(t, len(slots), len(started)+100, "those who waited at the end, and what was asked for ahead")
-	require.Positive(t, retried.Load())
-	noneLeft(t)
+	steadily(t, func() bool {
+		url, g := paced(t, flaky(func() bool { return rand.N(2) == 0 }))
+		var retried atomic.Int64
+		p, err := client.NewPacer(newClient(t, client.Config{URL: url, MaxBackoff: 5 * time.Millisecond}),
+			client.PacerConfig{Pacers: []string{"spaced"}, OnRetry: func(error) { retried.Add(1) }})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		started := starts(ctx, t, 32, p.Wait)
+		slots := g.granted()
+		neverEarly(t, started, slots)
+		noneLeft(t)
+		t.Logf("%d started, %d granted, %d repeated", len(started), len(slots), retried.Load())
+		return len(started) > 0 && len(slots) < len(started)+100 && // those who waited at the end, and what was asked for ahead
+			retried.Load() > 0
+	})
 }
 
 // A service that is overloaded is waited for, as long as it says, and one that is
@@ -67,19 +81,30 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 		})
 	})
 	var again atomic.Int64
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) }})
+	back := sync.OnceFunc(func() { time.AfterFunc(500*time.Millisecond, func() { away.Store(false) }) })
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) }, OnRetry: func(error) {
+		if away.Load() {
+			back()
+		}
+	}})
 	start := time.Now()
 	require.NoError(t, p.Wait(t.Context()))
 	require.Greater(t, time.Since(start), time.Second)
 	require.EqualValues(t, 1, again.Load())
 
 	away.Store(true)
-	time.AfterFunc(700*time.Millisecond, func() { away.Store(false) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	started := starts(ctx, t, 32, p.Wait)
+	var later atomic.Int64
+	started := starts(ctx, t, 32, func(ctx context.Context) error {
+		err := p.Wait(ctx)
+		if err == nil && !away.Load() && later.Add(1) == 100 {
+			cancel()
+		}
+		return err
+	})
 	neverEarly(t, started, g.granted()[1:])
-	require.NotEmpty(t, started, "those who waited go on")
+	require.GreaterOrEqual(t, later.Load(), int64(100), "those who waited go on")
 	require.EqualValues(t, 2, again.Load(), "once for each time that it was away")
 }
 
@@ -117,32 +142,33 @@ func TestAQueueThatIsTooLong(t *testing.T) {
 		"bounded": {Pacers: []string{"bounded"}, MaxWait: time.Hour},
 	} {
 		t.Run(pacer, func(t *testing.T) {
-			url, g := paced(t, nil)
-			p := newPacer(t, url, cfg)
-			start := time.Now()
-			var running sync.WaitGroup
-			var served, refused atomic.Int64
-			for range 200 {
-				running.Go(func() {
-					err := p.Wait(t.Context())
-					if err == nil {
-						served.Add(1)
-						return
-					}
-					var long *client.QueueTooLongError
-					require.ErrorAs(t, err, &long)
-					require.ErrorIs(t, err, client.ErrQueueTooLong)
-					require.Equal(t, [2]string{pacer, "rate"}, [2]string{long.Pacer, long.Limit})
-					require.Positive(t, long.Wait)
-					require.Less(t, long.Wait, 500*time.Millisecond)
-					refused.Add(1)
-				})
-			}
-			running.Wait()
-			require.Less(t, time.Since(start), 5*time.Second)
-			require.Positive(t, served.Load())
-			require.Greater(t, refused.Load(), int64(100))
-			require.Less(t, g.calls(), 30)
+			steadily(t, func() bool {
+				url, g := paced(t, nil)
+				p := newPacer(t, url, cfg)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var running sync.WaitGroup
+				var served, refused atomic.Int64
+				for range 200 {
+					running.Go(func() {
+						err := p.Wait(ctx)
+						if err == nil {
+							served.Add(1)
+							return
+						}
+						var long *client.QueueTooLongError
+						require.ErrorAs(t, err, &long)
+						require.ErrorIs(t, err, client.ErrQueueTooLong)
+						require.Equal(t, [2]string{pacer, "rate"}, [2]string{long.Pacer, long.Limit})
+						require.Positive(t, long.Wait)
+						require.Less(t, long.Wait, 500*time.Millisecond)
+						refused.Add(1)
+					})
+				}
+				running.Wait()
+				t.Logf("%d served, %d refused in %d calls", served.Load(), refused.Load(), g.calls())
+				return served.Load() > 0 && refused.Load() > 100 && g.calls() < 30
+			})
 		})
 	}
 }
@@ -150,14 +176,14 @@ func TestAQueueThatIsTooLong(t *testing.T) {
 // Also when permits had been asked for ahead, for nobody, and were refused.
 func TestAQueueThatIsTooLongIsToldSoon(t *testing.T) {
 	url, _ := paced(t, nil)
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"slow"}, MaxWait: 5 * time.Second})
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"slow"}, MaxWait: 30 * time.Minute})
 	require.NoError(t, p.Wait(t.Context()))
-	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for range 3 {
-		require.ErrorIs(t, p.Wait(t.Context()), client.ErrQueueTooLong)
+		require.ErrorIs(t, p.Wait(ctx), client.ErrQueueTooLong)
 		noneLeft(t)
 	}
-	require.Less(t, time.Since(start), 5*time.Second)
 }
 
 // Who waits however long it takes makes nobody wait for long at the other pacers of
@@ -173,35 +199,40 @@ func TestPlacesAreNotTakenFarAhead(t *testing.T) {
 	other := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 500 * time.Millisecond})
 	require.NoError(t, other.Wait(t.Context()))
 
-	bounded := newPacer(t, url, client.PacerConfig{Pacers: []string{"bounded"}})
-	ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	require.Greater(t, len(starts(ctx, t, 32, bounded.Wait)), 18, "of 20, though 29 at a time would have to wait too long")
+	steadily(t, func() bool {
+		bounded := newPacer(t, url, client.PacerConfig{Pacers: []string{"bounded"}})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return len(starts(ctx, t, 32, bounded.Wait)) > 18 // of 20, though 29 at a time would have to wait too long
+	})
 }
 
 // Callers that give up make room for those behind them: their permits are not lost.
 func TestCallersThatGiveUp(t *testing.T) {
-	url, g := paced(t, nil)
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	var running sync.WaitGroup
-	for range 200 {
-		running.Go(func() {
-			if err := p.Wait(ctx); err != nil {
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-			}
-		})
-	}
-	require.ErrorIs(t, p.WaitN(ctx, 100), context.DeadlineExceeded)
-	running.Wait()
-	before := len(g.granted())
-	for range before - 20 { // of the slots that were left
-		require.NoError(t, p.Wait(t.Context()))
-	}
-	require.Less(t, len(g.granted()), before+60)
-	require.ErrorIs(t, p.Wait(ctx), context.DeadlineExceeded, "whose time is up gets nothing")
-	noneLeft(t)
+	steadily(t, func() bool {
+		url, g := paced(t, nil)
+		p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		var running sync.WaitGroup
+		for range 200 {
+			running.Go(func() {
+				if err := p.Wait(ctx); err != nil {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+			})
+		}
+		require.ErrorIs(t, p.WaitN(ctx, 100), context.DeadlineExceeded)
+		running.Wait()
+		before := len(g.granted())
+		for range before - 20 { // of the slots that were left
+			require.NoError(t, p.Wait(t.Context()))
+		}
+		after := len(g.granted())
+		require.ErrorIs(t, p.Wait(ctx), context.DeadlineExceeded, "whose time is up gets nothing")
+		noneLeft(t)
+		return after < before+60
+	})
 }
 
 // Nobody who came later goes first, however many somebody waits for.
@@ -212,14 +243,18 @@ func TestCallersAreServedInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	start := time.Now()
-	for i, n := range []int{1, 50, 40, 60, 40} { // so far apart that a busy machine tells them in their order
+	for i, n := range []int{1, 50, 40, 60, 40} {
 		running.Go(func() {
 			require.NoError(t, p.WaitN(t.Context(), n))
 			mu.Lock()
 			defer mu.Unlock()
 			order = append(order, i)
 		})
-		pass(30 * time.Millisecond)
+		testkit.Eventually(t, func() bool { // until it stands in line, or is served
+			mu.Lock()
+			defer mu.Unlock()
+			return waiting()+len(order) > i
+		})
 	}
 	running.Wait()
 	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
@@ -267,24 +302,25 @@ func TestAnswersThatAreTooOldAreThrownAway(t *testing.T) {
 func TestLongRoundTripsCostNoRate(t *testing.T) {
 	for pacer, fair := range map[string]int{"spaced": 500, "burst": 200, "short": 1000} {
 		t.Run(pacer, func(t *testing.T) {
-			url, g := paced(t, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					pass(30 * time.Millisecond)
-					next.ServeHTTP(w, r)
-					pass(30 * time.Millisecond)
+			steadily(t, func() bool {
+				url, g := paced(t, func(next http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						pass(30 * time.Millisecond)
+						next.ServeHTTP(w, r)
+						pass(30 * time.Millisecond)
+					})
 				})
+				p := newPacer(t, url, client.PacerConfig{Pacers: []string{pacer}})
+				warm, done := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer done()
+				before := starts(warm, t, 32, p.Wait)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				after := starts(ctx, t, 32, p.Wait)
+				neverEarly(t, append(before, after...), g.granted())
+				t.Logf("%d before, %d started, %d granted in %d calls", len(before), len(after), len(g.granted()), g.calls())
+				return len(after) >= fair*90/100 && g.calls() < 60
 			})
-			p := newPacer(t, url, client.PacerConfig{Pacers: []string{pacer}})
-			warm, done := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer done()
-			before := starts(warm, t, 32, p.Wait)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			after := starts(ctx, t, 32, p.Wait)
-			neverEarly(t, append(before, after...), g.granted())
-			t.Logf("%d before, %d started, %d granted in %d calls", len(before), len(after), len(g.granted()), g.calls())
-			require.GreaterOrEqual(t, len(after), fair*90/100)
-			require.Less(t, g.calls(), 60)
 		})
 	}
 }

@@ -10,12 +10,13 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/testkit"
 )
 
 func TestPermitsAndPacers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	url, _ := paced(t, nil)
+	url, _ := pacedBy(t, nil, testkit.NewClock().Now)
 	c := newClient(t, client.Config{URL: url})
 	got, err := c.Permits(ctx, client.PermitsRequest{Pacers: []string{"bounded", "message"}, Permits: 9, MaxWait: api.Wait(time.Second), MessageID: "m"})
 	require.NoError(t, err)
