@@ -1,17 +1,49 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// gate is the way to a service, which lets so many filter calls through.
+type gate struct {
+	*httptest.Server
+	came, open atomic.Int64
+}
+
+func newGate(t *testing.T, to string) *gate {
+	t.Helper()
+	at, err := url.Parse(to)
+	require.NoError(t, err)
+	g, through := new(gate), httputil.NewSingleHostReverseProxy(at)
+	through.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // else it is not seen that the caller goes
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		for n := g.came.Add(1); n > g.open.Load() && r.Context().Err() == nil; {
+			<-time.After(time.Millisecond)
+		}
+		through.ServeHTTP(w, r)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
 
 // A blast that is killed and started again ends with the same result as one
 // that ran through, and counts nobody twice.
@@ -26,26 +58,20 @@ func TestABlastKilledAndStartedAgain(t *testing.T) {
 		fmt.Fprintln(&ids, 10_000_000+id)
 	}
 	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
+	way := newGate(t, p.url)
 	blast := func(message string) *exec.Cmd {
-		return exec.Command("capper", "filter", audience, "--url", p.url, "--message-id", message, "--allowed", out, "--batch", "1000", "--parallel", "2")
+		return exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", message, "--allowed", out, "--batch", "1000", "--parallel", "2")
 	}
-	decided := func() int64 {
-		return counter(t, p, `capper_users_total{limit="",outcome="allowed",segment="default"}`)
-	}
-
-	killed := 0
-	for attempt := range 3 {
-		before := decided()
+	for attempt := range int64(3) {
+		way.open.Store(way.came.Load() + 4*attempt + 3)
 		cmd := blast("promo")
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return attempt > 0 || decided() > before+2_000 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return way.came.Load() > way.open.Load() }, time.Minute, time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-		if cmd.Wait() != nil {
-			killed++
-		}
+		require.Error(t, cmd.Wait())
 		require.NoFileExists(t, out, "no file before the result is whole")
 	}
-	require.Equal(t, 3, killed)
+	way.open.Store(math.MaxInt64)
 	require.NoError(t, blast("promo").Run())
 	require.Equal(t, ids.String(), readFile(t, out))
 
@@ -101,7 +127,8 @@ func TestABlastOutlivesItsService(t *testing.T) {
 		fmt.Fprintln(&ids, 30_000_000+id)
 	}
 	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
-	blast := exec.Command("capper", "filter", audience, "--url", p.url, "--message-id", "promo", "--allowed", out, "--batch", "500", "--json")
+	way := newGate(t, p.url)
+	blast := exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", "promo", "--allowed", out, "--batch", "500", "--json")
 	var stdout strings.Builder
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	require.NoError(t, err)
@@ -109,13 +136,17 @@ func TestABlastOutlivesItsService(t *testing.T) {
 	blast.Stdout, blast.Stderr = &stdout, stderr
 	require.NoError(t, blast.Start())
 	for _, says := range []string{"", "going on in"} { // back at once, and when the client has given up a call
+		way.open.Store(way.came.Load() + 20)
 		require.Eventually(t, func() bool {
 			return counter(t, p, `capper_users_total{limit="",outcome="allowed",segment="default"}`) > 2_000
 		}, time.Minute, time.Millisecond)
+		way.open.Store(math.MaxInt64) // so that it has calls when it is killed
 		p.signal(syscall.SIGKILL)
 		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, time.Minute, 5*time.Millisecond)
+		way.open.Store(way.came.Load() + 20)
 		p = serve(t, file)
 	}
+	way.open.Store(math.MaxInt64)
 	require.NoError(t, blast.Wait(), "%s", readFile(t, stderr.Name()))
 	require.Equal(t, ids.String(), readFile(t, out))
 	require.Contains(t, stdout.String(), fmt.Sprintf(`"requested": %d,`, users))

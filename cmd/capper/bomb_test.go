@@ -27,7 +27,7 @@ func TestConfigurationsThatExplodeAreRefused(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "capper.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "capper", "check-config", file)
 		out, err := cmd.CombinedOutput()

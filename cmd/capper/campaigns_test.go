@@ -280,7 +280,7 @@ func (m *told) live(ctx context.Context) error {
 
 // campaigns runs messages, four at a time: as many at least, and until the rounds have ended.
 func (f *counted) campaigns(n int, rounds func()) (all []*told) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 6*time.Minute)
 	defer cancel()
 	seed := rand.Uint64()
 	f.t.Logf("seed %d", seed)

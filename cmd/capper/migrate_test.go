@@ -98,29 +98,37 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.Equal(t, []any{"late"}, m.sends("302"))
 }
 
-// A last pass that is killed can be made again, as nobody decides on the store any more; one whose store was
-// taken back into service cannot.
-func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
-	t.Parallel()
-	m := newMove(t)
+// killedPass moves users by a pass, and kills the last one. False: it was at its end before.
+func (m *move) killedPass() bool {
+	m.t.Helper()
 	users := make([]uint32, 50_000)
 	for i := range users {
 		users[i] = uint32(1000 + i)
 	}
 	m.send("many", users...)
-	require.Contains(t, m.migrate(0), "50000 users with 50000 sends are in Redis")
+	require.Contains(m.t, m.migrate(0), "50000 users with 50000 sends are in Redis")
 	m.send("late", 7, 8)
 	m.signal(syscall.SIGTERM)
-
 	pass := exec.Command("capper", m.args("--finish", m.store())...)
-	require.NoError(t, pass.Start())
-	require.Eventually(t, func() bool {
+	require.NoError(m.t, pass.Start())
+	noted := func(what string) bool {
 		state, _ := os.ReadFile(filepath.Join(m.work, "state.json"))
-		return bytes.Contains(state, []byte("finishing"))
-	}, time.Minute, time.Millisecond)
-	require.NoError(t, pass.Process.Kill())
-	require.Error(t, pass.Wait())
+		return bytes.Contains(state, []byte(what))
+	}
+	require.Eventually(m.t, func() bool { return noted(`"finishing"`) }, time.Minute, time.Millisecond)
+	require.NoError(m.t, pass.Process.Kill())
+	return pass.Wait() != nil && !noted(`"finished"`)
+}
 
+// A last pass that is killed can be made again, as nobody decides on the store any more; one whose store was
+// taken back into service cannot.
+func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	m := newMove(t)
+	for tries := 1; !m.killedPass(); tries++ {
+		require.Less(t, tries, 5, "each pass came to its end")
+		m = newMove(t)
+	}
 	old := launch(t, m.file)
 	<-old.exited
 	require.Contains(t, old.log.String(), "log.db", "who starts on the embedded store is refused")

@@ -54,6 +54,6 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 	mount.Swap(secret("crm-2.new"))
 	testkit.Eventually(t, func() bool { return asked("crm-1.old") == http.StatusUnauthorized })
 	require.Equal(t, http.StatusOK, asked("crm-2.new"))
-	require.Equal(t, 2, strings.Count(p.log.String(), `msg="configuration in force"`), "%s", p.log)
+	testkit.Eventually(t, func() bool { return strings.Count(p.log.String(), `msg="configuration in force"`) == 2 }, "%s", p.log)
 	require.Equal(t, 1, strings.Count(p.log.String(), "configuration refused"), "%s", p.log)
 }

@@ -66,6 +66,12 @@ func (p *process) follow(stderr io.Reader) {
 	close(p.exited)
 }
 
+// logs waits for a line of the log, which comes through a pipe.
+func (p *process) logs(line string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, func() bool { return regexp.MustCompile(line).MatchString(p.log.String()) }, "%s: %s", line, p.log)
+}
+
 func (p *process) hasExited() bool {
 	select {
 	case <-p.exited:

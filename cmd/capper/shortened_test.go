@@ -32,7 +32,7 @@ func TestLimitGoneForAMomentStillCounts(t *testing.T) {
 	require.Eventually(t, func() bool { return time.Since(asked) > 1100*time.Millisecond }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 1, ask("fourth"))
 	require.Contains(t, fmt.Sprint(p.get("/v1/status")["config"]), "a reload shortened how far they look back from 168h to 1s")
-	require.Contains(t, p.log.String(), "a reload shortened")
+	p.logs("a reload shortened")
 	reload("{default: {daily: 9, weekly: 3}}")
 	require.Equal(t, 0, ask("fifth"))
 	require.NotContains(t, fmt.Sprint(p.get("/v1/status")["config"]), "shortened")

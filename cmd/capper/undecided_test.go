@@ -40,7 +40,7 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	require.NoError(t, os.WriteFile(audience, []byte("4\n5\n6\n1001\n"), 0o600))
 	blast := func() (report filterReport, err error) {
 		text, err := exec.Command("capper", "filter", audience, "--url", p.url, "--message-id", "promo",
-			"--allowed", out, "--unavailable", rest, "--timeout", "2s", "--json").Output()
+			"--allowed", out, "--unavailable", rest, "--timeout", "8s", "--json").Output()
 		require.NoError(t, json.Unmarshal(text, &report))
 		return report, err
 	}
@@ -49,7 +49,7 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
-	require.Regexp(t, `capper: 1 users are unavailable and asked for again in 1s, until --timeout 2s is over: the store is degraded: \S+`, string(exit.Stderr))
+	require.Regexp(t, `capper: 1 users are unavailable and asked for again in 1s, until --timeout 8s is over: the store is degraded: \S+`, string(exit.Stderr))
 	require.Contains(t, string(exit.Stderr), "hint: they must not be sent to yet; capper status says why; then run the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()
 	require.ErrorAs(t, err, &exit)

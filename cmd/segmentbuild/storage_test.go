@@ -34,11 +34,11 @@ func TestFaultsOnTheWayToAnInputAreNoBadInput(t *testing.T) {
 		talk    []string
 	}{
 		"nothing":                    {serve: pass, key: "a.txt", status: int(terminal.Done)},
-		"500":                        {serve: answer(500, "InternalError"), key: "a.txt", timeout: "2s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 2s", later}},
-		"500 of a list":              {serve: answer(500, "InternalError"), key: "*.txt", timeout: "2s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 2s", later}},
+		"500":                        {serve: answer(500, "InternalError"), key: "a.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s", later}},
+		"500 of a list":              {serve: answer(500, "InternalError"), key: "*.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s", later}},
 		"403":                        {serve: answer(403, "AccessDenied"), key: "a.txt", status: int(terminal.Failure), talk: []string{"status 403, AccessDenied"}},
 		"403 of a list":              {serve: answer(403, "AccessDenied"), key: "**/*.txt", status: int(terminal.Failure), talk: []string{"status 403, AccessDenied"}},
-		"connection refused":         {refused: true, key: "a.txt", timeout: "2s", status: int(terminal.Failure), talk: []string{"connection refused", "not done after --timeout 2s", later}},
+		"connection refused":         {refused: true, key: "a.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"connection refused", "not done after --timeout 8s", later}},
 		"a time-out before anything": {serve: pass, key: "a.txt", timeout: "1ns", status: int(terminal.Failure), talk: []string{"not done after --timeout 1ns", later}},
 		"it stalls until the time-out": {serve: func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() },
 			key: "a.txt", timeout: "1s", status: int(terminal.Failure), talk: []string{"not done after --timeout 1s", later}},
