@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,10 +171,9 @@ func TestAServerWithoutEnd(t *testing.T) {
 			serving.Go(func() { sendWithoutEnd(conn) })
 		}
 	})
-	began, before := time.Now(), allocated()
+	before := allocated()
 	report := run(t, subject(t, place(t), redisAt(listener.Addr().String(), "")))
 	require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)), "sent 8388608 bytes, which no answer of Redis has")
-	require.Less(t, time.Since(began), 40*time.Second)
 	require.Less(t, allocated()-before, uint64(1<<30), "in all, of everything that the tests beside it take as well")
 }
 
