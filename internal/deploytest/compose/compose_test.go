@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,14 +122,16 @@ func (l *laptop) serve(service *Service) {
 	}, address)
 }
 
-// replicas are how many replicas each master of the cluster has.
+// replicas are how many replicas each master of the cluster has; nil while one is not connected.
 func (l *laptop) replicas() (counts []int) {
 	l.t.Helper()
 	masters := map[string]int{}
 	nodes := l.run("nodes", "redis-cli", "-h", "10.89.7.11", "cluster", "nodes")
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
-		require.Equal(l.t, "connected", fields[7], nodes)
+		if fields[7] != "connected" {
+			return nil
+		}
 		if strings.Contains(fields[2], "master") {
 			masters[fields[0]] += 0
 		} else {
@@ -151,7 +154,7 @@ func TestTheLaptopComesUp(t *testing.T) {
 	}
 	for range 2 { // as after a restart of all
 		l.run("cluster", l.services["cluster"].Command...)
-		require.Equal(t, []int{2, 2, 2}, l.replicas())
+		testkit.Eventually(t, func() bool { return slices.Equal([]int{2, 2, 2}, l.replicas()) })
 	}
 	build := exec.Command("go", "build", "-o", l.dir+"/", "./cmd/capper", "./cmd/segmentbuild")
 	build.Dir = Root()
@@ -178,12 +181,16 @@ func TestTheLaptopComesUp(t *testing.T) {
 		return response.StatusCode, answer
 	}
 	testkit.Eventually(t, func() bool { status, _ := call(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
-	status, answer := call(http.MethodPost, "/v1/filter", `{"message_id": "welcome", "channel": "push", "user_ids": [900001, 900002]}`)
-	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, []any{900001.0, 900002.0}, answer["allowed"])
-	_, answer = call(http.MethodGet, "/v1/status", "")
-	store, _ := answer["store"].(map[string]any)
-	require.Equal(t, "ok", store["state"], "%v", store)
+	testkit.Eventually(t, func() bool { // nine servers on a laptop may be late
+		status, answer := call(http.MethodPost, "/v1/filter", `{"message_id": "welcome", "channel": "push", "user_ids": [900001, 900002]}`)
+		require.Equal(t, http.StatusOK, status)
+		return slices.Equal([]any{900001.0, 900002.0}, answer["allowed"].([]any))
+	})
+	require.Eventually(t, func() bool { // it remembers for half a minute that one was
+		_, answer := call(http.MethodGet, "/v1/status", "")
+		store, _ := answer["store"].(map[string]any)
+		return store["state"] == "ok"
+	}, 2*time.Minute, 100*time.Millisecond)
 }
 
 // serveCapper starts the service with the folder of its configuration, and returns where it is.

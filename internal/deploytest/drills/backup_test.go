@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 // then, from the audit, the sends since: the logs are what callers were told, all of it.
 func TestRedisIsRestoredFromABackup(t *testing.T) {
 	t.Parallel()
-	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
 	place := newPlace(t, cluster.Addrs)
 	audit := "audit: {to: " + filepath.Join(place.dir, "audit") + "}\n"
 	at := freeAddr(t)
@@ -41,7 +42,7 @@ func TestRedisIsRestoredFromABackup(t *testing.T) {
 	capper.stop()
 
 	place.mustExist = true
-	place.addrs = testcluster.Start(t, testcluster.Options{Masters: 4, Replicas: 1}).Addrs
+	place.addrs = testcluster.Start(t, testcluster.Options{Masters: 4, Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs
 	whole, err := os.ReadFile(filepath.Join(copied, "SHA256SUMS"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(copied, "SHA256SUMS"), append(whole, strings.Repeat("0", 64)+"  ./lost.rdb\n"...), 0o644))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,7 @@ import (
 // when it is put back, before anything goes over.
 func TestABackupHasOneCopyOfEachShard(t *testing.T) {
 	t.Parallel()
-	addrs := testcluster.Start(t, testcluster.Options{}).Addrs
+	addrs := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute}).Addrs
 	for n := range 100 {
 		command(t, addrs[0], "-c", "set", fmt.Sprint("key", n), "value")
 	}
@@ -61,7 +62,7 @@ func TestABackupHasOneCopyOfEachShard(t *testing.T) {
 // of the next.
 func TestABackupIsNotMadeWhileSlotsMove(t *testing.T) {
 	t.Parallel()
-	addrs := testcluster.Start(t, testcluster.Options{}).Addrs
+	addrs := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute}).Addrs
 	to := filepath.Join(t.TempDir(), "backup")
 	taker := command(t, addrs[2], "cluster", "myid")
 	moves := "#!/bin/sh\ncase \"$*\" in *--rdb*)\n"

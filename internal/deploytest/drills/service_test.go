@@ -85,7 +85,7 @@ func (p *place) start(addr, program, more string) *instance {
 func (p *place) configure(addr, more string) (file string) {
 	file = filepath.Join(p.dir, strings.NewReplacer(".", "-", ":", "-").Replace(addr)+".yaml")
 	store := cmp.Or(p.store, fmt.Sprintf("{kind: redis, redis: {addrs: [%s], create: %t}}", strings.Join(p.addrs, ", "), !p.mustExist))
-	require.NoError(p, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: %q, stop_delay: 1s}
+	require.NoError(p, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: %q, stop_delay: 5s, call_timeout: 30s}
 segments: {source: %[2]s/segments, cache_dir: %[2]s/cache}
 store: %[3]s
 channels: {push: 1}
@@ -163,8 +163,14 @@ func balance(t testing.TB, one, two string) (url string) {
 	t.Helper()
 	out, err := exec.Command("bash", "../../../scripts/haproxy.sh").CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	shipped, err := os.ReadFile("../../../deploy/haproxy/haproxy.cfg")
+	require.NoError(t, err)
+	const connect = "  timeout connect 2s\n"
+	require.Contains(t, string(shipped), connect)
+	file := filepath.Join(t.TempDir(), "haproxy.cfg") // in which an instance that stands still for a moment is not down
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(shipped), connect, connect+"  timeout check 10s\n", 1)), 0o644))
 	bind, log := freeAddr(t), new(testkit.Log)
-	cmd := exec.Command("haproxy", "-db", "-f", "../../../deploy/haproxy/haproxy.cfg")
+	cmd := exec.Command("haproxy", "-db", "-f", file)
 	cmd.Env = append(os.Environ(), "CAPPER_BIND="+bind, "CAPPER_ONE="+one, "CAPPER_TWO="+two)
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())

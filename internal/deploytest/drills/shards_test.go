@@ -15,8 +15,8 @@ import (
 // and no send is lost or doubled.
 func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	t.Parallel()
-	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1})
-	spare := testcluster.Spare(t, testcluster.Options{Masters: 2}).Addrs
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
+	spare := testcluster.Spare(t, testcluster.Options{Masters: 2, NodeTimeout: 10 * time.Second}).Addrs
 	place := newPlace(t, cluster.Addrs)
 	at := cluster.Addrs[0]
 	load := newLoad(t, "http://"+place.start(freeAddr(t), "", "").addr)
@@ -27,7 +27,7 @@ func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	id := nodeID(t, spare[0])
 	cli(t, "--cluster", "add-node", spare[1], at, "--cluster-slave", "--cluster-master-id", id)
 	known(t, cluster.Addrs, spare[1])
-	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, time.Minute, 50*time.Millisecond)
 	require.Empty(t, load.failures(), "while the shard was added")
 
 	cli(t, "--cluster", "rebalance", at, "--cluster-use-empty-masters", "--cluster-weight", id+"=0.2") // a small share: each slot takes its time
@@ -85,5 +85,5 @@ func known(t testing.TB, nodes []string, addr string) {
 			}
 		}
 		return strings.Count(command(t, addr, "cluster", "nodes"), " connected") > len(nodes)
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
