@@ -47,7 +47,7 @@ const scriptPacers = `pacers:
   both: {limits: [{max: 5, window: 1h}], rate: 1000/s}
   quick: {rate: 1000000/s}
   slow: {rate: 1/m}
-  min: {limits: [{max: 1, window: 6s}]}
+  min: {limits: [{max: 1, window: 15s}]}
   used: {limits: [{max: 2, window: 1h}]}
   promo: {limits: [{max: 50000, window: 1h}], per: message}
 `

@@ -56,7 +56,7 @@ func runVictim(dir string) error {
 	}
 	generation := &testSegments{names: []string{"new", "active", "vip", "blocked", "free"}, lookup: everybodyBlocked}
 	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
-	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers}})
+	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers, CallTimeout: time.Minute}})
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func everyThirtieth(n int) []uint32 {
 // call makes a call from the usual address; text is the beginning of the answer.
 func (v *victim) call(body []byte) (status int, text string) {
 	v.t.Helper()
-	client := http.Client{Timeout: time.Minute}
+	client := http.Client{Timeout: 3 * time.Minute}
 	response, err := client.Post("http://"+v.addr+"/v1/filter", "application/json", bytes.NewReader(body))
 	require.NoError(v.t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -143,7 +143,7 @@ func testStoreAway(t *testing.T, s *suite) {
 	service.send("welcome", "push", []uint32{7})
 	tab := s.Tab(t, service.URL)
 	tab.Open("/console/")
-	require.Contains(t, tab.Text("#states"), "sends are decided and recorded")
+	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('sends are decided and recorded'))")
 	require.NoError(t, redis.Kill(redis.Addrs[0]))
 	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('nobody is allowed'))")
 	tab.Open("/console/")
