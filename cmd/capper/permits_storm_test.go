@@ -114,7 +114,7 @@ func (s *permitStorm) call(rng *rand.Rand, caller int) {
 			Pacers: []string{"provider", "carrier", "ledger"}, Permits: []int{1, 10, 40}[rng.IntN(3)],
 			MaxWait: api.Wait([]time.Duration{0, 10 * time.Minute}[rng.IntN(2)]), RequestID: fmt.Sprintf("%d-%d", caller, n),
 		}
-		first, patience := time.Now(), time.Now().Add(30*time.Second)
+		first, patience := time.Now(), time.Now().Add(time.Minute)
 		for {
 			sent := time.Now()
 			got, err := s.ask(rng.IntN(len(s.services)), request)
