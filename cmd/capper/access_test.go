@@ -26,7 +26,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	config, err := os.ReadFile(file)
 	require.NoError(t, err)
 	const key, ops = "crm-1.a-secret", "ops-1.a-secret"
-	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0", stop_delay: 0s}`, fmt.Sprintf(`server:
+	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`, fmt.Sprintf(`server:
   listen: 127.0.0.1:0
   admin_listen: 127.0.0.1:0
   api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}, {client: ops, id: ops-1, sha256: %x, scopes: [read, admin]}]

@@ -21,7 +21,7 @@ func onCluster(t *testing.T, source string) (file string) {
 	t.Helper()
 	dir := t.TempDir()
 	file = filepath.Join(dir, "capper.yaml")
-	write(t, file, fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+	write(t, file, fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}
 segments: {source: %q, cache_dir: %s/cache, refresh: 100ms}
 store: {kind: redis, redis: {addrs: [%s], clock_skew: 250ms}}
 channels: {push: 1}

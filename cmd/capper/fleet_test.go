@@ -25,7 +25,7 @@ func onServer(t *testing.T, addr, channels, limits string) (file string) {
 }
 
 func redisConfig(dir, addr, channels, limits string, create bool) string {
-	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}
 segments: {source: %[1]s/segments, cache_dir: %[1]s/cache, refresh: 100ms}
 store: {kind: redis, redis: {addrs: [%[2]s], replica_acks: 0, create: %[5]t}}
 channels: %[3]s

@@ -24,8 +24,8 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 		for _, key := range keys {
 			list = append(list, fmt.Sprintf("{client: crm, id: %s, sha256: %x, scopes: [filter, read]}", strings.Split(key, ".")[0], sha256.Sum256([]byte(key))))
 		}
-		server := `server: {listen: "127.0.0.1:0", stop_delay: 0s, api_keys: [` + strings.Join(list, ", ") + "]}"
-		return map[string]string{"capper.yaml": strings.Replace(string(text), `server: {listen: "127.0.0.1:0", stop_delay: 0s}`, server, 1)}
+		server := `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, api_keys: [` + strings.Join(list, ", ") + "]}"
+		return map[string]string{"capper.yaml": strings.Replace(string(text), `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`, server, 1)}
 	}
 	mount := testkit.NewMount(t, secret("crm-1.old"))
 	p := serve(t, mount.Path("capper.yaml"))

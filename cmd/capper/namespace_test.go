@@ -29,7 +29,7 @@ func TestTeamsShareAMessageID(t *testing.T) {
 		}
 		keys += fmt.Sprintf("    - {client: %s, %sid: %[1]s, sha256: %[3]x, scopes: [filter, read]}\n", key, namespace, sha256.Sum256([]byte(key+".secret")))
 	}
-	listen := `server: {listen: "127.0.0.1:0", stop_delay: 0s}`
+	listen := `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`
 	require.Contains(t, string(config), listen)
 	write(t, file, strings.Replace(string(config), listen, "server:\n  listen: 127.0.0.1:0\n  stop_delay: 0s\n  api_keys:\n"+keys, 1))
 	p := serve(t, file)

@@ -211,7 +211,7 @@ func configure(t *testing.T, limits string) (file string) {
 }
 
 func embedded(dir, limits string) string {
-	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+	return fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}
 segments: {source: %[1]s/segments, cache_dir: %[1]s/cache, refresh: 100ms}
 store: {embedded: {path: %[1]s/log.db}}
 channels: {push: 1}

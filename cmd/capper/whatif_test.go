@@ -68,7 +68,7 @@ func startDecider(t *testing.T, clock *testkit.Clock, segments, fragment string)
 func (d *decider) file() string { return filepath.Join(d.dir, "capper.yaml") }
 
 func (d *decider) write(segments, fragment string) {
-	write(d.t, d.file(), fmt.Sprintf("server: {listen: \"127.0.0.1:0\", stop_delay: 0s}\nsegments: {source: %s, refresh: 100ms, cache_dir: cache}\nstore: {embedded: {path: log.db}}\n%s",
+	write(d.t, d.file(), fmt.Sprintf("server: {listen: \"127.0.0.1:0\", stop_delay: 0s, call_timeout: 30s}\nsegments: {source: %s, refresh: 100ms, cache_dir: cache}\nstore: {embedded: {path: log.db}}\n%s",
 		segments, fragment))
 }
 

@@ -40,7 +40,7 @@ func configureSets(t *testing.T, store string) *withSets {
 	dir := t.TempDir()
 	location, err := objects.Open(t.Context(), dir, objects.S3Config{})
 	require.NoError(t, err)
-	return &withSets{t: t, log: new(testkit.Log), file: filepath.Join(dir, "capper.yaml"), location: location, rest: fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s}
+	return &withSets{t: t, log: new(testkit.Log), file: filepath.Join(dir, "capper.yaml"), location: location, rest: fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}
 segments: {source: %s, refresh: 100ms}
 store: %s
 channels: {push: 1, sms: 2}

@@ -61,7 +61,7 @@ func serveSets(t *testing.T, wrap func(http.Handler) http.Handler) *withSets {
 	w := &withSets{t: t, clock: testkit.NewClockAt(time.Now().Add(-12 * time.Hour)), location: location}
 	w.publish(span(1, activeUsers))
 	file := filepath.Join(dir, "capper.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, max_bitmap_users: 16000}
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, max_bitmap_users: 16000}
 segments: {source: %[1]s, refresh: 100ms, cache_dir: %[1]s/cache}
 store: {embedded: {path: %[1]s/log.db}}
 channels: {push: 1, email: 2}
