@@ -172,6 +172,26 @@ func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 }
 
+// A start has more time than a refresh: it asks servers again that were late for its first one.
+func TestAStartAsksLateServersAgain(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	late := holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}), only: "replication"}
+	late.on.Store(true)
+	go func() {
+		<-late.asked
+		time.Sleep(2 * time.Second) // more than a refresh has
+		late.on.Store(false)
+		close(late.release)
+	}()
+	s, err := Open(t.Context(), Config{
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: patience, dial: late.dial("", c.Addrs[0]), Username: leastUser, Password: leastUser,
+	})
+	require.NoError(t, err)
+	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
+	require.NoError(t, s.Close())
+}
+
 // holding holds up what is sent to the one server until the other one has answered
 // and somebody releases it.
 type holding struct {

@@ -27,7 +27,6 @@ import (
 func greedy(store objects.Location) *Collector {
 	c := collector(store, 1, 0)
 	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
-	c.Lease = 500 * time.Millisecond
 	return c
 }
 

@@ -36,7 +36,7 @@ func (t *Topology) Run() {
 			case <-ticker.C:
 			case <-t.kick:
 			}
-			if err := t.refresh(ctx); ctx.Err() == nil {
+			if _, err := t.refresh(ctx); ctx.Err() == nil {
 				t.logRefresh(err)
 			}
 			pause(ctx, refreshPause)
@@ -86,16 +86,16 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh learns the routes and counts replicas.
-func (t *Topology) refresh(ctx context.Context) error {
-	inTime, err := t.relearn(ctx)
+// refresh learns the routes, in time or not, and counts replicas.
+func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
+	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	t.examineMasters(ctx, err)
 	if inTime && ctx.Err() == nil {
 		t.refreshes.Add(1)
 	}
-	return err
+	return inTime, err
 }
 
 // budget is for each of the two parts of a refresh.

@@ -23,7 +23,7 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 			return nil, err
 		}
 	}
-	if err := t.refresh(ctx); err != nil {
+	if err := t.learn(ctx); err != nil {
 		return nil, err
 	}
 	if len(t.Masters()) == 0 {
@@ -33,6 +33,15 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 		err = t.findStrangers(ctx)
 	}
 	return warnings, err
+}
+
+// learn makes the first refresh, and makes it again while servers are late for its short time: a start has more.
+func (t *Topology) learn(ctx context.Context) error {
+	for {
+		if inTime, err := t.refresh(ctx); err == nil || inTime || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // findKind asks every address whether it is a node of a cluster. All that answer
