@@ -117,6 +117,7 @@ func (p *place) killedPass(t *testing.T, config, addr string) bool {
 	_ = cmd.Process.Kill() // it may be at its end
 	return testkit.Receive(t, ended) != nil && copied()
 }
+
 func (p *place) erase(t *testing.T, addr string, user uint32) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodDelete, fmt.Sprintf("http://%s/v1/users/%d", addr, user), nil)
