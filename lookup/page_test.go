@@ -35,7 +35,7 @@ func TestAServiceImportsThePackage(t *testing.T) {
 	run := func(command string) string {
 		t.Helper()
 		cmd := exec.Command("bash", "-euc", command)
-		cmd.Dir, cmd.Env = engine, append(os.Environ(), "SEGMENTS="+source, "SEGMENTS_CACHE="+dir+"/cache", "GOFLAGS=", "GOWORK=off")
+		cmd.Dir, cmd.Env = engine, append(os.Environ(), "SEGMENTS="+source, "SEGMENTS_CACHE="+dir+"/cache", "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)
 		return string(out)

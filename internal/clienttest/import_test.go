@@ -32,7 +32,7 @@ func TestAnEngineImportsTheClient(t *testing.T) {
 	run := func(command string) string {
 		t.Helper()
 		cmd := exec.Command("bash", "-euc", command)
-		cmd.Dir, cmd.Env = engine, append(os.Environ(), "CAPPER_URL="+url, "GOFLAGS=", "GOWORK=off")
+		cmd.Dir, cmd.Env = engine, append(os.Environ(), "CAPPER_URL="+url, "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)
 		return string(out)
