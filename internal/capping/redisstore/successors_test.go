@@ -172,24 +172,39 @@ func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 }
 
-// A start has more time than a refresh: it asks servers again that were late for its first one.
+// A start has more time than a refresh: it asks a server again that did not answer the first one.
 func TestAStartAsksLateServersAgain(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
-	late := holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}), only: "replication"}
-	late.on.Store(true)
-	go func() {
-		<-late.asked
-		time.Sleep(2 * time.Second) // more than a refresh has
-		late.on.Store(false)
-		close(late.release)
-	}()
+	var first sync.Once
 	s, err := Open(t.Context(), Config{
-		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: patience, dial: late.dial("", c.Addrs[0]), Username: leastUser, Password: leastUser,
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: patience, Username: leastUser, Password: leastUser,
+		dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &lossyConn{conn, "replication", &first}, err
+		},
 	})
 	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
 	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
-	require.NoError(t, s.Close())
+}
+
+// lossyConn loses the first that is sent with the word in it, over any connection.
+type lossyConn struct {
+	net.Conn
+	word  string
+	first *sync.Once
+}
+
+func (c *lossyConn) Write(bytes []byte) (int, error) {
+	lost := false
+	if strings.Contains(string(bytes), c.word) {
+		c.first.Do(func() { lost = true })
+	}
+	if lost {
+		return len(bytes), nil
+	}
+	return c.Conn.Write(bytes)
 }
 
 // holding holds up what is sent to the one server until the other one has answered
