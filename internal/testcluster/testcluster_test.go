@@ -9,13 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
-// patience is with servers that are not broken: machines are slow at times.
-const patience = 30 * time.Second
-
 func ping(addr string, within time.Duration) error {
-	conn, err := net.DialTimeout("tcp", addr, patience)
+	conn, err := net.DialTimeout("tcp", addr, testkit.Patience)
 	if err != nil {
 		return err
 	}
@@ -35,17 +33,17 @@ func TestServersCanBeBrokenAndMended(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	require.Len(t, c.Addrs, 2)
 	addr := c.Addrs[0]
-	require.NoError(t, ping(addr, patience))
+	require.NoError(t, ping(addr, testkit.Patience))
 
 	require.NoError(t, c.Pause(addr))
 	require.Error(t, ping(addr, 50*time.Millisecond))
 	require.NoError(t, c.Resume(addr))
-	require.NoError(t, ping(addr, patience))
+	require.NoError(t, ping(addr, testkit.Patience))
 
 	require.NoError(t, c.Kill(addr))
 	require.Error(t, ping(addr, time.Second))
 	require.NoError(t, c.Restart(addr))
-	require.NoError(t, ping(addr, patience))
+	require.NoError(t, ping(addr, testkit.Patience))
 }
 
 func TestClusterServesAtOnce(t *testing.T) {
@@ -53,6 +51,6 @@ func TestClusterServesAtOnce(t *testing.T) {
 	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1})
 	require.Len(t, c.Addrs, 6)
 	for _, addr := range c.Addrs {
-		require.NoError(t, ping(addr, patience))
+		require.NoError(t, ping(addr, testkit.Patience))
 	}
 }

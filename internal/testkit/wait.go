@@ -12,21 +12,22 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a test waits for what must come: machines are slow at times.
-const patience = 30 * time.Second
+// Patience is how long a test waits for what must come, and servers may take that are not broken:
+// machines are slow at times.
+const Patience = 30 * time.Second
 
 // Eventually polls until the condition holds, and fails the test when it does
 // not for very long. The message is that of testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, message...)
+	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
 // FailsWith repeats the call, which must fail each time, until its error says why: on a busy
 // machine something else may be late first.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		err := call()
 		require.Error(t, err)
 		if strings.Contains(err.Error(), why) {
@@ -39,7 +40,7 @@ func FailsWith(t testing.TB, why string, call func() error) {
 // InTime repeats the call while all that is wrong is that its time was up: on a busy machine servers
 // may be late for a short look.
 func InTime(call func() error) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		err := call()
 		late := err != nil && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), "i/o timeout"))
 		if !late || time.Now().After(deadline) {
@@ -52,7 +53,7 @@ func InTime(call func() error) error {
 // behind for good.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
-	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); { // each look takes half a second
+	for deadline := time.Now().Add(Patience); err != nil && time.Now().Before(deadline); { // each look takes half a second
 		err = goleak.Find(options...)
 	}
 	if err != nil && status == 0 {
@@ -68,7 +69,7 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		require.Fail(t, "nothing came", message...)
 		panic("unreachable")
 	}

@@ -14,6 +14,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // writesAtOnce has servers write what they answer before they do: while a disk is slow to sync, everysec puts
@@ -347,7 +348,7 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 				t.Log(f.pacing)
 				require.Zero(t, s.verify(t, f.stores[0]))
 				require.Empty(t, f.pacing.faults(t))
-				require.Less(t, s.tally.overdue, patience, "a call that hangs")
+				require.Less(t, s.tally.overdue, testkit.Patience, "a call that hangs")
 				require.NotZero(t, s.tally.grants)
 				require.NotZero(t, s.tally.denials)
 				if s.tally.spoilt == 0 {

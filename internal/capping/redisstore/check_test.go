@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 )
 
@@ -81,7 +82,7 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Settings: []string{"hash-max-listpack-entries 64", "hash-max-listpack-value 64"}})
 	var log bytes.Buffer
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	isOK(t, s)
+	storetest.IsOK(t, s)
 	warnings := warningsOf(t, s)
 	require.Len(t, warnings, 3)
 	require.Contains(t, warnings[0], "replica_acks is 0")

@@ -125,13 +125,13 @@ func (b *blast) settle(t testing.TB) {
 	t.Logf("counted %+v, in the logs are %d", counted, recorded)
 	for part := range slices.Chunk(b.users, 3000) {
 		verdicts := make([]capping.Verdict, len(part))
-		require.NoError(t, b.stores[0].Filter(background(t, patience), b.key.batch(part), verdicts))
+		require.NoError(t, b.stores[0].Filter(background(t, testkit.Patience), b.key.batch(part), verdicts))
 	}
 	counted, recorded = b.sends(t)
 	require.EqualValues(t, len(b.users), recorded)
 	require.Equal(t, recorded, counted.Recorded-counted.Released)
 	released := make([]capping.Released, len(b.users))
-	require.NoError(t, b.stores[1].Release(background(t, patience), b.key.message.Token(), 0, b.users, released))
+	require.NoError(t, b.stores[1].Release(background(t, testkit.Patience), b.key.message.Token(), 0, b.users, released))
 	counted, recorded = b.sends(t)
 	require.Zero(t, recorded)
 	require.Equal(t, counted.Recorded, counted.Released)
@@ -265,7 +265,7 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 		return len(left.Deltas) < 200
 	})
 	require.NoError(t, c.Resume(c.Addrs[0]))
-	require.NoError(t, s.AddAnswers(background(t, patience), left.Deltas))
+	require.NoError(t, s.AddAnswers(background(t, testkit.Patience), left.Deltas))
 	for _, delta := range deltas {
 		found, err := s.Campaign(t.Context(), delta.Message)
 		require.NoError(t, err)

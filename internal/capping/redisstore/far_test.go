@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -84,7 +85,7 @@ func TestFarServersGetMoreTime(t *testing.T) {
 	require.Equal(t, 2000, count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), capping.Denied))
 	for range 3 {
 		refreshes(t, s)
-		isOK(t, s)
+		storetest.IsOK(t, s)
 	}
 	far := map[string]time.Duration{}
 	for _, n := range s.top.Masters() {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -139,7 +140,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		fleet := first.Health(t.Context()).Fleet
 		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
 	}, 30*time.Second, 5*time.Millisecond)
-	isOK(t, first)
+	storetest.IsOK(t, first)
 	require.Equal(t, []string{"sends are kept for 168h0m2s, though the limits here look back 168h: " +
 		"so long they looked back within that time, here or in another instance", // the other's clocks may differ by more
 		"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another clock_skew than this one",
@@ -219,7 +220,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 			if h := s.Health(t.Context()); strings.Contains(fmt.Sprint(h.Warnings), "anew") {
 				t.Error(h)
 			}
-			isOK(t, s)
+			storetest.IsOK(t, s)
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}

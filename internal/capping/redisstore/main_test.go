@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -73,17 +72,8 @@ func openInTime(t testing.TB, config Config) (s *Store, err error) {
 // unhurried leaves servers the time that a busy machine takes: a start goes on without what it could
 // not check.
 func unhurried(config Config) Config {
-	config.AttemptTimeout, config.Timeout = 10*time.Second, patience
+	config.AttemptTimeout, config.Timeout = 10*time.Second, testkit.Patience
 	return config
-}
-
-// isOK waits for a refresh that finds nothing wrong: on a busy machine one may have missed a node.
-func isOK(t testing.TB, s *Store) {
-	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		h := s.Health(t.Context())
-		require.Equal(c, "ok", h.State, h.Error)
-	}, time.Minute, 10*time.Millisecond)
 }
 
 // warningsOf are those of Health, but for the one that a new store has.
@@ -123,9 +113,6 @@ func filter(t testing.TB, s *Store, b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// patience is how long a server may take that is not broken: machines are slow at times.
-const patience = 30 * time.Second
-
 // steady is the node time-out of a cluster that has nothing to fail over for, however busy the machine is.
 const steady = 15 * time.Second
 
@@ -134,7 +121,7 @@ func admin(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
+		DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience, PoolTimeout: testkit.Patience,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -43,7 +44,7 @@ func TestNodesWithoutAHostAreFound(t *testing.T) {
 			s.top.Redirect(p, first, first.Addr())
 		}
 		require.Equal(t, 640, count(filter(t, s, batchOf(kind, users)), capping.Replayed), kind)
-		isOK(t, s)
+		storetest.IsOK(t, s)
 	}
 }
 

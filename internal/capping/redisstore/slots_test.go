@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // slotMove moves a slot as redis-cli --cluster reshard does.
@@ -116,7 +118,7 @@ func (m slotMove) carry() bool {
 		return false
 	}
 	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
-	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, patience).Err())
+	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, testkit.Patience).Err())
 	return true
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+	"capper/internal/testkit"
 )
 
 func TestFilterDecidesRecordsAndReplays(t *testing.T) {
@@ -46,8 +48,8 @@ func TestFilterDecidesRecordsAndReplays(t *testing.T) {
 		names, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("a"), capping.TokenOf("b"), capping.TokenOf("c")})
 		require.NoError(c, err)
 		require.Equal(c, map[capping.Token]capping.Message{capping.TokenOf("a"): {ID: "a"}, capping.TokenOf("b"): {ID: "b"}}, names)
-	}, patience, 10*time.Millisecond)
-	isOK(t, s)
+	}, testkit.Patience, 10*time.Millisecond)
+	storetest.IsOK(t, s)
 }
 
 func TestReleaseAndErase(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -247,7 +248,7 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 		return h.State == "degraded" && strings.Contains(h.Error, "maxmemory-policy is allkeys-lru")
 	})
 	set("noeviction")
-	isOK(t, s)
+	storetest.IsOK(t, s)
 	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "no").Err())
 	require.Contains(t, openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}).warnings[1], "appendfsync is no")
 }
@@ -276,7 +277,7 @@ func TestReplicasThatEvictAreSeen(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs[:1]})
-	isOK(t, s)
+	storetest.IsOK(t, s)
 	set := func(policy string) {
 		require.NoError(t, admin(t, c.Addrs[1]).ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 		s.top.Route(0).VetSoon() // as if half a minute had passed
@@ -288,5 +289,5 @@ func TestReplicasThatEvictAreSeen(t *testing.T) {
 		return h.State == "degraded" && strings.Contains(h.Error, "replica "+c.Addrs[1]+": maxmemory-policy is allkeys-lru")
 	})
 	set("noeviction")
-	isOK(t, s)
+	storetest.IsOK(t, s)
 }

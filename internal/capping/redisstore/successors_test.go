@@ -178,7 +178,7 @@ func TestAStartAsksLateServersAgain(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{})
 	var first sync.Once
 	s, err := Open(t.Context(), Config{
-		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: patience, Username: leastUser, Password: leastUser,
+		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience, Username: leastUser, Password: leastUser,
 		dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 			return &lossyConn{conn, "replication", &first}, err

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
 )
 
 // TestTorture breaks a cluster at random under load, round by round, and has
@@ -44,7 +45,7 @@ func TestTorture(t *testing.T) {
 	for round := 1; round == 1 || time.Now().Before(end); round++ {
 		r.round(round)
 	}
-	require.Less(t, r.tally.overdue, patience, "a call that hangs")
+	require.Less(t, r.tally.overdue, testkit.Patience, "a call that hangs")
 }
 
 type torture struct {

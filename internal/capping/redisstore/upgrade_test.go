@@ -17,6 +17,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A keyspace as the last program without namespaces left it: buckets, messages
@@ -82,6 +83,6 @@ func TestStoredMessages(t *testing.T) {
 			stored, err := client.Get(t.Context(), s.messageKey(m.Token())).Result()
 			require.NoError(c, err)
 			require.Equal(c, text, stored)
-		}, patience, 10*time.Millisecond)
+		}, testkit.Patience, 10*time.Millisecond)
 	}
 }

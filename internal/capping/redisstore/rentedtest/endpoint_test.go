@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/redisstore/rentedtest"
+	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -27,7 +27,7 @@ func TestAClusterOnIPv6(t *testing.T) {
 	require.NoError(t, admin(t, c.Addrs[3]).ClusterFailover(t.Context()).Err())
 	testkit.Eventually(t, func() bool { return len(decide(t, s, "later")) == 1 })
 	stillDecides(t, s)
-	eventuallyOK(t, s)
+	storetest.IsOK(t, s)
 }
 
 // A master on IPv6 and one that is reached by a name that has both kinds.
@@ -35,15 +35,6 @@ func TestAServerOnIPv6(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Host: "::1"})
 	decides(t, open(t, redisstore.Config{Addrs: c.Addrs}))
-}
-
-// eventuallyOK waits for a refresh that finds nothing wrong, and until the calls that failed are forgotten.
-func eventuallyOK(t *testing.T, s *redisstore.Store) {
-	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		h := s.Health(t.Context())
-		require.Equal(c, "ok", h.State, h.Error)
-	}, 2*patience, 10*time.Millisecond)
 }
 
 // place is a cluster whose nodes stand behind gateways: node i listens at ips[i],
@@ -124,7 +115,7 @@ func TestOneNameForAClusterThatMoves(t *testing.T) {
 		testkit.Eventually(t, func() bool { return decide(t, s, "later")[capping.Unavailable] == 0 })
 	}
 	stillDecides(t, s)
-	eventuallyOK(t, s)
+	storetest.IsOK(t, s)
 	stillDecides(t, open(t, config))
 
 	// One port before all nodes: whoever is behind it names the others.
@@ -156,7 +147,7 @@ func TestNodesThatAnnounceNames(t *testing.T) {
 		p.open(t, i, ips(44)[i])
 	}
 	stillDecides(t, s)
-	eventuallyOK(t, s)
+	storetest.IsOK(t, s)
 }
 
 // What the cluster announces cannot be reached from here.

@@ -49,7 +49,7 @@ func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 		})
 	})
 	for _, addr := range c.Addrs {
-		auditor := redis.NewClient(&redis.Options{Addr: addr, Username: "auditor", Password: "auditor", Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience})
+		auditor := redis.NewClient(&redis.Options{Addr: addr, Username: "auditor", Password: "auditor", Protocol: 2, DisableIdentity: true, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 		entries, err := auditor.Do(t.Context(), "acl", "log").Slice()
 		require.NoError(t, err)
 		require.NoError(t, auditor.Close())

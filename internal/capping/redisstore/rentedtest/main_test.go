@@ -77,13 +77,10 @@ func refused(t *testing.T, config redisstore.Config) (text, hint string) {
 	return err.Error(), hint
 }
 
-// patience is how long servers may take that are not broken: machines are slow at times.
-const patience = 30 * time.Second
-
 // admin is a client for what a store does not do.
 func admin(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -128,15 +125,15 @@ func decideWithin(t *testing.T, s *redisstore.Store, message string, patience ti
 // decides asks that everybody is allowed once, and a second message denied.
 func decides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
-	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decideWithin(t, s, "first", patience))
-	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "second", patience))
+	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decideWithin(t, s, "first", testkit.Patience))
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "second", testkit.Patience))
 }
 
 // stillDecides waits until everybody is decided again, by what is on record.
 func stillDecides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return decide(t, s, "later")[capping.Unavailable] == 0 })
-	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "later", patience))
+	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "later", testkit.Patience))
 }
 
 // leastRights are the rules of deploy/redis.acl, without user and password.

@@ -122,7 +122,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 
 func secureAdmin(t *testing.T, addr string, secure *tls.Config) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, TLSConfig: secure, DialTimeout: patience, ReadTimeout: patience})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, TLSConfig: secure, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
