@@ -92,10 +92,17 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
 	t.examineMasters(ctx, err)
-	if inTime && ctx.Err() == nil {
+	if inTime && !over(ctx) {
 		t.refreshes.Add(1)
 	}
 	return inTime, err
+}
+
+// over reports whether the context's time is up. A connection's reads end at the same
+// instant, and may end before the context says so.
+func over(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
 // budget is for each of the two parts of a refresh.
@@ -130,7 +137,7 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	} else {
 		err = t.refreshServers(ctx)
 	}
-	return ctx.Err() == nil, err
+	return !over(ctx), err
 }
 
 // examineMasters counts the replicas of every master, loads scripts where a node

@@ -38,7 +38,7 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 // learn makes the first refresh, and makes it again while servers are late for its short time: a start has more.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
-		if inTime, err := t.refresh(ctx); err == nil || inTime || ctx.Err() != nil {
+		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
 			return err
 		}
 	}
