@@ -32,6 +32,7 @@ type Disk struct {
 	serving atomic.Bool // not while the database is being opened: it then ends by itself
 	// tableRefused: a table could not be written while the database was being opened.
 	tableRefused atomic.Bool
+	begun        begun
 	quit         chan struct{} // closed: pauses end
 	gate         sync.RWMutex  // held for reading by whoever changes something
 	frozen       bool
@@ -65,10 +66,14 @@ var errFrozen = errors.New("the store is out of service and writes nothing any m
 const retryPause = time.Second
 
 // Freeze lets nothing be changed any more, and returns when nothing is being
-// changed any more.
+// changed any more. Of an opening that failed it leaves no half-written table: the
+// next one may need the space.
 func (d *Disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
+	if !d.frozen && !d.serving.Load() {
+		d.begun.remove(d.FS)
+	}
 	d.frozen = true
 }
 
@@ -96,6 +101,7 @@ func (d *Disk) write(name string, op func() error) error {
 	case frozen:
 		return nil
 	case !serving && IsTable(name):
+		d.begun.refuse(name)
 		d.tableRefused.Store(true)
 		return err // Pebble removes what it has, and reports it
 	case !serving:
@@ -137,6 +143,9 @@ func (d *Disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 		if err == nil {
 			file = opened
 			err = d.Notes.add(name)
+			if IsTable(name) && !d.serving.Load() {
+				d.begun.add(name)
+			}
 		}
 		return err
 	})
@@ -220,6 +229,7 @@ func (d *Disk) Remove(name string) error {
 		if err := d.Notes.remove(name); err != nil {
 			return err
 		}
+		d.begun.forget(name)
 		return d.FS.Remove(name)
 	})
 	return err

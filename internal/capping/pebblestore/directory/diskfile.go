@@ -48,6 +48,7 @@ func (f *diskFile) Preallocate(offset, length int64) error {
 func (f *diskFile) Close() error {
 	err := f.File.Close()
 	if err == nil {
+		f.disk.begun.end(f.name)
 		return nil
 	}
 	return f.disk.write(f.name, func() error { return err })
