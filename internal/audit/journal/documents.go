@@ -31,7 +31,7 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.flushing.Lock()
 	j.writing.policies[version] = text
 	j.flushing.Unlock()
-	_ = j.flush(false) // it is in the state, and tried again
+	_ = j.flush(time.Time{}, false) // it is in the state, and tried again
 	j.deliverSoon()
 }
 

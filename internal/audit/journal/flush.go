@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,9 +14,9 @@ import (
 type writer struct {
 	room
 	file     *os.File
-	good     int64 // bytes of the file that are on the disk
-	cut      cut   // not yet
-	taken    time.Time
+	good     int64     // bytes of the file that are on the disk
+	cut      cut       // not yet
+	before   time.Time // what was recorded before it is in the cut, or on the disk
 	spare    []byte
 	policies map[string][]byte // by version: to be written before the next records
 }
@@ -23,21 +24,28 @@ type writer struct {
 // keptBuffer is the most bytes of memory that are kept for the next second.
 const keptBuffer = 16 << 20
 
-// flush writes what is on the tape; end: and ends the file.
-func (j *Journal) flush(end bool) error {
+// settle returns when all that was recorded before an instant is on the tape, and that instant.
+func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
+	before = j.Clock()
+	return before, j.beside.wait(ctx)
+}
+
+// flush writes what is on the tape, where all is that was recorded before an instant; zero: not
+// known. end: and ends the file.
+func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()
 	w := &j.writing
 	for {
 		leftOver := len(w.cut.bytes) > 0
 		if !leftOver {
-			w.taken = j.Clock()
+			w.before = before
 			w.cut = j.tape.take(end, j.Roll, w.spare)
 			w.spare = nil
 		}
 		last := w.cut.sealed || w.cut.number == 0
 		err := j.write(w)
-		if j.state.flushed(w.taken, err) {
+		if j.state.flushed(w.before, err) {
 			j.deliverSoon()
 		}
 		if err != nil || !leftOver && (last || !end) {

@@ -168,10 +168,11 @@ func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
 	}
-	if err := j.beside.wait(ctx); err != nil {
+	before, err := j.settle(ctx)
+	if err != nil {
 		return err
 	}
-	return j.flush(false)
+	return j.flush(before, false)
 }
 
 // Close writes what is left, ends the file and gives it to its place, if that can be had
@@ -185,10 +186,13 @@ func (j *Journal) Close(ctx context.Context) error {
 }
 
 func (j *Journal) close(ctx context.Context) error {
-	waited := j.beside.wait(ctx)
+	before, waited := j.settle(ctx)
 	j.cancel()
 	j.done.Wait()
-	flushed := j.flush(true)
+	if waited != nil {
+		before = time.Time{}
+	}
+	flushed := j.flush(before, true)
 	if err := j.carrier.deliver(ctx); err != nil && ctx.Err() == nil {
 		j.Logger.Warn("the audit's last files wait for the next start", "error", err)
 	}
@@ -206,7 +210,9 @@ func (j *Journal) flushLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = j.flush(false) // it is in the state
+			if before, err := j.settle(ctx); err == nil {
+				_ = j.flush(before, false) // it is in the state
+			}
 		}
 	}
 }

@@ -18,13 +18,13 @@ type state struct {
 	carryFault error
 }
 
-// flushed notes how writing went of what was taken at an instant. recovered: it goes again.
-func (s *state) flushed(taken time.Time, err error) (recovered bool) {
+// flushed notes how writing went of what was recorded before an instant; zero: not known. recovered: it goes again.
+func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	recovered = s.flushFault != nil && err == nil
-	if s.flushFault = err; err == nil {
-		s.flushedAt = taken
+	if s.flushFault = err; err == nil && !before.IsZero() {
+		s.flushedAt = before
 	}
 	return recovered
 }
