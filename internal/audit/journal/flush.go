@@ -24,10 +24,13 @@ type writer struct {
 // keptBuffer is the most bytes of memory that are kept for the next second.
 const keptBuffer = 16 << 20
 
-// settle returns when all that was recorded before an instant is on the tape, and that instant.
+// settle returns when all that was recorded before an instant is on the tape, and that instant; zero with an error.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
-	return before, j.beside.wait(ctx)
+	if err := j.beside.wait(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return before, nil
 }
 
 // flush writes what is on the tape, where all is that was recorded before an instant; zero: not

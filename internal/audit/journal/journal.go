@@ -189,9 +189,6 @@ func (j *Journal) close(ctx context.Context) error {
 	before, waited := j.settle(ctx)
 	j.cancel()
 	j.done.Wait()
-	if waited != nil {
-		before = time.Time{}
-	}
 	flushed := j.flush(before, true)
 	if err := j.carrier.deliver(ctx); err != nil && ctx.Err() == nil {
 		j.Logger.Warn("the audit's last files wait for the next start", "error", err)
