@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,22 @@ func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 // Segments is the generation in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
+// Basis is a generation and a policy, as they were in force at one instant. Whoever decides
+// several sends for one answer decides all of them on one basis.
+type Basis struct {
+	segments Segments
+	policy   *inForce
+}
+
+// Basis is the generation in use and the policy in force now.
+func (c *Capper) Basis() *Basis { return &Basis{c.segments(), c.policy.Load()} }
+
+// Generation is the name of the generation.
+func (b *Basis) Generation() string { return b.segments.Generation() }
+
+// Policy is the policy.
+func (b *Basis) Policy() *Policy { return b.policy.Policy }
+
 // Widening is how much longer rolling windows are than the policy's limits say.
 func (c *Capper) Widening() time.Duration { return c.widen }
 
@@ -53,6 +70,7 @@ type Send struct {
 	Enforce bool     // apply the limits; false: deny nobody, count the sends all the same
 	Record  bool     // count the sends; false: decide only
 	At      Instant  // without Record: decide as of this instant; 0: now
+	Basis   *Basis   // that decides; nil: the one in force when the call begins
 }
 
 // Merge has the store merge sends that were recorded elsewhere, for as long as the policy looks back. A
@@ -86,7 +104,10 @@ type Explanation struct {
 	Generation string
 	// Missing are the sets that the policy needs and the generation lacks: what goes by them is
 	// told as if the user were in none of them, and sends that need one are Unavailable.
-	Missing   []string
+	Missing []string
+	// TooOld are suppressed sets that are older than the policy lets them be: sends that need
+	// one are Unavailable.
+	TooOld    []string
 	Standings []Standing
 	// Zone is the user's time zone, the policy's for a user in no set of one.
 	Zone *time.Location
@@ -94,7 +115,8 @@ type Explanation struct {
 	Suppressed []*Suppression
 	HeldOut    bool // the user is in the policy's holdout
 	Quiet      []QuietStanding
-	Log        Log // entries that can still matter, oldest first
+	NeverOpen  []Channel // those of which quiet hours leave the user no minute within a year, in order
+	Log        Log       // entries that can still matter, oldest first
 	Messages   map[Token]Message
 	Policy     *Policy
 }
@@ -110,14 +132,16 @@ type QuietStanding struct {
 // Explain reads one user's log and applies every limit of the user's segment,
 // those of single channels too, and all that withholds sends. It writes nothing.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
-	segments, policy := c.segments(), c.policy.Load()
+	basis := c.Basis()
+	segments, policy := basis.segments, basis.policy
 	log, err := c.store.Log(ctx, user)
 	if err != nil {
 		return nil, err
 	}
 	now := InstantOf(c.clock())
 	log = log.Live(now - Instant((policy.retention + c.widen).Milliseconds()))
-	e := &Explanation{Generation: segments.Generation(), Missing: policy.Missing(segments), Log: log, Policy: policy.Policy}
+	e := &Explanation{Generation: segments.Generation(), Missing: policy.Missing(segments),
+		TooOld: policy.TooOld(segments, c.clock()), Log: log, Policy: policy.Policy}
 	var code [1]uint8
 	segments.Lookup([]UserID{user}, code[:])
 	if code[0] > 0 {
@@ -152,6 +176,23 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 		standing.On, _, standing.Until = quietAt([]quiet.Clock{{Hours: q.Hours, Location: standing.Location}}, now)
 		e.Quiet = append(e.Quiet, standing)
 	}
+	for _, channel := range slices.Sorted(maps.Values(policy.Channels)) {
+		if e.neverOpen(channel, now) {
+			e.NeverOpen = append(e.NeverOpen, channel)
+		}
+	}
+}
+
+// neverOpen reports whether the quiet hours of a channel, all together, leave no minute.
+func (e *Explanation) neverOpen(channel Channel, now Instant) bool {
+	var clocks []quiet.Clock
+	for _, s := range e.Quiet {
+		if s.Quiet.Channels.Has(channel) {
+			clocks = append(clocks, quiet.Clock{Hours: s.Quiet.Hours, Location: s.Location})
+		}
+	}
+	on, _, until := quietAt(clocks, now)
+	return on && until == Never
 }
 
 func inSet(segments Segments, name string, user UserID) bool {

@@ -42,7 +42,11 @@ type ruleset struct {
 
 // Filter decides a send. What the deadline of ctx leaves open is Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
-	segments, policy := c.segments(), c.policy.Load()
+	basis := send.Basis
+	if basis == nil {
+		basis = c.Basis()
+	}
+	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
 		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy.Policy,
 		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
@@ -51,7 +55,7 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	segments.Lookup(send.Users, d.Codes)
 	part.Int("capper.users", len(send.Users))
 	part.End()
-	hold, err := newWithholding(policy.Policy, segments, send)
+	hold, err := newWithholding(policy.Policy, segments, send, c.clock())
 	if err != nil { // nobody may be sent to before it is known who must not be
 		d.Err = err
 		return d

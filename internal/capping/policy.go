@@ -14,8 +14,11 @@ import (
 type Policy struct {
 	Version  string             // names the configuration it came from
 	Channels map[string]Channel // configured channels by name
-	Default  []Limit            // of users in no segment, and of segments without limits of their own
-	Segments map[string][]Limit // an empty list: uncapped
+	// RequireChannel: callers must name the channel of a send. It is kept where calls are
+	// read; whoever decides without a call may leave it out.
+	RequireChannel bool
+	Default        []Limit            // of users in no segment, and of segments without limits of their own
+	Segments       map[string][]Limit // an empty list: uncapped
 
 	Suppress []Suppression  // of a user in several sets, the first one denies
 	Holdout  *Holdout       // nil: none
@@ -39,6 +42,10 @@ type Suppression struct {
 	Set        string
 	Channels   ChannelSet // zero: sends of every channel, and of none
 	EvenExempt bool       // also sends to which no limit applies (Send.Enforce false)
+	// MayLose is how many users may leave the set with a new generation, per 100 users; at
+	// 100 all may. A generation that more left is not used.
+	MayLose float64
+	MaxAge  time.Duration // an older set leaves everybody undecided; 0: any age
 }
 
 // Holdout denies a share of all users, so that they can be compared with the others.
@@ -54,6 +61,7 @@ type Quiet struct {
 	UserZone bool           // by the clock of the user's time zone
 	Location *time.Location // otherwise by that of this one; nil is UTC
 	Sets     []string       // users of any of these only; none: everybody
+	MayLose  float64        // how many users may leave each of Sets, as of a Suppression
 }
 
 // in is by whose clocks the hours are, for a user of a zone.

@@ -134,6 +134,27 @@ type Archiver interface {
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
+// Accepter is what stores can do whose servers may break a promise while they serve (see As): the users
+// whose logs may not be whole are unavailable until somebody has said that it was looked at.
+type Accepter interface {
+	// AcceptLoss has these users decided again, on what is left, and is what was accepted; nil: nothing was
+	// to accept. The reason is kept with it. A *LossError is that a promise is broken still.
+	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
+}
+
+// AcceptedLoss is what a server did, and when it was seen.
+type AcceptedLoss struct {
+	Node, Reason, What string
+	Since              time.Time
+	Partitions         int // whose users it concerns
+}
+
+// LossError is why a loss cannot be accepted.
+type LossError struct{ Err error }
+
+// Error is why.
+func (e *LossError) Error() string { return e.Err.Error() }
+
 // FormatError is that a store's bytes are in a format that this program does
 // not read. Nothing was changed in it.
 type FormatError struct {

@@ -28,10 +28,10 @@ type suppressed struct {
 	mark uint8
 }
 
-// newWithholding finds what applies to the send. The error is that a set is
-// missing in the generation: then nobody may be sent to.
-func newWithholding(policy *Policy, segments Segments, send *Send) (w withholding, err error) {
-	var lacking []string
+// newWithholding finds what applies to the send now. The error is that a set is
+// missing in the generation, or too old: then nobody may be sent to.
+func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
+	var lacking, old []string
 	find := func(name string) Set {
 		set, ok := segments.Set(name)
 		if !ok {
@@ -42,6 +42,9 @@ func newWithholding(policy *Policy, segments Segments, send *Send) (w withholdin
 	for i := range policy.Suppress {
 		if s := &policy.Suppress[i]; s.Channels.Has(send.Channel) && (send.Enforce || s.EvenExempt) {
 			w.suppressed = append(w.suppressed, suppressed{find(s.Set), uint8(i + 1)})
+			if s.tooOld(segments, now) {
+				old = append(old, s.Set)
+			}
 		}
 	}
 	if send.Enforce {
@@ -50,8 +53,11 @@ func newWithholding(policy *Policy, segments Segments, send *Send) (w withholdin
 		}
 		w.quiet = newNights(policy, send.Channel, find)
 	}
-	if len(lacking) > 0 {
+	switch {
+	case len(lacking) > 0:
 		return withholding{}, missing(segments.Generation(), lacking)
+	case len(old) > 0:
+		return withholding{}, tooOldError(segments.Generation(), old)
 	}
 	return w, nil
 }

@@ -274,6 +274,39 @@ func TestMissingSets(t *testing.T) {
 	}
 }
 
+// Quiet hours that together cover the day leave no minute of their channels; each by itself ends.
+func TestHoursThatNeverOpen(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	const push, email = capping.Channel(1), capping.Channel(2)
+	morning, rest := hours(t, "00:00", "13:00"), hours(t, "11:00", "00:00")
+	for name, c := range map[string]struct {
+		quiet []capping.Quiet
+		want  []capping.Channel
+	}{
+		"none":             {nil, nil},
+		"half a day":       {[]capping.Quiet{{Hours: morning}}, nil},
+		"all of the day":   {[]capping.Quiet{{Hours: morning}, {Hours: rest}}, []capping.Channel{push, email}},
+		"of one channel":   {[]capping.Quiet{{Hours: morning}, {Hours: rest, Channels: capping.ChannelSetOf(push)}}, []capping.Channel{push}},
+		"of two channels":  {[]capping.Quiet{{Hours: morning, Channels: capping.ChannelSetOf(email)}, {Hours: rest, Channels: capping.ChannelSetOf(push)}}, nil},
+		"a minute is open": {[]capping.Quiet{{Hours: morning}, {Hours: hours(t, "13:01", "00:00")}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy := &capping.Policy{Channels: map[string]capping.Channel{"push": push, "email": email}, Quiet: c.quiet}
+			capper, _ := at(noon, policy, &population{}, 15*time.Hour)
+			e, err := capper.Explain(t.Context(), 7)
+			require.NoError(t, err)
+			require.Equal(t, c.want, e.NeverOpen)
+			d := capper.Filter(t.Context(), &capping.Send{Users: []capping.UserID{7}, Enforce: true, Channel: push})
+			require.NoError(t, d.Err)
+			if slices.Contains(c.want, push) {
+				require.Equal(t, capping.Never, d.Verdicts[0].FreesAt, "as the decision says")
+			}
+		})
+	}
+}
+
 // What a limit frees in quiet hours is free at their end; what it never frees stays so.
 func TestSlotsThatAreFreeAtNight(t *testing.T) {
 	t.Parallel()

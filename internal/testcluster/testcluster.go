@@ -38,6 +38,8 @@ type Options struct {
 	Replicas    int           // of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
+	ACL         string        // path of the servers' ACL file, in which CHANGE-ME becomes capper; "": the line of deploy/redis.acl for capper
+	User        string        // who creates the cluster and feeds replicas; "": the user default
 	Host        string        // where the nodes listen; "": 127.0.0.1
 	TLS         string        // directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
 	Settings    []string      // more lines of redis.conf
@@ -53,6 +55,12 @@ func (o *Options) args() []string {
 	}
 	if o.Password != "" {
 		args = append(args, "--password", o.Password)
+	}
+	if o.ACL != "" {
+		args = append(args, "--acl", o.ACL)
+	}
+	if o.User != "" {
+		args = append(args, "--user", o.User)
 	}
 	if o.Host != "" {
 		args = append(args, "--host", o.Host)
@@ -161,7 +169,14 @@ func script(args ...string) error {
 
 // Kill ends a node with SIGKILL and returns when its port is closed.
 func (c *Cluster) Kill(addr string) error {
-	if err := c.signal(addr, syscall.SIGKILL); err != nil {
+	return c.end(addr, syscall.SIGKILL)
+}
+
+// Shut ends a node with SIGTERM, as an init system does, and returns when its port is closed.
+func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
+
+func (c *Cluster) end(addr string, sig syscall.Signal) error {
+	if err := c.signal(addr, sig); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
@@ -172,7 +187,7 @@ func (c *Cluster) Kill(addr string) error {
 		_ = conn.Close()
 		time.Sleep(2 * time.Millisecond)
 	}
-	return fmt.Errorf("node %s: its port is still open 30 s after SIGKILL", addr)
+	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
 // Pause stops a node with SIGSTOP: its connections stay open and silent.
@@ -180,6 +195,12 @@ func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGST
 
 // Resume lets a paused node go on.
 func (c *Cluster) Resume(addr string) error { return c.signal(addr, syscall.SIGCONT) }
+
+// Data is the directory with a node's data.
+func (c *Cluster) Data(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return filepath.Join(c.dir, port)
+}
 
 // Restart starts a killed node again with the data that it had.
 func (c *Cluster) Restart(addr string) error {

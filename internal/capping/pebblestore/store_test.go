@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, openFull(dir))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(servedDir); dir != "" {
+		fmt.Fprintln(os.Stderr, servedChild(dir))
+		os.Exit(1)
+	}
 	if arguments := os.Getenv(upgradeDir); arguments != "" {
 		fmt.Fprintln(os.Stderr, upgradeChild(arguments))
 		os.Exit(1)

@@ -84,6 +84,7 @@ func (f *fleet) beat(ctx context.Context) {
 		}
 	}
 	f.lookAtSigns(ctx, nil)
+	f.keepLedger(ctx)
 	f.told()
 }
 
@@ -149,7 +150,8 @@ func (f *fleet) learn(heard *script.Heard) {
 	f.longest.Store(heard.Longest.Milliseconds())
 	f.top.SetSigned(heard.Signed)
 	f.seen.Store(&sight{
-		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made", format: heard.Format,
+		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made", adopted: heard.Outcome == "adopted",
+		format: heard.Format,
 	})
 	logger := f.config.Logger
 	if heard.Outcome != "found" {
@@ -173,6 +175,7 @@ func (f *fleet) olderFormat() string {
 var madeSentence = map[string]string{
 	"made":    "a new store was made: nothing is recorded in it, so that every user may receive a message",
 	"adopted": "the logs of an older version are taken over",
+	"mended":  "the store's records were made anew, since an operator accepted what the server dropped",
 }
 
 var errGone = fmt.Errorf("the store's records are gone, as after FLUSHALL: what was recorded is lost with them: " +

@@ -25,6 +25,7 @@ func (f *fleet) start(ctx context.Context) error {
 			"set store.redis.create: true to begin anew", f.config.Namespace)
 	}
 	f.lookAtSigns(ctx, nil)
+	f.openLedger(ctx, f.seen.Load().made && had == 0)
 	defer f.told()
 	switch {
 	case !f.seen.Load().made:
@@ -41,10 +42,22 @@ func (f *fleet) start(ctx context.Context) error {
 // signs of a store without records, so these are what is left of an older one.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
+		f.judgeAdopted(ctx)
 		return 0, 0, err
 	}
 	had, asked = f.top.CountSigns(ctx, f.signLife())
 	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
+}
+
+// judgeAdopted tells what an older version left, which made no signs, from a store that has lost its record: there
+// a sign that is missing was lost, too.
+func (f *fleet) judgeAdopted(ctx context.Context) {
+	if !f.seen.Load().adopted {
+		return
+	}
+	if had, _ := f.top.CountSigns(ctx, f.signLife()); had > 0 {
+		f.markSigned(ctx)
+	}
 }
 
 func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {

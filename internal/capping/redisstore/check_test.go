@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
@@ -206,4 +208,79 @@ func TestParseAcks(t *testing.T) {
 		_, err := ParseAcks(text)
 		require.ErrorContains(t, err, "replica_acks", text)
 	}
+}
+
+// The status speaks of the present: a setting that was repaired is no warning any more, and one that was
+// changed is a new one, without a restart.
+func TestWarningsAreOfThePresent(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1, NodeTimeout: steady,
+		Settings: []string{"cluster-require-full-coverage yes"}})
+	var log testkit.Log
+	s := openTest(t, unhurried(Config{Addrs: append([]string{"127.0.0.1:1"}, c.Addrs...), Logger: log.Logger()}))
+	const what = "cluster-require-full-coverage is yes: while one shard has no master, the users of all shards are " +
+		"unavailable"
+	for _, addr := range c.Addrs[:3] {
+		require.Contains(t, log.String(), "node "+addr+": "+what)
+	}
+	told := func() string { return strings.Join(warningsOf(t, s), "\n") }
+	require.Contains(t, told(), "redis 127.0.0.1:1: dial tcp")
+	for _, addr := range c.Addrs[3:] {
+		require.Contains(t, told(), "replica "+addr+": "+what)
+	}
+	for _, addr := range c.Addrs {
+		require.NoError(t, admin(t, addr).ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err())
+	}
+	testkit.Eventually(t, func() bool { return !strings.Contains(told(), what) })
+	require.Contains(t, told(), "redis 127.0.0.1:1: dial tcp", "it never answered")
+	storetest.IsOK(t, s)
+}
+
+// With Redis' default one shard without a master ends all of them, otherwise its own users alone.
+func TestOneShardAway(t *testing.T) {
+	t.Parallel()
+	for coverage, everybody := range map[string]bool{"yes": true, "no": false} {
+		t.Run(coverage, func(t *testing.T) {
+			t.Parallel()
+			c := testcluster.Start(t, testcluster.Options{Settings: []string{"cluster-require-full-coverage " +
+				coverage}})
+			s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: 2 * time.Second})
+			users := spread(600)
+			require.Equal(t, 600, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
+			lost := 0
+			for p := range s.keyspace.Partitions {
+				if s.top.Route(p).Addr() == c.Addrs[1] {
+					lost++
+				}
+			}
+			require.NoError(t, c.Kill(c.Addrs[1]))
+			testkit.Eventually(t, func() bool {
+				verdicts := make([]capping.Verdict, len(users))
+				_ = s.Filter(t.Context(), batchOf("b", users, rolling(1, time.Hour)), verdicts)
+				require.Zero(t, count(verdicts, capping.Allowed))
+				away := count(verdicts, capping.Unavailable)
+				if everybody {
+					return away == len(users) // once the cluster has noticed
+				}
+				require.Less(t, away, len(users))
+				return away > 0 && strings.Contains(infoOf(t, c.Addrs[0]), "cluster_slots_fail:5462")
+			})
+			require.NotZero(t, lost)
+			if everybody {
+				testkit.Eventually(t, func() bool {
+					return strings.Contains(s.Health(t.Context()).Error,
+						"cluster_state is fail on every node that was asked: all users are unavailable")
+				})
+			} else {
+				require.NotContains(t, s.Health(t.Context()).Error, "cluster_state is fail")
+			}
+		})
+	}
+}
+
+func infoOf(t *testing.T, addr string) string {
+	t.Helper()
+	text, err := admin(t, addr).ClusterInfo(t.Context()).Result()
+	require.NoError(t, err)
+	return text
 }

@@ -84,6 +84,8 @@ type Config struct {
 	lastUser uint32
 	// rewriteAfter is how long a rewriting waits for all to know the new format; 0: silentFor.
 	rewriteAfter time.Duration
+	// certificatesEvery is how often servers are asked for their certificates; 0: the topology's default.
+	certificatesEvery time.Duration
 	// dial replaces the dialer in tests that stand between store and server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -139,8 +141,10 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 		Options: connect.Options{
 			Addrs: c.Addrs, SentinelMaster: c.SentinelMaster, Username: c.Username, Password: c.Password,
 			TLS: c.TLS, Authorities: c.Authorities, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout, Connections: poolSize, Dial: c.dial,
+			Shown: new(connect.Shown),
 		},
-		ReplicaAcks: c.ReplicaAcks, ClockSkew: c.ClockSkew, WithoutAppendOnly: c.WithoutAppendOnly,
+		CertificatesEvery: c.certificatesEvery,
+		ReplicaAcks:       c.ReplicaAcks, ClockSkew: c.ClockSkew, WithoutAppendOnly: c.WithoutAppendOnly,
 		Namespace: c.Namespace, HashFields: hashFields, Partitions: partitions, Scripts: scripts,
 		Clock: c.Clock, Logger: c.Logger,
 	}

@@ -17,6 +17,7 @@
 //	  │
 //	  │  one pipeline:  EVALSHA filter.lua …   one for each command      script/contract.go
 //	  │                 PEXPIRE sign           was the server emptied?   topology/signs.go
+//	  │                                        has it restarted?         topology/belief.go
 //	  │                 WAIT n                 do n replicas have it?    topology/replicas.go
 //	  │                 ROLE                   are there others by now?
 //	  ▼
@@ -64,10 +65,15 @@
 //	fc:{53t}:a:…   what was answered about a message whose text lies on the partition, and
 //	fc:{53t}:a:index  such messages by their last call or import
 //	fc:{53t}:-sign  the partition's sign: the latest time that its server has shown
+//	fc:{53t}:-promises a copy of the ledger of broken promises, in four partitions
+//	fc:{53t}:-mark  its mark: the same time, when somebody began anew, and the times of partitions on
+//	               another master
 //	fc:{53t}:rate:… the shared budget of a client
 //	fc:{…}:p:carrier         the log of a pacer, fc:{…}:p:campaign:0a1b… that of a message;
 //	fc:{…}:pf:campaign       until when its logs were forgotten, and
-//	fc:{…}:pq:…              what a request was granted: all of them in one partition
+//	fc:{…}:pq:…              what a request was granted,
+//	fc:{…}:pn:records        how many requests and logs of messages there are, by client and by when
+//	                         they expire: all of them in one partition
 //	fc:{format}     the format marker, and beside it, in :store, :retentions,
 //	                :channels and :instances, what the instances have in common
 //
@@ -142,11 +148,54 @@
 // clock is behind it, keys may have expired too early. Only Open makes signs
 // anew, and says so.
 //
+// A server can lose logs and keep the sign. Redis 7 loads its append-only file as the user default, and
+// drops the transactions that this user may not run. Scripts write logs in transactions; a
+// single SET is none. So a look writes twice (topology/sign.lua): first the mark, a hash, by two commands
+// of one script, then the sign, by one command, with the mark's time. A sign that is later than its mark
+// says that transactions were dropped after the look before. A file that was cut short never
+// leaves that, as the mark is written first. Of what was dropped since the file was rewritten, and before the
+// next look, the marks show nothing: who sees that a master restarted asks whether its user default
+// has all rights, and writes down in the signs (.75) that records are lost where it has not.
+//
+// A server can also come back with an older state, in which sign and mark agree (topology/points.go). Each
+// instance remembers the time of each mark that as many replicas had as a send needs. It counts when it
+// was there for four seconds, more than appendfsync everysec costs: with the pause between two looks, some
+// ten seconds may be missing unseen. The mark of a
+// partition half of all slots away keeps it as well, so that another master remembers when all
+// instances restart. A mark that is earlier bars its partition. The look that finds one notes that in the mark, with the
+// beginning of the records that it is about, and in the sign (.75, for earlier versions): it holds for instances that
+// remember nothing, until somebody begins anew. The newest files do not have the note. A point settles by two looks at
+// one run of a server, since a start may lose the first look's second. Who begins anew writes down when, and
+// times before that count no more.
+//
+// The logs are lost before the sign is looked at: a server that started is not believed until its signs
+// are. The first command on each connection asks for the number that a server draws when it starts; where
+// it is a new one, the pipeline's answers do not count, the signs are looked at, and its
+// commands are sent again (topology/belief.go). The same holds for a server that has become a master.
+//
+// Instances of versions before there were marks read and write the sign alone, without its fraction: a sign
+// that they wrote last says nothing of the mark. What they begin anew, newer ones go on barring until one
+// of them is restarted.
+//
 // A slot that is moved has its keys on two nodes. Each refresh asks the masters,
 // those without slots too, what they import (topology/moves.go): a slot whose
 // owner is neither the node that imports it nor the one it is imported from was
 // torn by a failover, and is barred until it is mended. As that is known before
 // the failover, no command reaches the new owner.
+//
+// # Broken promises
+//
+// A server whose policy evicts, or whose append-only file is off, may lose logs and keep signs. Each refresh
+// reads that from INFO, and evicted_keys with it. Behind its commands a pipeline for 128 users or more asks
+// for evicted_keys again, a smaller one every 10 ms: a key that was gone before any of the commands shows, in
+// whatever order the policy was set, keys were evicted and the policy was put back. A breach bars the
+// partitions that the server holds. It stands in the ledger (topology/ledger.go): in each instance's memory
+// and in a hash in four partitions, fc:{…}:-promises, merged field by field with every beat, the later word first.
+// The ledger also has evicted_keys of every run of a server, so that what was evicted while no instance ran shows.
+// It has as well which runs had their append-only file on: without replicas to confirm, only these need it.
+// Store.AcceptLoss closes breaches, and takes the counters as they are by then. First it begins anew the partitions
+// that lost their sign or mark by what the breach is about (topology/mend.go), and the store's records where they
+// are gone. What was lost otherwise stays barred: an older state, dropped records, a server that was emptied.
 //
 // # A filter call
 //
@@ -253,7 +302,8 @@
 //   - A script checks all its arguments before it writes. A full server (OOM)
 //     and a clock beyond the tolerance are refused before the first write. A
 //     bucket of another type and a log of a wrong length cost only their users.
-//   - Too few replicas: unavailable, never allowed. Nothing lowers the count.
+//   - Too few replicas: unavailable, never allowed. Nothing lowers the count. When that has been
+//     known for a second, calls are told at once and do not wait (topology/lack.go).
 //
 // What is lost when every copy of a shard is lost is lost here too. Redis
 // syncs its append-only file every second, and may put the write itself off

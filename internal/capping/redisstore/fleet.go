@@ -16,6 +16,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/zones"
 )
 
 // fleet is this instance among all that use the namespace: it renews what they
@@ -59,6 +60,7 @@ type sight struct {
 	gone, channel error // the records are missing; a number contradicts what is stored
 	fleet         capping.Fleet
 	made          bool // the store is new since then
+	adopted       bool // its record was missing until then
 	format        int  // that the store is in; 0: not known
 }
 
@@ -108,6 +110,7 @@ func (f *fleet) announcementOf(p *capping.Policy) announcement {
 		channels = append(channels, fmt.Sprint(name, " ", p.Channels[name]))
 	}
 	a.text["config_version"], a.text["channels"] = p.Version, strings.Join(channels, ", ")
+	a.text["zone_rules"] = zones.Version()
 	return a
 }
 

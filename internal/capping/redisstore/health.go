@@ -52,7 +52,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{
 		Kind: "redis", State: "ok", Fleet: &seen.fleet,
-		Warnings: slices.Concat(s.warnings, s.fleet.warnings, s.fleet.remarks(seen, s.rewriter.warning())),
+		Warnings: slices.Concat(s.top.Warnings(), s.fleet.warnings, s.fleet.remarks(seen, s.rewriter.warning()),
+			s.acceptedWarnings()),
 	}
 	if err := s.halted(); err != nil {
 		h.State, h.Error = "down", err.Error()
@@ -85,24 +86,30 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if err := s.fleet.silence(); err != nil {
 		lost = append(lost, err.Error())
 	}
-	counts, whys := s.barredPartitions()
-	barred := 0
-	for _, reason := range slices.Sorted(maps.Keys(whys)) {
-		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[reason], s.keyspace.Partitions, whys[reason]))
-		barred += counts[reason]
+	counts, whys, barred := map[string]int{}, map[string]*topology.Bar{}, 0
+	s.eachBar(func(b *topology.Bar) {
+		barred++
+		counts[b.Group()]++
+		whys[b.Group()] = b
+	})
+	for _, group := range slices.Sorted(maps.Keys(whys)) {
+		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[group], s.keyspace.Partitions, whys[group]))
 	}
 	return lost, barred == s.keyspace.Partitions
 }
 
-// barredPartitions are those that are barred, by reason, that of the records
-// left out, and what each reason says.
-func (s *Store) barredPartitions() (counts map[string]int, whys map[string]*topology.Bar) {
-	counts, whys = map[string]int{}, map[string]*topology.Bar{}
+// eachBar calls it for every partition that is barred, that of the records left out.
+func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
-			counts[b.Reason]++
-			whys[b.Reason] = b
+			it(b)
 		}
 	}
-	return counts, whys
+}
+
+// barredPartitions are those that are barred, by reason, that of the records left out.
+func (s *Store) barredPartitions() map[string]int {
+	counts := map[string]int{}
+	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })
+	return counts
 }

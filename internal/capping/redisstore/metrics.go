@@ -30,7 +30,8 @@ type metrics struct {
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: none yet
 	all, degraded, unserved, least *prometheus.Desc
-	replicas, known                *prometheus.Desc
+	replicas, known, certificates  *prometheus.Desc
+	broken                         *prometheus.Desc
 }
 
 func newShards() *shards {
@@ -44,12 +45,21 @@ func newShards() *shards {
 		least:    desc("capper_store_replicas_needed", "Replicas of a master that have to work for its users to be decided."),
 		replicas: desc("capper_store_replicas", "Replicas of each master that can hold a send.", "node"),
 		known:    desc("capper_store_replicas_known", "Replicas of each master that it has, also those that do not work; 0 while it does not answer.", "node"),
+
+		certificates: desc("capper_store_certificate_expiry_timestamp_seconds",
+			"End of the certificate that each Redis server shows to new connections, in Unix seconds; only with TLS.",
+			"node"),
+		broken: desc("capper_store_promise_broken",
+			"Partitions whose users are unavailable until an operator accepts what their server did: it evicts keys "+
+				"(policy), has evicted some (evicted), or has no append-only file (append_only).",
+			"node", "reason"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *shards) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.all, s.degraded, s.unserved, s.least, s.replicas, s.known} {
+	for _, d := range []*prometheus.Desc{s.all, s.degraded, s.unserved, s.least, s.replicas, s.known, s.certificates,
+		s.broken} {
 		to <- d
 	}
 }
@@ -59,6 +69,9 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	store := s.store.Load()
 	if store == nil {
 		return
+	}
+	for addr, c := range store.top.Certificates() {
+		to <- prometheus.MustNewConstMetric(s.certificates, prometheus.GaugeValue, float64(c.Ends.Unix()), addr)
 	}
 	gauge := func(desc *prometheus.Desc, n int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels...)
@@ -70,6 +83,9 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(s.replicas, shard.Working, shard.Addr)
 		gauge(s.known, shard.Known, shard.Addr)
+	}
+	for _, b := range store.top.BrokenPromises() {
+		gauge(s.broken, b.Partitions, b.Node, b.Reason)
 	}
 	gauge(s.all, len(list))
 	gauge(s.degraded, degraded)
@@ -113,7 +129,10 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 		return g
 	}
 	m.barred = gauge("capper_store_barred_partitions",
-		"Partitions whose users are unavailable, of 64: their server was emptied (gone), its clock was ahead (clock), their slot is torn (parted).", "reason")
+		"Partitions, of 64, whose users are unavailable: their server was emptied (gone), dropped records while it "+
+			"loaded (dropped), "+
+			"came back with an older state (older), had a clock that was ahead (clock), their slot is torn "+
+			"(parted), or their server broke a promise (broken).", "reason")
 	m.gone = gauge("capper_store_records_gone", "1 while the store's records are gone, as after FLUSHALL.")
 	m.instances = gauge("capper_store_instances", "Instances that share the store, this one with them.")
 	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what differs.", "key")
@@ -129,8 +148,8 @@ func (m *metrics) showFleet(s *Store) {
 	}
 	f := s.fleet
 	seen := f.seen.Load()
-	counts, _ := s.barredPartitions()
-	for _, reason := range []string{topology.Gone, topology.Ahead, topology.Torn} {
+	counts := s.barredPartitions()
+	for _, reason := range topology.Reasons() {
 		m.barred.WithLabelValues("redis", reason).Set(float64(counts[reason]))
 	}
 	gone := 0.0

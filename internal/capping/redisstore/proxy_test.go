@@ -32,6 +32,21 @@ type proxy struct {
 	cut   atomic.Int64
 	delay atomic.Int64 // nanoseconds before each answer
 	cuts  atomic.Int64 // connections that were cut
+
+	hold atomic.Pointer[held] // nil: no answer is held back
+}
+
+// held are answers to script calls that are held back.
+type held struct {
+	some    chan struct{} // one is, and can be taken
+	release chan struct{}
+}
+
+// holdBack holds answers to script calls back that come from now on, on connections that wait for one.
+func (x *proxy) holdBack() *held {
+	h := &held{some: make(chan struct{}, 1), release: make(chan struct{})}
+	x.hold.Store(h)
+	return h
 }
 
 const (
@@ -132,6 +147,13 @@ func (x *proxy) answer(server, client net.Conn, requests <-chan string) {
 		}
 		if d := time.Duration(x.delay.Load()); d > 0 {
 			<-time.After(d)
+		}
+		if h := x.hold.Load(); h != nil && name == "evalsha" {
+			select {
+			case h.some <- struct{}{}:
+			default:
+			}
+			<-h.release
 		}
 		cut, counted := x.cut.Load(), name == "evalsha" || name == "wait"
 		if counted && cut >= 0 && answered >= cut || cut == cutAtWait && name == "wait" {

@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // pressure asks for users who have had all that they may, in calls of every
@@ -172,9 +173,9 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	node, key := s.top.Route(0), s.signKey(0)
 	text, err := node.Client().Get(t.Context(), key).Result()
 	require.NoError(t, err)
-	seen, err := strconv.ParseInt(text, 10, 64)
+	seen, err := strconv.ParseFloat(text, 64)
 	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), time.UnixMilli(seen), time.Minute)
+	require.WithinDuration(t, time.Now(), time.UnixMilli(int64(seen)), time.Minute)
 	ahead := func(by time.Duration) { // what a look wrote while the clock was so much ahead
 		later := fmt.Sprint(time.Now().Add(by).UnixMilli())
 		require.NoError(t, node.Client().Set(t.Context(), key, later, time.Hour).Err())
@@ -230,4 +231,35 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	require.Empty(t, warningsOf(t, again))
 	require.Equal(t, capping.Denied, filter(t, again, batchOf("b", []capping.UserID{7}, rolling(1, week)))[0].Outcome)
 	require.True(t, again.top.Signed())
+}
+
+// Answers of a partition that is barred while they are on their way are not believed: its server may have
+// started anew before it gave them, and have been looked at since.
+func TestAnswersOnTheirWayAreNotBelievedWhenTheirPartitionIsBarred(t *testing.T) {
+	t.Parallel()
+	c, between := testcluster.Single(t, testcluster.Options{NodeTimeout: steady}), newProxies(t)
+	s := openTest(t, unhurried(Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), dial: between.dial}))
+	users := spread(500)
+	require.Equal(t, len(users), count(filter(t, s, batchOf("first", users)), capping.Allowed))
+	s.fleet.cancel()
+	s.fleet.wait.Wait() // nothing but the batch has an answer held back
+	x := between.to(c.Addrs[0])
+	held := x.holdBack()
+	verdicts := make([]capping.Verdict, len(users))
+	decided := make(chan error)
+	go func() { decided <- s.Filter(background(t, testkit.Patience), batchOf("second", users), verdicts) }()
+	<-held.some
+	x.hold.Store(nil)
+	p := s.keyspace.Partition(users[0])
+	require.NoError(t, admin(t, c.Addrs[0]).Del(t.Context(), s.signKey(p)).Err())
+	looked(t, s)
+	close(held.release)
+	require.ErrorContains(t, <-decided, "the server was emptied")
+	for i, user := range users {
+		want := capping.Allowed
+		if s.keyspace.Partition(user) == p {
+			want = capping.Unavailable
+		}
+		require.Equal(t, want, verdicts[i].Outcome, "user %d", user)
+	}
 }

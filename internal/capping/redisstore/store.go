@@ -28,7 +28,7 @@ type Store struct {
 	dispatch *dispatch.Dispatcher
 	metrics  *metrics
 	memory   *capping.MessageMemory
-	warnings []string
+	warnings []string // of the start; the topology has those of now
 	marker   script.Marker
 	pacers   *pace.Pacers
 	counts   *counts.Counts
@@ -43,7 +43,9 @@ var (
 	_ campaign.Store = (*Store)(nil)
 	_ capping.Merger = (*Store)(nil)
 
+	_ pacing.RecordStore  = (*Store)(nil)
 	_ capping.RateLimiter = (*Store)(nil)
+	_ capping.Accepter    = (*Store)(nil)
 )
 
 // Open connects, checks what the promises rest on and returns a store. It
@@ -85,7 +87,9 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	for _, one := range formats.Rewrites() {
 		sources = append(sources, one.Source)
 	}
-	s.top = topology.New(s.config.topology(partitions, int(l.BucketSize)+1, sources))
+	about := s.config.topology(partitions, int(l.BucketSize)+1, sources)
+	about.LedgerCopies, about.UserPartitions = LedgerCopies(l), l.Partitions
+	s.top = topology.New(about)
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
@@ -189,6 +193,15 @@ func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 
 // Made reports whether the store was made by its opening, with nothing recorded.
 func (s *Store) Made() bool { return s.fleet.made }
+
+// Locate is the partition of the user's log, and the node that serves it.
+func (s *Store) Locate(user capping.UserID) capping.Location {
+	at := capping.Location{Partition: s.keyspace.Partition(user)}
+	if node := s.top.Route(at.Partition); node != nil {
+		at.Node = node.Addr()
+	}
+	return at
+}
 
 // Retention is the longest that any instance has had in force within itself:
 // so long sends are kept.

@@ -245,9 +245,12 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	set("allkeys-lru")
 	testkit.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "maxmemory-policy is allkeys-lru")
+		return h.State == "down" && strings.Contains(h.Error, "maxmemory-policy is allkeys-lru") // of all users
 	})
 	set("noeviction")
+	require.Equal(t, "down", s.Health(t.Context()).State, "until somebody has looked at it")
+	_, err := s.AcceptLoss(t.Context(), "nothing was evicted")
+	require.NoError(t, err)
 	storetest.IsOK(t, s)
 	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "no").Err())
 	require.Contains(t, openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}).warnings[1], "appendfsync is no")

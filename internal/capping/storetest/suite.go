@@ -57,6 +57,8 @@ var cases = []struct {
 	{"release of many users", releaseMany},
 	{"release of one channel and of one namespace", releaseIdentity},
 	{"erase", erase},
+	{"what is recorded can be asked for", presence},
+	{"a full log tells that it may have forgotten", presenceInFullLog},
 	{"logs are read back", readBack},
 	{"message ids are remembered", messages},
 	{"logs are bounded by channel", logBound},

@@ -46,7 +46,7 @@ func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 }
 
 func extract(path string, want File, content io.Reader) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it says who was sent what
 	if err != nil {
 		return err
 	}

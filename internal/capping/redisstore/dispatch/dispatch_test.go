@@ -131,3 +131,22 @@ func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	}
 	require.Equal(t, 1, r.Faults.Users[fault.Server])
 }
+
+// The sign behind a pipeline is one that the node has: that of a slot which it only takes over is elsewhere.
+func TestTheSignBehindAPipelineIsOfAPartitionOfTheNode(t *testing.T) {
+	t.Parallel()
+	d, _ := dispatcher(t, nil)
+	s := &sender{top: d.top}
+	asked := func(partitions ...int) (commands []*Command) {
+		for _, p := range partitions {
+			c := &Command{Partition: max(p, -p)}
+			c.attempt.asking = p < 0
+			commands = append(commands, c)
+		}
+		return commands
+	}
+	require.Equal(t, 2, s.witness(asked(1, 2)))
+	require.Equal(t, 2, s.witness(asked(1, 2, -3)))
+	require.Equal(t, 3, s.witness(asked(-2, -3)))
+	require.Equal(t, []int{1, 2}, owned(asked(1, -3, 2)))
+}

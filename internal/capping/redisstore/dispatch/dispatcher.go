@@ -75,7 +75,7 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 		return known.(*sender)
 	}
 	d.forgetSenders()
-	known, _ := d.senders.LoadOrStore(n, &sender{node: n, config: &d.config, lanes: &d.lanes})
+	known, _ := d.senders.LoadOrStore(n, &sender{node: n, top: d.top, config: &d.config, lanes: &d.lanes})
 	return known.(*sender)
 }
 

@@ -74,7 +74,7 @@ func (r *Run) refusal(c *Command) error {
 	if b := r.dispatcher.top.Bar(c.Partition); b != nil {
 		return b
 	}
-	return nil
+	return c.attempt.node.Lack(c.durable)
 }
 
 // next is the next command for the front's node, or nil.

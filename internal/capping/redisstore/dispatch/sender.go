@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -26,6 +27,7 @@ const (
 // Commands of different runs share pipelines.
 type sender struct {
 	node   *topology.Node
+	top    *topology.Topology
 	config *Config
 	lanes  *sync.WaitGroup
 
@@ -108,23 +110,34 @@ func deliver(commands []*Command) {
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
+	belief, err := s.node.Believe(owned(commands))
+	if err != nil {
+		fail(commands, &errUnsent{err})
+		return 0
+	}
 	pipe := s.node.Client().Pipeline()
 	var replicas *topology.Count // nil: none is waited for
 	if commands[0].durable {
-		var err error
 		if replicas, err = s.node.Replicas(ctx); err != nil {
 			fail(commands, &errUnsent{err})
 			return 0
 		}
 	}
+	if err := s.node.Examined(ctx); err != nil {
+		fail(commands, &errUnsent{err})
+		return 0
+	}
 	loads := s.node.LoadScripts(ctx, pipe)
 	sent := make([]*redis.Cmd, len(commands))
 	now, began := capping.InstantOf(s.config.Clock()), time.Now()
+	users := 0
 	for i, c := range commands {
 		c.stamp(now, began)
 		sent[i] = c.send(ctx, pipe)
+		users += len(c.Items)
 	}
-	last := commands[len(commands)-1].Partition
+	evicted := s.node.AskEvicted(ctx, pipe, users)
+	last := s.witness(commands)
 	sign := s.node.AskSign(ctx, pipe, last, replicas != nil)
 	confirmation := s.node.AskReplicas(ctx, pipe, replicas, s.config.WaitForAcks)
 	size = pipe.Len()
@@ -133,13 +146,43 @@ func (s *sender) send(commands []*Command) (size int) {
 		return size
 	}
 	s.node.MarkLoaded(loads)
-	if err := s.node.JudgeSign(sign, last); err != nil {
+	if err := cmp.Or(belief.Judge(), s.node.JudgeEvicted(evicted), s.node.JudgeSign(sign, last)); err != nil {
 		fail(commands, err)
 		return size
 	}
 	lacking := confirmation.Judge()
 	for i, c := range commands {
 		c.take(sent[i], lacking)
+		s.distrust(c)
 	}
 	return size
+}
+
+// owned are the partitions of commands that the node is sent because it holds them.
+func owned(commands []*Command) []int {
+	partitions := make([]int, 0, pipelineCommands)
+	for _, c := range commands {
+		if !c.attempt.asking {
+			partitions = append(partitions, c.Partition)
+		}
+	}
+	return partitions
+}
+
+// witness is the partition whose sign is asked for behind the commands: the last one, and where there is another,
+// none whose slot is being moved, as its sign may be elsewhere.
+func (s *sender) witness(commands []*Command) int {
+	for i := len(commands) - 1; i >= 0; i-- {
+		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
+			return c.Partition
+		}
+	}
+	return commands[len(commands)-1].Partition
+}
+
+// distrust fails a command whose partition was barred after it had been queued: what it was decided on is not whole.
+func (s *sender) distrust(c *Command) {
+	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
+		c.attempt.err = bar
+	}
 }

@@ -2,11 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 const (
@@ -26,7 +28,8 @@ func (r *Run) settle(c *Command) {
 		c.attempt.err = r.judgeClock(c, &fix)
 	}
 	err := c.attempt.err
-	if c.attempt.node != nil {
+	var bar *topology.Bar
+	if c.attempt.node != nil && !(errors.As(err, &bar) && bar.Names(c.attempt.node.Addr())) {
 		err = fmt.Errorf("node %s: %w", c.attempt.node.Addr(), err)
 	}
 	r.Faults.addAttempt(fix.Kind, err)

@@ -31,13 +31,19 @@ type Report struct {
 	Silent map[string]error
 	// Hint is what was found out about why nobody answers; "": nothing.
 	Hint string
-	// State is cluster_state, Covered how many of the 16,384 slots have a master, Moving how many
-	// are being moved, as the first node that answers tells. Of a cluster only.
+	// State is cluster_state, Covered how many of the 16,384 slots have a master that the cluster does
+	// not take for lost, Moving how many are being moved, as the first node that answers tells. Of a
+	// cluster only.
 	State           string
 	Covered, Moving int
 	// Made is whether the namespace has a store; MadeErr why that is not known.
 	Made    bool
 	MadeErr error
+	// Broken are promises of servers that no operator has accepted as broken yet, as the store's record says.
+	Broken []topology.BrokenPromise
+
+	mu     sync.Mutex
+	ledger []map[string]string // copies of the record
 }
 
 // Node is one server.
@@ -55,9 +61,11 @@ type Node struct {
 	Lacking   error    // rights
 	Refusals  []error  // settings that break a promise
 	Warnings  []string // settings that cost memory, or that are hidden
-	// Certificates is the chain that it shows, and Distrust why this machine does not believe it.
+	// Certificates is the chain that it shows, Distrust why this machine does not believe it, and
+	// Away why it shows none: it takes no connections.
 	Certificates []*x509.Certificate
 	Distrust     error
+	Away         error
 
 	member topology.Member
 }
@@ -103,6 +111,7 @@ func Survey(ctx context.Context, config redisstore.Config) (*Report, error) {
 		asked.Go(func() { s.look(ctx, r, n) })
 	}
 	asked.Wait()
+	r.Broken = topology.BrokenIn(script.Standard.Partitions, r.ledger...)
 	if len(r.Nodes) == 0 {
 		r.Hint, _ = s.options.Diagnose(ctx)
 	}
@@ -154,13 +163,16 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered is how many slots have a master, and how many are being moved.
+// covered is how many slots have a working master, and how many are being moved.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
+		moving += n.member.Moving
+		if n.Flagged() {
+			continue
+		}
 		for _, r := range n.member.Slots {
 			slots += r[1] - r[0] + 1
 		}
-		moving += n.member.Moving
 	}
 	return slots, moving
 }
@@ -168,9 +180,9 @@ func covered(nodes []*Node) (slots, moving int) {
 // client is a client of the address, or with Sentinels of the master.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
-		return s.options.Client(addr, &connect.RoundTrips{})
+		return s.options.Client(addr, &connect.RoundTrips{}, nil)
 	}
-	return s.options.DirectClient(addr, &connect.RoundTrips{})
+	return s.options.DirectClient(addr, &connect.RoundTrips{}, nil)
 }
 
 // sentinel is what the master behind Sentinels is called; "" without them.
@@ -260,6 +272,25 @@ func (s *survey) rules() *examine.Rules {
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: int(script.Standard.BucketSize) + 1,
 		Unreplicated: s.config.ReplicaAcks.None(), CountedReplicas: s.config.ReplicaAcks == topology.Healthy,
 		WithoutAppendOnly: s.config.WithoutAppendOnly, Clock: s.config.Clock, ClockApart: true,
+	}
+}
+
+// lookAtLedger reads the copies of the record of broken promises that the node holds.
+func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *redis.Client) {
+	k := script.Standard
+	for _, p := range redisstore.LedgerCopies(k) {
+		if n.Master != "" || r.Cluster && !n.member.Serves(k.Slot(p)) {
+			continue
+		}
+		prefix := fmt.Sprintf("%s:{%s}:", s.config.Namespace, script.FormatTag)
+		if p < len(s.prefixes) {
+			prefix = s.prefixes[p]
+		}
+		if copied, err := client.HGetAll(ctx, topology.LedgerKey(prefix)).Result(); err == nil {
+			r.mu.Lock()
+			r.ledger = append(r.ledger, copied)
+			r.mu.Unlock()
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	}
 	n.Refusals, n.Warnings = found.Refusals, found.Warnings
 	s.lookAtStore(bounded, r, n, client)
+	s.lookAtLedger(bounded, r, n, client)
 }
 
 // pings is how many round trips are measured.
@@ -98,7 +99,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", n.Addr)
 	if err != nil {
-		n.Distrust = err
+		n.Away = err
 		return
 	}
 	defer func() { _ = conn.Close() }()
@@ -136,3 +137,9 @@ func Chain(addr string, secure *tls.Config) *Node {
 
 // Serving reports whether the node has slots of its cluster.
 func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
+
+// Flagged reports whether the cluster takes the node for lost.
+func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
+
+// DistrustHint is what to do about Distrust; "" when nothing is known.
+func (n *Node) DistrustHint() string { return connect.CertificateHint(n.Distrust) }

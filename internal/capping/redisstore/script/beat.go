@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ const (
 	LookOnly   Mode = iota // of an instance that runs
 	Adopt                  // of one that starts
 	MakeOrMend             // of one that starts and may begin anew
+	Mend                   // of one that runs, where an operator has accepted that records were lost: signs are not
 )
 
 // Beat is what an instance tells the others.
@@ -47,7 +49,7 @@ func (b *Beat) Args(m *Marker) []any {
 
 // Heard is the reply of beat.lua.
 type Heard struct {
-	Outcome string   // format, gone, channel; or found, adopted, made
+	Outcome string   // format, gone, channel; or found, adopted, made, mended
 	Marker  string   // of format: what was found
 	Channel []string // of channel: name and number here, then those that are stored
 	// Of the others:
@@ -74,7 +76,7 @@ func DecodeBeat(reply []string) (Heard, error) {
 	case h.Outcome == "channel" && len(reply) == 5:
 		h.Channel = reply[1:]
 		return h, nil
-	case h.Outcome != "found" && h.Outcome != "adopted" && h.Outcome != "made" || len(reply) < 6 || len(reply)%2 != 0:
+	case !slices.Contains([]string{"found", "adopted", "made", "mended"}, h.Outcome) || len(reply) < 6 || len(reply)%2 != 0:
 		return Heard{}, ErrReply
 	}
 	var numbers [4]int64

@@ -8,7 +8,8 @@
 -- ARGV[1]  the format marker of the newest format that this instance knows
 -- ARGV[2]  the oldest format that it reads, [3] the newest, [4] what a marker says of the keyspace
 -- ARGV[5]  0: an instance that runs; 1: one that starts, which also takes over logs that an older version
---          left without the other records; 2: as 1, and an empty keyspace becomes a store
+--          left without the other records; 2: as 1, and an empty keyspace becomes a store; 3: of a store
+--          all of whose signs were made, what is missing of its records is made anew
 -- ARGV[6]  the instance's retention; 0: none yet
 -- ARGV[7]  the instance's id, [8] its description, [9] milliseconds after which a silent one is left out
 -- ARGV[10] milliseconds for which all this lasts, at least
@@ -23,7 +24,7 @@
 --            format   the marker that was found
 --            gone     nothing more: records are missing that this instance may not make
 --            channel  the name and number that contradict, then those that are stored
---            found, adopted (KEYS[1] alone was there), made: the longest retention in force, born, signed,
+--            found, adopted (KEYS[1] alone was there), made, mended: the longest retention in force, born, signed,
 --                     the format that the store was in before, and is in now,
 --                     then id and description of every other instance
 -- Errors   BADARG …: nothing was written. Nothing is written with format, gone and channel either.
@@ -51,12 +52,13 @@ local before = text and version(text)
 if text and not before then return {'format', text} end
 local outcome = 'found'
 if not text then
-  if ARGV[5] ~= '2' then return {'gone'} end
+  if tonumber(ARGV[5]) < 2 then return {'gone'} end
   outcome = 'made'
 elseif not born then
   if ARGV[5] == '0' then return {'gone'} end
   outcome = 'adopted'
 end
+if outcome ~= 'found' and ARGV[5] == '3' then outcome = 'mended' end
 
 -- each calls what for every field and value of a hash.
 local function each(key, what)
@@ -116,6 +118,7 @@ if not born or outcome == 'made' then
   born = stamp
   call('HSET', KEYS[2], 'born', born, 'signed', '0')
 end
+if outcome == 'mended' then call('HSET', KEYS[2], 'signed', '1') end
 for _, retention in ipairs(past) do call('HDEL', KEYS[3], retention) end
 if own > 0 then call('HSET', KEYS[3], ARGV[6], stamp) end
 for _, name in ipairs(unused) do call('HDEL', KEYS[4], name) end

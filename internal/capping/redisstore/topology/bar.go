@@ -10,16 +10,20 @@ import (
 // Bar is why the users of a partition are unavailable though a node serves it:
 // what it holds is not all that was recorded. It is an error.
 type Bar struct {
-	Reason string // Gone, Ahead or Torn
+	Reason string // Gone, Dropped, Older, Ahead, Torn or Broken
 	what   string // happened
 	way    string // back for its users
+	node   string // of which what speaks already; "": of none
 }
 
 // Reasons of bars, as metrics label them.
 const (
-	Gone  = "gone"   // the server was emptied
-	Ahead = "clock"  // the server's clock was ahead
-	Torn  = "parted" // a failover in the middle of a slot's move
+	Gone    = "gone"    // the server was emptied
+	Dropped = "dropped" // the server dropped records while it loaded its append-only file
+	Older   = "older"   // the server came back with an older state
+	Ahead   = "clock"   // the server's clock was ahead
+	Torn    = "parted"  // a failover in the middle of a slot's move
+	Broken  = "broken"  // a server did what drops logs, and no operator has accepted it yet
 )
 
 // Error is what happened, and the way back.
@@ -28,22 +32,56 @@ func (b *Bar) Error() string { return b.what + ": " + b.way }
 // What is what happened, without the way back.
 func (b *Bar) What() string { return b.what }
 
+// Group is what bars have in common that are told together: the reason, and of a broken promise the server.
+func (b *Bar) Group() string {
+	if b.Reason == Broken {
+		return Broken + ": " + b.what
+	}
+	return b.Reason
+}
+
+// Names reports whether the error names the node itself.
+func (b *Bar) Names(addr string) bool { return b.node == addr }
+
 // Remedy is to leave the users undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
-var barGone = &Bar{Gone, "the server was emptied, what was recorded there is lost",
-	"the users are unavailable until " + restart}
+var barGone = &Bar{Reason: Gone, what: "the server was emptied, what was recorded there is lost",
+	way: "the users are unavailable until " + restart}
+
+var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, as it does when " +
+	"its user default lacks rights", way: rightsFirst}
+
+// barUnmarked is that the mark is missing beside its sign.
+var barUnmarked = &Bar{Reason: Dropped,
+	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
+
+const rightsFirst = "the users are unavailable until the user default has all rights (\"user default off ~* &* +@all\", " +
+	"see docs/redis.md) and " + restart
+
+func barOlder(by time.Duration) *Bar {
+	return &Bar{Reason: Older, what: fmt.Sprintf("the server came back with an older state, and its last %v or more are lost",
+		max(by, time.Second).Round(time.Second)),
+		way: "the users are unavailable until the server has its newest data again, or " + restart}
+}
+
+// Reasons are those of bars.
+func Reasons() []string { return []string{Gone, Dropped, Older, Ahead, Torn, Broken} }
 
 // restart is the way back where history is lost for good.
 const restart = "capper is restarted to begin anew with what is left (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
-	return &Bar{Ahead, fmt.Sprintf("the server's clock was ahead by %v, so that logs may have expired before their time", by.Round(time.Second)),
-		"the users are unavailable until it is that late again, or " + restart}
+	return &Bar{Reason: Ahead, what: fmt.Sprintf("the server's clock was ahead by %v, so that logs may have expired "+
+		"before their time", by.Round(time.Second)),
+		way: "the users are unavailable until it is that late again, or " + restart}
 }
 
 // Bar is why nobody of the partition is decided, or nil.
 func (t *Topology) Bar(partition int) *Bar {
+	if b := t.broken[partition].Load(); b != nil { // first: what evicts logs evicts signs too
+		return b
+	}
 	if b := t.bars[partition].Load(); b != nil {
 		return b
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,28 +17,38 @@ import (
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f examine.Findings
 	if t.config.ReplicaAcks.None() {
-		f.Warn("replica_acks is 0: an allowed send is lost when its master is lost, and may then be sent again")
+		f.Warn(noAcks)
 	}
 	if n := t.Unserved(); n > 0 {
 		f.Warn("%d of %d partitions are on slots that no node serves: their users are unavailable", n, len(t.routes))
 	}
-	var reached []*Node
+	reached := t.checkMasters(ctx, &f)
+	t.watchful = true
+	if len(reached) == 0 {
+		return nil, hint(fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.All(), "; ")),
+			t.announcedHint())
+	}
+	for i, later := range t.checkSuccessors(ctx, reached) {
+		reached[i].addFindings(&later)
+		f.Add(later)
+	}
+	t.publishWarnings()
+	return f.All(), errors.Join(f.Refusals...)
+}
+
+// checkMasters examines every master, and returns those that answered.
+func (t *Topology) checkMasters(ctx context.Context, f *examine.Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
 		var own examine.Findings
 		if err := n.check(ctx, &own); err != nil {
-			f.Warn("node %s: not checked: %v", n.addr, err)
+			f.Miss("node %s: not checked: %v", n.addr, err)
 			continue
 		}
 		n.noteFindings(&own)
 		f.Add(own)
 		reached = append(reached, n)
 	}
-	t.watchful = true
-	if len(reached) == 0 {
-		return nil, hint(fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.Warnings, "; ")), t.announcedHint())
-	}
-	t.checkSuccessors(ctx, &f, reached)
-	return f.Warnings, errors.Join(f.Refusals...)
+	return reached
 }
 
 // announcedHint is for a cluster none of whose masters can be reached, though a
@@ -118,39 +129,111 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 	return nil
 }
 
-// vetEvery is how often the settings of masters are examined: somebody may
-// change them.
-const vetEvery = 30 * time.Second
+// vetEvery is how often the settings and rights of masters are examined: somebody may change
+// them. After an examination that found something the next one is soon: the status speaks of
+// the present, so a repair shows within seconds.
+const (
+	vetEvery     = 30 * time.Second
+	vetFoundSoon = 3 * time.Second
+)
+
+// vetDue reports whether it is time to examine the master.
+func (n *Node) vetDue() bool {
+	every := vetEvery
+	if n.breach != "" || len(n.warned) > 0 {
+		every = vetFoundSoon
+	}
+	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
+}
 
 // vet examines a master and its replicas while the store runs: one that is new,
 // and all of them from time to time. It is too late to refuse it, since its
-// users would be unavailable, so operators are told. Of replicas only what will
-// break a promise is told: those that do not answer are known otherwise.
+// users would be unavailable, so operators are told. A replica that does not
+// answer is no news: it is known otherwise.
 func (n *Node) vet(ctx context.Context) {
-	var f, later examine.Findings
-	if _, err := n.inspect(ctx, &f); err != nil {
+	var f, copies examine.Findings
+	usable, err := n.inspect(ctx, &f)
+	if err == nil && usable {
+		err = n.checkReplicas(ctx, &copies) // lookAtReplicas reports a shortage
+		f.Warnings = append(f.Warnings, copies.Warnings...)
+	}
+	if err != nil {
 		return // asked again at the next refresh
 	}
-	n.top.checkSuccessors(ctx, &later, []*Node{n})
-	f.Refusals = append(f.Refusals, later.Refusals...)
+	f.Add(n.top.checkSuccessors(ctx, []*Node{n})[0])
+	if len(n.missed) == 0 || len(f.Missed) > 0 {
+		f.Missed = n.missed
+	}
 	known, broken := n.warned, n.breach
 	n.noteFindings(&f)
-	for _, warning := range f.Warnings {
+	n.logFindings(known, broken)
+}
+
+// logFindings logs what an examination found and the one before did not, and what was repaired.
+func (n *Node) logFindings(known []string, broken string) {
+	log := n.top.config.Logger
+	for _, warning := range n.warned {
 		if !slices.Contains(known, warning) {
-			n.top.config.Logger.Warn("Redis master", "warning", warning)
+			log.Warn("Redis master", "warning", warning)
 		}
 	}
-	if n.breach != "" && n.breach != broken {
-		n.top.config.Logger.Error("Redis master breaks a promise", "error", n.breach)
+	switch {
+	case n.breach == broken:
+	case n.breach != "":
+		log.Error("Redis master breaks a promise", "error", n.breach)
+	default:
+		log.Info("Redis master keeps its promises again", "node", n.addr, "was", broken)
 	}
 }
 
-// noteFindings keeps what an inspection found.
+// noteFindings keeps what an examination found, in place of what the one before did.
 func (n *Node) noteFindings(f *examine.Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // who took the right away may have given it back
-	n.warned, n.breach = f.Warnings, ""
+	n.warned, n.missed, n.breach = nil, nil, ""
+	n.addFindings(f)
+}
+
+// addFindings adds to what the latest examination found.
+func (n *Node) addFindings(f *examine.Findings) {
+	n.warned = append(n.warned, f.Warnings...)
+	n.missed = append(n.missed, f.Missed...)
 	if err := errors.Join(f.Refusals...); err != nil {
 		n.breach = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
+
+// publishWarnings keeps what Warnings returns.
+func (t *Topology) publishWarnings() {
+	var warnings []string
+	for _, n := range t.Masters() {
+		warnings = append(append(warnings, n.warned...), n.missed...)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.warnings = warnings
+}
+
+// Warnings are what the latest examinations found that breaks no promise: it costs memory,
+// it endangers users, or it could not be seen.
+func (t *Topology) Warnings() []string {
+	certificates := t.certificateWarnings()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var warnings []string
+	if t.config.ReplicaAcks.None() {
+		warnings = append(warnings, noAcks)
+	}
+	for _, addr := range slices.Sorted(maps.Keys(t.silent)) {
+		if n := t.nodes[addr]; n == nil || n.trips.Time() == 0 {
+			warnings = append(warnings, t.silent[addr])
+		}
+	}
+	warnings = append(warnings, t.warnings...)
+	for _, addr := range slices.Sorted(maps.Keys(certificates)) {
+		warnings = append(warnings, certificates[addr])
+	}
+	return warnings
+}
+
+const noAcks = "replica_acks is 0: an allowed send is lost when its master is lost, and may then be sent again"

@@ -18,10 +18,16 @@ type Config struct {
 	ClockSkew         time.Duration // that is tolerated between machines; 0: no guard
 	WithoutAppendOnly bool          // servers may have their append-only file off
 
+	CertificatesEvery time.Duration // how often servers are asked for their certificates; 0: 30 s
+
 	Namespace  string      // prefix of every key
 	HashFields int         // of the largest hash that has to stay compact
 	Partitions []Partition // by number; users know theirs
-	Scripts    []string    // sources that every server should have at hand
+	// UserPartitions are how many of them, from the first on, have users. 0: all.
+	UserPartitions int
+	// LedgerCopies are the partitions that hold a copy of the ledger of broken promises: on several nodes.
+	LedgerCopies []int
+	Scripts      []string // sources that every server should have at hand
 
 	Clock  func() time.Time
 	Logger *slog.Logger
@@ -35,6 +41,12 @@ type Partition struct {
 
 // signKey is the key of the partition's sign: a dash is in no bucket's name.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
+
+// markKey is the key of the partition's mark.
+func (p *Partition) markKey() string { return p.Prefix + "-mark" }
+
+// signKeys are the keys of sign.lua.
+func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
 // trialKey is a key that nobody uses: buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }

@@ -22,6 +22,9 @@ type importing struct {
 // move is a slot that is moved from one node to another, by their ids.
 type move struct{ from, to string }
 
+// Moving reports whether the partition's slot is being moved, as of the last refresh.
+func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
+
 // tornBar is why the partition's users are unavailable although their slot
 // has an owner: it is neither of the two nodes that have the keys.
 func (t *Topology) tornBar(partition int) *Bar {
@@ -39,8 +42,8 @@ func (t *Topology) tornBar(partition int) *Bar {
 	return barTorn
 }
 
-var barTorn = &Bar{Torn, "a slot is torn: a master failed while the slot was being moved, and the one that took over does not know of the keys that have gone",
-	"the users are unavailable until redis-cli --cluster fix has mended it"}
+var barTorn = &Bar{Reason: Torn, what: "a slot is torn: a master failed while the slot was being moved, and the one that took over does not know of the keys that have gone",
+	way: "the users are unavailable until redis-cli --cluster fix has mended it"}
 
 // gossip is what a node's CLUSTER NODES says beside its replicas.
 type gossip struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,18 +25,26 @@ type Node struct {
 	scripts atomic.Bool            // whether the scripts were loaded, as far as we know
 	id      atomic.Pointer[string] // in the cluster; nil: not known yet
 	told    atomic.Pointer[gossip] // nil: it was not asked yet
+	process atomic.Pointer[string] // which run of the server the latest connection is to; nil: there was none
 	vetted  atomic.Int64           // when this master's settings were examined, in ms; 0: not since it is one
+
+	looking sync.Mutex  // one look at the signs at a time
+	doubted atomic.Bool // one is under way since a call found a new run, or a partition that is new to the node
 
 	// Of the refresher, and of Open before it:
 	breach string   // which promises the settings break; "": none
 	warned []string // what else they are known for
+	missed []string // what the start could not look at, and the latest examination neither
 
 	count  atomic.Pointer[Count] // of its replicas; nil: it was not asked yet, or who they are has changed
 	alive  atomic.Int32          // replicas that work
 	known  atomic.Int32          // replicas, also those that do not
 	most   atomic.Int32          // replicas that it ever had
 	looked atomic.Int64          // when a pipeline last asked who its replicas are, in µs
-	short  atomic.Bool           // at the last look its users could not be decided
+	lacks  atomic.Pointer[lack]  // at the last look its users could not be decided; nil: they could
+
+	standing      atomic.Pointer[standing] // nil: it was not asked since it is a master
+	evictionKnown atomic.Int64             // when a pipeline asked for evicted keys whose answer was that none are new, in µs
 
 	heirless atomic.Bool // it has replicas, and none that may take over
 	nameless atomic.Bool // the store's user may not ask it who its replicas are, as of the last examination
@@ -43,7 +52,7 @@ type Node struct {
 
 func (t *Topology) newNode(addr string) *Node {
 	n := &Node{addr: addr, top: t}
-	n.client = t.config.Client(addr, &n.trips)
+	n.client = t.config.Client(addr, &n.trips, n.noteProcess)
 	return n
 }
 

@@ -24,6 +24,9 @@ const (
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
+	if t.config.TLS != nil {
+		t.wait.Go(func() { t.watchCertificates(ctx) })
+	}
 	t.wait.Add(1)
 	go func() {
 		defer t.wait.Done()
@@ -148,6 +151,7 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	problems := t.askNodes(ctx, masters)
 	t.followMoves(ctx, masters)
 	t.logTorn()
+	t.publishWarnings()
 	down := len(problems) == len(masters)
 	problems = append(problems, t.standing(masters, refreshed)...)
 	slices.Sort(problems)
@@ -174,6 +178,9 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 		if !slices.Contains(masters, n) {
 			n.vetted.Store(0) // its settings and replicas may change until it is a master again
 			n.count.Store(nil)
+			n.lacks.Store(nil)
+			n.forgetLooks()
+			n.standing.Store(nil)
 		}
 		if !n.scripts.Load() {
 			asked.Go(func() { n.loadScripts(ctx) })
@@ -197,6 +204,11 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 		if !errors.Is(refreshed, err) {
 			problems = append(problems, err.Error())
 		}
+	}
+	if t.failing {
+		problems = append(problems, "cluster_state is fail on every node that was asked: all users are unavailable; "+
+			"capper doctor tells why: "+
+			"with cluster-require-full-coverage yes, one shard without a master is enough")
 	}
 	if n := t.Unserved(); n > 0 {
 		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))

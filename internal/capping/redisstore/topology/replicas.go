@@ -26,7 +26,7 @@ type Shard struct {
 func (t *Topology) Shards() (shards []Shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
-		shards = append(shards, Shard{n.addr, min(int(n.alive.Load()), known), known, n.short.Load()})
+		shards = append(shards, Shard{n.addr, min(int(n.alive.Load()), known), known, n.degraded()})
 	}
 	return shards
 }
@@ -42,48 +42,43 @@ func (a Acks) NeededReplicas() int {
 // lookAtReplicas counts the master's replicas, and vets it when it is time. It
 // returns what is wrong with the replicas; "": nothing.
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
-	if _, err := n.countReplicas(ctx); err != nil {
-		problem = fmt.Sprintf("node %s: %v", n.addr, err)
-	} else if short := n.shortage(); short != "" {
-		problem = fmt.Sprintf("node %s: %s", n.addr, short)
+	lacking := n.lookForLack(ctx)
+	n.noteLack(lacking)
+	if n.degraded() {
+		problem = fmt.Sprintf("node %s: %v", n.addr, lacking)
 	}
-	n.short.Store(problem != "")
-	if n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > vetEvery {
+	if n.vetDue() {
 		n.vet(ctx)
 	}
 	return problem
 }
 
-// countReplicas asks the node for its replicas and sets how many of them have
-// to hold a send.
-func (n *Node) countReplicas(ctx context.Context) (*Count, error) {
+// lookForLack counts the master's replicas and is what it lacks to decide its users, or nil.
+func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
 	if err != nil {
-		return nil, err
+		return unanswered(err)
 	}
+	n.keepCount(found)
+	n.judge(found.facts)
+	return n.shortage(found)
+}
+
+// keepCount sets how many of the replicas have to hold a send.
+func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
 	n.count.Store(count)
 	n.alive.Store(int32(found.alive))
-	return count, nil
-}
-
-// shortage is why sends cannot be held by as many replicas as asked for; ""
-// when they can.
-func (n *Node) shortage() string {
-	acks, alive := n.top.config.ReplicaAcks, int(n.alive.Load())
-	want := acks.NeededReplicas()
-	if alive >= want {
-		return ""
-	}
-	return fmt.Sprintf("%d of the %d replicas that replica_acks: %s asks for", alive, want, acks)
+	return count
 }
 
 // found is what a node says of its replicas.
 type found struct {
 	alive, all int // those that can hold a send, and all
 	fed        []fed
+	facts      connect.Facts // INFO
 }
 
 // replicas counts the node's replicas. In a cluster those can hold a send that it does
@@ -92,7 +87,7 @@ type found struct {
 // be back before the flag is gone.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
-	info := pipe.Info(ctx, "replication")
+	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
 	nodes := redis.NewStringCmd(ctx)
 	if n.top.cluster {
 		nodes = pipe.ClusterNodes(ctx)
@@ -102,12 +97,13 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 	}
 	online, syncing, all := fedOf(connect.ParseInfo(info.Val()))
 	if !n.top.cluster {
-		return found{len(online), all, online}, nil
+		return found{len(online), all, online, connect.ParseInfo(whole.Val())}, nil
 	}
 	n.noteGossip(nodes.Val())
 	n.heirless.Store(heirless(nodes.Val()))
 	alive, all := countSlaves(nodes.Val())
-	return found{max(alive-syncing, min(alive, len(online)), talking(online)), all, online}, nil
+	return found{max(alive-syncing, min(alive, len(online)), talking(online, 1)), all, online,
+		connect.ParseInfo(whole.Val())}, nil
 }
 
 // Count is how many replicas of a master have to hold a send, and which of them it was
@@ -134,11 +130,11 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if known := n.count.Load(); known != nil {
 		return known, nil
 	}
-	count, err := n.countReplicas(ctx)
+	found, err := n.replicas(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask for its replicas: %w", err)
 	}
-	return count, nil
+	return n.keepCount(found), nil
 }
 
 // Confirmation is the question, at the end of a pipeline, whether enough replicas have
@@ -242,10 +238,10 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking is how many replicas have confirmed within the last second, as each does that is alive.
-func talking(online []fed) (n int) {
+// talking is how many replicas have confirmed within so many seconds, as each does every second that is alive.
+func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
-		if f.lag <= 1 {
+		if f.lag <= within {
 			n++
 		}
 	}

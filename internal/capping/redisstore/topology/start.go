@@ -67,12 +67,23 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 		switch {
 		case kind == "":
 			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
+			t.noteSilent(t.config.Addrs[i], warnings[len(warnings)-1])
 		case kind != enabled[first]:
 			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a node of a cluster, the other is not",
 				t.config.Addrs[first], t.config.Addrs[i])
 		}
 	}
 	return warnings, nil
+}
+
+// noteSilent keeps the warning of an address for as long as it gives no answer.
+func (t *Topology) noteSilent(addr, warning string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.silent == nil {
+		t.silent = map[string]string{}
+	}
+	t.silent[addr] = warning
 }
 
 // findStrangers refuses addresses of another cluster: which of the two would

@@ -14,20 +14,27 @@ import (
 )
 
 // checkSuccessors examines the replicas of masters, as a failover makes them
-// masters. One that does not answer is no reason to refuse.
-func (t *Topology) checkSuccessors(ctx context.Context, f *examine.Findings, masters []*Node) {
-	var addrs []string
-	for _, n := range masters {
-		more, err := n.successors(ctx)
-		if err != nil {
-			f.Warn("node %s: its replicas are not checked: %v", n.addr, err)
-		}
-		addrs = append(addrs, more...)
+// masters, and returns what it found by master. One that does not answer is no
+// reason to refuse.
+func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []examine.Findings {
+	found := make([]examine.Findings, len(masters))
+	var asked sync.WaitGroup
+	for i, n := range masters {
+		asked.Go(func() { n.checkSuccessors(ctx, &found[i]) })
+	}
+	asked.Wait()
+	return found
+}
+
+func (n *Node) checkSuccessors(ctx context.Context, f *examine.Findings) {
+	addrs, err := n.successors(ctx)
+	if err != nil {
+		f.Miss("node %s: its replicas are not checked: %v", n.addr, err)
 	}
 	found := make([]examine.Findings, len(addrs))
 	var asked sync.WaitGroup
 	for i, addr := range addrs {
-		asked.Go(func() { t.checkSuccessor(ctx, &found[i], addr) })
+		asked.Go(func() { n.top.checkSuccessor(ctx, &found[i], addr) })
 	}
 	asked.Wait()
 	for _, more := range found {
@@ -38,7 +45,7 @@ func (t *Topology) checkSuccessors(ctx context.Context, f *examine.Findings, mas
 // checkSuccessor asks over a connection of its own: the replica of a
 // server outside a cluster is not one of the nodes, which every refresh asks.
 func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr string) {
-	client := t.config.DirectClient(addr, &connect.RoundTrips{})
+	client := t.config.DirectClient(addr, &connect.RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
 	defer cancel()
 	defer func() { _ = client.Close() }()
@@ -52,7 +59,7 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr
 		err = t.rules.Settings(ctx, client, f, who)
 	}
 	if err != nil {
-		f.Warn("%s: not checked: %v", who, err)
+		f.Miss("%s: not checked: %v", who, err)
 	}
 }
 

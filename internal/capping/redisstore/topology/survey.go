@@ -136,6 +136,7 @@ func (t *Topology) adopt(best *view) {
 	if len(best.members) > 0 {
 		t.members = best.members
 	}
+	t.failing = !best.ok
 	t.closeUnlisted(listed)
 }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,17 +20,26 @@ type Topology struct {
 	scripts []string // sources
 	cluster bool     // else one node holds every slot
 
-	routes    []atomic.Pointer[Node] // by partition; nil: no node holds the slot
-	bars      []atomic.Pointer[Bar]  // the same; nil: what is recorded there is whole, as far as known
-	moves     []atomic.Pointer[move] // the same; nil: the slot is not being moved
-	signReads [][]any                // the same: the command that reads its sign
-	signLife  atomic.Int64           // how long signs last, in ms, since they were last looked at
-	signed    atomic.Bool            // every sign has been made: one that is missing was lost
+	routes    []atomic.Pointer[Node]   // by partition; nil: no node holds the slot
+	bars      []atomic.Pointer[Bar]    // the same; nil: what is recorded there is whole, as far as known
+	broken    []atomic.Pointer[Bar]    // the same; nil: no server did what drops logs, or it was accepted
+	moves     []atomic.Pointer[move]   // the same; nil: the slot is not being moved
+	looked    []atomic.Pointer[Belief] // the same: where its sign was looked at last; nil: nowhere
+	signReads [][]any                  // the same: the command that reads its sign
+	signLife  atomic.Int64             // how long signs last, in ms, since they were last looked at
+	ledger    *Ledger
+	signed    atomic.Bool          // every sign has been made: one that is missing was lost
+	look      atomic.Pointer[Look] // the latest one, without what was accepted; nil: none yet
+	recalled  sync.Once
+	points    points
+	kept      [][]int // by partition: those whose points its mark keeps
 
 	alarmed   chan struct{} // signs are to be looked at now
 	kick      chan struct{}
 	stop      context.CancelFunc
-	wait      sync.WaitGroup // refresher
+	living    context.Context // ends with Close
+	die       context.CancelFunc
+	wait      sync.WaitGroup // refresher, and looks that calls asked for
 	refreshes atomic.Int64   // that have ended in time
 
 	mu       sync.Mutex
@@ -37,10 +47,14 @@ type Topology struct {
 	absent   map[string]int // by address: refreshes without the node
 	problems []string       // what the last refresh found
 	down     bool
+	closed   bool
+	warnings []string          // what the latest examinations found
+	silent   map[string]string // by address of the configuration: the warning that it gave the start no answer
 
 	watchful bool // the start-up checks are over: masters are vetted
 
 	// Of the refresher, and of Open before it:
+	failing    bool             // every node that was asked says that its cluster does not serve
 	members    map[string]bool  // ids of the nodes of our cluster
 	strangers  map[string]error // by address: nodes that are of another cluster
 	master     *Node            // of servers outside a cluster
@@ -57,10 +71,13 @@ func New(config Config) *Topology {
 	t := &Topology{
 		config: config, rules: config.rules(), scripts: append(slices.Clone(config.Scripts), signSource),
 		routes: make([]atomic.Pointer[Node], n), bars: make([]atomic.Pointer[Bar], n), moves: make([]atomic.Pointer[move], n),
+		broken: make([]atomic.Pointer[Bar], n), looked: make([]atomic.Pointer[Belief], n), ledger: newLedger(cmp.Or(config.UserPartitions, n)),
 		alarmed: make(chan struct{}, 1), kick: make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*Node{}, absent: map[string]int{},
 		strangers: map[string]error{}, heirs: map[*Node]bool{},
 	}
+	t.living, t.die = context.WithCancel(context.Background())
+	t.points.partitions, t.kept = make([]progress, n), keptBy(keepersOf(config.Partitions))
 	for i := range config.Partitions {
 		t.signReads = append(t.signReads, []any{"get", config.Partitions[i].signKey()})
 	}
@@ -71,6 +88,7 @@ func New(config Config) *Topology {
 // all goroutines. A refresh that was under way may have found more nodes.
 func (t *Topology) Close() error {
 	t.stop()
+	t.die()
 	err := t.disconnect()
 	t.wait.Wait()
 	return errors.Join(err, t.disconnect())
@@ -79,12 +97,24 @@ func (t *Topology) Close() error {
 func (t *Topology) disconnect() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	var faults []error
 	for addr, n := range t.nodes {
 		faults = append(faults, n.client.Close())
 		delete(t.nodes, addr)
 	}
 	return errors.Join(faults...)
+}
+
+// beside does work on a goroutine that Close waits for. False: it is closed.
+func (t *Topology) beside(work func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.wait.Go(work)
+	return true
 }
 
 // DoubtSigns asks for a look at the signs soon, of whoever listens to Doubts.

@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(m.Run())) }
+func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testcluster.Run(m))) }
 
 // start is a topology of three partitions, one on each master, as the servers say.
 func start(t *testing.T, addrs []string) *Topology {
@@ -114,4 +114,80 @@ func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	require.ErrorIs(t, ask(), barGone)
 	require.Equal(t, Gone, top.Bar(0).Reason)
 	<-top.Doubts()
+}
+
+// A server with a fault is examined again within seconds, so that its repair shows.
+func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		broken, warned bool
+		ago            time.Duration
+		due            bool
+	}{
+		"nothing found, lately":    {ago: 4 * time.Second},
+		"nothing found, long ago":  {ago: time.Minute, due: true},
+		"a promise broken, lately": {broken: true, ago: time.Second},
+		"a promise broken":         {broken: true, ago: 4 * time.Second, due: true},
+		"a warning":                {warned: true, ago: 4 * time.Second, due: true},
+	} {
+		n := &Node{top: &Topology{watchful: true}}
+		if test.broken {
+			n.breach = "node a: maxmemory-policy is allkeys-lru"
+		}
+		if test.warned {
+			n.warned = []string{"node a: may not run role"}
+		}
+		n.vetted.Store(time.Now().Add(-test.ago).UnixMilli())
+		require.Equal(t, test.due, n.vetDue(), name)
+	}
+}
+
+// A node that is believed is not believed for partitions that it has taken over since: they are looked at first.
+func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
+	t.Parallel()
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	require.True(t, top.LookAtSigns(t.Context(), Look{Life: time.Hour, Make: true}))
+	n := top.Route(0)
+	belief, err := n.Believe([]int{0})
+	require.NoError(t, err)
+	require.NoError(t, belief.Judge())
+	_, err = n.Believe(nil)
+	require.NoError(t, err, "keys that are moved to it")
+
+	top.Redirect(1, n, n.Addr()) // as a node says that is about to take it over, and does not hold it yet
+	for range 3 {
+		_, err = n.Believe([]int{0, 1})
+		require.ErrorIs(t, err, errUnseen{})
+		require.Nil(t, n.lookAtSigns(t.Context(), []int{1}, top.look.Load()))
+	}
+	_, err = n.Believe([]int{0})
+	require.NoError(t, err)
+
+	n.forgetLooks() // as of one that was no master for a while
+	_, err = n.Believe([]int{0})
+	require.ErrorIs(t, err, errUnseen{})
+	testkit.Eventually(t, func() bool { _, err := n.Believe([]int{0}); return err == nil })
+}
+
+// A node that is taken for a replica while a pipeline is on its way was not examined for its answers.
+func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	n := top.Route(0)
+	require.NoError(t, n.Examined(t.Context()))
+	ask := func() *EvictedQuestion {
+		pipe := n.Client().Pipeline()
+		asked := n.AskEvicted(t.Context(), pipe, 128)
+		require.NotNil(t, asked)
+		_, err := pipe.Exec(t.Context())
+		require.NoError(t, err)
+		return asked
+	}
+	first := ask()
+	require.NotNil(t, n.AskEvicted(t.Context(), n.Client().Pipeline(), 1), "the answer to the first one is not judged yet")
+	require.NoError(t, n.JudgeEvicted(first))
+	n.standing.Store(nil)
+	require.ErrorIs(t, n.JudgeEvicted(ask()), errNotExamined)
+	require.NoError(t, n.Examined(t.Context()))
+	require.NoError(t, n.JudgeEvicted(ask()))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ type Options struct {
 	// Username and Password.
 	Credentials func() (username, password string, err error)
 
+	// Shown takes the certificates that servers show. Nil: they are not kept.
+	Shown *Shown
+
 	// AttemptTimeout bounds what is sent at once, with four round trips on top.
 	AttemptTimeout time.Duration
 	Connections    int // to one server, at most
@@ -38,8 +42,9 @@ type Options struct {
 }
 
 // Client is a client of the server at addr, or with Sentinels of the master.
-// Attempts are bounded by contexts, so that a far server gets more time.
-func (o *Options) Client(addr string, trips *RoundTrips) *redis.Client {
+// Attempts are bounded by contexts, so that a far server gets more time. started is told
+// the run of the server that each new connection is to; nil: nobody asks.
+func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
@@ -48,22 +53,42 @@ func (o *Options) Client(addr string, trips *RoundTrips) *redis.Client {
 			// A dial asks the Sentinels first: there has to be time for another one when the first is silent.
 			DialTimeout: 4 * o.AttemptTimeout, ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
-			PoolSize: o.Connections,
+			PoolSize: o.Connections, OnConnect: askRun(started),
 		})
 	}
-	return o.DirectClient(addr, trips)
+	return o.DirectClient(addr, trips, started)
 }
 
 // DirectClient is a client of the server at addr, Sentinels or not.
-func (o *Options) DirectClient(addr string, trips *RoundTrips) *redis.Client {
+func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
 		Addr: addr, Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(), Dialer: trips.dialThrough(o),
 		DialTimeout: o.dialTimeout(), ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 		PoolSize:                 o.Connections,
+		OnConnect:                askRun(started),
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+}
+
+// askRun asks a new connection for the run of its server: a number that it draws when it starts.
+func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
+	if started == nil {
+		return nil
+	}
+	return func(ctx context.Context, conn *redis.Conn) error {
+		text, err := conn.Info(ctx, "server").Result()
+		var refused redis.Error
+		if err != nil && !errors.As(err, &refused) {
+			return err
+		}
+		// the library asks Sentinels over connections like these
+		if facts := ParseInfo(text); facts["redis_mode"] != "sentinel" {
+			started(facts["run_id"]) // "": the server hides it
+		}
+		return nil
+	}
 }
 
 // dialTimeout is for a connection and its handshake.

@@ -95,6 +95,7 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	err := o.believe(settings)
 	if err == nil {
 		err = secure.HandshakeContext(ctx)
+		o.Shown.note(addr, secure, err)
 	}
 	if err != nil {
 		_ = conn.Close()

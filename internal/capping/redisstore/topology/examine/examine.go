@@ -6,6 +6,7 @@ package examine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -30,6 +31,7 @@ func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 type Findings struct {
 	Refusals []error
 	Warnings []string
+	Missed   []string // what could not be looked at this time
 }
 
 // Refuse adds what breaks a promise.
@@ -42,8 +44,17 @@ func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
+// Miss adds what could not be looked at this time.
+func (f *Findings) Miss(format string, args ...any) {
+	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
+}
+
+// All are the warnings and what could not be looked at.
+func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
+
 // Add adds all of more.
 func (f *Findings) Add(more Findings) {
 	f.Refusals = append(f.Refusals, more.Refusals...)
 	f.Warnings = append(f.Warnings, more.Warnings...)
+	f.Missed = append(f.Missed, more.Missed...)
 }

@@ -20,7 +20,8 @@ func (r *Rules) Settings(ctx context.Context, client *redis.Client, f *Findings,
 	pipe := client.Pipeline()
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
 	entries, value := pipe.ConfigGet(ctx, "hash-max-*"), pipe.ConfigGet(ctx, "maxmemory-policy")
-	fsync, role := pipe.ConfigGet(ctx, "appendfsync"), pipe.Do(ctx, "role")
+	coverage := pipe.ConfigGet(ctx, fullCoverage)
+	fsync, role, loads := pipe.ConfigGet(ctx, "appendfsync"), pipe.Do(ctx, "role"), r.loading(ctx, pipe)
 	if err := cmp.Or(connect.Exec(ctx, pipe), clock.Err(), info.Err()); err != nil {
 		return err
 	}
@@ -31,7 +32,9 @@ func (r *Rules) Settings(ctx context.Context, client *redis.Client, f *Findings,
 	}
 	checkEviction(f, who, facts, value)
 	r.checkAppendOnly(f, who, facts, fsync.Val()["appendfsync"])
+	r.checkLoading(f, who, facts, loads)
 	r.checkEncoding(f, who, entries)
+	checkCoverage(f, who, facts, coverage.Val()[fullCoverage])
 	r.checkRole(f, who, role.Err())
 	return nil
 }
@@ -114,6 +117,7 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsy
 	case on == "1" && fsync == "no":
 		f.Warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
 	case on == "1":
+	case info["loading"] == "1": // it says 0 meanwhile, and is examined again
 	case r.WithoutAppendOnly && !none:
 		f.Warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties its replicas; only replacing it is safe", who)
 	case none && on == "0":
@@ -123,5 +127,19 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsy
 		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
 	default:
 		f.Refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty", who, inGroup)
+	}
+}
+
+// fullCoverage is the setting with which a cluster serves nobody while a slot has no master; it is Redis' default.
+const fullCoverage = "cluster-require-full-coverage"
+
+func checkCoverage(f *Findings, who string, info connect.Facts, value string) {
+	switch {
+	case info["cluster_enabled"] != "1" || value == "no":
+	case value == "":
+		f.Warn("%s: hides %s: make sure that it is no%s", who, fullCoverage, inGroup)
+	default:
+		f.Warn("%s: %s is %s: while one shard has no master, the users of all shards are unavailable: set it to no%s",
+			who, fullCoverage, value, inGroup)
 	}
 }

@@ -1,0 +1,27 @@
+package pebblestore
+
+import (
+	"context"
+	"time"
+
+	"capper/internal/pacing"
+)
+
+var _ pacing.RecordStore = (*Store)(nil)
+
+// HasRequest reports whether the request is remembered.
+func (s *Store) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	return s.pacers.HasRequest(ctx, r)
+}
+
+// HasLog reports whether the target has a log.
+func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
+	return s.pacers.HasLog(ctx, target)
+}
+
+// AddRecords adds to the numbers of records; see pacing.RecordStore.
+func (s *Store) AddRecords(
+	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
+) (map[pacing.RecordGroup]int, error) {
+	return s.pacers.AddRecords(ctx, added, now)
+}

@@ -1,0 +1,170 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/pacing"
+)
+
+// servedDir tells the test binary to be a process that serves a store on its standard input and output until it is
+// killed.
+const servedDir = "CAPPER_TEST_SERVED_DIR"
+
+// pipes are both directions of a connection.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+func servedChild(dir string) error {
+	s, err := Open(context.Background(), Config{Path: dir})
+	if err != nil {
+		return err
+	}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Store", &Serving{s}); err != nil {
+		return err
+	}
+	server.ServeConn(pipes{os.Stdin, os.Stdout})
+	return errors.New("nobody asks any more")
+}
+
+// Serving is a store as another process calls it; package rpc demands exported names.
+type Serving struct{ store *Store }
+
+// Release is the arguments of Store.Release.
+type Release struct {
+	Token   capping.Token
+	Channel capping.Channel
+	Users   []capping.UserID
+}
+
+// Answer is that of any call.
+type Answer struct {
+	Verdicts []capping.Verdict
+	Released []capping.Released
+	Merged   []capping.Merged
+	Grant    pacing.Grant
+	Error    string // "": none
+}
+
+func (a *Answer) fail(err error) error {
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return nil
+}
+
+// Filter calls Store.Filter.
+func (v *Serving) Filter(b *capping.Batch, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Verdicts = make([]capping.Verdict, len(b.Users))
+	return a.fail(v.store.Filter(ctx, b, a.Verdicts))
+}
+
+// Release calls Store.Release.
+func (v *Serving) Release(r *Release, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Released = make([]capping.Released, len(r.Users))
+	return a.fail(v.store.Release(ctx, r.Token, r.Channel, r.Users, a.Released))
+}
+
+// Merge calls Store.Merge.
+func (v *Serving) Merge(m *capping.Merge, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Merged = make([]capping.Merged, len(m.Users))
+	return a.fail(v.store.Merge(ctx, m, a.Merged))
+}
+
+// TakePermits calls Store.TakePermits.
+func (v *Serving) TakePermits(ask *pacing.Ask, a *Answer) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Grant, err = v.store.TakePermits(ctx, ask)
+	return a.fail(err)
+}
+
+// servedStore is a store that another process has open.
+type servedStore struct {
+	process *exec.Cmd
+	client  *rpc.Client
+}
+
+func serveStore(t testing.TB, dir string) *servedStore {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), servedDir+"="+dir)
+	child.Stderr = os.Stderr
+	in, err := child.StdinPipe()
+	require.NoError(t, err)
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	return &servedStore{child, rpc.NewClient(pipes{out, in})}
+}
+
+// kill kills the process; end waits for it, and lets go of the pipes.
+func (s *servedStore) kill(t testing.TB) { require.NoError(t, s.process.Process.Kill()) }
+
+func (s *servedStore) end() {
+	_ = s.client.Close()
+	_ = s.process.Wait() // it was killed
+}
+
+func (s *servedStore) call(ctx context.Context, method string, args any) (a *Answer, err error) {
+	a = new(Answer)
+	select {
+	case done := <-s.client.Go("Store."+method, args, a, make(chan *rpc.Call, 1)).Done:
+		if err = done.Error; err == nil && a.Error != "" {
+			err = errors.New(a.Error)
+		}
+		return a, err
+	case <-ctx.Done():
+		return new(Answer), ctx.Err()
+	}
+}
+
+// Filter is that of the process's store.
+func (s *servedStore) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	a, err := s.call(ctx, "Filter", b)
+	copy(verdicts, a.Verdicts)
+	return err
+}
+
+// Release is that of the process's store.
+func (s *servedStore) Release(
+	ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released,
+) error {
+	a, err := s.call(ctx, "Release", &Release{token, channel, users})
+	copy(released, a.Released)
+	return err
+}
+
+// Merge is that of the process's store.
+func (s *servedStore) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
+	a, err := s.call(ctx, "Merge", m)
+	copy(merged, a.Merged)
+	return err
+}
+
+// TakePermits is that of the process's store.
+func (s *servedStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	a, err := s.call(ctx, "TakePermits", ask)
+	return a.Grant, err
+}
+
+// ForgetPacer is never called.
+func (s *servedStore) ForgetPacer(context.Context, string) error { return errors.ErrUnsupported }

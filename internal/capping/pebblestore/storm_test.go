@@ -1,0 +1,512 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
+)
+
+// target is what a storm is directed at: a store, or one that another process has open.
+type target interface {
+	Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error
+	Release(
+		ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+		released []capping.Released,
+	) error
+	Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error
+	TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
+	ForgetPacer(ctx context.Context, pacer string) error
+}
+
+// storm is load on a store from several callers at once, and the oracle over it: it sees only questions and
+// answers, and reads all logs back at the end. Callers send to users whom all of them send to, and who reach their
+// limit; to users to whom others import sends; and to new ones, a third of whom they release.
+type storm struct {
+	base   capping.UserID
+	seed   uint64
+	limit  capping.Rule
+	pacers []pacing.Target // the last one is a ledger
+
+	running sync.WaitGroup
+	stop    chan struct{}
+
+	mu     sync.Mutex
+	fresh  capping.UserID // the next new user
+	sends  int
+	silent bool // answers reach nobody any more
+	calls  []*sending
+	merges []*importing
+	oracle *pacingtest.Oracle // of permits that were granted
+	cut    *pacingtest.Oracle // what it had seen when answers began to reach nobody
+	tally  tally
+}
+
+// sending is a message to some users, and what became of each of them.
+type sending struct {
+	batch    *capping.Batch
+	verdicts []capping.Verdict
+	released map[capping.UserID]capping.Released // those who were to be released: the zero value is not known
+	unsure   map[capping.UserID]bool             // a release of them had no answer
+	imported map[capping.UserID]int              // sends that had been imported before it was asked
+}
+
+// importing is an import of a message.
+type importing struct {
+	merge *capping.Merge
+	done  bool
+}
+
+// The users of a storm: whom everybody sends to, whom sends are imported of too, and new ones.
+const (
+	hotUsers      = 300
+	importedUsers = 200
+	importedBase  = 10_000_000
+	freshBase     = 20_000_000
+)
+
+// tally is what a storm reports.
+type tally struct {
+	calls, decisions, grants, denials, unavailable, released, imports int
+	slowest                                                           time.Duration
+}
+
+func (y *tally) add(z tally) {
+	y.calls += z.calls
+	y.decisions += z.decisions
+	y.grants += z.grants
+	y.denials += z.denials
+	y.unavailable += z.unavailable
+	y.released += z.released
+	y.imports += z.imports
+	y.slowest = max(y.slowest, z.slowest)
+}
+
+func (y tally) String() string {
+	return fmt.Sprintf("%d calls, %d decisions, %d granted, %d denied, %d unavailable, slowest answer %v, "+
+		"%d released, %d imports",
+		y.calls, y.decisions, y.grants, y.denials, y.unavailable, y.slowest.Round(time.Millisecond), y.released,
+		y.imports)
+}
+
+func newStorm(base capping.UserID, seed uint64) *storm {
+	ledger := pacingtest.Ledger()
+	ledger.Pacer = pacingtest.Name()
+	return &storm{
+		base: base, seed: seed, limit: capping.Rule{Max: 3, Hold: (24 * time.Hour).Milliseconds()},
+		pacers: []pacing.Target{
+			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second}}},
+			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
+			ledger,
+		},
+		fresh: base + freshBase, oracle: pacingtest.NewOracle(),
+	}
+}
+
+// patience is the deadline of every call of a storm.
+const patience = 1200 * time.Millisecond
+
+// begin starts the load on the store; end stops it and waits.
+func (s *storm) begin(store target) {
+	s.stop, s.silent = make(chan struct{}), false
+	for i := range uint64(4) {
+		rng := rand.New(rand.NewPCG(s.seed, i))
+		s.running.Go(func() {
+			tick := time.NewTicker(5 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-s.stop:
+					return
+				case <-tick.C:
+					s.callOnce(store, rng)
+				}
+			}
+		})
+	}
+	s.seed++
+}
+
+func (s *storm) end() {
+	close(s.stop)
+	s.running.Wait()
+}
+
+// callOnce sends and releases for some, or imports.
+func (s *storm) callOnce(store target, rng *rand.Rand) {
+	if rng.IntN(8) == 0 {
+		s.importSends(store, s.nextImport(rng))
+		return
+	}
+	c := s.nextSend(rng)
+	s.send(store, c)
+	if len(c.released) > 0 {
+		s.release(store, c)
+	}
+}
+
+// nextSend is a message to some users of each kind.
+func (s *storm) nextSend(rng *rand.Rand) *sending {
+	var users []capping.UserID
+	for _, i := range rng.Perm(hotUsers)[:20] {
+		users = append(users, s.base+capping.UserID(i*37))
+	}
+	for _, i := range rng.Perm(importedUsers)[:10] {
+		users = append(users, s.importedUser(i))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sends++
+	c := &sending{
+		released: map[capping.UserID]capping.Released{}, unsure: map[capping.UserID]bool{},
+		imported: map[capping.UserID]int{},
+	}
+	for i := range capping.BulkUsers - len(users) + rng.IntN(1<<rng.IntN(9)) { // enough for the message to be counted
+		s.fresh += 11
+		users = append(users, s.fresh)
+		if i%3 == 0 {
+			c.released[s.fresh] = capping.ReleaseUnavailable
+		}
+	}
+	message := capping.Message{
+		ID: fmt.Sprintf("storm-%d-%d", s.base, s.sends), Namespace: []string{"", "growth"}[s.sends%2],
+	}
+	c.batch = &capping.Batch{
+		Message: message, Token: message.Token(), Channel: capping.Channel(s.sends % 3),
+		Users: users, Groups: make([]uint8, len(users)),
+		Rules:  [][]capping.Rule{{{Max: 1, Hold: s.limit.Hold, Shadow: true}, s.limit}},
+		Record: true, Retention: 7 * 24 * time.Hour,
+	}
+	c.verdicts = make([]capping.Verdict, len(users))
+	s.calls = append(s.calls, c)
+	for _, m := range s.merges {
+		for _, user := range m.merge.Users {
+			if m.done {
+				c.imported[user]++
+			}
+		}
+	}
+	return c
+}
+
+func (s *storm) importedUser(i int) capping.UserID {
+	return s.base + importedBase + capping.UserID(i*37)
+}
+
+// send asks for those who are undecided, and keeps the answer.
+func (s *storm) send(store target, c *sending) {
+	open := s.undecided(c)
+	if len(open) == 0 {
+		return
+	}
+	b := *c.batch
+	b.Users, b.Groups = nil, make([]uint8, len(open))
+	for _, i := range open {
+		b.Users = append(b.Users, c.batch.Users[i])
+	}
+	verdicts := make([]capping.Verdict, len(open))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	began := time.Now()
+	_ = store.Filter(ctx, &b, verdicts) // the verdicts tell who was not decided
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.calls++
+	s.tally.decisions += len(open)
+	s.tally.slowest = max(s.tally.slowest, time.Since(began))
+	for k, i := range open {
+		if s.silent {
+			verdicts[k] = capping.Verdict{}
+		}
+		c.verdicts[i] = verdicts[k]
+		switch verdicts[k].Outcome {
+		case capping.Unavailable:
+			s.tally.unavailable++
+		case capping.Denied:
+			s.tally.denials++
+		default:
+			s.tally.grants++
+		}
+	}
+}
+
+// undecided are the indices of the users without an answer.
+func (s *storm) undecided(c *sending) (open []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, v := range c.verdicts {
+		if v.Outcome == capping.Unavailable {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// release gives back the sends that were to be released, those which were allowed, keeps the answer, and returns
+// how many are not known yet.
+func (s *storm) release(store target, c *sending) (open int) {
+	var users []capping.UserID
+	s.mu.Lock()
+	for i, user := range c.batch.Users {
+		result, wanted := c.released[user]
+		if hasSend(c.verdicts[i]) && wanted && result == capping.ReleaseUnavailable {
+			users = append(users, user)
+		}
+	}
+	s.mu.Unlock()
+	if len(users) == 0 {
+		return 0
+	}
+	released := make([]capping.Released, len(users))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = store.Release(ctx, c.batch.Token, c.batch.Channel, users, released) // the results tell who is not known
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, user := range users {
+		switch {
+		case s.silent || released[i] == capping.ReleaseUnavailable:
+			c.unsure[user] = true
+			open++
+		default:
+			c.released[user] = released[i]
+			s.tally.released++
+		}
+	}
+	return open
+}
+
+// hasSend reports whether the user has the send by that answer.
+func hasSend(v capping.Verdict) bool {
+	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
+}
+
+// nextImport is a message that is imported for the first time, or one of before.
+func (s *storm) nextImport(rng *rand.Rand) *importing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.merges) > 0 && rng.IntN(4) == 0 {
+		return s.merges[rng.IntN(len(s.merges))]
+	}
+	message := capping.Message{ID: fmt.Sprintf("import-%d-%d", s.base, len(s.merges))}
+	var sent []capping.Sent
+	for _, i := range rng.Perm(importedUsers)[:10] {
+		at := capping.InstantOf(time.Now().Add(-time.Minute - time.Duration(rng.Int64N(int64(20*time.Hour)))))
+		entry := capping.Entry{At: at, Channel: 1, Token: message.Token()}
+		sent = append(sent, capping.Sent{User: s.importedUser(i), Entry: entry})
+	}
+	m := capping.MergeOf(sent)
+	m.Messages, m.Retention, m.Counted = []capping.Message{message}, 7*24*time.Hour, true
+	s.merges = append(s.merges, &importing{merge: m})
+	return s.merges[len(s.merges)-1]
+}
+
+// importSends imports and keeps the answer.
+func (s *storm) importSends(store target, m *importing) {
+	merged := make([]capping.Merged, len(m.merge.Users))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := store.Merge(ctx, m.merge, merged)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.imports++
+	if err == nil && !s.silent && !slices.ContainsFunc(merged, func(one capping.Merged) bool { return !one.Done }) {
+		m.done = true
+	}
+}
+
+// silence does what ends the store; answers of then and after reach nobody.
+func (s *storm) silence(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent, s.cut = true, s.oracle.Clone()
+	do()
+}
+
+// answered waits until the storm has had answers to so many more calls.
+func (s *storm) answered(t testing.TB, calls int) {
+	t.Helper()
+	s.await(t, calls, func(y *tally) int { return y.calls })
+}
+
+// leavesOpen waits until more users were left unavailable.
+func (s *storm) leavesOpen(t testing.TB) {
+	t.Helper()
+	s.await(t, 1, func(y *tally) int { return y.unavailable })
+}
+
+func (s *storm) await(t testing.TB, more int, figure func(*tally) int) {
+	t.Helper()
+	now := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return figure(&s.tally)
+	}
+	want := now() + more
+	testkit.Eventually(t, func() bool { return now() >= want })
+}
+
+// settle asks again, with the same message, for everybody who was left unavailable, until all are decided; so it
+// does with releases and imports.
+func (s *storm) settle(t testing.TB, store *Store) {
+	t.Helper()
+	s.silent = false
+	for _, c := range s.calls {
+		store.memory.Keep(c.batch) // small calls are of more messages than a store takes up
+		testkit.Eventually(t, func() bool {
+			s.send(store, c)
+			return len(s.undecided(c)) == 0
+		}, "users are still unavailable")
+		testkit.Eventually(t, func() bool { return s.release(store, c) == 0 }, "releases are still unavailable")
+	}
+	for _, m := range s.merges {
+		testkit.Eventually(t, func() bool { s.importSends(store, m); return m.done }, "an import is not done")
+		s.importSends(store, m) // a repetition adds nothing
+	}
+}
+
+// violations are what must never be.
+type violations struct {
+	over, doubled, missing, deniedButRecorded, misjudged, miscounted, releasedButRecorded int
+}
+
+func (v violations) total() int {
+	return v.over + v.doubled + v.missing + v.deniedButRecorded + v.misjudged + v.miscounted + v.releasedButRecorded
+}
+
+func (v *violations) add(w violations) {
+	v.over += w.over
+	v.doubled += w.doubled
+	v.missing += w.missing
+	v.deniedButRecorded += w.deniedButRecorded
+	v.misjudged += w.misjudged
+	v.miscounted += w.miscounted
+	v.releasedButRecorded += w.releasedButRecorded
+}
+
+// logs are the times at which each send is in each user's log.
+type logs map[capping.UserID]map[id][]capping.Instant
+
+// logsOf reads the logs of the storm's users.
+func (s *storm) logsOf(t testing.TB, store *Store) logs {
+	t.Helper()
+	it, err := store.db.NewIter(&pebble.IterOptions{
+		LowerBound: database.LogKey(s.base), UpperBound: database.LogKey(s.base + 100_000_000),
+	})
+	require.NoError(t, err)
+	found := logs{}
+	for ok := it.First(); ok; ok = it.Next() {
+		log, _, err := decodeLog(it.Value())
+		require.NoError(t, err)
+		user := capping.UserID(binary.BigEndian.Uint32(it.Key()[1:]))
+		found[user] = map[id][]capping.Instant{}
+		for _, e := range log.Entries() {
+			at := id{e.Token, e.Channel}
+			found[user][at] = append(found[user][at], e.At)
+		}
+	}
+	require.NoError(t, it.Close())
+	return found
+}
+
+// verify is judge over the logs of the store, and whether it counts what they hold.
+func (s *storm) verify(t testing.TB, store *Store) violations {
+	t.Helper()
+	found := s.logsOf(t, store)
+	v := s.judge(found)
+	counts := map[capping.Message]int64{}
+	for _, c := range s.calls {
+		counts[c.batch.Message] = 0
+		for _, user := range c.batch.Users {
+			counts[c.batch.Message] += int64(len(found[user][id{c.batch.Token, c.batch.Channel}]))
+		}
+	}
+	for _, m := range s.merges {
+		counts[m.merge.Messages[0]] = int64(len(m.merge.Users))
+	}
+	for message, want := range counts {
+		campaigns, err := store.Campaign(t.Context(), message)
+		require.NoError(t, err)
+		for _, c := range campaigns {
+			want -= c.Recorded - c.Released
+		}
+		if want != 0 {
+			v.miscounted++
+		}
+	}
+	return v
+}
+
+// judge compares all answers with the logs.
+func (s *storm) judge(found logs) (v violations) {
+	imports := map[id]bool{}
+	for _, m := range s.merges {
+		at := id{m.merge.Messages[0].Token(), 1}
+		imports[at] = true
+		for i, user := range m.merge.Users {
+			if recorded := found[user][at]; !slices.Contains(recorded, m.merge.Logs[i].Entry(0).At) {
+				v.missing++
+			}
+		}
+	}
+	granted := map[capping.UserID]int{}
+	for _, c := range s.calls {
+		for i, user := range c.batch.Users {
+			s.judgeAnswer(&v, c, i, found[user])
+			if _, released := c.released[user]; hasSend(c.verdicts[i]) && !released {
+				granted[user]++
+			}
+		}
+	}
+	for user, log := range found {
+		recorded := 0
+		for at, times := range log {
+			if len(times) > 1 {
+				v.doubled++
+			}
+			if !imports[at] {
+				recorded += len(times)
+			}
+		}
+		if max(recorded, granted[user]) > s.limit.Max {
+			v.over++
+		}
+	}
+	return v
+}
+
+// judgeAnswer compares the answer for one user with the user's log.
+func (s *storm) judgeAnswer(v *violations, c *sending, i int, log map[id][]capping.Instant) {
+	user, verdict := c.batch.Users[i], c.verdicts[i]
+	recorded := len(log[id{c.batch.Token, c.batch.Channel}]) > 0
+	result, released := c.released[user]
+	switch {
+	case !hasSend(verdict):
+		if recorded {
+			v.deniedButRecorded++
+		}
+	case released && recorded:
+		v.releasedButRecorded++
+	case released && result == capping.ReleaseAbsent && !c.unsure[user], !released && !recorded:
+		v.missing++
+	}
+	if verdict.Outcome == capping.Allowed && c.imported[user] >= s.limit.Max {
+		v.over++
+	}
+	if verdict.Shadow != 0 && (verdict.Outcome != capping.Allowed || verdict.Shadow != 1 || len(log) < 2) {
+		v.misjudged++
+	}
+}

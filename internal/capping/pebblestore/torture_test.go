@@ -1,0 +1,146 @@
+package pebblestore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
+)
+
+// TestTorture breaks what a store stands on at random under load, round by round, and has the oracle read
+// everything back after each round. CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set its length (0.1) and its
+// course.
+func TestTorture(t *testing.T) {
+	t.Parallel()
+	rng, rounds := testkit.Torture(t, 0.1)
+	r := &torture{T: t, rng: rng, faults: testkit.Faults{}}
+	t.Cleanup(func() { t.Log(r.report()) }) // a failing round ends the test
+	for round := range rounds {
+		r.round(round)
+	}
+}
+
+// torture is the rounds of faults that one store after the other lives through.
+type torture struct {
+	*testing.T
+	rng    *rand.Rand
+	disk   *vfs.MemFS // of the store, which nobody has open between faults
+	storm  *storm     // the load of this round
+	latest string     // round and its fault
+	faults testkit.Faults
+	tally  tally
+	found  violations
+	paced  pacingtest.Tally
+}
+
+// roundsOfAStore is after how many rounds another store begins: logs are on disks of memory.
+const roundsOfAStore = 20
+
+// round is a storm under a fault, and another life of the store in which all of it is read back: also what was
+// answered in the round before.
+func (r *torture) round(n int) {
+	drawn := tortures[r.rng.IntN(len(tortures))]
+	r.latest = fmt.Sprintf("round %d, %s", n, drawn.name)
+	r.faults[drawn.name]++
+	before := r.storm
+	if (n-1)%roundsOfAStore == 0 {
+		r.disk, before = vfs.NewCrashableMem(), nil
+	}
+	r.storm = newStorm(capping.UserID(n%roundsOfAStore+1)*100_000_000, r.rng.Uint64())
+	drawn.inflict(r)
+	store := reopen(r.T, Config{Path: "/db", fs: r.disk})
+	r.storm.settle(r.T, store)
+	found := r.storm.verify(r.T, store)
+	if before != nil {
+		found.add(before.verify(r.T, store))
+	}
+	r.found.add(found)
+	r.tally.add(r.storm.tally)
+	require.Zero(r, found, r.latest)
+	require.Empty(r, faultsOf(r.T, store, r.storm.oracle, r.storm.pacers), r.latest)
+	require.NoError(r, store.Close())
+}
+
+// serve opens the store on the file system, has load on it until the fault was done, and closes it.
+func (r *torture) serve(fs vfs.FS, fault func(*Store)) {
+	store := reopen(r.T, Config{Path: "/db", fs: fs})
+	r.load(store, func() { fault(store) })
+	_ = store.Close() // of a database that may be broken: the oracle tells what matters
+}
+
+// load has load on the store until the fault was done.
+func (r *torture) load(store target, fault func()) {
+	s := r.storm
+	s.begin(store)
+	g := pacingtest.NewGreedy([]pacing.Store{store}, s.pacers...)
+	g.Oracle, g.Requests, g.Rest, g.Patience = s.oracle, 50, 2*time.Millisecond, patience
+	g.Begin(4, r.rng.Uint64())
+	defer func() {
+		s.end()
+		g.End()
+		r.paced.Add(g.Tally())
+		if s.silent {
+			s.oracle = s.cut
+		}
+	}()
+	s.answered(r.T, 40)
+	fault()
+}
+
+// cut is a disk after a power cut under load: it keeps so many percent of what was not synced. Answers from then
+// on reach nobody.
+func (r *torture) cut(disk *vfs.MemFS, percent int) (cut *vfs.MemFS) {
+	rng := rand.New(rand.NewPCG(r.rng.Uint64(), 0))
+	r.storm.silence(func() {
+		cut = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+	})
+	return cut
+}
+
+// percent is a share of what was not synced.
+func (r *torture) percent() int { return []int{0, 50, 100}[r.rng.IntN(3)] }
+
+func (r *torture) report() string {
+	var b strings.Builder
+	b.WriteString(r.faults.String())
+	v := r.found
+	fmt.Fprintf(&b, "%6d  violations (over a limit %d, doubled %d, allowed but missing %d, "+
+		"denied but recorded %d, "+
+		"misjudged by a shadow limit %d, miscounted %d, released but recorded %d)\n        %v\n        %v",
+		v.total(), v.over, v.doubled, v.missing,
+		v.deniedButRecorded, v.misjudged, v.miscounted, v.releasedButRecorded, r.tally, &r.paced)
+	if r.Failed() {
+		fmt.Fprintf(&b, "\n        it ended in %s", r.latest)
+	}
+	return b.String()
+}
+
+// The oracle would see a disk that lies: where what was answered was not synced, a power cut takes it.
+func TestTortureBitesALyingDisk(t *testing.T) {
+	t.Parallel()
+	r := &torture{T: t, rng: rand.New(rand.NewPCG(1, 0)), disk: vfs.NewCrashableMem(), storm: newStorm(100_000_000, 1)}
+	lying := &lyingDisk{FS: r.disk}
+	var cut *vfs.MemFS
+	r.serve(lying, func(*Store) {
+		lying.begin()
+		r.storm.answered(t, 200)
+		cut = r.cut(r.disk, 0)
+	})
+	require.NoError(t, cut.Remove("/db.id"), "which may tell that the newest sends are gone, and refuse the store")
+	r.serve(cut, func(*Store) { r.storm.answered(t, 200) }) // users whose sends are lost get others
+	store := reopen(t, Config{Path: "/db", fs: cut})
+	r.storm.settle(t, store)
+	found := r.storm.verify(t, store)
+	require.NotZero(t, found.missing)
+	require.NotZero(t, found.over)
+	require.NoError(t, store.Close())
+}

@@ -1,0 +1,109 @@
+package redisstore
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+// evictingServer has a master evict under load until its users are unavailable, puts it right, and has an
+// operator accept the loss. Until then nobody was granted more than the limit. Signs that were evicted begin anew
+// with the acceptance, unless all of them are gone on a server that was flushed before, as in the torture.
+var evictingServer = breakage{"an evicting policy, accepted", otherShards, func(f *field, s shard) {
+	number := func(name string) int64 {
+		text, err := f.admins[s.master].Info(f.Context()).Result()
+		require.NoError(f, err)
+		return connect.ParseInfo(text).Number(name)
+	}
+	set := func(name, value string) {
+		require.NoError(f, f.admins[s.master].ConfigSet(f.Context(), name, value).Err())
+	}
+	before := number("evicted_keys")
+	f.storming.loses(otherShards(f, s))
+	set("maxmemory-policy", "allkeys-random")
+	set("maxmemory", strconv.FormatInt(number("used_memory")-64<<10, 10))
+	f.until("keys are evicted", func() bool { return number("evicted_keys") > before })
+	f.storming.leavesOpen(f)
+	set("maxmemory", "0")
+	set("maxmemory-policy", "noeviction")
+	f.storming.answered(f, 40)
+	require.Empty(f, f.storming.overGranted(), "granted more than the limit before anybody accepted the loss")
+	f.until("the loss is accepted", func() bool {
+		_, err := f.stores[0].AcceptLoss(f.Context(), "torture")
+		return err == nil
+	})
+	for _, store := range f.stores {
+		f.until("each instance knows", func() bool { return len(store.top.BrokenPromises()) == 0 })
+		looked(f, store)
+	}
+	if len(f.stores[0].barredPartitions()) > 0 { // their signs were evicted: a restart begins anew
+		f.beginAnew()
+	}
+}}
+
+// loses notes that logs of other users than these may vanish, which an operator accepts.
+func (s *storm) loses(kept spared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = kept
+}
+
+// lost reports whether the user's log may have vanished, which was accepted.
+func (s *storm) lost(user capping.UserID) bool { return s.kept != nil && !s.kept(nil, user) }
+
+// overGranted are the users who have been granted more than the limit, by the answers so far.
+func (s *storm) overGranted() (over []capping.UserID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type send struct {
+		user  capping.UserID
+		which identity
+	}
+	known, granted := map[send]bool{}, map[capping.UserID]int{}
+	for _, a := range s.answers {
+		for i, v := range a.verdicts {
+			key := send{a.users[i], a.send}
+			if (v.Outcome == capping.Allowed || v.Outcome == capping.Replayed) && !known[key] {
+				known[key] = true
+				granted[key.user]++
+			}
+		}
+	}
+	for user, n := range granted {
+		if n > s.limit.Max {
+			over = append(over, user)
+		}
+	}
+	return over
+}
+
+// losingShards lose logs, which an operator accepts.
+var losingShards = append([]breakage{evictingServer}, droppingShards...)
+
+// Storms over servers that evict, or drop records while they load: nobody is granted too much before the loss is
+// accepted, no log of another server vanishes, and everybody is decided afterwards.
+func TestNeverWrongWhenServersLoseLogs(t *testing.T) {
+	t.Parallel()
+	f := newField(t, nil)
+	for i, b := range losingShards {
+		t.Run(b.name, func(t *testing.T) {
+			f := *f
+			f.TB = t
+			for try := range mostTries {
+				s := f.stormAt(capping.UserID(i+1)*200_000_000+capping.UserID(try)*30_000_000, try, b)
+				t.Log(s.tally)
+				require.Zero(t, s.verify(t, f.stores[0]))
+				require.NotZero(t, s.tally.grants)
+				if s.tally.spoilt == 0 {
+					return
+				}
+				t.Logf("users of healthy nodes became unavailable: %v", s.tally.lastError)
+			}
+			t.Fatal("each time users of healthy nodes became unavailable")
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+)
+
+// LedgerCopies are the partitions that hold a copy of the ledger of broken promises, spread over the
+// slots: a server that evicts may evict its own.
+func LedgerCopies(l script.Keyspace) []int {
+	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
+	slices.Sort(copies)
+	return slices.Compact(copies)
+}
+
+// openLedger reads the ledger and compares the servers with it: keys that were evicted while no instance
+// ran show here. made: the store is new, with nothing recorded.
+func (f *fleet) openLedger(ctx context.Context, made bool) {
+	if made {
+		f.top.BeginLedger()
+	}
+	f.keepLedger(ctx)
+	if err := f.top.LookAtPromises(ctx); err != nil {
+		f.config.Logger.Warn("Redis start-up check", "warning", err.Error())
+	}
+	if before := f.top.EvictedBefore(); !made {
+		for _, node := range slices.Sorted(maps.Keys(before)) {
+			f.warnings = append(f.warnings, fmt.Sprintf("node %s: had evicted %d keys before this version of capper "+
+				"first looked: "+
+				"users whose logs were among them may receive more than their limits", node, before[node]))
+			f.config.Logger.Warn("Redis start-up check", "warning", f.warnings[len(f.warnings)-1])
+		}
+	}
+	f.keepLedger(ctx)
+}
+
+// keepLedger merges the ledger with its copies. What cannot be reached is tried again with the next beat.
+func (f *fleet) keepLedger(ctx context.Context) {
+	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
+}
+
+// longestWindow is for how long a lost send may be missed: so long an accepted breach is told.
+func (f *fleet) longestWindow() time.Duration { return f.retention() }
+
+// acceptedWarnings tell of breaches that an operator has accepted, as long as limits can see them.
+func (s *Store) acceptedWarnings() (warnings []string) {
+	for _, b := range s.top.AcceptedPromises() {
+		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
+			"may receive more than their limits until %s",
+			b.Node, b.What, stamp(b.Since), stamp(b.Accepted), b.Why, b.Partitions,
+			stamp(b.Accepted.Add(s.fleet.longestWindow()))))
+	}
+	return warnings
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// mendRecords makes the store's records anew where their server dropped them. Where what the
+// partition of the records holds was lost otherwise, too, they stay lost.
+func (f *fleet) mendRecords(ctx context.Context) error {
+	if err := f.renew(ctx, script.LookOnly); err != nil {
+		return fmt.Errorf("look at the store's records: %w", err)
+	}
+	p := f.keyspace.FormatPartition()
+	if f.seen.Load().gone == nil || !f.top.Broken(p) || f.top.Lost()[p] != nil {
+		return nil
+	}
+	mode := script.MakeOrMend
+	if f.top.Signed() { // a sign that is missing stays one that was lost
+		mode = script.Mend
+	}
+	if err := f.renew(ctx, mode); err != nil {
+		return fmt.Errorf("make the store's records anew: %w", err)
+	}
+	return nil
+}
+
+// AcceptLoss has the users decided again whom broken promises bar, on what is left of their logs.
+func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
+	f := s.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.told()
+	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
+		return nil, fmt.Errorf("read the record of broken promises: %w", err)
+	}
+	accepted, err := f.top.Accept(ctx, reason, func() error { return f.mendRecords(ctx) }, func() error {
+		kept, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
+		if kept > 0 {
+			return nil
+		}
+		return fmt.Errorf("record the acceptance: %w", err)
+	})
+	var refused *topology.AcceptError
+	if errors.As(err, &refused) {
+		return nil, &capping.LossError{Err: refused}
+	}
+	var losses []capping.AcceptedLoss
+	for _, b := range accepted {
+		losses = append(losses, capping.AcceptedLoss{Node: b.Node, Reason: b.Reason, What: b.What, Since: b.Since,
+			Partitions: b.Partitions})
+	}
+	return losses, err
+}

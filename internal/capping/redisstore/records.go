@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/pacing"
+)
+
+// HasRequest reports whether the request is remembered.
+func (s *Store) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	return s.pacers.HasRequest(ctx, r)
+}
+
+// HasLog reports whether the target has a log.
+func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
+	return s.pacers.HasLog(ctx, target)
+}
+
+// recordsLife is how long the numbers of records outlive the last that was added: no record lasts longer.
+const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
+
+// AddRecords adds to the numbers of records, a hash beside the logs of pacers: a field for each
+// group. One attempt: while the node is away the error says so.
+func (s *Store) AddRecords(
+	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
+) (map[pacing.RecordGroup]int, error) {
+	if err := s.halted(); err != nil {
+		return nil, err
+	}
+	n := s.top.Route(s.keyspace.PartitionOf("pacers"))
+	if n == nil {
+		return nil, fault.ErrNoRoute
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.top.LongestAttempt())
+	defer cancel()
+	groups, err := s.addRecords(ctx, n.Client(), added, now)
+	if err != nil {
+		s.top.RefreshSoon()
+		return nil, fmt.Errorf("node %s: %w", n.Addr(), err)
+	}
+	return groups, nil
+}
+
+func (s *Store) addRecords(
+	ctx context.Context, client *redis.Client, added map[pacing.RecordGroup]int, now time.Time,
+) (map[pacing.RecordGroup]int, error) {
+	key, pipe := s.recordsKey(), client.Pipeline()
+	for group, n := range added {
+		pipe.HIncrBy(ctx, key, recordField(group), int64(n))
+	}
+	if len(added) > 0 {
+		pipe.PExpire(ctx, key, recordsLife)
+	}
+	all := pipe.HGetAll(ctx, key)
+	if err := connect.Exec(ctx, pipe); err != nil {
+		return nil, err
+	}
+	fields, err := all.Result()
+	if err != nil {
+		return nil, err
+	}
+	groups, expired := readRecords(fields, now)
+	if len(expired) > 0 {
+		return groups, client.HDel(ctx, key, expired...).Err()
+	}
+	return groups, nil
+}
+
+// recordsKey is the key of the numbers of records: the colon tells it from a bucket's.
+func (s *Store) recordsKey() string {
+	return s.prefixes[s.keyspace.PartitionOf("pacers")] + "pn:records"
+}
+
+// recordField is the field of a group: the kind, when it expires, the client.
+func recordField(g pacing.RecordGroup) string {
+	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
+}
+
+// readRecords reads the numbers, and lists the fields of groups that have expired or that
+// nobody can read.
+func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
+	groups = map[pacing.RecordGroup]int{}
+	for field, number := range fields {
+		group, ok := parseRecordField(field)
+		n, err := strconv.ParseInt(number, 10, 32)
+		if !ok || err != nil || n <= 0 || group.Expires <= now.Unix() {
+			expired = append(expired, field)
+			continue
+		}
+		groups[group] = int(n)
+	}
+	return groups, expired
+}
+
+func parseRecordField(field string) (g pacing.RecordGroup, ok bool) {
+	parts := strings.SplitN(field, " ", 3)
+	if len(parts) != 3 || len(parts[0]) != 1 {
+		return g, false
+	}
+	expires, err := strconv.ParseInt(parts[1], 10, 64)
+	g = pacing.RecordGroup{Client: parts[2], Kind: pacing.RecordKind(parts[0][0]), Expires: expires}
+	return g, err == nil && (g.Kind == pacing.RequestRecord || g.Kind == pacing.LogRecord)
+}

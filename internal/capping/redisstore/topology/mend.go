@@ -1,0 +1,114 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// mendBroken begins anew, with what is left, those partitions of open breaches whose sign or mark was lost by what
+// the breach is about. What was lost otherwise stays barred. found: the promises of masters, by address.
+func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
+	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
+	defer cancel()
+	open := t.openBreaches()
+	for n, partitions := range t.routed() {
+		if !slices.ContainsFunc(partitions, func(p int) bool { return open[p] != nil }) {
+			continue
+		}
+		if err := n.mendBroken(ctx, partitions, open, found[n.addr]); err != nil {
+			return fmt.Errorf("node %s: %w", n.addr, err)
+		}
+	}
+	return nil
+}
+
+// Broken reports whether a breach of the partition is open.
+func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
+
+// openBreaches are those that nobody has accepted, by partition.
+func (t *Topology) openBreaches() map[int]*Breach {
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	open := maps.Clone(t.ledger.breaches)
+	maps.DeleteFunc(open, func(_ int, b *Breach) bool { return !b.Open() })
+	return open
+}
+
+func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*Breach, now promise) error {
+	look := *n.top.look.Load()
+	signs := n.lookAtSigns(ctx, partitions, &look)
+	if len(signs) < len(partitions) {
+		return errUnlooked
+	}
+	look.Accept = n.explained(ctx, signs, open, now)
+	if len(look.Accept) == 0 {
+		return nil
+	}
+	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all: the node is believed by this look
+		if s.good() {
+			delete(look.Accept, s.partition)
+		}
+	}
+	if len(look.Accept) > 0 {
+		return errUnlooked
+	}
+	return nil
+}
+
+var errUnlooked = fmt.Errorf("the signs of its partitions could not all be looked at")
+
+// explained are the partitions that were lost by what their breaches are about. now: the node's promises.
+func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
+	lost, whole, withoutFile := map[int]bool{}, true, false
+	evicted := n.top.ledger.evictedSince(now)
+	for _, s := range signs {
+		if b := open[s.partition]; b != nil {
+			evicted, withoutFile = max(evicted, b.Evicted), withoutFile || b.Reason == AppendOnly
+		}
+	}
+	for _, s := range signs {
+		whole = whole && (s.outcome == "gone" || s.outcome == "unmarked")
+		if b := open[s.partition]; b != nil && b.explains(s.outcome, evicted > 0) {
+			lost[s.partition] = true
+		}
+	}
+	// A server that was emptied, or dropped all transactions while it loaded, has no partition left either.
+	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
+		return nil
+	}
+	return lost
+}
+
+// explains reports whether what the breach is about brings the outcome of a look about. evicted: the server has
+// evicted keys, whatever the breach is about.
+func (b *Breach) explains(outcome string, evicted bool) bool {
+	switch outcome {
+	case "gone":
+		return true
+	case "unmarked":
+		return b.Reason != AppendOnly || evicted
+	case "older":
+		return b.Reason == AppendOnly
+	}
+	return false
+}
+
+// flushed reports whether somebody may have told the server to forget everything since it started.
+func (n *Node) flushed(ctx context.Context) bool {
+	stats, err := n.client.Info(ctx, "commandstats").Result()
+	return err != nil || !strings.Contains(stats, "cmdstat_info:") ||
+		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
+}
+
+// evictedSince is how many keys the run has evicted that nobody has accepted yet.
+func (l *Ledger) evictedSince(p promise) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.evicted < 0 {
+		return 0
+	}
+	return max(0, p.evicted-l.runs[p.run].Evicted)
+}

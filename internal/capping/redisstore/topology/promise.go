@@ -1,0 +1,537 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/topology/connect"
+)
+
+// standing is what a master said of its promises at the last look.
+type standing struct {
+	run     string // of the server: it changes with each start
+	evicted int64  // evicted_keys that the store knows of; -1: the server does not tell
+	bar     *Bar   // a promise is broken now; nil: none is
+}
+
+// promise is what INFO says that may drop logs.
+type promise struct {
+	run      string
+	evicted  int64  // -1: not told
+	evicting string // the policy, where it evicts
+	aof      string // 1 where the append-only file is on, 0 where it is off; a server that loads its data says 0
+}
+
+// promiseOf reads INFO. What a server hides counts as kept: start-up warns of it.
+func (t *Topology) promiseOf(n *Node, facts connect.Facts) promise {
+	p := promise{run: facts["run_id"], evicted: -1}
+	if p.run == "" {
+		p.run = n.addr
+	}
+	if evicted, err := strconv.ParseInt(facts["evicted_keys"], 10, 64); err == nil {
+		p.evicted = evicted
+	}
+	if policy := facts["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		p.evicting = policy
+	}
+	if facts["loading"] != "1" {
+		p.aof = facts["aof_enabled"]
+	}
+	return p
+}
+
+// withoutFile reports whether a server has no append-only file though it should. Where sends need no replicas, those that
+// never had one in their run are configured so. The ledger's lock is held.
+func (t *Topology) withoutFile(p promise) bool {
+	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() || t.ledger.runs[p.run].AppendOnly)
+}
+
+// judge takes what a master says of its promises: one that is broken bars what it holds.
+func (n *Node) judge(facts connect.Facts) {
+	t, l := n.top, n.top.ledger
+	p := t.promiseOf(n, facts)
+	l.mu.Lock()
+	known := l.baseline(n.addr, p, time.Now())
+	if before := n.standing.Load(); !l.read && before != nil && before.run == p.run {
+		known = before.evicted
+	}
+	reason, what := p.breach(known, t.withoutFile(p))
+	l.mu.Unlock()
+	s := &standing{run: p.run, evicted: known}
+	if reason != "" {
+		s.bar = t.markBroken(n, Breach{Reason: reason, What: what, Evicted: max(0, p.evicted-known)})
+	}
+	n.standing.Store(s)
+}
+
+// baseline is up to where evicted_keys of the run are known, or accepted. The counter of a run that the
+// ledger does not know began at 0, but when the ledger itself begins: what servers had evicted before
+// the store is none of its keys.
+func (l *Ledger) baseline(addr string, p promise, now time.Time) int64 {
+	r, known := l.runs[p.run]
+	on := p.aof == "1"
+	switch {
+	case p.evicted < 0:
+		return -1
+	case !l.read:
+		return p.evicted
+	case !known && !l.old:
+		r.Evicted = p.evicted
+	case p.evicted == 0: // a new run, or CONFIG RESETSTAT
+		r.Evicted = 0
+	}
+	if before := l.runs[p.run]; !known || before.Evicted != r.Evicted || on && !before.AppendOnly ||
+		now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
+		r.Node, r.At, r.AppendOnly = addr, max(now.UnixMilli(), before.At+1), on || before.AppendOnly
+		l.runs[p.run] = r
+	}
+	return r.Evicted
+}
+
+// breach is what is broken, "" when nothing is; known: see baseline. withoutFile: the append-only file is off.
+func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
+	switch {
+	case p.evicting != "":
+		return Evicting, fmt.Sprintf("maxmemory-policy is %s, which drops logs silently", p.evicting)
+	case p.evicted > 0 && p.evicted != known:
+		return Evicted, evictedText(p.evicted, known)
+	case withoutFile:
+		return AppendOnly, "appendonly is no: a restart forgets what was recorded"
+	}
+	return "", ""
+}
+
+func evictedText(evicted, known int64) string {
+	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
+}
+
+// markBroken bars the partitions that the node holds by the breach. Those that are barred so already keep
+// what it was, and since when. It is the bar for what is sent to the node.
+func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
+	fresh.Node, fresh.Since = n.addr, time.Now()
+	fresh.At = fresh.Since.UnixMilli()
+	news := 0 // partitions of which operators learn something
+	t.ledger.mu.Lock()
+	for p := range t.routes {
+		if t.Route(p) == n && t.ledger.mark(p, fresh) {
+			news++
+		}
+	}
+	t.showBroken()
+	t.ledger.mu.Unlock()
+	if news > 0 {
+		t.config.Logger.Error("Redis store", "error", fresh.bar(), "partitions", news)
+		t.DoubtSigns() // the next beat tells the store
+	}
+	return fresh.bar()
+}
+
+// mark opens the breach of the partition, under the ledger's lock. Where one is open it counts evicted keys, and notes
+// the policy that evicted them. news is that operators learn more than a larger number.
+func (l *Ledger) mark(p int, b Breach) (news bool) {
+	before := l.breaches[p]
+	if before != nil {
+		b.At = max(b.At, before.At+1)
+	}
+	if before == nil || !before.Open() {
+		l.breaches[p] = &b
+		return true
+	}
+	why := before.Reason == Evicted && b.Reason == Evicting
+	if !why && b.Evicted <= before.Evicted {
+		return false
+	}
+	more := *before
+	more.Evicted, more.At = max(b.Evicted, before.Evicted), b.At
+	if why {
+		more.Reason, more.What = b.Reason, b.What
+	}
+	l.breaches[p] = &more
+	return why || before.Reason != Evicted && before.Evicted == 0
+}
+
+// showBroken has bars be those of the ledger, whose lock is held.
+func (t *Topology) showBroken() {
+	for p := range t.broken {
+		t.broken[p].Store(t.ledger.breaches[p].bar())
+	}
+}
+
+// Examined is why nothing may be sent to the node, or nil. It asks a node whose promises are not known,
+// as one that has just become a master.
+func (n *Node) Examined(ctx context.Context) error {
+	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
+		found, err := n.replicas(ctx)
+		if err != nil {
+			return fmt.Errorf("ask for its settings: %w", err)
+		}
+		n.judge(found.facts)
+	}
+	s := n.standing.Load()
+	switch {
+	case s == nil: // it was taken for a replica meanwhile
+		return errNotExamined
+	case s.bar != nil:
+		return s.bar
+	}
+	return nil
+}
+
+// restarted reports whether the latest connection is to another run of the server.
+func (n *Node) restarted(run string) bool {
+	process := n.process.Load()
+	return process != nil && *process != "" && *process != run && run != n.addr
+}
+
+const (
+	// evictionUsers is how many users a pipeline has that always asks whether keys were evicted:
+	// the question takes some 3 µs of the server's time, and the answer 1.3 kB.
+	evictionUsers = 128
+	// evictionEvery is how often pipelines of fewer users ask.
+	evictionEvery = 10 * time.Millisecond
+)
+
+// EvictedQuestion is how many keys a server has evicted, and when a pipeline asked for it.
+type EvictedQuestion struct {
+	info  *redis.StringCmd
+	asked int64 // µs
+}
+
+// AskEvicted adds to a pipeline the question how many keys the server has evicted, behind commands for
+// so many users: a log that was gone before any of them shows. Nil: it is not asked. A question whose answer is
+// on its way still spares no other one.
+func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *EvictedQuestion {
+	s := n.standing.Load()
+	if s != nil && s.evicted < 0 {
+		return nil
+	}
+	now := time.Now().UnixMicro()
+	since := time.Duration(now-n.evictionKnown.Load()) * time.Microsecond
+	if s != nil && users < evictionUsers && since >= 0 && since < evictionEvery {
+		return nil
+	}
+	return &EvictedQuestion{pipe.Info(ctx, "stats"), now}
+}
+
+// JudgeEvicted is why nothing of the pipeline with this question may be believed, or nil.
+func (n *Node) JudgeEvicted(asked *EvictedQuestion) error {
+	s := n.standing.Load()
+	switch {
+	case asked == nil:
+		return nil
+	case asked.info.Err() != nil:
+		return fmt.Errorf("ask for evicted keys: %w", asked.info.Err())
+	case s == nil:
+		return errNotExamined // it was taken for a replica meanwhile
+	}
+	evicted, ok := evictedOf(asked.info.Val())
+	if !ok || evicted == 0 || evicted == s.evicted {
+		n.evictionKnown.Store(asked.asked)
+		return nil
+	}
+	l := n.top.ledger
+	l.mu.Lock()
+	known, counted := l.runs[s.run]
+	accepted := counted && known.Evicted == evicted
+	l.mu.Unlock()
+	if accepted { // the next look sees it too
+		n.top.RefreshSoon()
+		return errNotExamined
+	}
+	return n.top.markBroken(n, Breach{Reason: Evicted, What: evictedText(evicted, s.evicted), Evicted: max(0, evicted-s.evicted)})
+}
+
+// errNotExamined is that what the node's answers rest on is about to be looked at.
+var errNotExamined error = notExamined{}
+
+type notExamined struct{}
+
+func (notExamined) Error() string { return "the server's promises are looked at" }
+
+func (notExamined) Remedy() fault.Remedy {
+	return fault.Remedy{Kind: fault.Down, Unknown: true, Refresh: true}
+}
+
+// evictedOf reads evicted_keys of INFO.
+func evictedOf(info string) (int64, bool) {
+	const name = "\nevicted_keys:"
+	at := strings.Index(info, name)
+	if at < 0 {
+		return 0, false
+	}
+	text, _, _ := strings.Cut(info[at+len(name):], "\r")
+	evicted, err := strconv.ParseInt(text, 10, 64)
+	return evicted, err == nil
+}
+
+// BrokenPromises are the breaches that nobody has accepted.
+func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
+
+// AcceptedPromises are those that somebody has, and that limits can still see.
+func (t *Topology) AcceptedPromises() []BrokenPromise {
+	return t.ledger.broken(func(b *Breach) bool { return !b.Open() })
+}
+
+// ledgerKey is the key of a partition's copy of the ledger.
+func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
+
+// LedgerKey is the key of a copy of the ledger; prefix: of the partition's keys.
+func LedgerKey(prefix string) string { return prefix + "-promises" }
+
+// KeepLedger merges the ledger with its copies in the store, and writes back what they lack, to last for
+// life. It is how many copies are the same as the ledger now. Accepted breaches are dropped after retention.
+func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
+	defer cancel()
+	copies, all, faults := t.readLedger(ctx)
+	l := t.ledger
+	l.mu.Lock()
+	for _, copied := range copies {
+		l.merge(copied)
+		l.old = l.old || len(copied) > 0
+	}
+	l.prune(time.Now(), retention)
+	l.read = l.read || all || l.old
+	t.showBroken()
+	fields := l.fields()
+	l.mu.Unlock()
+	for p, copied := range copies {
+		if err := t.writeLedger(ctx, p, copied, fields, life); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		kept++
+	}
+	l.mu.Lock()
+	l.old = l.old || kept > 0 && len(fields) > 0
+	l.mu.Unlock()
+	return kept, errors.Join(faults...)
+}
+
+// readLedger is every copy that can be read, by partition; all: that is each of them.
+func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	copies = map[int]map[string]string{}
+	for _, p := range t.config.LedgerCopies {
+		asked.Go(func() {
+			copied, err := t.askLedger(ctx, p)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				faults = append(faults, err)
+				return
+			}
+			copies[p] = copied
+		})
+	}
+	asked.Wait()
+	return copies, len(copies) == len(t.config.LedgerCopies), faults
+}
+
+func (t *Topology) askLedger(ctx context.Context, p int) (map[string]string, error) {
+	n := t.Route(p)
+	if n == nil {
+		return nil, fault.ErrNoRoute
+	}
+	copied, err := n.client.HGetAll(ctx, t.config.Partitions[p].ledgerKey()).Result()
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.addr, err)
+	}
+	return copied, nil
+}
+
+// writeLedger makes a copy that was read the same as the ledger.
+func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[string]string, life time.Duration) error {
+	n := t.Route(p)
+	if n == nil {
+		return fault.ErrNoRoute
+	}
+	pipe, key := n.client.Pipeline(), t.config.Partitions[p].ledgerKey()
+	var set []any
+	for field, text := range fields {
+		if copied[field] != text {
+			set = append(set, field, text)
+		}
+	}
+	var gone []string
+	for field := range copied {
+		if _, kept := fields[field]; !kept {
+			gone = append(gone, field)
+		}
+	}
+	if set != nil {
+		pipe.HSet(ctx, key, set...)
+	}
+	if gone != nil {
+		pipe.HDel(ctx, key, gone...)
+	}
+	pipe.PExpire(ctx, key, life)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("node %s: %w", n.addr, err)
+	}
+	return nil
+}
+
+// BeginLedger forgets everything: the store was made with nothing recorded.
+func (t *Topology) BeginLedger() {
+	l := t.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.breaches)
+	clear(l.runs)
+	l.read, l.old = true, false
+	t.showBroken()
+}
+
+// LookAtPromises asks all nodes, replicas too, and judges the masters. The error names those masters that
+// gave no answer.
+func (t *Topology) LookAtPromises(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
+	defer cancel()
+	masters := map[*Node]bool{}
+	for _, n := range t.Masters() {
+		masters[n] = true
+	}
+	var mu sync.Mutex
+	var faults []error
+	var asked sync.WaitGroup
+	for _, n := range t.Nodes() {
+		asked.Go(func() {
+			text, err := n.client.Info(ctx).Result()
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && masters[n]:
+				n.judge(connect.ParseInfo(text))
+			case err == nil:
+				t.noteRun(n, connect.ParseInfo(text))
+			case masters[n]:
+				faults = append(faults, fmt.Errorf("node %s: %w", n.addr, err))
+			}
+		})
+	}
+	asked.Wait()
+	return errors.Join(faults...)
+}
+
+// EvictedBefore are the servers, with how many keys each had evicted when the ledger began. It is empty where
+// the ledger is an older one.
+func (t *Topology) EvictedBefore() map[string]int64 {
+	l := t.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := map[string]int64{}
+	for _, r := range l.runs {
+		if r.Evicted > 0 && !l.old {
+			before[r.Node] = r.Evicted
+		}
+	}
+	return before
+}
+
+// noteRun notes up to where a replica has evicted: it may be a master some day.
+func (t *Topology) noteRun(n *Node, facts connect.Facts) {
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
+}
+
+// AcceptError is why breaches cannot be accepted: a promise is broken still.
+type AcceptError struct{ Err error }
+
+// Error is what is broken.
+func (e *AcceptError) Error() string { return e.Err.Error() }
+
+// Accept takes every open breach as looked at, for the reason, and is what was accepted. It is refused
+// while a server that holds one of them evicts, has no append-only file or does not answer. Signs that were lost
+// with the logs are made anew first. mend has to make anew what else was, and keep to tell the store: where one
+// of them fails nothing is accepted.
+func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
+	if err := t.LookAtPromises(ctx); err != nil {
+		return nil, &AcceptError{fmt.Errorf("a server gives no answer, so that nobody knows whether it evicts: %w",
+			err)}
+	}
+	found, err := t.acceptable(ctx)
+	if err != nil {
+		return nil, &AcceptError{err}
+	}
+	if len(t.BrokenPromises()) > 0 {
+		err := t.mendBroken(ctx, found)
+		if err == nil {
+			err = mend()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("begin anew with what is left: %w", err)
+		}
+	}
+	l := t.ledger
+	l.mu.Lock()
+	breaches, runs := maps.Clone(l.breaches), maps.Clone(l.runs)
+	accepted := promises(l.breaches, l.users, (*Breach).Open)
+	l.accept(why, found, time.Now())
+	l.mu.Unlock()
+	if len(accepted) == 0 {
+		return nil, nil
+	}
+	if err := keep(); err != nil {
+		l.mu.Lock()
+		l.breaches, l.runs = breaches, runs
+		t.showBroken()
+		l.mu.Unlock()
+		return nil, err
+	}
+	_ = t.LookAtPromises(ctx) // where it fails, the next refresh opens the partitions
+	return accepted, nil
+}
+
+// acceptable are the promises of all masters, where none is broken now.
+func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
+	found := map[string]promise{}
+	for _, n := range t.Masters() {
+		text, err := n.client.Info(ctx).Result()
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.addr, err)
+		}
+		p := t.promiseOf(n, connect.ParseInfo(text))
+		t.ledger.mu.Lock()
+		withoutFile := t.withoutFile(p)
+		t.ledger.mu.Unlock()
+		switch {
+		case p.evicting != "":
+			return nil, fmt.Errorf("node %s: maxmemory-policy is still %s: set it to noeviction first, on its "+
+				"replicas too", n.addr, p.evicting)
+		case withoutFile:
+			return nil, fmt.Errorf("node %s: appendonly is still no: set it to yes first, on its replicas too", n.addr)
+		}
+		found[n.addr] = p
+	}
+	return found, nil
+}
+
+// accept marks what is open, and takes what the servers have evicted as known.
+func (l *Ledger) accept(why string, found map[string]promise, now time.Time) {
+	for p, b := range l.breaches {
+		if b.Open() {
+			taken := *b
+			taken.Accepted, taken.Why, taken.At = now, why, max(now.UnixMilli(), b.At+1)
+			l.breaches[p] = &taken
+		}
+	}
+	for addr, p := range found {
+		if p.evicted >= 0 {
+			r := l.runs[p.run]
+			r.Node, r.Evicted, r.At = addr, p.evicted, max(now.UnixMilli(), r.At+1)
+			l.runs[p.run] = r
+		}
+	}
+}
