@@ -44,11 +44,12 @@ func newCounted(t *testing.T, instances int, store func(dir string) string) *cou
 	publish(t, filepath.Join(dir, "segments"), "new=1-150", "active=151-300")
 	keys := ""
 	for _, team := range []string{"", "growth", "crm"} {
-		namespace := ""
+		namespace, scopes := "", "filter, read, admin"
 		if team != "" {
-			namespace = "namespace: " + team + ", "
+			namespace, scopes = "namespace: "+team+", ", "filter, read"
 		}
-		keys += fmt.Sprintf("    - {client: c%s, %sid: k%[1]s, sha256: %[3]x, scopes: [filter, read, admin]}\n", team, namespace, sha256.Sum256([]byte("k"+team+".secret")))
+		keys += fmt.Sprintf("    - {client: c%s, %sid: k%[1]s, sha256: %[3]x, scopes: [%[4]s]}\n", team, namespace,
+			sha256.Sum256([]byte("k"+team+".secret")), scopes)
 	}
 	for i := range instances {
 		file := filepath.Join(dir, fmt.Sprintf("capper-%d.yaml", i))

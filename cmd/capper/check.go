@@ -52,10 +52,14 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	for _, line := range describeWithheld(loaded) {
 		fmt.Fprintf(on.Out, "  %s\n", line)
 	}
+	fmt.Fprintf(on.Out, "  %s\n", describeExempt(loaded))
 	for i := range loaded.Pacers.Pacers {
 		fmt.Fprintf(on.Out, "  pacer %s\n", describePacer(&loaded.Pacers.Pacers[i]))
 	}
-	for _, warning := range loaded.Warnings {
+	for _, warning := range slices.Concat(loaded.Warnings, config.Silences(loaded.Policy, time.Now())) {
+		on.Warn(warning)
+	}
+	for _, warning := range app.LookAtLists(ctx, loaded) {
 		on.Warn(warning)
 	}
 	for _, missing := range app.MissingFiles(loaded) {
@@ -138,11 +142,14 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for i := range p.Suppress {
-		s, exempt := &p.Suppress[i], ""
+		s, exempt := &p.Suppress[i], "but not exempt ones"
 		if s.EvenExempt {
-			exempt = ", even those to which no limit applies"
+			exempt = "even exempt ones"
 		}
-		add("suppress %s: %s%s", s.Set, sendsOn(p, s.Channels), exempt)
+		add("suppress %s: %s, %s; %s", s.Set, sendsOn(p, s.Channels), exempt, describeGuard(s.MayLose, s.MaxAge))
+	}
+	if line := describeNoChannel(p); line != "" {
+		add("%s", line)
 	}
 	if h := p.Holdout; h != nil {
 		add("holdout of %v %% of all users, salt %q: %s", h.Share.Percent(), h.Share.Salt(), sendsOn(p, h.Channels))
@@ -150,7 +157,7 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	for i := range p.Quiet {
 		q, users := &p.Quiet[i], ""
 		if len(q.Sets) > 0 {
-			users = ", to users in " + strings.Join(q.Sets, " or ")
+			users = ", to users in " + strings.Join(q.Sets, " or ") + "; " + describeGuard(q.MayLose, 0)
 		}
 		add("quiet from %s to %s %s: %s%s", q.Hours.From, q.Hours.To, inZone(q.UserZone, q.Location), sendsOn(p, q.Channels), users)
 	}
@@ -161,6 +168,67 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 		add("audience %s: %s", name, cfg.Audiences.Text(name))
 	}
 	return lines
+}
+
+// describeNoChannel is what becomes of calls without a channel; "" where a channel makes no difference to suppression.
+func describeNoChannel(p *capping.Policy) string {
+	if p.RequireChannel {
+		return "calls without a channel: refused"
+	}
+	var passed []string
+	for i := range p.Suppress {
+		if s := &p.Suppress[i]; !s.Channels.All() {
+			passed = append(passed, "suppress "+s.Set)
+		}
+	}
+	if len(passed) == 0 {
+		return ""
+	}
+	return "calls without a channel: allowed (require_channel), past " + strings.Join(passed, ", ")
+}
+
+// describeExempt is who may make calls with enforce false, and what these calls pass.
+func describeExempt(cfg *config.Config) string {
+	const of = "exempt sends (enforce: false): "
+	var from []string
+	for _, key := range cfg.Server.Access.Keys {
+		if slices.Contains(key.Scopes, access.ScopeExempt) {
+			from = append(from, key.ID)
+		}
+	}
+	switch {
+	case len(cfg.Server.Access.Keys) == 0:
+		from = []string{"every caller"}
+	case len(from) == 0:
+		return of + "refused: no key has the scope exempt"
+	default:
+		from = []string{plural(len(from), "key") + " " + strings.Join(from, " and ")}
+	}
+	passed := []string{"limits"}
+	if cfg.Policy.Holdout != nil {
+		passed = append(passed, "the holdout")
+	}
+	if len(cfg.Policy.Quiet) > 0 {
+		passed = append(passed, "quiet hours")
+	}
+	for i := range cfg.Policy.Suppress {
+		if s := &cfg.Policy.Suppress[i]; !s.EvenExempt {
+			passed = append(passed, "suppress "+s.Set)
+		}
+	}
+	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
+}
+
+// describeGuard is which losses keep a generation out of use, and how old a set may be.
+func describeGuard(mayLose float64, maxAge time.Duration) string {
+	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
+	if mayLose >= 100 {
+		text = "all of its users may leave at once"
+	}
+	if maxAge > 0 {
+		text += ", at most " + capping.Span(maxAge) + " old"
+	}
+	return text
 }
 
 func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
@@ -224,6 +292,8 @@ func describeServer(s config.Server) (lines []string) {
 	add("a call: %d ids or %d users of a bitmap, %s, %s for the store", b.JSONUsers, b.BitmapUsers, bytesText(b.BodyBytes), b.CallTimeout)
 	add("all calls: %d users, %s of bodies, %s of answers, %d connections, at least %s a second, gzip 1 to %d",
 		b.InFlightUsers, bytesText(b.InFlightBytes), bytesText(b.AnswerBytes), b.Connections, bytesText(b.MinRate), b.GzipRatio)
+	add("permits: %d remembered requests a client and %d in all, and as many logs of messages", b.PermitRecords.Client,
+		b.PermitRecords.All)
 	return lines
 }
 

@@ -41,6 +41,7 @@ type commands struct {
 	Backup      storage.BackupCommand     `cmd:"" help:"Write an archive of the embedded store of a running service."`
 	Restore     storage.RestoreCommand    `cmd:"" help:"Check an archive, and put the embedded store back."`
 	Migrate     storage.MigrateCommand    `cmd:"" help:"Bring what an embedded store has recorded to Redis, while it serves."`
+	Store       storeCommands             `cmd:"" help:"Accept what the store of a running service has lost."`
 	Status      statusCommand             `cmd:"" help:"Tell the state of a running service."`
 	Healthcheck probe.HealthcheckCommand  `cmd:"" help:"Ask the service of this machine whether it is well, as its configuration says where."`
 	Audit       history.Commands          `cmd:"" help:"Read the record of decisions."`
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Last: terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a configuration or an audience",
 			terminal.Undecided: "run again with the same message id",
-			terminal.Findings:  "of audit verify, whatif --recheck, import --verify and doctor",
+			terminal.Findings:  "of audit verify, import --verify and doctor",
 		},
 		Patience: patience, Servers: []string{"serve"}, Judge: judge,
 	}

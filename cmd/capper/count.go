@@ -17,6 +17,7 @@ type countCommand struct {
 	remote.Service
 	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
 	remote.Narrowed
+	Detail  string  `enum:"sets,total" default:"sets" help:"sets: in all, by segment and by set. total: in all, which costs much less."`
 	Channel *string `help:"Also how many of them could be sent to now on this channel; an empty one is a send without. Counts nothing as sent."`
 }
 
@@ -30,7 +31,8 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	count, err := c.count(ctx, api, audience)
+	count, err := api.Count(ctx, &client.CountRequest{Audience: audience, Total: c.Detail == "total",
+		Channel: c.Channel})
 	if err != nil {
 		return c.Hinted(remote.Pointed(err, c.Expression))
 	}
@@ -38,13 +40,6 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.JSON(on.Out, count)
 	}
 	return c.print(on, count)
-}
-
-func (c *countCommand) count(ctx context.Context, api *client.Client, audience *client.Audience) (*client.AudienceCount, error) {
-	if c.Channel == nil {
-		return api.AudienceCount(ctx, audience)
-	}
-	return api.AudiencePreview(ctx, audience, *c.Channel)
 }
 
 func (c *countCommand) print(on *terminal.Streams, count *client.AudienceCount) error {

@@ -36,7 +36,8 @@ func TestNothingIsSaidOfWhatADamagedFileHolds(t *testing.T) {
 		return os.WriteFile(path, text, 0o600)
 	}))
 	require.NotZero(t, damagedFiles)
-	for _, args := range [][]string{{"audit", "user", "1"}, {"audit", "message", "m"}, {"whatif", "--recheck", "--segments", segments}} {
+	for _, args := range [][]string{{"audit", "user", "1"}, {"audit", "message", "m"},
+		{"whatif", "--limits", d.file(), "--segments", segments}} {
 		var out, talk bytes.Buffer
 		got := run(t.Context(), append(args, "--audit", place), strings.NewReader(""), &out, &talk)
 		require.Equal(t, int(terminal.BadInput), got, "%v: %s%s", args, &out, &talk)

@@ -88,10 +88,16 @@ func explainWithheld(on *terminal.Streams, e *client.Explanation) {
 		if zone == zoneOfUser {
 			zone = e.Timezone
 		}
+		if q.Now {
+			state = "always"
+		}
 		if q.Until != nil {
 			state = "until " + q.Until.UTC().Format(milliseconds)
 		}
 		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, zone, listed(q.Channels), state)
+	}
+	if len(e.NeverOpen) > 0 {
+		fmt.Fprintf(on.Out, "no minute is open: the quiet hours together deny all sends on %s\n", strings.Join(e.NeverOpen, ", "))
 	}
 }
 

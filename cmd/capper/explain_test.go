@@ -24,6 +24,7 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 		Suppressed: []client.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
 		Holdout:    &client.Holdout{Percent: 5, Salt: "2027-q1"},
 		Quiet:      []client.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: hours}},
+		NeverOpen:  []string{"email", "push"},
 		Limits: []client.Standing{
 			{Limit: client.Limit{Name: "daily", Max: 2, Window: "24h"}, Used: 1},
 			{Limit: client.Limit{Name: "strict", Max: 1, Window: "24h", Shadow: true}, Used: 1, RetryAt: &until},
@@ -37,6 +38,7 @@ suppressed: is in bounced, channels email; exempt sends: denied too
 held out: one of 5% of all users (salt 2027-q1), channels all
 quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: until 2026-11-22T00:00:00.000Z
 quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: not now
+no minute is open: the quiet hours together deny all sends on email, push
 LIMIT            USED  MAX  WINDOW  CHANNELS  STATE
 daily            1     2    24h     all       a slot is free
 strict (shadow)  1     1    24h     all       would be capped until 2026-11-22T00:00:00.000Z

@@ -167,16 +167,25 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 	}
 }
 
-// waiting says for whom the command waits, and why as far as the service tells: answers have no
-// reasons, its status has. The key may lack the right to read that.
+// waiting says for whom the command waits, and why.
 func (c *filterCommand) waiting(ctx context.Context, api *client.Client, users int, pause time.Duration) string {
+	return fmt.Sprintf("%d users are unavailable and asked for again in %s, until --timeout %s is over: %s", users,
+		pause, c.Timeout, whyUnavailable(ctx, api))
+}
+
+// whyUnavailable is why users are unavailable, as far as the service tells: answers have no reasons. Anybody may ask
+// whether only a restart helps; the key may lack the right to read the status.
+func whyUnavailable(ctx context.Context, api *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	why := remote.StatusSays
-	if status, err := api.Status(ctx); err == nil && status.Store.Error != "" {
-		why = "the store is " + status.Store.State + ": " + status.Store.Error
+	var dead *client.Error
+	if err := api.Alive(ctx); errors.As(err, &dead) && dead.Code == client.CodeUnavailable {
+		return dead.Message
 	}
-	return fmt.Sprintf("%d users are unavailable and asked for again in %s, until --timeout %s is over: %s", users, pause, c.Timeout, why)
+	if status, err := api.Status(ctx); err == nil && status.Store.Error != "" {
+		return "the store is " + status.Store.State + ": " + status.Store.Error
+	}
+	return remote.StatusSays
 }
 
 // request is what is asked, whoever it is about.

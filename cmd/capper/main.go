@@ -3,7 +3,6 @@ package main
 
 import (
 	"os"
-	_ "time/tzdata" // calendar limits must not depend on the machine's files
 
 	"capper/internal/terminal"
 )

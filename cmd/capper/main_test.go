@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,29 @@ func take(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Logf("%+v", got)
 }
 
+// ready is `ready LOG` of scripts: it waits until the service that writes the log is ready, and puts its
+// address into READY_URL.
+func ready(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		log, _ := os.ReadFile(ts.MkAbs(args[0])) // the shell makes it
+		m := listening.FindSubmatch(log)
+		if m == nil {
+			continue
+		}
+		url := "http://" + string(m[1])
+		response, err := http.Get(url + "/readyz")
+		if err != nil {
+			continue
+		}
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			ts.Setenv("READY_URL", url)
+			return
+		}
+	}
+	ts.Fatalf("no service is ready: %s", ts.ReadFile(args[0]))
+}
+
 // serveSets is a service with sets and an audit.
 func serveSets(t *testing.T) *process {
 	t.Helper()
@@ -104,6 +128,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SEGMENTBUILD", segmentbuild(t))
 			return nil
 		},
-		Cmds: map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take},
+		Cmds: map[string]testkit.Script{"status": testkit.WantStatus("capper"), "take": take, "ready": ready},
 	})
 }

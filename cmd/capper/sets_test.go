@@ -68,7 +68,7 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	require.Equal(t, "cache", status(p)["origin"])
 	suppressed(p, "m3")
 
-	write(t, file, embedded(dir, "{default: {daily: 1}}"))
+	write(t, file, embedded(dir, "{default: {daily: 1}}")+"no_longer_suppressed: [opted-out]\n")
 	require.Eventually(t, func() bool { return status(p)["generation"] == without }, time.Minute, 10*time.Millisecond)
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	require.Eventually(t, func() bool {

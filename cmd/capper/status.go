@@ -44,11 +44,20 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 		{"service", ready},
 		{"store", s.Store.Kind + " " + s.Store.State + suffix(": ", s.Store.Error)},
 		{"config", s.ConfigVersion + suffix(", last change refused: ", s.Config.Error)},
-		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) + suffix(", last refresh failed: ", s.Segments.Error)},
+		{"zone rules", s.ZoneRules},
+		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) + suffix(", compared with ", s.Segments.ComparedWith) + suffix(", last refresh failed: ", s.Segments.Error)},
 	}
 	if s.Audit != nil {
 		rows = append(rows, []any{"audit", auditText(s)})
 	}
+	if len(s.Segments.Missing) > 0 {
+		rows = append(rows, []any{"missing", "sets that the configuration needs: " +
+			strings.Join(s.Segments.Missing, ", ")})
+	}
+	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
+		rows = append(rows, []any{"warning", warning})
+	}
+	rows = append(rows, guardedRows(s)...)
 	for _, segment := range s.Segments.Segments {
 		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users, segment.SizeBytes)})
 	}
@@ -58,13 +67,34 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 	if len(s.Segments.Pinned) > 0 {
 		rows = append(rows, []any{"pinned", strings.Join(s.Segments.Pinned, ", ") + " for audiences"})
 	}
-	if len(s.Segments.Missing) > 0 {
-		rows = append(rows, []any{"missing", "sets that the configuration needs: " + strings.Join(s.Segments.Missing, ", ")})
-	}
-	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
-		rows = append(rows, []any{"warning", warning})
-	}
 	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// guardedRows tell of the sets whose losses keep a generation out of use.
+func guardedRows(s *client.Status) (rows [][]any) {
+	if r := s.Segments.Refused; r != nil {
+		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,
+			r.Since.UTC().Format(time.RFC3339), strings.Join(r.Reasons, ", "))})
+	}
+	for i := range s.Segments.Guarded {
+		set := &s.Segments.Guarded[i]
+		text := fmt.Sprintf("%d users, confirmed %s ago", set.Users, s.Time.Sub(set.AsOf).Round(time.Second))
+		if set.MaxAgeSeconds > 0 {
+			text += ", at most " + time.Duration(set.MaxAgeSeconds*float64(time.Second)).String()
+		}
+		if set.TooOld {
+			text += ": TOO OLD, its sends are unavailable"
+		}
+		text += fmt.Sprintf("; %d left with the generation in use, %d since the start", set.Left, set.LeftSinceStart)
+		if s.Segments.Refused != nil {
+			text += ", without the refused generation"
+		}
+		rows = append(rows, []any{"  guarded " + set.Name, text})
+	}
+	if n := s.Segments.ZonelessUsers; n != nil {
+		rows = append(rows, []any{"no zone", fmt.Sprintf("%d users are in no set of a time zone", *n)})
+	}
+	return rows
 }
 
 // auditText says how the record of decisions does.
@@ -91,5 +121,5 @@ func suffix(before, text string) string {
 	if text == "" {
 		return ""
 	}
-	return before + text
+	return before + strings.ReplaceAll(text, "\n", "; ") // several faults stand in lines
 }

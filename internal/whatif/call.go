@@ -61,7 +61,7 @@ func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 func (c *call) filter() error {
 	c.alike = c.likenessOf(c.r, c.policy, c.token)
 	c.count()
-	if !c.cfg.Recheck && (!c.alike.all || c.anyDiverged()) {
+	if !c.alike.all || c.anyDiverged() {
 		c.everybody = shadows(c.policy.Policy, c.r.Channel) || shadows(c.policy.judging.capper.Policy(), c.r.Channel)
 	}
 	c.whole = c.alike.all && !c.afresh && !c.everybody
@@ -253,10 +253,6 @@ func (c *call) flush() error {
 
 // look decides which of the users are judged anew.
 func (c *call) look(users []capping.UserID, groups []uint16) {
-	if c.cfg.Recheck {
-		c.recheck(users, groups)
-		return
-	}
 	c.codes = resized(c.codes, len(users))
 	c.segments.Lookup(users, c.codes)
 	judged := c.judgedUsers[:0]
@@ -284,12 +280,8 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 
 // decide lets the domain decide of users, as of the record's time.
 func (c *call) decide(users []capping.UserID) *capping.Decisions {
-	return c.decideAt(users, c.r.At)
-}
-
-func (c *call) decideAt(users []capping.UserID, at capping.Instant) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	return c.policy.judging.capper.Filter(context.Background(), &capping.Send{
-		Message: c.r.Message, Channel: c.r.Channel, Users: users, Enforce: !c.r.Exempt, At: max(at, 1),
+		Message: c.r.Message, Channel: c.r.Channel, Users: users, Enforce: !c.r.Exempt, At: max(c.r.At, 1),
 	})
 }

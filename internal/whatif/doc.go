@@ -28,9 +28,6 @@
 // With a generation that is not the record's own everybody is judged, and segments are
 // counted by that generation on both sides, so that a row is about the same users.
 //
-// A recheck judges every decision anew under the limits that were in force, on the
-// recorded histories, and lists what differs.
-//
 // # Memory and speed
 //
 // A history is a list of numbers of calls, 4 bytes each, in blocks of 16, 32, 64 … bytes
@@ -43,7 +40,7 @@
 //
 // # Files
 //
-// engine takes records, policies tells which rules are alike, call what is looked at, settle and
-// recheck what it comes to, judge is the store that the domain asks, histories and page the
+// engine takes records, policies tells which rules are alike, call what is looked at, settle what
+// it comes to, judge is the store that the domain asks, histories and page the
 // memory, tally and result the counts.
 package whatif

@@ -14,7 +14,7 @@ import (
 
 // Config is what a replay is asked. Policies and Generations are required.
 type Config struct {
-	// Policy is the other limits; nil: those in force at each call. A recheck does not look at it.
+	// Policy is the other limits; nil: those in force at each call.
 	Policy *capping.Policy
 	// Policies finds the policy of a configuration's version, Generations the segments of a
 	// generation. Each is asked once for each name.
@@ -26,13 +26,6 @@ type Config struct {
 	Widen time.Duration
 	// Since and Until bound what is counted; 0: no bound. Earlier records are replayed only.
 	Since, Until capping.Instant
-	// Recheck judges every decision anew under the limits that were in force; Differences is
-	// how many are listed.
-	Recheck     bool
-	Differences int
-	// Imported, of a recheck: sends were imported, which are in no record, so that denials which need more sends
-	// than are recorded are counted apart (Recheck.Unrecorded) and are no differences.
-	Imported bool
 }
 
 // Run replays records, which come in time order, and tells what would have happened. It
@@ -75,8 +68,6 @@ type engine struct {
 
 	longest, shortest time.Duration // retentions of the policies seen so far and the other one
 	asked             *firstAsked
-	overlaps          overlaps        // of a recheck
-	unseen            capping.Instant // at or before it, limits that were in force did not see anything any more
 	last              capping.Instant
 	next              map[string]uint64 // by instance: the sequence of its next record
 	c                 call              // reused
@@ -85,7 +76,7 @@ type engine struct {
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
 
-// inForce is a policy that was in force, and of a recheck its capper.
+// inForce is a policy that was in force, and the capper that decides in its place.
 type inForce struct {
 	*capping.Policy
 	*judging
@@ -109,14 +100,11 @@ func newEngine(cfg Config) (*engine, error) {
 	}
 	h := newHistories()
 	e := &engine{
-		cfg: cfg, histories: h, logs: &logs{histories: h, widen: cfg.Widen, recorded: cfg.Recheck}, tallies: newTallies(),
+		cfg: cfg, histories: h, logs: &logs{histories: h, widen: cfg.Widen}, tallies: newTallies(),
 		policies: map[string]*inForce{}, generations: map[string]capping.Segments{}, alike: map[alikeKey]*likeness{},
 		asked: newFirstAsked(), next: map[string]uint64{},
 	}
-	switch {
-	case cfg.Recheck:
-		e.tallies.recheck = &Recheck{First: []Difference{}, imported: cfg.Imported}
-	case cfg.Policy != nil:
+	if cfg.Policy != nil {
 		e.other = e.judge(cfg.Policy)
 		e.retain(cfg.Policy)
 	}
@@ -148,14 +136,9 @@ func (e *engine) replay(r *audit.Record) error {
 		return err
 	}
 	e.histories.horizon = r.At - capping.Instant(e.longest.Milliseconds())
-	e.unseen = max(e.unseen, r.At-capping.Instant(policy.Retention(e.cfg.Widen).Milliseconds()))
 	c := &e.c
 	if err := c.begin(e, r, policy); err != nil {
 		return err
-	}
-	if e.cfg.Recheck {
-		e.overlaps.began(r, e.widen(), e.tallies.recheck, e.cfg.Differences)
-		defer e.overlaps.ended(r)
 	}
 	if r.Kind == audit.Release {
 		c.release()
@@ -176,7 +159,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 		return nil, fmt.Errorf("limits of configuration %s: %w", version, err)
 	}
 	p := &inForce{Policy: policy, judging: e.other}
-	if p.judging == nil || e.cfg.Recheck {
+	if p.judging == nil {
 		p.judging = e.judge(policy)
 	}
 	e.retain(policy)
@@ -184,9 +167,6 @@ func (e *engine) policy(version string) (*inForce, error) {
 	e.tallies.configs = append(e.tallies.configs, version)
 	return p, nil
 }
-
-// widen is by how much the clocks of two instances may differ.
-func (e *engine) widen() capping.Instant { return capping.Instant(e.cfg.Widen.Milliseconds()) }
 
 // retain keeps histories for as long as the policy sees them.
 func (e *engine) retain(policy *capping.Policy) {
@@ -216,7 +196,7 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) && e.shortest < e.longest
 	switch {
-	case e.cfg.Recheck, e.cfg.Generation != "" && e.cfg.Generation != r.Generation:
+	case e.cfg.Generation != "" && e.cfg.Generation != r.Generation:
 		return &likeness{}
 	case e.cfg.Policy == nil:
 		return &likeness{all: true, rest: true}
@@ -263,9 +243,6 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 
 // result is what was counted.
 func (e *engine) result() *Result {
-	if e.cfg.Recheck {
-		e.overlaps.end(e.tallies.recheck, e.cfg.Differences)
-	}
 	r := e.tallies.result(e)
 	r.Generation = e.cfg.Generation
 	if e.cfg.Policy != nil {

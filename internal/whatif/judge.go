@@ -12,10 +12,7 @@ import (
 // who is sent what stands in the histories when a call has been settled.
 type logs struct {
 	*histories
-	recorded bool // judge what was recorded, not what was sent under the other policy
-	widen    time.Duration
-	// forgotten is an instant at or before which nothing is remembered, whatever the retention.
-	forgotten capping.Instant
+	widen time.Duration
 
 	mu     sync.Mutex // of what follows: parts of a call with very many rules are asked side by side
 	places []uint32
@@ -43,7 +40,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 		}
 	}
 	l.bare, l.known = resized(l.bare, len(b.Rules)), resized(l.known, len(b.Rules))
-	horizon := max(b.Horizon(b.At), l.forgotten)
+	horizon := b.Horizon(b.At)
 	for i, place := range l.places {
 		group := b.Groups[i]
 		if place == 0 {
@@ -61,10 +58,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 
 // of is the log of the user whose block is at a place.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
-	recorded, other := l.pages[user>>16].histories(place)
-	if l.recorded {
-		other = recorded
-	}
+	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
 	for _, call := range other {
 		l.log = append(l.log, l.entry(call)...)

@@ -2,8 +2,6 @@ package whatif
 
 import (
 	"time"
-
-	"capper/internal/capping"
 )
 
 // Result is what would have happened. Its JSON names are stable.
@@ -23,7 +21,7 @@ type Result struct {
 
 	Calls   int64 `json:"calls"`   // filter calls and releases that were counted
 	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
-	Judged  int64 `json:"judged"`  // of them, those who were judged anew; the others' outcome is the recorded one. A recheck: all that Recheck counts
+	Judged  int64 `json:"judged"`  // of them, those who were judged anew; the others' outcome is the recorded one.
 	Decided int64 `json:"decided"` // decisions that were gone through, those before Since included
 	// What cannot be judged: users who were unavailable (no demand: the retry is), of the
 	// answers those about users who are erased, gaps where records were lost.
@@ -42,10 +40,6 @@ type Result struct {
 
 	Users  Users  `json:"users"`
 	Memory Memory `json:"memory"`
-
-	// Recheck is what every decision comes to when it is judged anew under the limits that
-	// were in force; nil where that was not asked for.
-	Recheck *Recheck `json:"recheck,omitempty"`
 }
 
 // Row is what is counted together.
@@ -104,35 +98,4 @@ type Memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or of whom was asked
 	BytesPerUser float64 `json:"bytes_per_user"`
-}
-
-// Recheck is how many recorded decisions differ from what the limits that were in force say.
-type Recheck struct {
-	Decisions int64 `json:"decisions"` // judged, replays without a known send left out
-	// WithinSpan are those that differ as of the call's beginning and agree as of its end: the
-	// record does not say when within the call the user was judged.
-	WithinSpan int64 `json:"within_span"`
-	// Overlapping are those of users whom another call may have sent to, or taken a send from, at the
-	// same time: records do not say which was first.
-	Overlapping int64 `json:"overlapping"`
-	// Unrecorded are denials by a limit that need more sends than are recorded: imported ones, or those from before
-	// the audit, explain them, and so would a store that denies wrongly. They are differences, unless
-	// it is known that sends were imported.
-	Unrecorded int64        `json:"unrecorded"`
-	Differ     int64        `json:"differ"`
-	First      []Difference `json:"first"`
-
-	imported bool
-}
-
-// Difference is a recorded decision and what the limits that were in force say.
-type Difference struct {
-	At       time.Time      `json:"at"`
-	User     capping.UserID `json:"user_id"`
-	Message  string         `json:"message_id"`
-	Channel  string         `json:"channel,omitempty"`
-	Recorded string         `json:"recorded"` // such as "allowed" or "denied by daily"
-	Judged   string         `json:"judged"`
-	// Unrecorded: sends that are in no record would explain it.
-	Unrecorded bool `json:"unrecorded,omitempty"`
 }

@@ -92,7 +92,6 @@ type tallies struct {
 	limits, shadow map[string]*pair[int64]
 	configs        []string
 	faults         map[string]bool // why users could not be judged
-	recheck        *Recheck
 }
 
 func newTallies() *tallies {
@@ -207,13 +206,10 @@ func (t *tallies) endNamed(c *call) {
 func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
-		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps, Recheck: t.recheck,
+		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps,
 		Total: Row{Name: "total", Before: t.total.before, After: t.total.after},
 		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
-	}
-	if t.recheck != nil {
-		r.Judged = t.recheck.Decisions
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
 	if t.any {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"capper/cmd/capper/remote"
@@ -26,6 +27,7 @@ type Command struct {
 	MaxAge    time.Duration `default:"168h" help:"How old the live generation may be."`
 	PID       int           `name:"pid" placeholder:"N" help:"A running service, whose limits count. Default: those of this command."`
 	Strict    bool          `help:"Warnings count as failures."`
+	Quiet     bool          `short:"q" help:"Print warnings and failures only, and the counts."`
 	JSON      bool          `help:"Answer as JSON, for machines."`
 }
 
@@ -37,6 +39,12 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	subject.Config, _ = config.Load(c.Config) // the first check says what is wrong with it
 	report := doctor.Run(ctx, checks.List(subject))
+	looked := len(report.Findings)
+	if c.Quiet {
+		report.Findings = slices.DeleteFunc(report.Findings, func(f doctor.Finding) bool {
+			return f.Result == doctor.OK || f.Result == doctor.Skipped
+		})
+	}
 	var err error
 	if c.JSON {
 		err = terminal.JSON(on.Out, report)
@@ -47,7 +55,7 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if failed := report.Counts[doctor.Failed]; failed > 0 {
-		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, len(report.Findings)))
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, looked))
 	}
 	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
 		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, and --strict counts them", warned))

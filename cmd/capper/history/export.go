@@ -32,7 +32,7 @@ func (c *ExportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := terminal.CheckTarget(c.Out); err != nil {
 		return terminal.Misuse(err)
 	}
-	return terminal.WriteFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
+	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
 func (c *ExportCommand) write(ctx context.Context, on *terminal.Streams, to io.Writer) error {

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"capper/cmd/capper/remote"
+	"capper/internal/audit/archive"
 	"capper/internal/audit/verify"
+	"capper/internal/capping"
 	"capper/internal/terminal"
 )
 
@@ -17,22 +20,37 @@ import (
 type VerifyCommand struct {
 	Place
 	Span
-	Segments   string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
-	Generation string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
-	FilesOnly  bool   `help:"Check files, and do not judge sends."`
-	JSON       bool   `help:"Answer as JSON, for machines."`
+	Segments      string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
+	Generation    string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
+	FilesOnly     bool   `help:"Check files, and do not judge sends by their limits."`
+	AcceptedUntil Moment `placeholder:"TIME" help:"Accept over-sends up to TIME: they are counted, not reported as findings. Their sends still count towards limits."`
+	Metrics       string `placeholder:"FILE" help:"Write the result as metrics, for the node exporter's textfile collector."`
+	JSON          bool   `help:"Answer as JSON, for machines."`
+	StoreFlags
 }
 
 // Help is printed below the flags.
 func (c *VerifyCommand) Help() string {
 	return "Ends with 8 when something is not as it should be: damage, files or records that are missing, records that a service could not keep, objects that no audit has, " +
-		"and sends that a limit forbade, of which those are told that are certain. Sends from before --since do not count."
+		"and sends that a limit forbade, of which those are told that are certain. Sends from before --since do not " +
+		"count.\n\n" +
+		"With --store the running service at --url is asked for the sends that the audit names, within the longest " +
+		"window of any limit. Sends that the store lacks are named with " +
+		"their partition and time. The question changes nothing. It needs a key with the scope read and without a " +
+		"namespace. Where the store does not answer for all sends, and none is missing, the command ends with 4."
 }
 
 // Run prints what was found.
 func (c *VerifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
+		return terminal.Misuse(err)
+	}
+	accepted := c.AcceptedUntil.Instant(time.Now())
+	if accepted > capping.InstantOf(time.Now()) {
+		return terminal.Misuse(fmt.Errorf("--accepted-until %s: must not be in the future", c.AcceptedUntil.text))
+	}
+	if err := c.StoreFlags.check(&c.Span); err != nil {
 		return terminal.Misuse(err)
 	}
 	from, err := c.archive(ctx)
@@ -44,19 +62,62 @@ func (c *VerifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	begun := time.Now()
-	report, err := verify.Check(ctx, from, verify.Config{Since: since, Until: until, Segments: generations, Generation: c.Generation, OnlyFiles: c.FilesOnly})
+	report, err := c.verify(ctx, on, from, verify.Config{
+		Since: since, Until: until, Segments: generations, Generation: c.Generation, OnlyFiles: c.FilesOnly,
+		AcceptedUntil: accepted,
+	})
 	if err != nil {
 		return err
+	}
+	if c.Metrics != "" {
+		if err := writeMetrics(c.Metrics, report, begun, time.Now()); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
 		err = terminal.JSON(on.Out, report)
 	} else {
 		err = printReport(on, report, time.Since(begun))
 	}
-	if err != nil || report.Healthy() {
+	if err != nil {
 		return err
 	}
-	return terminal.WithStatus(terminal.Findings, errors.New("not as it should be: "+found(report)))
+	return verdict(report)
+}
+
+// verify checks the audit, with the store where that is asked for.
+func (c *VerifyCommand) verify(
+	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
+) (*verify.Report, error) {
+	if !c.Store {
+		return verify.Check(ctx, from, config)
+	}
+	store, err := c.StoreFlags.open(ctx, on, &c.Place)
+	if err != nil {
+		return nil, err
+	}
+	defer store.close()
+	config.Store = store.questions()
+	report, err := verify.Check(ctx, from, config)
+	return report, errors.Join(err, store.finish(err))
+}
+
+// verdict is the error that the command ends with; nil: all is well.
+func verdict(r *verify.Report) error {
+	switch {
+	case !r.Healthy():
+		err := terminal.WithStatus(terminal.Findings, errors.New("not as it should be: "+found(r)))
+		if r.Found[verify.NotInStore] > 0 {
+			return terminal.Hinted(err, "users of these sends may get more than their limits allow: docs/audit.md, "+
+				"Is the store whole?")
+		}
+		return err
+	case r.Store != nil && r.Store.Unanswered > 0:
+		err := fmt.Errorf("the store did not answer for %d of %d sends", r.Store.Unanswered,
+			r.Store.Asked+r.Store.Unanswered)
+		return terminal.Hinted(terminal.WithStatus(terminal.Undecided, err), remote.StatusSays)
+	}
+	return nil
 }
 
 // found counts the findings by kind.
@@ -76,6 +137,11 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 			text += f.Key + ": "
 		}
 		text += f.Text
+		if f.Kind == verify.NotInStore {
+			text += fmt.Sprintf(": user %d, message %s, channel %s, %s, %s", *f.User, named(f.Namespace, f.Message),
+				shown(f.Channel),
+				f.At.Format(milliseconds), f.Place)
+		}
 		if f.Kind == verify.OverSend {
 			text += fmt.Sprintf(": message %s, channel %s, %s (record %d of instance %s)", f.Message, shown(f.Channel), f.At.Format(milliseconds), f.Sequence, f.Instance)
 		}
@@ -86,8 +152,16 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 			fmt.Fprintf(on.Out, "%s: %d more are not listed\n", kind, n-verify.MaxListed)
 		}
 	}
+	if r.Store != nil {
+		if err := printStore(on, r.Store); err != nil {
+			return err
+		}
+	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(on.Out, "note: "+terminal.Escape(note))
+	}
+	if r.Accepted > 0 {
+		fmt.Fprintf(on.Out, "note: %d over-sends until --accepted-until are accepted\n", r.Accepted)
 	}
 	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d other findings; in %s\n",
 		r.Files, r.Open, r.Bytes, r.Records, r.Sends, r.Found[verify.OverSend], others(r), took.Round(10*time.Millisecond))
@@ -102,4 +176,12 @@ func others(r *verify.Report) (n int) {
 		}
 	}
 	return n
+}
+
+// named is a message with its namespace.
+func named(namespace, message string) string {
+	if namespace == "" {
+		return message
+	}
+	return namespace + "/" + message
 }

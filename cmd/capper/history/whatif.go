@@ -25,35 +25,32 @@ import (
 type WhatIfCommand struct {
 	Place
 	Span
-	Limits      string `placeholder:"FILE" help:"The other limits: a capper.yaml, or a file of channels, limits, suppress, quiet, holdout and timezone. Default: those in force at each call."`
-	Segments    string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
-	Generation  string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
-	Recheck     bool   `help:"Judge every decision anew under the limits that were in force, and list what differs from the record."`
-	Imported    bool   `help:"With --recheck: sends were imported, which are in no record; denials that need more sends than are recorded are counted apart, and do not end it with 8."`
-	Differences int    `placeholder:"N" default:"20" help:"With --recheck: list at most so many."`
-	Campaigns   int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
-	HTML        string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
-	JSON        bool   `help:"Answer as JSON, for machines."`
+	Limits     string `placeholder:"FILE" help:"The other limits: a capper.yaml, or a file of channels, limits, suppress, quiet, holdout and timezone. Default: those in force at each call."`
+	Segments   string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
+	Generation string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
+	Recheck    bool   `hidden:""`
+	Campaigns  int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
+	HTML       string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
+	JSON       bool   `help:"Answer as JSON, for machines."`
 }
 
 // Help is printed below the flags.
 func (c *WhatIfCommand) Help() string {
 	return "Replays the recorded demand, those who were denied too, in order, and tells what would have been sent. Who was asked for again after a denial " +
 		"is asked for again as recorded: what callers would have done instead, nobody knows. Calls before --since are replayed as far back as the longest limit " +
-		"looks, and not counted. With --recheck, ends with 8 when a decision differs."
+		"looks, and not counted."
 }
 
 // Validate refuses flags that make no sense together.
 func (c *WhatIfCommand) Validate() error {
 	switch {
-	case c.Recheck && (c.Limits != "" || c.HTML != ""):
-		return errors.New("--recheck is about the limits that were in force: it goes with neither --limits nor --html")
-	case !c.Recheck && c.Limits == "" && c.Generation == "":
-		return errors.New("what if what? --limits names other limits, --generation other segments, --recheck judges what was decided anew")
-	case c.Imported && !c.Recheck:
-		return errors.New("--imported goes with --recheck")
-	case c.Campaigns < 0 || c.Differences < 0:
-		return errors.New("--campaigns and --differences must not be negative")
+	case c.Recheck:
+		return terminal.Hinted(errors.New("--recheck: was removed, because it reported over-sends that a crash explains"),
+			"capper audit verify judges the recorded sends by the limits that were in force")
+	case c.Limits == "" && c.Generation == "":
+		return errors.New("whatif: name other limits with --limits, or other segments with --generation")
+	case c.Campaigns < 0:
+		return errors.New("--campaigns: must not be negative")
 	}
 	return nil
 }
@@ -115,7 +112,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.P
 		return whatif.Config{}, err
 	}
 	return whatif.Config{
-		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until, Recheck: c.Recheck, Differences: c.Differences, Imported: c.Imported,
+		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until,
 		Policies: func(version string) (*capping.Policy, error) {
 			policy, err := w.archive.Policy(ctx, version)
 			return policy, terminal.WithStatus(terminal.BadInput, err)
@@ -153,14 +150,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Res
 	} else if result.Calls > 0 || len(w.faults) == 0 { // what a damaged file holds is not known
 		err = c.print(on, result)
 	}
-	switch {
-	case err != nil:
-		return err
-	case result.Recheck != nil && result.Recheck.Differ > 0:
-		err := terminal.WithStatus(terminal.Findings, fmt.Errorf("%d decisions differ from the record", result.Recheck.Differ))
-		if result.Recheck.Unrecorded == result.Recheck.Differ && !c.Imported {
-			err = terminal.Hinted(err, "all of them are denials that need more sends than are recorded; --imported where sends were imported, which are in no record")
-		}
+	if err != nil {
 		return err
 	}
 	return damaged(w.faults)
@@ -202,7 +192,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 			continue
 		}
 		fmt.Fprintf(on.Out, "\n%s\n", strings.ToUpper(t.Title))
-		if err := terminal.Table(on.Out, terminal.Left, aligned(t, result.Recheck != nil)...); err != nil {
+		if err := terminal.Table(on.Out, terminal.Left, aligned(t)...); err != nil {
 			return err
 		}
 	}
@@ -210,7 +200,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 }
 
 // aligned is the rows of a table with numbers on the right of their columns.
-func aligned(t report.Table, words bool) (rows [][]any) {
+func aligned(t report.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
 	for _, row := range all {
@@ -221,7 +211,7 @@ func aligned(t report.Table, words bool) (rows [][]any) {
 	for _, row := range all {
 		var cells []any
 		for i, cell := range row {
-			if i > 0 && !words {
+			if i > 0 {
 				cell = strings.Repeat(" ", widths[i]-len([]rune(cell))) + cell
 			}
 			cells = append(cells, cell)

@@ -16,10 +16,12 @@ import (
 
 	"capper/client"
 	"capper/cmd/capper/remote"
+	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/segments/ingest/content"
 	"capper/internal/segments/ingest/sends"
 	"capper/internal/terminal"
+	"capper/internal/zones"
 )
 
 // Command is `capper import FILE…`.
@@ -27,16 +29,18 @@ type Command struct {
 	remote.Service
 	Files []string `arg:"" placeholder:"FILE" help:"Files of sends, patterns of them, directories, or - for standard input: CSV with a header, TSV, NDJSON or Parquet, plain or packed with gzip or zstd."`
 
-	Channel       string `placeholder:"NAME" help:"The channel of sends that name none."`
-	MessageID     string `placeholder:"ID" help:"The message id of sends that name none. Without one a send is known by its time."`
-	UserColumn    string `placeholder:"NAME" help:"Where the user id stands. Default: user_id."`
-	AtColumn      string `placeholder:"NAME" help:"Where the time stands. Default: at."`
-	ChannelColumn string `placeholder:"NAME" help:"Where the channel stands. Default: channel, if there is one."`
-	MessageColumn string `placeholder:"NAME" help:"Where the message id stands. Default: message_id, if there is one."`
-	Timezone      string `placeholder:"ZONE" help:"Of times without an offset, as in Asia/Singapore. Without it they are bad rows."`
-	Format        string `enum:",csv,tsv,ndjson,parquet" default:"" help:"csv, tsv, ndjson or parquet. Default: by the names of the files."`
-	FinalNewline  string `enum:"auto,optional" default:"auto" help:"optional: the last line of a long text may end without a line break."`
-	MaxBadRows    int64  `placeholder:"N" help:"Leave out up to so many rows that are no sends. Default: none, nothing is sent then."`
+	Channel         string  `placeholder:"NAME" help:"The channel of sends that name none."`
+	MessageID       string  `placeholder:"ID" help:"The message id of sends that name none. Without one a send is known by its time."`
+	Namespace       *string `placeholder:"NAME" help:"The namespace of all sends; a row that names another is refused. Default: that of the column, or the one without a name."`
+	UserColumn      string  `placeholder:"NAME" help:"Where the user id stands. Default: user_id."`
+	AtColumn        string  `placeholder:"NAME" help:"Where the time stands. Default: at."`
+	ChannelColumn   string  `placeholder:"NAME" help:"Where the channel stands. Default: channel, if there is one."`
+	MessageColumn   string  `placeholder:"NAME" help:"Where the message id stands. Default: message_id, if there is one."`
+	NamespaceColumn string  `placeholder:"NAME" help:"Where the namespace stands. Default: namespace, if there is one."`
+	Timezone        string  `placeholder:"ZONE" help:"Of times without an offset, as in Asia/Singapore. Without it they are bad rows."`
+	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"csv, tsv, ndjson or parquet. Default: by the names of the files."`
+	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"optional: the last line of a long text may end without a line break."`
+	MaxBadRows      int64   `placeholder:"N" help:"Leave out up to so many rows that are no sends. Default: none, nothing is sent then."`
 
 	DryRun   bool          `help:"Read everything and say what would be sent."`
 	Verify   bool          `help:"Send everything a second time: all of it has to be known."`
@@ -48,15 +52,16 @@ type Command struct {
 
 // report is what --json prints.
 type report struct {
-	Files    []string              `json:"files"`
-	Rows     int64                 `json:"rows"`
-	BadRows  int64                 `json:"bad_rows"`
-	Users    uint64                `json:"users"`
-	First    time.Time             `json:"first,omitzero"`
-	Last     time.Time             `json:"last,omitzero"`
-	Channels map[string]int64      `json:"channels"`
-	Sent     *client.ImportSummary `json:"sent,omitempty"`
-	Verified *client.ImportSummary `json:"verified,omitempty"`
+	Files      []string              `json:"files"`
+	Rows       int64                 `json:"rows"`
+	BadRows    int64                 `json:"bad_rows"`
+	Users      uint64                `json:"users"`
+	First      time.Time             `json:"first,omitzero"`
+	Last       time.Time             `json:"last,omitzero"`
+	Channels   map[string]int64      `json:"channels"`
+	Namespaces map[string]int64      `json:"namespaces"`
+	Sent       *client.ImportSummary `json:"sent,omitempty"`
+	Verified   *client.ImportSummary `json:"verified,omitempty"`
 
 	users *roaring.Bitmap
 	bad   []string
@@ -98,6 +103,10 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	return found.fault()
 }
 
+// keyRule says which key imports.
+const keyRule = "the key in " + remote.KeyVariable +
+	" needs the scopes read and admin; a key with a namespace cannot have admin"
+
 // farClock is by how much the service's clock differs from this machine's before it is told.
 const farClock = 10 * time.Second
 
@@ -105,7 +114,7 @@ const farClock = 10 * time.Second
 func (c *Command) ask(ctx context.Context, on *terminal.Streams, api *client.Client, o *sends.Options) error {
 	limits, err := api.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
-		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scopes read and admin")
+		return terminal.Hinted(err, keyRule)
 	}
 	if err != nil {
 		return c.Hinted(err)
@@ -134,15 +143,22 @@ func (c *Command) options() (*sends.Options, error) {
 		return nil, errors.New("--batch and --parallel must be at least 1, --max-bad-rows at least 0")
 	}
 	o := &sends.Options{
-		Columns: sends.Columns{User: c.UserColumn, At: c.AtColumn, Channel: c.ChannelColumn, MessageID: c.MessageColumn},
-		Format:  c.Format, Channel: c.Channel, MessageID: c.MessageID, FinalNewline: c.FinalNewline != "optional", Now: time.Now(),
+		Columns: sends.Columns{
+			User: c.UserColumn, At: c.AtColumn, Channel: c.ChannelColumn, MessageID: c.MessageColumn,
+			Namespace: c.NamespaceColumn,
+		},
+		Namespace: c.Namespace,
+		Format:    c.Format, Channel: c.Channel, MessageID: c.MessageID, FinalNewline: c.FinalNewline != "optional", Now: time.Now(),
+	}
+	if c.Namespace != nil && *c.Namespace != "" && !capping.IsName(*c.Namespace) {
+		return nil, fmt.Errorf("--namespace: "+capping.NameRule, *c.Namespace)
 	}
 	if c.Timezone == "" {
 		return o, nil
 	}
-	zone, err := time.LoadLocation(c.Timezone)
-	if err != nil || strings.EqualFold(c.Timezone, "local") {
-		return nil, fmt.Errorf("--timezone: %q is no time zone, such as Asia/Singapore or UTC", c.Timezone)
+	zone, err := zones.Load(c.Timezone)
+	if err != nil {
+		return nil, fmt.Errorf("--timezone: %w", err)
 	}
 	o.Zone = zone
 	return o, nil
@@ -150,7 +166,7 @@ func (c *Command) options() (*sends.Options, error) {
 
 // read reads all files and sorts their rows.
 func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Options, rows *sorter) (*report, error) {
-	r := &report{Channels: map[string]int64{}, users: roaring.New()}
+	r := &report{Channels: map[string]int64{}, Namespaces: map[string]int64{}, users: roaring.New()}
 	files, err := c.expand(ctx)
 	if err != nil {
 		return nil, terminal.WithStatus(terminal.BadInput, err)
@@ -239,6 +255,7 @@ func (r *report) add(row sends.Row) {
 	}
 	r.Rows++
 	r.Channels[row.Channel]++
+	r.Namespaces[row.Namespace]++
 	r.users.Add(row.User)
 }
 
@@ -256,9 +273,10 @@ func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Cl
 	defer shown.Stop()
 	pass := func(step string) (*client.ImportSummary, error) {
 		shown.Step(step, r.Rows)
-		s := &sender{api: api, patience: c.Patience, parallel: c.Parallel, batch: c.Batch, reach: func(sum *client.ImportSummary) {
+		s := &sender{api: api, patience: c.Patience, parallel: c.Parallel, batch: c.Batch}
+		s.reach = func(sum *client.ImportSummary) {
 			shown.Reach(int64(sum.Requested), fmt.Sprintf("%d added", sum.Added))
-		}}
+		}
 		sum, err := s.all(ctx, rows)
 		if err != nil {
 			return nil, c.unsent(err)
@@ -277,6 +295,9 @@ func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Cl
 func (c *Command) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "what was sent before is recorded, nothing else is; mend that send, or where its time is the fault the clocks of the service's instances, and run the same command again: twice is once")
+	}
+	if client.HasCode(err, client.CodeForbidden) {
+		return terminal.Hinted(err, keyRule)
 	}
 	hinted := c.HintedAdmin(err)
 	if !client.Passing(err) {
@@ -297,6 +318,11 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 		{"first", r.First.Format(time.RFC3339)}, {"last", r.Last.Format(time.RFC3339)}}
 	for _, channel := range sorted(r.Channels) {
 		table = append(table, []any{"channel " + cmp.Or(channel, "(none)"), r.Channels[channel]})
+	}
+	if r.Namespaces[""] < r.Rows {
+		for _, namespace := range sorted(r.Namespaces) {
+			table = append(table, []any{"namespace " + cmp.Or(namespace, "(none)"), r.Namespaces[namespace]})
+		}
 	}
 	if r.BadRows > 0 {
 		table = append(table, []any{"bad rows", r.BadRows, "left out"})

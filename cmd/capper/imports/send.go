@@ -47,6 +47,11 @@ func (s *sender) all(ctx context.Context, rows *sorter) (client.ImportSummary, e
 	}
 	err := rows.each(func(r sends.Row) error {
 		l := &lanes[laneOf(r.User, s.parallel)]
+		if len(l.next) > 0 && l.next[0].Namespace != r.Namespace {
+			if err := l.give(ctx); err != nil {
+				return err
+			}
+		}
 		if l.next = append(l.next, r); len(l.next) < s.batch {
 			return nil
 		}
@@ -94,12 +99,12 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send has one batch recorded. Users that the store cannot answer for, and a service that is away, are
+// send has one batch recorded, whose rows are of one namespace. Users that the store cannot answer for, and a service that is away, are
 // asked for again until patience is over.
 func (s *sender) send(ctx context.Context, batch []sends.Row) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
-		result, err := s.api.Import(ctx, requestOf(batch))
+		result, err := s.api.ImportInto(ctx, batch[0].Namespace, requestOf(batch))
 		if client.HasCode(err, client.CodeTooLarge) && len(batch) > 1 {
 			half := len(batch) / 2
 			if err := s.send(ctx, batch[:half]); err != nil {
@@ -165,6 +170,9 @@ func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service refuses the send of user %d at %s", r.row.User, time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
 	if r.row.MessageID != "" {
 		text += fmt.Sprintf(" with message id %q", r.row.MessageID)
+	}
+	if r.row.Namespace != "" {
+		text += fmt.Sprintf(" of namespace %q", r.row.Namespace)
 	}
 	return text + ": " + r.err.Error()
 }

@@ -18,7 +18,7 @@ import (
 // runRows is how many rows are sorted at once.
 const runRows = 1_000_000
 
-// sorter sorts rows by time, and those of one time by user.
+// sorter sorts rows by namespace, those of one namespace by time, and those of one time by user.
 type sorter struct {
 	dir   string // of the runs; "": made when it is needed
 	most  int    // rows of a run
@@ -28,8 +28,9 @@ type sorter struct {
 	names map[string]string // texts that many rows share
 }
 
-func byTime(a, b sends.Row) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
+func inTurn(a, b sends.Row) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User),
+		cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
 // mostNames bounds the texts that are remembered.
@@ -49,7 +50,7 @@ func (s *sorter) shared(text string) string {
 }
 
 func (s *sorter) add(r sends.Row) error {
-	r.Channel, r.MessageID = s.shared(r.Channel), s.shared(r.MessageID)
+	r.Channel, r.MessageID, r.Namespace = s.shared(r.Channel), s.shared(r.MessageID), s.shared(r.Namespace)
 	s.rows = append(s.rows, r)
 	if len(s.rows) < cmp.Or(s.most, runRows) {
 		return nil
@@ -64,7 +65,7 @@ func (s *sorter) spill() (err error) {
 			return err
 		}
 	}
-	slices.SortFunc(s.rows, byTime)
+	slices.SortFunc(s.rows, inTurn)
 	name := filepath.Join(s.made, fmt.Sprint("run-", len(s.files)))
 	file, err := os.Create(name)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *sorter) close() error {
 func appendRow(dst []byte, r sends.Row) []byte {
 	dst = binary.AppendVarint(dst, r.At)
 	dst = binary.AppendUvarint(dst, uint64(r.User))
-	for _, text := range []string{r.Channel, r.MessageID} {
+	for _, text := range []string{r.Channel, r.MessageID, r.Namespace} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
@@ -110,7 +111,7 @@ func (r *run) advance() (err error) {
 	}
 	user, err := binary.ReadUvarint(r.from)
 	r.next.User = uint32(user)
-	for _, text := range []*string{&r.next.Channel, &r.next.MessageID} {
+	for _, text := range []*string{&r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
 		n, fault := binary.ReadUvarint(r.from)
 		bytes := make([]byte, min(n, 1<<20))
 		_, short := io.ReadFull(r.from, bytes)
@@ -127,7 +128,7 @@ func (r *run) advance() (err error) {
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
-func (r runs) Less(i, j int) bool { return byTime(r[i].next, r[j].next) < 0 }
+func (r runs) Less(i, j int) bool { return inTurn(r[i].next, r[j].next) < 0 }
 func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
 // Push is of heap.Interface.
@@ -143,7 +144,7 @@ func (r *runs) Pop() any {
 // each gives all rows to yield in order. It may be asked again.
 func (s *sorter) each(yield func(sends.Row) error) (err error) {
 	if len(s.files) == 0 {
-		slices.SortFunc(s.rows, byTime)
+		slices.SortFunc(s.rows, inTurn)
 		for _, r := range s.rows {
 			if err := yield(r); err != nil {
 				return err

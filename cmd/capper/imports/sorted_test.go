@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments/ingest/sends"
 )
 
-// Rows of several runs come in the order of their times, all of them, as often as they are asked for.
+// Rows of several runs come in the order of their namespaces and times, all of them, as often as they are asked for.
 func TestRunsAreMerged(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -20,11 +20,13 @@ func TestRunsAreMerged(t *testing.T) {
 		s := &sorter{dir: t.TempDir(), most: 100}
 		var want []sends.Row
 		for range n {
-			r := sends.Row{User: rng.Uint32(), At: int64(rng.IntN(1000)) - 10, Channel: []string{"", "push"}[rng.IntN(2)], MessageID: "é" + strconv.Itoa(rng.IntN(50))}
+			r := sends.Row{User: rng.Uint32(), At: int64(rng.IntN(1000)) - 10, Channel: []string{"", "push"}[rng.IntN(2)], MessageID: "é" + strconv.Itoa(rng.IntN(50)),
+				Namespace: []string{"", "crm", "growth"}[rng.IntN(3)],
+			}
 			want = append(want, r)
 			require.NoError(t, s.add(r))
 		}
-		slices.SortFunc(want, byTime)
+		slices.SortFunc(want, inTurn)
 		for range 2 {
 			var got []sends.Row
 			require.NoError(t, s.each(func(r sends.Row) error {

@@ -16,7 +16,7 @@ type PacersCommand struct {
 	remote.Service
 	Name      string `arg:"" optional:"" help:"One pacer. Default: all of them."`
 	MessageID string `placeholder:"ID" help:"Of a pacer per message: this message's, of the key's own namespace."`
-	Forget    bool   `help:"Forget what the pacer has given out, for all messages: the next permits come as if nothing had been. The key needs the scope admin."`
+	Forget    bool   `help:"Forget what the pacer has given out, for all messages: the next permits come as if nothing had been. It makes no room in the bounds of remembered requests and logs of messages. The key needs the scope admin."`
 }
 
 // forgotten is what --forget did, as --json prints it.
@@ -78,7 +78,11 @@ func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *term
 	if c.JSON {
 		return terminal.JSON(on.Out, forgotten{c.Name, "forgotten"})
 	}
-	return terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"})
+	if err := terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(on.Out, "note: its remembered requests and logs of messages count for the bounds until they expire")
+	return err
 }
 
 // ofMessage prints the log that the message has, as a call for no permits tells it.

@@ -11,19 +11,23 @@ import (
 
 // Narrowed is what users of an expression a command is about.
 type Narrowed struct {
-	Sample     Percent `placeholder:"P%" help:"Only that share of them, always the same one; with --salt."`
+	Sample     Percent `placeholder:"P%" help:"Only that share of them, always the same one; with --salt. 10%-20% is a cell: cells of one salt that do not overlap share no user."`
 	Salt       string  `placeholder:"TEXT" help:"Of --sample: another salt is another share."`
 	Generation string  `placeholder:"NAME" help:"The generation that the names are of, as an earlier run told it. Default: the one in use."`
 }
 
 // Audience is the users of the expression.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
-	if (n.Sample == 0) != (n.Salt == "") {
+	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New("--sample and --salt: go together, so that the share can be had again; a salt is not empty")
 	}
 	a := &client.Audience{Expression: expression, Generation: n.Generation}
-	if n.Sample != 0 {
-		a.Sample = &client.Sample{Percent: float64(n.Sample), Salt: n.Salt}
+	switch {
+	case n.Sample == Percent{}:
+	case n.Sample.From == 0:
+		a.Sample = &client.Sample{Percent: n.Sample.To, Salt: n.Salt} // services before cells know it, too
+	default:
+		a.Sample = &client.Sample{From: n.Sample.From, To: n.Sample.To, Salt: n.Salt}
 	}
 	return a, nil
 }
@@ -31,17 +35,31 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 // Given reports whether any of it was said.
 func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 
-// Percent is a share, as 10% or 10. 0: none was given.
-type Percent float64
+// Percent is a share, as 10% or 10, or a cell of the scale, as 10%-20%. The zero value: none was given.
+type Percent struct{ From, To float64 }
 
-// UnmarshalText reads a share above 0 %, at most 100 %.
+// UnmarshalText reads a share above 0 %, at most 100 %, or two percentages with the lower one first.
 func (p *Percent) UnmarshalText(text []byte) error {
-	share, err := strconv.ParseFloat(strings.TrimSuffix(string(text), "%"), 64)
-	if err != nil || !(share > 0 && share <= 100) {
-		return fmt.Errorf("must be more than 0%%, at most 100%%, got %q", text)
+	first, last, isCell := strings.Cut(string(text), "-")
+	if !isCell {
+		first, last = "0", first
 	}
-	*p = Percent(share)
+	from, err := percentage(first)
+	to, also := percentage(last)
+	if errors.Join(err, also) != nil || !(from >= 0 && from < to && to <= 100) {
+		return fmt.Errorf("must be more than 0%%, at most 100%%, or a cell with its lower end first, such as 10%%-20%%, got %q", text)
+	}
+	*p = Percent{From: from, To: to}
 	return nil
+}
+
+// percentage reads digits, with or without a fraction and a percent sign.
+func percentage(text string) (float64, error) {
+	text = strings.TrimSuffix(text, "%")
+	if strings.HasPrefix(text, "+") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
 }
 
 // pointed is the fault of an expression with the place under it.

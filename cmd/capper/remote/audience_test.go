@@ -45,24 +45,32 @@ func TestPointed(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]remote.Percent{"10%": 10, "0.5": 0.5, "100%": 100} {
+	for text, want := range map[string]remote.Percent{
+		"10%": {To: 10}, "0.5": {To: 0.5}, "100%": {To: 100}, "10%-20%": {From: 10, To: 20}, "0-12.5": {To: 12.5},
+		"99.9-100%": {From: 99.9, To: 100},
+	} {
 		var p remote.Percent
 		require.NoError(t, p.UnmarshalText([]byte(text)))
 		require.Equal(t, want, p)
 	}
-	for _, text := range []string{"", "%", "0", "0%", "-1%", "100.1%", "NaN", "ten", "10%%"} {
+	for _, text := range []string{"", "%", "0", "0%", "-1%", "100.1%", "NaN", "ten", "10%%", "20%-10%", "10%-10%",
+		"10%-", "-", "-10%", "10%-101%", "NaN-10%", "10%-20%-30%", "+1-2"} {
 		require.ErrorContains(t, new(remote.Percent).UnmarshalText([]byte(text)), "must be more than 0%, at most 100%", text)
 	}
 }
 
 func TestNarrowed(t *testing.T) {
 	t.Parallel()
-	for _, n := range []remote.Narrowed{{Sample: 10}, {Salt: "a"}} {
+	for _, n := range []remote.Narrowed{{Sample: remote.Percent{To: 10}}, {Salt: "a"}} {
 		_, err := n.Audience("vip")
 		require.ErrorContains(t, err, "go together")
 	}
-	n := remote.Narrowed{Sample: 10, Salt: "a", Generation: "g1"}
+	n := remote.Narrowed{Sample: remote.Percent{To: 10}, Salt: "a", Generation: "g1"}
 	got, err := n.Audience("vip")
 	require.NoError(t, err)
 	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &client.Sample{Percent: 10, Salt: "a"}}, got)
+	n.Sample.From = 2.5
+	got, err = n.Audience("vip")
+	require.NoError(t, err)
+	require.Equal(t, &client.Sample{From: 2.5, To: 10, Salt: "a"}, got.Sample)
 }

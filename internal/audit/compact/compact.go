@@ -67,6 +67,15 @@ func Run(ctx context.Context, at objects.Location, a *archive.Archive, config Co
 	slices.SortFunc(entries, func(a, b *archive.Entry) int {
 		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
 	})
+	known, unread, err := a.Dropped(ctx)
+	if err != nil {
+		return r.report, err
+	}
+	r.faults = append(r.faults, unread...)
+	noted := &notes{r, known}
+	if err := noted.begin(ctx, entries); err != nil {
+		return r.report, err
+	}
 	kept := map[string]bool{} // instances of which a file stays: all later ones stay too
 	for _, e := range entries {
 		if ctx.Err() != nil {
@@ -85,6 +94,7 @@ func Run(ctx context.Context, at objects.Location, a *archive.Archive, config Co
 			r.faults = append(r.faults, err)
 		}
 	}
+	r.faults = append(r.faults, noted.end(ctx, entries))
 	return r.report, errors.Join(r.faults...)
 }
 

@@ -10,6 +10,9 @@
 // a file that no entry names: the next run removes it, once it is an hour old, so that two
 // runs at once do not take each other's.
 //
+// Before files of an instance are taken away, a note says so (audit.Dropped), so that whoever
+// verifies the location tells them from files that were lost.
+//
 // Sequences and numbers stay as they were, so nothing looks missing. Of an instance files go
 // in the order of their numbers. What is being written, or waits in a spool, is not touched.
 package compact

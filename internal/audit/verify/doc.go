@@ -19,6 +19,13 @@
 // noted as lost, that a retention may have forgotten, or whose segment is not known. Sends
 // to which limits did not apply (Exempt) count and are never findings themselves.
 //
+// # The store
+//
+// With Config.Store the store is asked for every send that it must hold: recorded, not given back, of a user who
+// was not erased since, younger than each window that was in force since, and not displaced from a full log. A
+// send that the store lacks is missing when the audit, read again after Store.Settle, still says that it must be
+// there (store.go). An instance that is killed may lose the record of a release: doubt.go sorts those sends out.
+//
 // # Cost
 //
 // Records are read once to check and count, then as often as the sends of all users need

@@ -87,8 +87,16 @@ func (s *work) files(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries, series := make([]*archive.Entry, len(inv.index)), newSeries()
+	entries := make([]*archive.Entry, len(inv.index))
 	parallel.AtMost(readsAtOnce, len(inv.index), func(i int) { entries[i] = s.entry(ctx, inv.index[i].Key) })
+	dropped, damaged, err := s.archive.Dropped(ctx) // after the entries: a compaction notes what it takes away before
+	if err != nil {
+		return err
+	}
+	for _, fault := range damaged {
+		s.find(Finding{Kind: Damage, Text: fault.Error()})
+	}
+	series := newSeries(dropped)
 	byKey := map[string]bool{}
 	var wanted []*archive.Entry
 	for _, e := range entries {
@@ -287,7 +295,9 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 		s.report.note("%s was left by a compaction that did not end: the next one removes it", o.Key)
 		return
 	}
-	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s", r.Header().Number, r.Header().Instance)
+	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s, so nobody reads its "+
+		"records",
+		r.Header().Number, r.Header().Instance)
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }
 

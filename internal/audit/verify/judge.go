@@ -39,9 +39,11 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 // judge is one goroutine's work on a table.
 type judge struct {
 	*table
+	*work
 	periods  periods
 	unjudged int64
 	found    []violation
+	owed     []owed
 	scratch  []*send
 }
 

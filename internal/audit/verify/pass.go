@@ -47,6 +47,12 @@ type work struct {
 	erased   *archive.Erased
 	mu       sync.Mutex // guards what the first reading counts
 	unsure   []span
+
+	// Of a comparison with the store:
+	// takes the sends that the store must hold; nil: there is none
+	owed       func(ctx context.Context, p *pass, list []owed) error
+	users      *bitmap.Bitmap // only these; nil: those of the sample
+	since, now capping.Instant
 }
 
 // count takes in a record of the first reading.
@@ -151,18 +157,38 @@ func (p *pass) run(ctx context.Context) error {
 		p.gather(r)
 	}
 	var mu sync.Mutex
+	var list []owed
 	parallel.AtMost(runtime.GOMAXPROCS(0), len(p.blocks), func(i int) {
-		j := &judge{table: &p.table, periods: periods{}}
+		j := &judge{table: &p.table, work: p.work, periods: periods{}}
 		j.block(p.first+i, p.blocks[i])
 		p.blocks[i] = nil
 		mu.Lock()
 		defer mu.Unlock()
 		p.report.Unjudged += j.unjudged
 		for k := range j.found {
-			p.report.find(j.finding(&j.found[k]))
+			if v := &j.found[k]; v.call.from <= p.config.AcceptedUntil {
+				p.report.Accepted++
+			} else {
+				p.report.find(j.finding(v))
+			}
 		}
+		list = append(list, j.owed...)
 	})
-	return ctx.Err()
+	if ctx.Err() != nil || p.owed == nil {
+		return ctx.Err()
+	}
+	return p.owed(ctx, p, list)
+}
+
+// asksFor reports whether the store is asked for the user's sends.
+func (s *work) asksFor(user capping.UserID) bool {
+	switch {
+	case s.owed == nil:
+		return false
+	case s.users != nil:
+		return s.users.Contains(user)
+	}
+	return s.config.Store.Sample == nil || s.config.Store.Sample.Has(user)
 }
 
 // gather notes what happened in the record to users of the pass.
@@ -194,7 +220,8 @@ func (p *pass) call(r *audit.Record) call {
 	}
 	if r.Kind == audit.Filter {
 		c.policy = p.policyOf[r.Config]
-		if q := p.policies[c.policy].policy; q != nil && (len(q.Segments) > 0 || q.UsesZones()) {
+		q := p.policies[c.policy].policy
+		if q != nil && (len(q.Segments) > 0 || q.UsesZones()) && !p.config.OnlyFiles {
 			c.world = p.world(r.Generation)
 			return c
 		}
@@ -276,7 +303,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID
 	clear(codes)
 	clear(zones)
 	c := &p.calls[number]
-	if what == sent && p.worlds[c.world].known {
+	if what == sent && p.worlds[c.world].known && !p.config.OnlyFiles {
 		found := p.segmentsOf(c.world)
 		if found == nil {
 			found = p.load(c.world)
@@ -288,6 +315,9 @@ func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID
 	}
 	events := p.blocks[key-p.first]
 	for i, user := range ids {
+		if p.config.OnlyFiles && !p.asksFor(user) {
+			continue
+		}
 		events = append(events, event{number, uint16(user), zones[i], codes[i], what})
 	}
 	p.blocks[key-p.first] = events
@@ -317,7 +347,13 @@ func (j *judge) block(key int, events []event) {
 			end++
 		}
 		list = j.sendsOf(sorted[begin:end], list)
-		j.judge(capping.UserID(key<<16|int(sorted[begin].low)), list)
+		user := capping.UserID(key<<16 | int(sorted[begin].low))
+		if !j.config.OnlyFiles {
+			j.judge(user, list)
+		}
+		if j.asksFor(user) {
+			j.owes(user, list)
+		}
 		begin = end
 	}
 }

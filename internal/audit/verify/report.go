@@ -18,7 +18,14 @@ const (
 	Loss      = "loss"         // records that an instance could not keep, as it noted itself
 	NoPolicy  = "no_policy"    // a configuration version without its policy
 	OverSend  = "over_send"    // a send that a limit forbade
+
+	NotInStore = "not_in_store" // a send that the store lacks
 )
+
+// Kinds lists the kinds of findings.
+func Kinds() []string {
+	return []string{Damage, Missing, Unindexed, Stranger, Disagrees, Gap, Loss, NoPolicy, OverSend, NotInStore}
+}
 
 // Finding is one thing that is not as it should be.
 type Finding struct {
@@ -31,11 +38,12 @@ type Finding struct {
 	Records  uint64    `json:"records,omitempty"` // that are missing
 	At       time.Time `json:"at,omitzero"`
 
-	User      *capping.UserID `json:"user_id,omitempty"` // of an over-send, as all below
+	User      *capping.UserID `json:"user_id,omitempty"` // of a send, as all below
 	Message   string          `json:"message_id,omitempty"`
 	Namespace string          `json:"namespace,omitempty"`
 	Channel   string          `json:"channel,omitempty"`
 	Limit     string          `json:"limit,omitempty"`
+	Place     string          `json:"place,omitempty"` // of a send that the store lacks
 }
 
 // Report is what was looked at, and what was found.
@@ -47,10 +55,13 @@ type Report struct {
 	Sends    int64 `json:"sends"`
 	Unjudged int64 `json:"sends_not_judged"` // their limits are not known: see Notes
 	Erased   int   `json:"erased_users"`
+	Accepted int   `json:"accepted_over_sends"` // over-sends until Config.AcceptedUntil; no findings
 
 	Findings []Finding      `json:"findings"` // at most MaxListed of a kind
 	Found    map[string]int `json:"found"`    // all, by kind
 	Notes    []string       `json:"notes"`    // what is no fault and worth to know
+
+	Store *StoreReport `json:"store,omitempty"`
 
 	noted map[string]bool
 }

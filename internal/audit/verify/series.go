@@ -12,12 +12,13 @@ import (
 
 // series is the files of each instance, which follow each other.
 type series struct {
-	rolled map[string][]audit.Entry
-	open   map[string][]audit.Entry
+	rolled  map[string][]audit.Entry
+	open    map[string][]audit.Entry
+	dropped *archive.Dropped
 }
 
-func newSeries() *series {
-	return &series{map[string][]audit.Entry{}, map[string][]audit.Entry{}}
+func newSeries(dropped *archive.Dropped) *series {
+	return &series{map[string][]audit.Entry{}, map[string][]audit.Entry{}, dropped}
 }
 
 func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[e.Instance], e.Entry) }
@@ -28,15 +29,12 @@ func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.I
 // as too old.
 func (s *series) replaced(h audit.Header) bool {
 	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])
-	if len(files) == 0 {
-		return false
-	}
-	first := slices.MinFunc(files, func(a, b audit.Entry) int { return cmp.Compare(a.Number, b.Number) })
-	return h.Number < first.Number || slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
+	return h.Number <= s.dropped.Through(h.Instance) ||
+		slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
 }
 
-// report finds what is missing between the files of each instance. Before its first one
-// nothing can be missed: retention takes the oldest away.
+// report finds what is missing of the files of each instance: between two, and before the first one, unless a
+// compaction took it away.
 func (s *series) report(to *Report) {
 	instances := maps.Clone(s.rolled)
 	maps.Copy(instances, s.open)
@@ -48,14 +46,32 @@ func (s *series) report(to *Report) {
 			}
 		}
 		slices.SortFunc(files, func(a, b audit.Entry) int { return cmp.Compare(a.Number, b.Number) })
-		if first := files[0]; first.Number > 1 {
-			to.note("files 1 to %d of instance %s are not there: taken away with what is older, or lost", first.Number-1, instance)
-		} else if first.FirstSequence != 1 {
-			to.find(Finding{Kind: Gap, Instance: instance, Text: fmt.Sprintf("the first file of instance %s begins with record %d", instance, first.FirstSequence)})
-		}
+		s.begins(&files[0], to)
 		for i := 1; i < len(files); i++ {
 			follow(&files[i-1], &files[i], to)
 		}
+	}
+}
+
+// begins finds what is missing before the first file of an instance.
+func (s *series) begins(first *audit.Entry, to *Report) {
+	dropped := s.dropped.Through(first.Instance)
+	switch {
+	case first.Number == 1 && first.FirstSequence != 1:
+		to.find(Finding{Kind: Gap, Instance: first.Instance,
+			Text: fmt.Sprintf("the first file of instance %s begins with record %d", first.Instance,
+				first.FirstSequence)})
+	case first.Number == 1:
+	case dropped >= first.Number-1:
+		to.note("files 1 to %d of instance %s are not there: a compaction took them away", first.Number-1,
+			first.Instance)
+	case !s.dropped.Noted:
+		to.note("files 1 to %d of instance %s are not there: taken away with what is older, or lost", first.Number-1,
+			first.Instance)
+	default:
+		to.find(Finding{Kind: Missing, Instance: first.Instance, At: first.First,
+			Text: fmt.Sprintf("files %d to %d of instance %s are not there, and no compaction took them away",
+				dropped+1, first.Number-1, first.Instance)})
 	}
 }
 

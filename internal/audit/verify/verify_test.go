@@ -180,6 +180,26 @@ func TestOverSendsAreFoundAndNothingElse(t *testing.T) {
 	}
 }
 
+// Over-sends until a time are accepted: later ones are findings, and the accepted ones count towards them.
+func TestOverSendsAreAcceptedUntilATime(t *testing.T) {
+	t.Parallel()
+	daily := map[string]string{"c1": "  default: {daily: 1}\n"}
+	records := []*audit.Record{
+		sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 1, 7, 8), sent(noon+hour+1, "c", 1, 9), sent(noon+20*hour, "d", 1, 7, 9),
+	}
+	for until, want := range map[capping.Instant][]string{
+		0:               {"7 daily b", "8 daily b", "7 daily d", "9 daily d"},
+		noon + hour - 1: {"7 daily b", "8 daily b", "7 daily d", "9 daily d"},
+		noon + hour:     {"7 daily d", "9 daily d"},
+		noon + 20*hour:  nil,
+	} {
+		report := check(t, daily, verify.Config{AcceptedUntil: until}, records...)
+		require.ElementsMatch(t, want, overs(report), until)
+		require.Equal(t, 4-len(want), report.Accepted, until)
+		require.Equal(t, len(want) == 0, report.Healthy(), until)
+	}
+}
+
 func TestClocksOfInstancesMayBeApart(t *testing.T) {
 	t.Parallel()
 	for slack, want := range map[time.Duration]int{0: 1, time.Second: 0} {

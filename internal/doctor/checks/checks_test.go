@@ -6,6 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -170,7 +173,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 		},
 		"a key for everything": {
 			config: embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) + ", scopes: [filter, read, admin]}]\n"),
-			result: doctor.Warning, check: "configuration.keys", seen: "every scope",
+			result: doctor.Warning, check: "configuration.keys", seen: "may send and erase",
 		},
 		"a file for everybody": {
 			config:  embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) + ", scopes: [filter]}]\n"),
@@ -188,6 +191,20 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 			lone(t, run(t, s), test.result, test.check, test.seen)
 		})
 	}
+}
+
+// Many keys that are as they should be are one line.
+func TestKeysAreTold(t *testing.T) {
+	t.Parallel()
+	keys := ""
+	for i := range 50 {
+		keys += fmt.Sprintf("    - {client: team-%d, id: k%d, sha256: \"%064x\", scopes: [filter]}\n", i%25, i, i+1)
+	}
+	report := run(t, subject(t, place(t), embedded("server:\n  api_keys:\n"+keys)))
+	require.Empty(t, bad(report))
+	found := only(report, "configuration.keys", doctor.OK)
+	require.Len(t, found, 1)
+	require.Equal(t, "50 keys of 25 clients hold some scopes, none of them all", found[0].Seen)
 }
 
 func touch(t *testing.T, file string) {
@@ -333,8 +350,21 @@ func TestRedis(t *testing.T) {
 		{name: "no append-only file", at: replica, do: []string{"config", "set", "appendonly", "no"}, undo: []string{"config", "set", "appendonly", "yes"}, result: doctor.Failed, check: "redis.settings", seen: "appendonly is no"},
 		{name: "small lists", at: master, do: []string{"config", "set", "hash-max-listpack-entries", "64"}, undo: []string{"config", "set", "hash-max-listpack-entries", "512"}, result: doctor.Warning, check: "redis.settings", seen: "hash-max-listpack-entries is 64"},
 		{name: "a right is missing", at: replica, do: []string{"acl", "setuser", "capper", "-hmget"}, undo: []string{"acl", "setuser", "capper", "+hmget"}, result: doctor.Failed, check: "redis.rights", seen: "may not run hmget"},
+		{name: "the user default lacks a right", at: replica, do: []string{"acl", "setuser", "default", "-hset"},
+			undo: []string{"acl", "setuser", "default", "+hset"}, result: doctor.Failed, check: "redis.settings",
+			seen: "its user default may not run hset"},
+		{name: "nobody may see its rights", at: replica, do: []string{"acl", "setuser", "capper", "-acl|dryrun"},
+			undo: []string{"acl", "setuser", "capper", "+acl|dryrun"}, result: doctor.Warning, check: "redis.settings",
+			seen: "may not run acl|dryrun"},
 		{name: "role is missing", at: replica, do: []string{"acl", "setuser", "capper", "-role"}, undo: []string{"acl", "setuser", "capper", "+role"}, result: doctor.Warning, check: "redis.rights", seen: "may not run role"},
 		{name: "a slow failover", at: master, do: []string{"config", "set", "cluster-node-timeout", "60000"}, undo: []string{"config", "set", "cluster-node-timeout", "2000"}, result: doctor.Warning, check: "redis.cluster", seen: "cluster-node-timeout is 1m0s"},
+		{name: "one shard ends all", at: replica, do: []string{"config", "set", "cluster-require-full-coverage", "yes"},
+			undo: []string{"config", "set", "cluster-require-full-coverage", "no"}, result: doctor.Warning,
+			check: "redis.settings", seen: "cluster-require-full-coverage is yes: while one shard has no master, " +
+				"the users of all shards are unavailable"},
+		{name: "its settings are hidden", at: master, do: []string{"acl", "setuser", "capper", "-config|get"},
+			undo: []string{"acl", "setuser", "capper", "+config|get"}, result: doctor.Warning, check: "redis.settings",
+			seen: "hides cluster-require-full-coverage"},
 		{name: "no maxmemory", at: master, do: []string{"config", "set", "maxmemory", "0"}, undo: []string{"config", "set", "maxmemory", "1gb"}, result: doctor.Warning, check: "redis.memory", seen: "maxmemory is not set"},
 		{name: "a small backlog", at: master, do: []string{"config", "set", "repl-backlog-size", "1mb"}, undo: []string{"config", "set", "repl-backlog-size", "64mb"}, result: doctor.Warning, check: "redis.replication", seen: "repl-backlog-size is 1 MiB"},
 		{name: "small buffers", at: master, do: []string{"config", "set", "client-output-buffer-limit", "replica 1mb 1mb 60"}, undo: []string{"config", "set", "client-output-buffer-limit", "replica 512mb 256mb 60"}, result: doctor.Warning, check: "redis.replication", seen: "client-output-buffer-limit of replicas is 1 MiB"},
@@ -359,6 +389,7 @@ func TestRedis(t *testing.T) {
 		}
 		require.Contains(t, fmt.Sprint(only(report, test.check, test.result)), test.seen, test.name)
 	}
+	fillMemory(t, healthy, master)
 	breakSnapshots(t, replica)
 	testkit.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(only(run(t, healthy()), "redis.persistence", doctor.Failed)), "rdb_last_bgsave_status is err")
@@ -368,6 +399,49 @@ func TestRedis(t *testing.T) {
 		report := run(t, healthy())
 		return len(only(report, "redis.reach", doctor.Warning)) > 0 && strings.Contains(fmt.Sprint(only(report, "redis.replicas", doctor.Warning)), "1 of 2 replicas work")
 	})
+}
+
+// fillMemory sets maxmemory around what a master uses: a server that is full is a failure, one that nearly is a
+// warning.
+func fillMemory(t *testing.T, healthy func() *Subject, master string) {
+	t.Helper()
+	for share, result := range map[float64]doctor.Result{0.5: doctor.Failed, 0.99: doctor.Failed, 1.15: doctor.Warning,
+		3: doctor.OK} {
+		testkit.Eventually(t, func() bool {
+			used, err := strconv.ParseFloat(regexp.MustCompile(`used_memory:(\d+)`).FindStringSubmatch(ask(t, master, "info", "memory"))[1], 64)
+			require.NoError(t, err)
+			cli(t, master, "config", "set", "maxmemory", strconv.FormatInt(int64(share*used), 10))
+			report := run(t, healthy())
+			return strings.Contains(fmt.Sprint(only(report, "redis.memory", result)), "master "+master)
+		}, "maxmemory is %v of what is used", share)
+	}
+	cli(t, master, "config", "set", "maxmemory", "1gb")
+}
+
+// Redis' default has one shard without a master end all of them: the doctor tells which shard, and which setting.
+func TestWhyAClusterDoesNotServe(t *testing.T) {
+	t.Parallel()
+	for coverage, want := range map[string][2]string{
+		"no": {"cluster_state is ok, 10922 of 16384 slots have a working master",
+			"users of slots without a working master are unavailable"},
+		"yes": {"cluster_state is fail, 10922 of 16384 slots have a working master",
+			"cluster-require-full-coverage is yes: while one slot has no master, every server refuses all calls"},
+	} {
+		t.Run(coverage, func(t *testing.T) {
+			t.Parallel()
+			c := testcluster.Start(t, testcluster.Options{Settings: append(slices.Clone(goodSettings),
+				"cluster-require-full-coverage "+coverage)})
+			require.NoError(t, c.Kill(c.Addrs[1]))
+			var found string
+			testkit.Eventually(t, func() bool {
+				found = fmt.Sprint(only(run(t, subject(t, place(t), redisAt(c.Addrs[0], ", replica_acks: 0"))),
+					"redis.cluster", doctor.Failed))
+				return strings.Contains(found, want[0])
+			}, want[0])
+			require.Contains(t, found, "takes "+c.Addrs[1]+" for lost")
+			require.Contains(t, found, want[1])
+		})
+	}
 }
 
 // breakSnapshots has a server fail to write one: a directory is where the file belongs.
@@ -394,9 +468,12 @@ func TestRedisThatCannotBeReached(t *testing.T) {
 		report := run(t, subject(t, dir, content))
 		require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)), seen)
 	}
+	report := run(t, subject(t, dir, redisAt("127.0.0.1:1", ", tls: {enabled: true}")))
+	require.Empty(t, only(report, "redis.certificates", doctor.Failed), "a server that is away shows none")
+	require.Len(t, only(report, "redis.certificates", doctor.Skipped), 1)
 	require.NoError(t, server.Pause(server.Addrs[0]))
 	t.Cleanup(func() { _ = server.Resume(server.Addrs[0]) })
-	report := run(t, subject(t, dir, redisAt(server.Addrs[0], ""))) // which a server that hangs does not hang
+	report = run(t, subject(t, dir, redisAt(server.Addrs[0], ""))) // which a server that hangs does not hang
 	require.NotEmpty(t, only(report, "redis.reach", doctor.Failed), bad(report))
 	require.NotContains(t, fmt.Sprint(report), `capper" "capper`)
 }

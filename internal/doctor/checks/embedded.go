@@ -126,6 +126,14 @@ func (s *Subject) isBarred() bool {
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
+// missingText says which sets a service waits for. One that starts or stops waits for none.
+func missingText(status *client.Status) string {
+	if len(status.Segments.Missing) == 0 {
+		return ", so it starts or stops"
+	}
+	return "; missing: " + strings.Join(status.Segments.Missing, ", ")
+}
+
 func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {
 	scheme := "http://"
 	if s.Config.Server.TLS.CertFile != "" {
@@ -144,7 +152,7 @@ func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {
 	case status.Store.State != "ok":
 		n.Fail("status", fmt.Sprintf("%s: its store is %s: %s", who, status.Store.State, status.Store.Error), "docs/operating.md, The embedded store", "users are unavailable")
 	case !status.Ready:
-		n.Fail("status", who+": it is not ready; missing: "+strings.Join(status.Segments.Missing, ", "), "capper status says why", "load balancers send it nothing")
+		n.Fail("status", who+": it is not ready"+missingText(status), "capper status says why", "load balancers send it nothing")
 	default:
 		n.OK("status", "%s: ready, generation %s, configuration %s", who, status.Generation, status.ConfigVersion)
 	}

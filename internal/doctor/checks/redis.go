@@ -210,6 +210,12 @@ func (s *servers) judgeStore(n *doctor.Notes, r *inspect.Report) {
 	default:
 		n.OK("", "there is a store, and a start without one is refused")
 	}
+	for _, b := range r.Broken {
+		n.Fail("node "+b.Node, fmt.Sprintf("%s, since %s", b.What, b.Since.UTC().Format(time.RFC3339)),
+			"docs/operating.md#a-server-dropped-logs, then capper store accept --reason …",
+			fmt.Sprintf("it may have dropped logs: the users of %d partitions are unavailable until an operator "+
+				"accepts it", b.Partitions))
+	}
 }
 
 // judgeClocks compares the servers' clocks with this machine's.
@@ -259,7 +265,9 @@ func (s *servers) judgeCertificates(n *doctor.Notes, r *inspect.Report) {
 		s.judgeChain(n, node)
 	}
 	for _, addr := range slices.Sorted(maps.Keys(r.Silent)) {
-		s.judgeChain(n, inspect.Chain(addr, s.options.TLS))
+		if !slices.ContainsFunc(r.Nodes, func(known *inspect.Node) bool { return known.Addr == addr }) {
+			s.judgeChain(n, inspect.Chain(addr, s.options.TLS))
+		}
 	}
 }
 
@@ -267,8 +275,12 @@ func (s *servers) judgeChain(n *doctor.Notes, node *inspect.Node) {
 	if len(node.Certificates) > 0 {
 		judgeCertificate(n, kind(node), node.Certificates[0], s.now())
 	}
-	if node.Distrust != nil && !isExpiry(node.Distrust) {
-		n.Fail(kind(node), node.Distrust.Error(), "store.redis.tls.ca_file: the authority that signed it; server_name: a name of the certificate; or have it made for this address",
+	switch {
+	case node.Away != nil:
+		n.Skip(kind(node), "takes no connection, see redis.reach")
+	case node.Distrust != nil && !isExpiry(node.Distrust):
+		n.Fail(kind(node), node.Distrust.Error(),
+			cmp.Or(node.DistrustHint(), "see that this port of the server speaks TLS"),
 			"the service refuses the server: it could be anybody's")
 	}
 }

@@ -43,10 +43,9 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 		return
 	}
 	if r.State != "ok" || r.Covered != allSlots {
-		n.Fail("slots", fmt.Sprintf("cluster_state is %s, %d of %d slots have a master", r.State, r.Covered, allSlots), "redis-cli --cluster check ADDRESS tells which, --cluster fix mends",
-			"users of slots without a master are unavailable")
+		judgeSlots(n, r)
 	} else {
-		n.OK("slots", "all %d have a master, cluster_state is ok", allSlots)
+		n.OK("slots", "all %d have a working master, cluster_state is ok", allSlots)
 	}
 	if r.Moving > 0 {
 		n.Warn("moves", fmt.Sprintf("%d slots are being moved", r.Moving), "let the move end; redis-cli --cluster fix ADDRESS where nobody moves them", "a failover meanwhile bars their users until it is mended")
@@ -68,6 +67,46 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000", "a server that was busy for a moment is taken for dead")
 		}
 	}
+}
+
+// judgeSlots tells why a cluster does not serve every slot, and whom that concerns.
+func judgeSlots(n *doctor.Notes, r *inspect.Report) {
+	seen := fmt.Sprintf("cluster_state is %s, %d of %d slots have a working master", r.State, r.Covered, allSlots)
+	change := "start the masters that are away, or redis-cli --cluster fix ADDRESS"
+	why := "the users of slots without a working master are unavailable"
+	var lost []string
+	coverage, masters, working := map[string]bool{}, 0, 0
+	for _, node := range r.Nodes {
+		if value := node.Settings["cluster-require-full-coverage"]; value != "" {
+			coverage[value] = true
+		}
+		if !node.Serving() {
+			continue
+		}
+		masters++
+		if !node.Flagged() {
+			working++
+			continue
+		}
+		lost = append(lost, node.Addr)
+	}
+	if len(lost) > 0 {
+		seen += ": the cluster takes " + strings.Join(lost, ", ") + " for lost, and no replica took over"
+	}
+	switch {
+	case masters > 0 && 2*working <= masters:
+		why = fmt.Sprintf("%d of %d masters work, and without their majority the cluster serves nobody and promotes "+
+			"no replica", working, masters)
+	case r.State == "ok":
+	case coverage["yes"]:
+		change += "; set cluster-require-full-coverage to no on every server, so that the other shards go on"
+		why = "cluster-require-full-coverage is yes: while one slot has no master, every server refuses all calls " +
+			"(CLUSTERDOWN), " +
+			"and all users are unavailable"
+	case len(coverage) == 0:
+		why += "; all users are, where cluster-require-full-coverage is yes: this user may not look at it (CONFIG GET)"
+	}
+	n.Fail("slots", seen, change, why)
 }
 
 func (s *servers) judgeVersions(n *doctor.Notes, r *inspect.Report) {

@@ -64,10 +64,14 @@ func (s *servers) judgeMaster(n *doctor.Notes, master *inspect.Node, masters int
 		return
 	}
 	share := float64(used) / float64(bound)
-	seen := fmt.Sprintf("uses %s of %s (%s), %.0f %%", bytesText(used), bytesText(bound), what, 100*share)
-	if most > 0 && share > nearlyFull {
-		n.Warn(kind(master), seen, "more memory, or more masters (redis-cli --cluster reshard)", "a full server refuses every send: its users are unavailable")
-	} else {
+	seen := fmt.Sprintf("uses %s of %s (%s), %.1f %%", bytesText(used), bytesText(bound), what, 100*share)
+	const change = "more memory, or more masters (redis-cli --cluster reshard)"
+	switch {
+	case most > 0 && used >= most: // at exactly maxmemory one more write goes, and the next does not
+		n.Fail(kind(master), seen, change, "a full server refuses every send: its users are unavailable")
+	case most > 0 && share > nearlyFull:
+		n.Warn(kind(master), seen, change, "a server that is full refuses every send: its users are unavailable then")
+	default:
 		n.OK(kind(master), "%s", seen)
 	}
 	s.judgeHeadroom(n, master, bound, masters)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/config"
 	"capper/internal/doctor"
 	"capper/internal/objects"
 	"capper/internal/segments"
@@ -73,6 +74,7 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
 	}
 	s.judgeAge(n, m)
 	s.judgeSets(n, m)
+	s.judgeLosses(ctx, n, at, m)
 }
 
 func (s *Subject) judgeAge(n *doctor.Notes, m *segments.Manifest) {
@@ -118,6 +120,36 @@ func (s *Subject) judgeSets(n *doctor.Notes, m *segments.Manifest) {
 	}
 	if len(unlimited) > 0 && len(s.Config.Policy.Default) == 0 {
 		n.Warn("limits.default", "none, and "+strings.Join(unlimited, ", ")+" have no limits of their own", "give limits.default", "these users are uncapped")
+	}
+}
+
+// judgeLosses compares the published generation as a start would: with the cached one, or
+// else with the one before it at the source.
+func (s *Subject) judgeLosses(ctx context.Context, n *doctor.Notes, at objects.Location, m *segments.Manifest) {
+	for _, warning := range config.LooseLists(s.Config.Policy, m) {
+		n.Warn("lists", warning, "publish the set with only_grows, and see that it is the right one",
+			"users who must not be sent to are sent to")
+	}
+	for i := range s.Config.Policy.Suppress {
+		if of := &s.Config.Policy.Suppress[i]; of.MaxAge > 0 && s.now().Sub(m.CreatedAt) > of.MaxAge {
+			n.Warn("lists", fmt.Sprintf("suppress.%s: the generation is older than max_age %s", of.Set, of.MaxAge),
+				"build again", "sends that the set concerns are unavailable, unless a later build found it live")
+		}
+	}
+	guarded := config.Guarded(s.Config.Policy)
+	if len(guarded.MayLose) == 0 && !guarded.Zones {
+		return
+	}
+	against, unjudged, err := segments.Judge(ctx, at, s.Config.Segments.Refresher.CacheDir, m, guarded)
+	switch {
+	case err != nil:
+		n.Fail("losses", err.Error(), "publish a corrected build, or accept the change: segmentbuild build --accept",
+			"the service keeps the generation that it has, one that starts uses the one before, and neither takes "+
+				"over anything new")
+	case len(unjudged) > 0:
+		n.Skip("losses", "not compared: %s", strings.Join(unjudged, "; "))
+	default:
+		n.OK("losses", "compared with generation %s: no guarded set lost more users than it may", against)
 	}
 }
 

@@ -26,14 +26,6 @@ func Sentences(r *whatif.Result) (lines []string) {
 	}
 	add("%s to %s, %s, %s asked for, each in each call; %s of these were judged anew",
 		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), many(r.Calls, "call"), many(r.Asked, "user"), Number(r.Judged))
-	if c := r.Recheck; c != nil {
-		add("%s decisions were judged anew under the limits that were in force: %s differ from the record, %s depend on when within their call they were decided, "+
-			"%s may depend on the order of calls at the same time", Number(c.Decisions), Number(c.Differ), Number(c.WithinSpan), Number(c.Overlapping))
-		if c.Unrecorded > 0 {
-			add("%s denials by a limit need more sends than are recorded: imported sends are in no record, and explain them, as sends from before the audit do", Number(c.Unrecorded))
-		}
-		return append(lines, unjudged(r)...)
-	}
 	before, after := r.Total.Before, r.Total.After
 	add("sends: %s recorded, %s under these limits (%s)", Number(before.Sends), Number(after.Sends), Percent(before.Sends, after.Sends))
 	u := r.Users
@@ -58,9 +50,6 @@ func unjudged(r *whatif.Result) (lines []string) {
 
 // Tables are the counts of a result; campaigns is how many of these are listed.
 func Tables(r *whatif.Result, campaigns int) []Table {
-	if r.Recheck != nil {
-		return []Table{differences(r.Recheck)}
-	}
 	tables := []Table{
 		rows("Sends a day", "In UTC. Denials are answers: who was asked for three times is denied three times.", "day", r.Days),
 		rows("By segment", "The users of each segment, by the generation that decided.", "segment", r.Segments),
@@ -135,22 +124,6 @@ func users(u whatif.Users) Table {
 		t.Rows = append(t.Rows, []string{signed(step.More), Number(step.Users)})
 	}
 	t.Rows = append(t.Rows, []string{"as many, but others", Number(u.Moved)}, []string{"nothing changes", Number(u.Unchanged)})
-	return t
-}
-
-func differences(c *whatif.Recheck) Table {
-	t := Table{Title: "Decisions that differ from the record", Head: []string{"time", "user", "campaign", "recorded", "judged anew"}}
-	for _, d := range c.First {
-		name := campaignName(&whatif.Row{Name: d.Message, Channel: d.Channel})
-		recorded := d.Recorded
-		if d.Unrecorded {
-			recorded += ", by more sends than are recorded"
-		}
-		t.Rows = append(t.Rows, []string{d.At.Format(time.RFC3339Nano), fmt.Sprint(d.User), name, recorded, d.Judged})
-	}
-	if more := c.Differ - int64(len(c.First)); more > 0 {
-		t.Says = fmt.Sprintf("%s more differ.", Number(more))
-	}
 	return t
 }
 

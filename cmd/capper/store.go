@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"capper/cmd/capper/remote"
+	"capper/internal/terminal"
+)
+
+// storeCommands are those about the store of a running service.
+type storeCommands struct {
+	Accept acceptCommand `cmd:"" help:"Have users decided again after a Redis server dropped logs."`
+}
+
+// acceptCommand is `capper store accept`.
+type acceptCommand struct {
+	remote.Service
+	Reason string `required:"" placeholder:"TEXT" help:"What was looked at; it is kept with the acceptance."`
+}
+
+// Help is printed below the flags.
+func (c *acceptCommand) Help() string {
+	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. Its users " +
+		"are unavailable until this " +
+		"command accepts the loss: users whose logs are gone may then receive more than their limits. Put the " +
+		"server right first; " +
+		"the command is refused until then. docs/operating.md#a-server-dropped-logs says what to look at. The key " +
+		"needs the scope admin."
+}
+
+// Run accepts the loss and tells what was accepted.
+func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	accepted, err := api.AcceptLoss(ctx, c.Reason)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, accepted)
+	}
+	if len(accepted.Losses) == 0 {
+		return terminal.Table(on.Out, terminal.Left, []any{"nothing was to accept"})
+	}
+	rows := [][]any{{"NODE", "PARTITIONS", "SINCE", "ACCEPTED"}}
+	for _, l := range accepted.Losses {
+		rows = append(rows, []any{l.Node, l.Partitions, l.Since.UTC().Format(time.RFC3339), l.What})
+	}
+	return terminal.Table(on.Out, terminal.Left, rows...)
+}

@@ -1,0 +1,67 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+
+	"capper/internal/audit"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+)
+
+// Dropped says which files compactions took away.
+type Dropped struct {
+	// Noted: compactions note what they take away. Where they do not, a version wrote the location that did not note
+	// it.
+	Noted bool
+	of    map[string]audit.Dropped
+}
+
+// Through is the highest number of the instance's files that were taken away; 0: none were.
+func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
+
+// All yields what was taken away of each instance.
+func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
+
+// Dropped reads which files were taken away. damaged are *FileError, of documents that cannot be read.
+func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
+	found, err := a.at.List(ctx, audit.DroppedPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list what was taken away: %w", err)
+	}
+	list, faults := make([]audit.Dropped, len(found)), make([]error, len(found))
+	parallel.AtMost(readsAtOnce, len(found), func(i int) {
+		if audit.IsDroppedKey(found[i].Key) {
+			list[i], faults[i] = a.readDropped(ctx, found[i].Key)
+		}
+	})
+	d = &Dropped{of: map[string]audit.Dropped{}}
+	for i, one := range list {
+		var about *FileError
+		switch {
+		case errors.As(faults[i], &about):
+			damaged = append(damaged, faults[i])
+		case faults[i] != nil && !errors.Is(faults[i], objects.ErrNotFound):
+			return nil, nil, faults[i]
+		case one.Instance != "":
+			d.of[one.Instance] = one
+		}
+		d.Noted = d.Noted || found[i].Key == audit.DroppedKey("")
+	}
+	return d, damaged, nil
+}
+
+func (a *Archive) readDropped(ctx context.Context, key string) (audit.Dropped, error) {
+	raw, err := a.at.Read(ctx, key, objects.MaxDocumentBytes)
+	if err != nil {
+		return audit.Dropped{}, fmt.Errorf("%s: %w", key, err)
+	}
+	d, err := audit.ParseDropped(key, raw)
+	if err != nil {
+		return d, &FileError{key, err}
+	}
+	return d, nil
+}

@@ -1,0 +1,418 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/parallel"
+	"capper/internal/share"
+)
+
+// Store is how the store is asked for the sends that the audit names. Ask and Settle are required.
+type Store struct {
+	// Ask asks which users have a recorded send. Several goroutines call it.
+	Ask func(ctx context.Context, q *Question) (*Answer, error)
+	// Settle returns when the audit shows every release and erasure that has ended by now.
+	Settle func(ctx context.Context) error
+	// Released is how many sends of a message the store says were given back, and on how many channels the
+	// message was sent; counted is false where the store keeps no count. Nil: no store counts.
+	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
+	Sample   *share.Share    // of the users; nil: all
+	Now      capping.Instant // when the comparison begins; 0: by the machine's clock
+	Asked    func(sends int) // progress; nil: nobody is told
+	// Missing takes each send that the store lacks, in the order of time. Nil: the report lists them.
+	Missing func(m *MissingSend) error
+}
+
+// Question asks for the sends of a message on a channel.
+type Question struct {
+	Message capping.Message
+	Channel capping.Channel // 0: none
+	Users   []capping.UserID
+}
+
+// Answer is what the store says. Users in none of the lists have the send.
+type Answer struct {
+	At          capping.Instant // by the clock of the service
+	Missing     []MissingUsers
+	Forgotten   int // users whose full log may have displaced the send
+	Unavailable []capping.UserID
+}
+
+// MissingUsers is users of one place whose log lacks the send.
+type MissingUsers struct {
+	Place string
+	Users []capping.UserID
+}
+
+// MissingSend is a send that the audit names and the store lacks.
+type MissingSend struct {
+	User     capping.UserID
+	Message  capping.Message
+	Channel  capping.Channel
+	Name     string          // of the channel, under the policy that was in force; "": none
+	At       capping.Instant // when the call began
+	Place    string          // where the store keeps the user's log
+	Instance string          // of the record
+	Sequence uint64
+
+	asked capping.Instant
+}
+
+// StoreReport is what the comparison with the store came to. The numbers count sends.
+type StoreReport struct {
+	Since      time.Time `json:"since"` // the longest window begins there, or the flag --since
+	Sample     float64   `json:"sample_percent"`
+	Asked      int64     `json:"asked"`
+	Recorded   int64     `json:"recorded"`
+	Missing    int64     `json:"missing"`
+	Doubtful   int64     `json:"doubtful"`   // missing; a release that the audit lost may have given them back
+	Changed    int64     `json:"changed"`    // missing at first; given back or erased meanwhile
+	Forgotten  int64     `json:"forgotten"`  // newer sends of a full log may have displaced them
+	Unanswered int64     `json:"unanswered"` // the store did not answer for them
+	NotAsked   int64     `json:"not_asked"`  // their channel is no longer configured, or too much was missing already
+	Places     []Place   `json:"places"`     // where sends are missing
+}
+
+// Place is where sends are missing.
+type Place struct {
+	Place   string    `json:"place"`
+	Missing int64     `json:"missing"`
+	First   time.Time `json:"first"` // of the missing sends
+	Last    time.Time `json:"last"`
+}
+
+// The bounds of a comparison.
+const (
+	askedAtOnce  = 4       // questions
+	usersOfAsk   = 10_000  // users of a question
+	mostMissing  = 1 << 20 // missing sends, after which no more is asked
+	lostReleases = 1000    // sends that one crash may have given back unrecorded, at most
+
+	// ClockMargin is by how much a send must be younger than the longest window, so that the store must hold it.
+	ClockMargin = time.Minute
+	// EraseMargin is by how much a send must be later than the erasure of its user.
+	EraseMargin = 10 * time.Second
+
+	clockMargin = capping.Instant(ClockMargin / time.Millisecond)
+	eraseMargin = capping.Instant(EraseMargin / time.Millisecond)
+)
+
+// ErrUnaskable is the error of a question that the service cannot be asked, such as one about a channel that
+// is no longer configured.
+var ErrUnaskable = errors.New("cannot be asked")
+
+// comparison compares the store with the audit.
+type comparison struct {
+	*Store
+	report  *StoreReport
+	mu      sync.Mutex
+	missing []MissingSend
+}
+
+// owed is a send that the store must hold.
+type owed struct {
+	*call
+	user capping.UserID
+}
+
+// begin finds since when the store is asked: as far as the longest window of any policy looks back.
+func (c *comparison) begin(ctx context.Context, w *work) error {
+	if c.Now == 0 {
+		c.Now = capping.InstantOf(time.Now())
+	}
+	if w.query.Since == 0 {
+		longest, err := w.longestWindow(ctx)
+		if err != nil {
+			return err
+		}
+		w.query.Since = max(0, c.Now-capping.Instant(longest.Milliseconds()))
+	}
+	c.report.Since, c.report.Sample, c.report.Places = w.query.Since.Time(), 100, []Place{}
+	if c.Sample != nil {
+		c.report.Sample = c.Sample.Percent()
+	}
+	return nil
+}
+
+func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err error) {
+	found, err := w.archive.Source().List(ctx, audit.PoliciesPrefix)
+	for _, o := range found {
+		version, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
+		if !ok {
+			continue
+		}
+		if policy, err := w.archive.Policy(ctx, version); err == nil { // the check of documents tells of others
+			longest = max(longest, policy.Retention(0))
+		}
+	}
+	return longest, err
+}
+
+// owes adds the user's sends that the store must hold. sends are in the order of time.
+func (j *judge) owes(user capping.UserID, sends []send) {
+	erased, wasErased := j.erased.At(user)
+	for i := len(sends) - 1; i >= 0; i-- {
+		s := &sends[i]
+		switch {
+		case s.gone != never || s.from < j.since || wasErased && s.from <= erased+eraseMargin:
+		case !j.remembered(s, j.now+clockMargin) || j.again(sends, i, never) || displaced(sends, i):
+		default:
+			j.owed = append(j.owed, owed{s.call, user})
+		}
+	}
+}
+
+// displaced reports whether newer sends of the channel may have displaced the i-th in the log.
+func displaced(sends []send, i int) bool {
+	if len(sends) <= capping.LogBound {
+		return false
+	}
+	newer := 0
+	for k := range sends {
+		if k != i && sends[k].channel == sends[i].channel && sends[k].to >= sends[i].from {
+			newer++
+		}
+	}
+	return newer >= capping.LogBound
+}
+
+// ask asks the store for what a pass found.
+func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
+	questions := p.questions(list)
+	unanswered, err := c.askAll(ctx, p, questions)
+	if err == nil && len(unanswered) > 0 {
+		unanswered, err = c.askAll(ctx, p, unanswered)
+	}
+	for i := range unanswered {
+		c.report.Unanswered += int64(len(unanswered[i].sends))
+	}
+	return err
+}
+
+// asking is a question, with the sends that it is about.
+type asking struct {
+	sends []owed // of one message and channel, by user
+}
+
+// questions groups sends by message and channel.
+func (p *pass) questions(list []owed) (questions []asking) {
+	same := func(a, b owed) bool { return a.message == b.message && a.channel == b.channel }
+	slices.SortFunc(list, func(a, b owed) int {
+		return cmp.Or(cmp.Compare(a.message, b.message), cmp.Compare(a.channel, b.channel), cmp.Compare(a.user, b.user))
+	})
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && n < usersOfAsk && same(list[0], list[n]) {
+			n++
+		}
+		questions = append(questions, asking{list[:n]})
+		list = list[n:]
+	}
+	return questions
+}
+
+// askAll asks the questions, and returns those that the store did not answer.
+func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	parallel.AtMost(askedAtOnce, len(questions), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		if c.full() {
+			c.count(func() { c.report.NotAsked += int64(len(questions[i].sends)) })
+			return
+		}
+		answer, err := c.Ask(ctx, p.question(questions[i].sends))
+		switch {
+		case errors.Is(err, ErrUnaskable):
+			c.count(func() { c.report.NotAsked += int64(len(questions[i].sends)) })
+		case err != nil:
+			cancel(err)
+		default:
+			c.count(func() {
+				if left := c.take(p, questions[i].sends, answer); len(left) > 0 {
+					unanswered = append(unanswered, asking{left})
+				}
+			})
+		}
+	})
+	return unanswered, context.Cause(ctx)
+}
+
+func (p *pass) question(sends []owed) *Question {
+	message := p.texts[sends[0].message]
+	q := &Question{
+		Message: capping.Message{Namespace: message.namespace, ID: message.id}, Channel: sends[0].channel,
+		Users: make([]capping.UserID, len(sends)),
+	}
+	for i := range sends {
+		q.Users[i] = sends[i].user
+	}
+	return q
+}
+
+func (c *comparison) count(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+}
+
+func (c *comparison) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.missing) >= mostMissing
+}
+
+// take takes an answer in, and returns the sends that it leaves open.
+func (c *comparison) take(p *pass, sends []owed, a *Answer) (open []owed) {
+	of := func(user capping.UserID) owed {
+		i, _ := slices.BinarySearchFunc(sends, user, func(s owed, user capping.UserID) int {
+			return cmp.Compare(s.user, user)
+		})
+		return sends[i]
+	}
+	for _, user := range a.Unavailable {
+		open = append(open, of(user))
+	}
+	slices.SortFunc(open, func(a, b owed) int { return cmp.Compare(a.user, b.user) })
+	missing := 0
+	for _, place := range a.Missing {
+		missing += len(place.Users)
+		for _, user := range place.Users {
+			c.missing = append(c.missing, p.missing(of(user), place.Place, a.At))
+		}
+	}
+	answered := len(sends) - len(open)
+	c.report.Asked += int64(answered)
+	c.report.Forgotten += int64(a.Forgotten)
+	c.report.Recorded += int64(answered - a.Forgotten - missing)
+	if c.Asked != nil {
+		c.Asked(answered)
+	}
+	return open
+}
+
+func (p *pass) missing(o owed, place string, asked capping.Instant) MissingSend {
+	message := p.texts[o.message]
+	m := MissingSend{
+		User: o.user, Message: capping.Message{Namespace: message.namespace, ID: message.id}, Channel: o.channel,
+		At:    o.from,
+		Place: place, Instance: p.instances.list[o.instance], Sequence: o.sequence, asked: asked,
+	}
+	if policy := p.policies[o.policy].policy; policy != nil {
+		m.Name = policy.ChannelName(o.channel)
+	}
+	return m
+}
+
+// conclude confirms what is missing, and reports it.
+func (c *comparison) conclude(ctx context.Context, w *work) error {
+	if len(c.missing) == 0 {
+		return nil
+	}
+	if err := c.Settle(ctx); err != nil {
+		return err
+	}
+	again, err := c.confirm(ctx, w)
+	if err != nil {
+		return err
+	}
+	doubts := &doubts{comparison: c, work: again}
+	if err := doubts.settle(ctx); err != nil {
+		return err
+	}
+	slices.SortFunc(c.missing, func(a, b MissingSend) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User))
+	})
+	for i := range c.missing {
+		if err := c.tell(&c.missing[i], w); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(c.report.Places, func(a, b Place) int { // partition 2 before partition 10
+		return cmp.Or(cmp.Compare(len(a.Place), len(b.Place)), cmp.Compare(a.Place, b.Place))
+	})
+	return nil
+}
+
+// sendKey names a send.
+type sendKey struct {
+	user    capping.UserID
+	message capping.Message
+	channel capping.Channel
+}
+
+func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
+
+// confirm reads the audit anew: a send counts as missing only when it is still owed after all that has been
+// given back and erased since.
+func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
+	erased, err := w.archive.Erased(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var users bitmap.Set
+	for i := range c.missing {
+		users.Add(c.missing[i].User)
+	}
+	still := map[sendKey]bool{}
+	again := &work{
+		archive: w.archive, query: w.query, config: w.config, policyOf: map[string]uint16{}, report: &Report{},
+		erased: erased,
+		since:  w.since, now: w.now, users: users.Bitmap(),
+		owed: func(_ context.Context, p *pass, list []owed) error {
+			for _, o := range list {
+				m := p.missing(o, "", 0)
+				still[m.key()] = true
+			}
+			return nil
+		},
+	}
+	again.config.OnlyFiles = true
+	again.query.Since = max(0, w.since-longestCall)
+	for i := range c.missing { // as old as it was when the store was asked
+		again.now = max(again.now, c.missing[i].asked)
+	}
+	if err := again.files(ctx); err != nil {
+		return nil, err
+	}
+	if err := again.judge(ctx); err != nil {
+		return nil, err
+	}
+	found := len(c.missing)
+	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool { return !still[m.key()] })
+	c.report.Changed += int64(found - len(c.missing))
+	return again, nil
+}
+
+// tell reports a missing send.
+func (c *comparison) tell(m *MissingSend, w *work) error {
+	c.report.Missing++
+	at := m.At.Time()
+	i := slices.IndexFunc(c.report.Places, func(p Place) bool { return p.Place == m.Place })
+	if i < 0 {
+		i = len(c.report.Places)
+		c.report.Places = append(c.report.Places, Place{Place: m.Place, First: at})
+	}
+	p := &c.report.Places[i]
+	p.Missing, p.Last = p.Missing+1, at
+	w.find(Finding{
+		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: &m.User, Message: m.Message.ID,
+		Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
+		Text: "the store lacks a send that the audit names",
+	})
+	if c.Missing == nil {
+		return nil
+	}
+	return c.Missing(m)
+}

@@ -1,0 +1,196 @@
+package verify_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/audit/audittest"
+	"capper/internal/audit/verify"
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/objects"
+)
+
+// answers is what a store says of the sends that it lacks.
+type answers struct {
+	mu       sync.Mutex
+	at       capping.Instant
+	lacks    map[string]bool // message and user
+	silent   map[uint32]bool // users whom it does not answer for
+	released map[string]int64
+	asked    int
+	settled  func() // what happens while the comparison waits
+}
+
+func sendName(message string, user uint32) string { return fmt.Sprint(message, " ", user) }
+
+func (a *answers) ask(_ context.Context, q *verify.Question) (*verify.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := &verify.Answer{At: a.at}
+	for _, user := range q.Users {
+		a.asked++
+		switch {
+		case a.silent[user]:
+			answer.Unavailable = append(answer.Unavailable, user)
+		case a.lacks[sendName(q.Message.ID, user)]:
+			answer.Missing = append(answer.Missing, verify.MissingUsers{Place: "here", Users: []uint32{user}})
+		}
+	}
+	return answer, nil
+}
+
+func (a *answers) compare(t *testing.T, at objects.Source) (*verify.Report, []string) {
+	t.Helper()
+	var missing []string
+	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy),
+		verify.Config{Segments: worlds, Store: &verify.Store{
+			Ask: a.ask, Now: a.at,
+			Settle: func(context.Context) error {
+				if a.settled != nil {
+					a.settled()
+				}
+				return nil
+			},
+			Released: func(_ context.Context, m capping.Message) (int64, int, bool, error) {
+				n, counted := a.released[m.ID]
+				return n, 1, counted, nil
+			},
+			Missing: func(m *verify.MissingSend) error {
+				missing = append(missing, sendName(m.Message.ID, m.User))
+				return nil
+			},
+		}})
+	require.NoError(t, err)
+	return report, missing
+}
+
+// compared is a location with a send of two users, of whom the store lacks one.
+func compared(t *testing.T) (at *objects.Directory, w *audittest.Writer, store *answers) {
+	at = objects.NewDirectory(t.TempDir())
+	audittest.Policy(t, at, "c1", "version: c1\n"+head+"  default: {weekly: 9}\n")
+	w = audittest.NewWriter(at, 1)
+	store = &answers{at: noon + day, lacks: map[string]bool{sendName("m", 42): true},
+		released: map[string]int64{"m": 0}}
+	return at, w, store
+}
+
+func TestTheStoreLacksASend(t *testing.T) {
+	t.Parallel()
+	at, w, store := compared(t)
+	w.Roll(t, audittest.Frames(sent(noon, "m", 1, 42, 43), sent(noon+1, "n", 1, 42))...)
+	report, missing := store.compare(t, at)
+	require.Equal(t, []string{"m 42"}, missing)
+	require.Equal(t, map[string]int{verify.NotInStore: 1}, report.Found)
+	require.EqualValues(t, 3, report.Store.Asked)
+	require.Equal(t, "here", report.Store.Places[0].Place)
+	require.Equal(t, noon.Time(), report.Store.Places[0].First)
+
+	store.silent = map[uint32]bool{42: true}
+	report, missing = store.compare(t, at)
+	require.Empty(t, missing)
+	require.True(t, report.Healthy())
+	require.EqualValues(t, 2, report.Store.Unanswered)
+}
+
+// A release and an erasure that reach the audit while the comparison waits explain what is missing.
+func TestWhatIsGivenBackMeanwhileIsNotMissing(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(t *testing.T, at *objects.Directory, w *audittest.Writer){
+		"release": func(t *testing.T, at *objects.Directory, w *audittest.Writer) {
+			w.Roll(t, audittest.Frames(gaveBack(noon+hour, audit.Released, "m", 42))...)
+		},
+		"erasure": func(t *testing.T, at *objects.Directory, w *audittest.Writer) {
+			audittest.Erase(t, at, 1, noon+hour, 42)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, w, store := compared(t)
+			w.Roll(t, audittest.Frames(sent(noon, "m", 1, 42, 43))...)
+			store.settled = func() { happens(t, at, w) }
+			report, missing := store.compare(t, at)
+			require.Empty(t, missing)
+			require.True(t, report.Healthy())
+			require.EqualValues(t, 1, report.Store.Changed)
+			asked := store.asked
+			_, _ = store.compare(t, at)
+			require.Equal(t, asked+1, store.asked, "it is not asked for any more")
+		})
+	}
+}
+
+// A send is asked for as long as every window that was in force since sees it.
+func TestOldSendsAreNotAskedFor(t *testing.T) {
+	t.Parallel()
+	at, w, store := compared(t)
+	audittest.Policy(t, at, "c2", "version: c2\n"+head+"  default: {daily: 9}\n")
+	w.Roll(t, audittest.Frames(sent(noon, "m", 1, 42))...)
+	store.at = noon + 7*day - 30*second
+	report, _ := store.compare(t, at)
+	require.Zero(t, report.Store.Asked, "half a minute before the window ends")
+	store.at = noon + 7*day - 70*second
+	report, _ = store.compare(t, at)
+	require.EqualValues(t, 1, report.Store.Missing)
+	w.Roll(t, audittest.Frames(changed(sent(noon+hour, "later", 1, 44), under("c2")))...)
+	report, _ = store.compare(t, at)
+	require.Zero(t, report.Store.Asked, "a shorter window was in force since")
+}
+
+// A killed instance may have lost the record of a release. The store's own count of released sends tells, and where
+// there is none, a few sends are in doubt; many are not.
+func TestALostReleaseIsNoLostSend(t *testing.T) {
+	t.Parallel()
+	users := make([]uint32, 5000)
+	for i := range users {
+		users[i] = uint32(i)
+	}
+	for name, c := range map[string]struct {
+		sent     []uint32
+		lacks    int // so many of them
+		released int64
+		counted  bool
+		doubtful int64
+		missing  int64
+	}{
+		"the count explains it":            {users[:300], 5, 5, true, 5, 0},
+		"the count explains fewer":         {users[:300], 5, 4, true, 0, 5},
+		"nothing was released":             {users[:300], 5, 0, true, 0, 5},
+		"the store lost the count as well": {users[:300], 5, 0, false, 0, 5},
+		"small calls are not counted":      {users[:9], 5, 0, false, 5, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, w, store := compared(t)
+			store.lacks, store.released = map[string]bool{}, map[string]int64{}
+			for _, user := range c.sent[:c.lacks] {
+				store.lacks[sendName("m", user)] = true
+			}
+			if c.counted {
+				store.released["m"] = c.released
+			}
+			w.Die(t, noon+hour, audittest.Frames(sent(noon, "m", 1, c.sent...))...)
+			report, missing := store.compare(t, at)
+			require.Equal(t, c.doubtful, report.Store.Doubtful)
+			require.Equal(t, c.missing, report.Store.Missing)
+			require.Len(t, missing, int(c.missing))
+		})
+	}
+	at, w, store := compared(t)
+	store.lacks, store.released = map[string]bool{}, map[string]int64{}
+	var records []*audit.Record
+	for i, user := range users {
+		message := fmt.Sprint("single-", i%900)
+		records = append(records, sent(noon+capping.Instant(i), message, 1, user))
+		store.lacks[sendName(message, user)] = true
+	}
+	w.Die(t, noon+hour, audittest.Frames(records...)...)
+	report, _ := store.compare(t, at)
+	require.EqualValues(t, len(users), report.Store.Missing, "no crash loses so many releases")
+}
