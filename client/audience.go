@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,51 +41,105 @@ func (a *Audience) query() api.AudienceQuery {
 
 // AudienceCount counts an audience, by segment and by set.
 func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*AudienceCount, error) {
-	return c.count(ctx, a, nil)
+	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
-// AudiencePreview is AudienceCount with how many could be sent to now on the
-// channel ("": without one), in Preview: more than Config.BatchBitmap are asked for in
-// parts, and in smaller ones where the service takes fewer in a call. It counts nothing as sent.
+// AudiencePreview is AudienceCount with how many could be sent to now on the channel ("": without one), in Preview.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*AudienceCount, error) {
-	whole, err := c.AudienceCount(ctx, a)
+	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
+}
+
+// CountRequest asks how many users an audience has. It counts nothing as sent.
+type CountRequest struct {
+	Audience *Audience // required
+	// Total: count them in all, which costs much less. Segments and Sets of the answer are empty.
+	Total bool
+	// Channel: also how many of them could be sent to now on it ("": without one), in Preview. Nil: no preview.
+	Channel *string
+}
+
+// Count counts an audience. A preview of more than Config.BatchBitmap users is asked for in parts, and in smaller
+// ones where the service takes fewer in a call.
+//
+// One generation and one configuration decide all parts: PreviewGeneration and ConfigVersion name them. When the
+// service changes either between two parts, Count begins again, up to Config.Attempts.
+func (c *Client) Count(ctx context.Context, r *CountRequest) (*AudienceCount, error) {
+	if r.Audience == nil {
+		return nil, errors.New("count: the audience is missing")
+	}
+	if r.Channel == nil {
+		return c.count(ctx, r.Audience, r)
+	}
+	for attempt := 1; ; attempt++ {
+		answer, err := c.previewOnce(ctx, r)
+		if !errors.Is(err, errDecidedByTwo) || attempt == c.cfg.Attempts {
+			return answer, err
+		}
+		if waited := c.wait(ctx, attempt, nil); waited != nil {
+			return nil, errors.Join(waited, err)
+		}
+	}
+}
+
+// errDecidedByTwo: the parts' previews have no sum that means anything.
+var errDecidedByTwo = errors.New("the generation or the configuration in use changed between two parts, or differs " +
+	"between instances: ask again")
+
+func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*AudienceCount, error) {
+	a := r.Audience
+	whole, err := c.count(ctx, a, &CountRequest{Total: r.Total})
 	if err != nil {
 		return nil, err
 	}
 	pinned := *a
-	pinned.Generation = whole.Generation
+	pinned.Generation, pinned.Expression = whole.Generation, cmp.Or(whole.Expression, a.Expression)
 	for size := c.cfg.BatchBitmap; ; size = (size + 1) / 2 {
 		parts := &Parts{List: []Audience{pinned}}
 		if whole.Users > uint64(size) && !a.ofOneCall() {
 			parts = cut(a, whole, size)
 		}
-		whole.Preview, err = c.preview(ctx, parts, channel)
-		if !HasCode(err, CodeTooLarge) || size == 1 || a.ofOneCall() || len(parts.List) == MaxParts {
-			return whole, err
+		err := c.preview(ctx, parts, r, whole)
+		switch {
+		case err == nil && a.inUse() && whole.PreviewGeneration != "" && whole.PreviewGeneration != whole.Generation:
+			return nil, errDecidedByTwo
+		case err == nil:
+			return whole, nil
+		case !HasCode(err, CodeTooLarge) || size == 1 || a.ofOneCall() || len(parts.List) == MaxParts:
+			return nil, err
 		}
 	}
 }
 
-// preview is the sum of what the parts' previews say.
-func (c *Client) preview(ctx context.Context, parts *Parts, channel string) (*Summary, error) {
+// preview puts the sum of the parts' previews into a count, and names what decided them.
+func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *AudienceCount) error {
 	var mu sync.Mutex
-	sum := new(Summary)
-	err := c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
-		part, err := c.count(ctx, b.audience, &channel)
+	into.Preview = nil
+	return c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
+		part, err := c.count(ctx, b.audience, r)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		sum.Add(part.Preview)
+		if into.Preview == nil {
+			into.Preview = new(Summary)
+			into.PreviewGeneration, into.ConfigVersion = part.PreviewGeneration, part.ConfigVersion
+		}
+		if part.PreviewGeneration != into.PreviewGeneration || part.ConfigVersion != into.ConfigVersion {
+			return errDecidedByTwo
+		}
+		into.Preview.Add(part.Preview)
 		return nil
 	})
-	return sum, err
 }
 
-func (c *Client) count(ctx context.Context, a *Audience, channel *string) (*AudienceCount, error) {
+// count asks once for an audience, or for a part of the one that the request names.
+func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*AudienceCount, error) {
 	answer := new(AudienceCount)
-	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: channel}
+	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
+	if r.Total {
+		request.Detail = api.DetailTotal
+	}
 	if err := c.call(ctx, "POST", "/v1/audience/count", request, answer); err != nil {
 		return nil, fmt.Errorf("count audience %q: %w", a.Expression, err)
 	}
@@ -118,7 +173,8 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience of one generation, cut so that each part fits into a call.
+// Parts is an audience of one generation, cut so that each part fits into a call. The parts say what names of the
+// service's configuration stood for, so a reload changes none of them.
 type Parts struct {
 	Generation string // that all parts name, so that what is published meanwhile changes none of them
 	Users      uint64 // of all parts
@@ -141,13 +197,17 @@ func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 // ofOneCall reports whether a call takes only some of them.
 func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
 
+// inUse reports whether the audience is of the generation in use.
+func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
+
 // cut cuts the audience that was counted into parts of about size users.
 func cut(a *Audience, count *AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
 	of := int(min((count.Users+uint64(size)-1)/uint64(size), MaxParts))
 	for i := range of {
 		parts.List = append(parts.List, Audience{
-			Expression: a.Expression, Generation: count.Generation, Sample: a.Sample, Part: &Part{Of: of, Index: i},
+			Expression: cmp.Or(count.Expression, a.Expression), Generation: count.Generation, Sample: a.Sample,
+			Part: &Part{Of: of, Index: i},
 		})
 	}
 	return parts

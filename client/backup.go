@@ -15,6 +15,9 @@ func (c *Client) Backup(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.cfg.Header != nil {
+		c.cfg.Header(ctx, request.Header)
+	}
 	if c.cfg.Key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
 	}

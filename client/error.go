@@ -26,6 +26,7 @@ const (
 	CodeMisdirected      = api.CodeMisdirected
 	CodeHeaderTooLarge   = api.CodeHeaderTooLarge
 	CodeRateLimited      = api.CodeRateLimited
+	CodeTooManyRecords   = api.CodeTooManyRecords // permits: too many remembered requests or logs of messages
 	CodeOverloaded       = api.CodeOverloaded
 	CodeUnavailable      = api.CodeUnavailable
 	CodeInternal         = api.CodeInternal

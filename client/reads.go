@@ -52,6 +52,12 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return read[Status](ctx, c, "/v1/status")
 }
 
+// Alive reports whether the service can still be helped without being restarted: /healthz, which anybody may ask. It
+// asks once; an *Error with CodeUnavailable says what only a restart helps against.
+func (c *Client) Alive(ctx context.Context) error {
+	return c.once(ctx, "GET", "/healthz", nil, nil)
+}
+
 func read[T any](ctx context.Context, c *Client, path string) (*T, error) {
 	answer := new(T)
 	if err := c.call(ctx, "GET", path, nil, answer); err != nil {

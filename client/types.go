@@ -26,6 +26,10 @@ type (
 	UserLookup = api.UserLookup
 	// Members is a page of the ids of a segment or set.
 	Members = api.Members
+	// SendsCheck is which users have a recorded send.
+	SendsCheck = api.SendsCheck
+	// MissingSends is users of one place whose log lacks a send.
+	MissingSends = api.MissingSends
 	// ImportRequest is sends that were made elsewhere.
 	ImportRequest = api.ImportRequest
 	// ImportedSend is one of them.
@@ -74,6 +78,10 @@ type (
 	SegmentsStatus = api.SegmentsStatus
 	// SegmentSize is how large a segment is.
 	SegmentSize = api.SegmentSize
+	// GuardedSet is a set whose losses of users keep a generation out of use.
+	GuardedSet = api.GuardedSet
+	// RefusedGeneration is a published generation that is kept out of use.
+	RefusedGeneration = api.RefusedGeneration
 	// ConfigStatus is the state of the configuration.
 	ConfigStatus = api.ConfigStatus
 	// PermitsRequest asks for permits of pacers.

@@ -23,10 +23,13 @@ type AudienceQuery struct {
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample is a share of users, always the same one: see the documentation of the API.
+// Sample is a share of users, always the same one: see the documentation of the API. It has either
+// Percent, or From and To, which cut a cell out of the salt's scale: cells that do not overlap share no user.
 type Sample struct {
-	Percent float64 `json:"percent"` // above 0, at most 100
-	Salt    string  `json:"salt"`    // another salt is another sample
+	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the cell from 0 to Percent
+	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
+	To      float64 `json:"to,omitempty"`      // in percent, at most 100
+	Salt    string  `json:"salt"`              // another salt is another sample
 }
 
 // Part is one of several parts that together are an audience, and share no user.
@@ -50,15 +53,29 @@ type AudienceTaken struct {
 type AudienceCountRequest struct {
 	AudienceQuery
 	Channel *string `json:"channel,omitempty"` // also how many of them could be sent to now; "": by a send without a channel
+	Detail  string  `json:"detail,omitempty"`  // DetailSets, the default, or DetailTotal
 }
+
+// How an audience is counted.
+const (
+	DetailSets  = "sets"  // in all, by segment and by set
+	DetailTotal = "total" // in all: Segments and Sets of the answer are empty
+)
 
 // AudienceCount is its answer.
 type AudienceCount struct {
-	Generation string            `json:"generation"`
+	Generation string `json:"generation"`
+	// Expression is the audience with what the configuration's names stand for: who asks for its parts with it is
+	// told of the same users after a reload. "": there is no such name, or it would be too long for a call.
+	Expression string            `json:"expression,omitempty"`
 	Users      uint64            `json:"users"`
 	Segments   map[string]uint64 `json:"segments"` // NoSegment for those in none; without those that have none of them
 	Sets       map[string]uint64 `json:"sets"`     // without those that have none of them
-	Preview    *Summary          `json:"preview,omitempty"`
+	// Preview, with the channel, is what a filter call would answer now. It was decided by the
+	// generation and the configuration that the next two fields name.
+	Preview           *Summary `json:"preview,omitempty"`
+	PreviewGeneration string   `json:"preview_generation,omitempty"`
+	ConfigVersion     string   `json:"config_version,omitempty"`
 }
 
 // MaxForecasts is the most times of a ForecastRequest.

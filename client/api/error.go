@@ -20,6 +20,7 @@ const (
 	CodeMisdirected      = "misdirected"
 	CodeHeaderTooLarge   = "header_too_large"
 	CodeRateLimited      = "rate_limited"
+	CodeTooManyRecords   = "too_many_records"
 	CodeOverloaded       = "overloaded"
 	CodeUnavailable      = "unavailable"
 	CodeInternal         = "internal"
@@ -29,7 +30,8 @@ const (
 func Codes() []Code {
 	return []Code{
 		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
-		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeOverloaded, CodeUnavailable, CodeInternal,
+		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeTooManyRecords, CodeOverloaded,
+		CodeUnavailable, CodeInternal,
 	}
 }
 
@@ -61,7 +63,7 @@ func (c Code) Status() int {
 		return http.StatusMisdirectedRequest
 	case CodeHeaderTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge
-	case CodeRateLimited:
+	case CodeRateLimited, CodeTooManyRecords:
 		return http.StatusTooManyRequests
 	case CodeOverloaded, CodeUnavailable:
 		return http.StatusServiceUnavailable

@@ -8,6 +8,8 @@ type Policy struct {
 	Segments    map[string][]Limit `json:"segments"`
 	ToleranceMS int64              `json:"tolerance_ms"` // rolling windows are longer by this
 
+	RequireChannel bool `json:"require_channel,omitempty"` // calls that decide or record sends must name a channel
+
 	Suppress []Suppression `json:"suppress,omitempty"` // the first one that a user is in counts
 	Holdout  *Holdout      `json:"holdout,omitempty"`
 	Quiet    []Quiet       `json:"quiet,omitempty"`

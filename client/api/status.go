@@ -9,6 +9,7 @@ type Status struct {
 	Generation           string         `json:"generation"`
 	GenerationAgeSeconds *float64       `json:"generation_age_seconds,omitempty"` // nil: not known
 	ConfigVersion        string         `json:"config_version"`
+	ZoneRules            string         `json:"zone_rules"` // release of the time zone database in the program, such as 2025c
 	Store                StoreStatus    `json:"store"`
 	Segments             SegmentsStatus `json:"segments"`
 	Config               ConfigStatus   `json:"config"`
@@ -47,6 +48,38 @@ type SegmentsStatus struct {
 	Sets       []SegmentSize `json:"sets,omitempty"`     // in the order of the generation
 	Pinned     []string      `json:"pinned,omitempty"`   // earlier generations that are kept for audiences
 	Missing    []string      `json:"missing,omitempty"`  // sets that the configuration needs and the generation lacks: the service is not ready
+	Guarded    []GuardedSet  `json:"guarded,omitempty"`  // sets that suppress, or that quiet hours name
+	// Refused is the published generation while it is kept out of use; nil: it is not.
+	Refused *RefusedGeneration `json:"refused,omitempty"`
+	// ComparedWith is the generation with whose guarded sets the one in use was compared when it
+	// came into use, at a start too; empty where none was compared: see Unjudged.
+	ComparedWith string   `json:"compared_with,omitempty"`
+	Unjudged     []string `json:"unjudged,omitempty"` // losses that were not compared when the generation came into use, and why
+	// ZonelessUsers counts users of any segment or set who are in no set of a time zone; nil:
+	// nothing goes by users' time zones.
+	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
+}
+
+// GuardedSet is a set whose losses of users keep a generation out of use.
+type GuardedSet struct {
+	Name           string    `json:"name"`
+	Suppressed     bool      `json:"suppressed"` // false: quiet hours name it
+	Users          uint64    `json:"users"`
+	OnlyGrows      bool      `json:"only_grows"`       // the publisher lets no users leave it, beyond the loss that it states
+	MayLosePercent float64   `json:"may_lose_percent"` // users who may leave it with one generation, per 100
+	Left           uint64    `json:"left"`             // users who left it with the generation in use
+	LeftSinceStart uint64    `json:"left_since_start"`
+	AsOf           time.Time `json:"as_of,omitzero"`            // when the newest build confirmed its users
+	MaxAgeSeconds  float64   `json:"max_age_seconds,omitempty"` // 0: any age
+	TooOld         bool      `json:"too_old,omitempty"`         // users of the sends that it concerns are unavailable
+}
+
+// RefusedGeneration is a published generation that is kept out of use.
+type RefusedGeneration struct {
+	Generation string    `json:"generation"`
+	Since      time.Time `json:"since"`
+	Reasons    []string  `json:"reasons"` // of "missing" (it lacks a set), "users" (they left a guarded set), "zones" (users lost their time zone)
+	Error      string    `json:"error"`
 }
 
 // SegmentSize is how large a segment is.

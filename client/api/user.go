@@ -19,10 +19,14 @@ type Explanation struct {
 	Suppressed      []Suppression   `json:"suppressed,omitempty"`         // that apply to the user
 	Holdout         *Holdout        `json:"holdout,omitempty"`            // the user is one of those who get nothing
 	Quiet           []QuietStanding `json:"quiet,omitempty"`              // quiet hours that apply to the user
+	NeverOpen       []string        `json:"never_open,omitempty"`         // channels of which quiet hours leave no minute open within a year
 	WouldBeDeniedBy []string        `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
 	// Missing are sets that the configuration needs and the generation lacks: the rest is told as if the
 	// user were in none of them, and sends that need one are answered unavailable.
 	Missing []string `json:"missing,omitempty"`
+	// TooOld are suppressed sets that are older than their max_age: sends that need one are
+	// answered unavailable.
+	TooOld []string `json:"too_old,omitempty"`
 }
 
 // Standing is how a user stands with a limit.

@@ -3,9 +3,9 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"capper/client/api"
-	"capper/internal/audience"
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/pacing"
@@ -14,19 +14,25 @@ import (
 )
 
 // newServer builds the API over what has been started.
-func (s *Service) newServer(context.Context) (err error) {
+func (s *Service) newServer(ctx context.Context) (err error) {
 	cfg := s.config.Server
-	s.capper = capping.New(s.store, func() capping.Segments { return generation{s.segments.Current()} }, s.config.Policy, s.clock)
+	s.audiences.take(s.config)
+	s.capper = capping.New(s.store, func() capping.Segments { return s.use() }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
 	s.reportMissing(nil, s.segments.Current())
-	s.registry.MustRegister(s.missingSets())
+	s.registry.MustRegister(s.missingSets(), newListAges(s))
+	s.reportLists()
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
+	s.pacers.Bound(pacing.NewRecords(s.kept, cfg.Bounds.PermitRecords, s.clock, s.logger))
+	_ = s.pacers.Records().Sync(ctx) // it logs the error, and another attempt follows each second
 	if err := s.countAnswers(); err != nil {
 		return err
 	}
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
-		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(), Campaigns: s.answers, Generations: s.segments.Pin, History: s.history, Audiences: func() *audience.Named { return s.watcher.Current().Audiences },
+		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(),
+		Campaigns:   s.answers,
+		Generations: s.segments.Pin, History: s.history, Audiences: s.audiences.of,
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Tracer: s.spans(), TraceMessages: s.config.Tracing.MessageIDs,
@@ -35,6 +41,9 @@ func (s *Service) newServer(context.Context) (err error) {
 	})
 	return err
 }
+
+// boundRecords keeps the number of records of permits in step with the store until ctx ends.
+func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
 // countAnswers makes the counter of what is answered, over a store that keeps counts.
 func (s *Service) countAnswers() (err error) {
@@ -64,6 +73,7 @@ func (s *Service) segmentsStatus() api.SegmentsStatus {
 			answer.Pinned = append(answer.Pinned, pinned.Generation)
 		}
 	}
+	s.guardedStatus(&answer, &status)
 	return answer
 }
 
@@ -78,12 +88,23 @@ func (s *Service) configStatus() api.ConfigStatus {
 	status := s.watcher.Status()
 	return api.ConfigStatus{
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
-		Problems: append(slices.Clone(s.watcher.Current().Warnings), s.problems(s.segments.Current())...),
+		Problems: slices.Concat(s.watcher.Current().Warnings, *s.silences.Load(), s.problems(s.segments.Current())),
 	}
 }
 
 // generation is a generation of segments as the domain asks it.
-type generation struct{ *segments.Snapshot }
+type generation struct {
+	*segments.Snapshot
+	of *segments.Refresher // knows how old its sets are; nil: they have no age
+}
+
+// AsOf is the time for which the users of a set are known.
+func (g generation) AsOf(set string) time.Time {
+	if g.of == nil {
+		return g.CreatedAt()
+	}
+	return g.of.AsOf(set)
+}
 
 // Set is a set by its name.
 func (g generation) Set(name string) (capping.Set, bool) {

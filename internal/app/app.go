@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,9 +62,10 @@ type Service struct {
 	segments  *segments.Refresher
 	history   *past.History
 	store     capping.Store
-	permits   pacing.Store     // the same
-	journal   *journal.Journal // nil: nothing is recorded
-	recorded  *archive.Archive // where it writes; nil without it
+	permits   pacing.Store       // the same
+	kept      pacing.RecordStore // the same
+	journal   *journal.Journal   // nil: nothing is recorded
+	recorded  *archive.Archive   // where it writes; nil without it
 	capper    *capping.Capper
 	answers   *campaign.Counter // nil: the store counts nothing
 	pacers    *pacing.Pacers
@@ -72,9 +74,12 @@ type Service struct {
 	calls     calls
 	failed    chan error // a listener ended by itself
 
-	shortened shortened
-	recent    *recent.Series // of the console
-	policies  recent.Policies
+	shortened    shortened
+	unsuppressed unsuppressed
+	audiences    audiences
+	silences     atomic.Pointer[[]string] // days without an open minute by the policy in force
+	recent       *recent.Series           // of the console
+	policies     recent.Policies
 
 	done     stack
 	stopping sync.Once
@@ -114,8 +119,10 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s.level = loglevel.New(s.config.Log.Level)
 	s.logger = newLogger(cfg.Log, s.config.Log, s.level)
-	s.registry.MustRegister(s.reloads, s.refusedConfig(), configuredMemory(s.config), buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(s.reloads, s.refusedConfig(), configuredMemory(s.config), buildInfo(), zoneRules(),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.done = stack{logger: s.logger, clock: s.clock}
+	s.noteSilences(s.config.Policy)
 	s.warn(s.config)
 	for _, step := range s.steps() {
 		if err := s.done.start(ctx, step); err != nil {
@@ -157,7 +164,7 @@ const (
 // steps are what a start does, in this order, and what undoes each.
 func (s *Service) steps() []step {
 	cfg := s.config
-	var refreshing, watching, counting, remembering background
+	var refreshing, watching, counting, bounding, remembering background
 	return []step{
 		{up: action{"begin to trace", buildTimeout, s.beginTracing},
 			down: action{"send the last spans", traceTimeout, s.endTracing}},
@@ -172,6 +179,8 @@ func (s *Service) steps() []step {
 			down: action{"stop refreshing segments", endTimeout, refreshing.end}},
 		{up: action{"count what is answered", endTimeout, counting.begin(s.flushAnswers)},
 			down: action{"count the last answers", endTimeout, counting.end}},
+		{up: action{"bound what permits leave behind", endTimeout, bounding.begin(s.boundRecords)},
+			down: action{"count what the last permits left behind", endTimeout, bounding.end}},
 		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
 			down: action{"stop watching the configuration", endTimeout, watching.end}},
 		{up: action{"keep recent counts", endTimeout, remembering.begin(s.keepRecent)},

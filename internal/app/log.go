@@ -12,6 +12,7 @@ import (
 	"capper/internal/trace"
 	"capper/internal/trace/otlp"
 	"capper/internal/version"
+	"capper/internal/zones"
 )
 
 // buildInfo is a metric that is always 1 and says in labels what runs.
@@ -20,6 +21,15 @@ func buildInfo() prometheus.Collector {
 	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_build_info", Help: "1, with what was built.", ConstLabels: labels,
+	}, func() float64 { return 1 })
+}
+
+// zoneRules is a metric that is always 1 and names the rules of time zones.
+func zoneRules() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_zone_rules_info", Help: "Always 1; the label is the release of the time zone database in the " +
+			"program.",
+		ConstLabels: prometheus.Labels{"version": zones.Version()},
 	}, func() float64 { return 1 })
 }
 

@@ -19,10 +19,11 @@ import (
 // without TLS, does not register.
 var elsewhere = map[string][]string{
 	config.Embedded: {
-		"capper_store_barred_partitions", "capper_store_records_gone", "capper_store_unheard_seconds", "capper_store_made_timestamp_seconds",
+		"capper_store_barred_partitions", "capper_store_promise_broken", "capper_store_records_gone",
+		"capper_store_unheard_seconds", "capper_store_made_timestamp_seconds",
 		"capper_store_shards", "capper_store_degraded_shards", "capper_store_unserved_partitions", "capper_store_replicas", "capper_store_replicas_known",
 		"capper_store_replicas_needed", "capper_store_instances", "capper_store_instances_differing", "capper_rate_fallbacks_total",
-		"capper_tls_certificate_expiry_timestamp_seconds",
+		"capper_tls_certificate_expiry_timestamp_seconds", "capper_store_certificate_expiry_timestamp_seconds",
 	},
 	config.Redis: {"capper_tls_certificate_expiry_timestamp_seconds"},
 }
@@ -48,7 +49,10 @@ func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	there := append(documentedMetrics(t),
 		"capper_trace_spans_total", // where requests are traced alone
-		"capper_console")           // a cookie
+		"capper_console",           // a cookie
+		// of the file that capper audit verify --metrics writes
+		"capper_audit_verify_timestamp_seconds", "capper_audit_verify_duration_seconds", "capper_audit_verify_findings",
+		"capper_audit_verify_store_timestamp_seconds", "capper_audit_verify_store_sends")
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
 	name := regexp.MustCompile(`\b(capper_[a-z_]*[a-z])\b[^…/*_]`) // a family is written with an ellipsis behind it

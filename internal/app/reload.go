@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/config/policytext"
 	"capper/internal/server"
@@ -78,6 +80,9 @@ func (s *Service) reload(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
 		return err // before others are told of it, as it is tried again and again
 	}
+	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
+		return err
+	}
 	if err := s.announce(context.Background(), cfg.Policy); err != nil {
 		return err
 	}
@@ -94,15 +99,29 @@ func (s *Service) take(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, inForce, s.segments.Current()); err != nil {
 		return err // a generation came into use since
 	}
+	if err := s.lostZones(cfg.Policy, inForce); err != nil {
+		return err
+	}
 	if err := s.api.SetAccess(cfg.Server.Access); err != nil {
 		return err
 	}
 	s.level.Set(cfg.Log.Level)
 	s.shortened.note(inForce, cfg.Policy, s.clock())
+	for _, lost := range s.unsuppressed.note(inForce, cfg.Policy, s.clock()) {
+		s.logger.Warn("suppression taken away by a reload", "set", lost.Set, "now_sent", lost.Sends)
+	}
 	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, policytext.Of(cfg.Policy)) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)
+	s.audiences.take(cfg) // before a call takes the policy
 	s.capper.SetPolicy(cfg.Policy)
+	s.noteSilences(cfg.Policy)
 	return nil
+}
+
+// noteSilences works out which days quiet hours leave no minute of.
+func (s *Service) noteSilences(p *capping.Policy) {
+	silences := config.Silences(p, s.clock())
+	s.silences.Store(&silences)
 }
 
 func (s *Service) reportReload(result string, err error) {
@@ -120,7 +139,7 @@ func (s *Service) reportReload(result string, err error) {
 
 // warn logs what a configuration allows and hardly means.
 func (s *Service) warn(cfg *config.Config) {
-	for _, warning := range cfg.Warnings {
+	for _, warning := range slices.Concat(cfg.Warnings, *s.silences.Load()) {
 		s.logger.Warn("configuration", "warning", warning)
 	}
 }

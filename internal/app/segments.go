@@ -23,7 +23,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	}
 	s.history = past.New(source, s.clock)
 	refresher := cfg.Refresher
-	refresher.Source, refresher.Require, refresher.OnSwap = source, s.require, s.reportSwap
+	refresher.Source, refresher.Require, refresher.Guarded, refresher.OnSwap = source, s.require, s.guarded,
+		s.reportSwap
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
 	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
@@ -43,10 +44,13 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 		before = current.Generation()
 	}
 	result := "accepted"
-	if len(s.needs().Missing(generation{next})) > 0 { // there was no other
+	if len(s.needs().Missing(generation{Snapshot: next})) > 0 { // there was no other
 		result = "incomplete"
 	}
 	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
+	if s.needs().UsesZones() {
+		next.Zoneless() // before a question waits for it
+	}
 	s.warnUnmatched(next)
 	s.reportMissing(current, next)
 }
@@ -65,8 +69,10 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 // problems is what is odd and tolerated of the limits in force.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
-	return slices.Concat(missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current), unbound(s.watcher.Current().Audiences, current),
-		s.shortened.problems(policy, s.clock()))
+	return slices.Concat(missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),
+		s.listProblems(policy),
+		unbound(s.watcher.Current().Audiences, current),
+		s.shortened.problems(policy, s.clock()), s.unsuppressed.problems(s.watcher.Current().Acknowledged))
 }
 
 func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {

@@ -43,9 +43,9 @@ func (s *Service) needs() *capping.Policy {
 // force does without, nil for none. What is missing already is no reason to refuse a
 // reload: it may be the way out.
 func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
-	known := inForce.Missing(generation{current})
+	known := inForce.Missing(generation{Snapshot: current})
 	var faults []error
-	for _, name := range policy.Missing(generation{current}) {
+	for _, name := range policy.Missing(generation{Snapshot: current}) {
 		if slices.Contains(known, name) {
 			continue
 		}
@@ -60,7 +60,7 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 
 // missingProblems says which sets keep the service from being ready, and what cannot mend that.
 func missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
-	for _, name := range policy.Missing(generation{current}) {
+	for _, name := range policy.Missing(generation{Snapshot: current}) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
@@ -90,7 +90,9 @@ func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
 		Help: "Sets that the configuration needs and the generation in use lacks: while it is not 0 the service is not ready.",
-	}, func() float64 { return float64(len(s.capper.Policy().Missing(generation{s.segments.Current()}))) })
+	}, func() float64 {
+		return float64(len(s.capper.Policy().Missing(generation{Snapshot: s.segments.Current()})))
+	})
 }
 
 // reportMissing logs that nobody is sent to, or again.
@@ -99,11 +101,11 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 		return
 	}
 	policy := s.capper.Policy()
-	switch missing := policy.Missing(generation{next}); {
+	switch missing := policy.Missing(generation{Snapshot: next}); {
 	case len(missing) > 0:
 		s.logger.Error("not ready: the generation lacks sets, and nobody is sent to before they are published",
 			"generation", next.Generation(), "missing", strings.Join(missing, ", "))
-	case before != nil && len(policy.Missing(generation{before})) > 0:
+	case before != nil && len(policy.Missing(generation{Snapshot: before})) > 0:
 		s.logger.Info("the generation has every set that the configuration needs", "generation", next.Generation())
 	}
 }

@@ -28,6 +28,7 @@ const RedisPassword = "CAPPER_REDIS_PASSWORD"
 type store interface {
 	capping.Store
 	pacing.Store
+	pacing.RecordStore
 }
 
 // openStore opens the configured store.
@@ -36,7 +37,7 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	if err != nil {
 		return explainStore(err)
 	}
-	s.store, s.permits = opened, opened
+	s.store, s.permits, s.kept = opened, opened, opened
 	if s.wrapStore != nil {
 		s.store = s.wrapStore(s.store)
 	}

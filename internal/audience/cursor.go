@@ -66,7 +66,10 @@ func (c *Cursor) String() string {
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {
-		text += fmt.Sprintf(" sample %x %q", math.Float64bits(q.Sample.Percent()), q.Sample.Salt())
+		text += fmt.Sprintf(" sample %x %q", math.Float64bits(q.Sample.To()), q.Sample.Salt())
+		if from := q.Sample.From(); from > 0 { // cursors of shares that begin at 0 are older than cells
+			text += fmt.Sprintf(" from %x", math.Float64bits(from))
+		}
 	}
 	if q.Part.Of > 0 {
 		text += fmt.Sprintf(" part %d %d", q.Part.Index, q.Part.Of)

@@ -71,6 +71,19 @@ func (e *Expression) String() string {
 	return b.String()
 }
 
+// Plain is the expression without names that stand for others, as a call may ask for it again whatever becomes of
+// those names. "" where it has none of them, or would be too long for a call.
+func (e *Expression) Plain() string {
+	if len(e.used) == 0 {
+		return ""
+	}
+	text := e.String()
+	if _, err := Parse(text); err != nil {
+		return ""
+	}
+	return text
+}
+
 func (n *node) write(b *strings.Builder) {
 	if n.operator == 0 {
 		b.WriteString(n.name)

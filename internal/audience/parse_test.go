@@ -79,6 +79,31 @@ func TestSyntaxErrorsNameTheColumnAndWhatWasExpected(t *testing.T) {
 	require.EqualError(t, err, `column 5: expected a name or "(", got "&"`)
 }
 
+// Plain says the same users without names of the configuration, in a text that is read again.
+func TestPlainExpressions(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a | ", 200) + "a"
+	named, err := NewNamed(map[string]string{"engaged": "active | opened", "best": "engaged -vip", "long": long})
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"active - vip": "", "engaged": "active | opened", "best & eu": "(active | opened - vip) & eu",
+		"eu - best": "eu - (active | opened - vip)", "long": long,
+		"long | long": "", // more names than a call may have
+	} {
+		e, err := Parse(text)
+		require.NoError(t, err)
+		require.Empty(t, e.Plain(), "nothing is replaced yet")
+		e, err = e.With(named)
+		require.NoError(t, err)
+		require.Equal(t, want, e.Plain())
+		if want != "" {
+			again, err := Parse(want)
+			require.NoError(t, err)
+			require.Equal(t, e.String(), again.String())
+		}
+	}
+}
+
 func TestBoundsOfExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

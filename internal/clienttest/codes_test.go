@@ -18,7 +18,7 @@ func TestCodesOfTheAPI(t *testing.T) {
 	require.ElementsMatch(t, doc.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value.Enum, []any{
 		client.CodeInvalidRequest, client.CodeUnauthorized, client.CodeForbidden, client.CodeNotFound, client.CodeMethodNotAllowed,
 		client.CodeTimeout, client.CodeTooLarge, client.CodeUnsupportedMedia, client.CodeRateLimited, client.CodeOverloaded,
-		client.CodeMisdirected, client.CodeHeaderTooLarge,
+		client.CodeMisdirected, client.CodeTooManyRecords, client.CodeHeaderTooLarge,
 		client.CodeUnavailable, client.CodeInternal, client.CodeGone, client.CodeConflict,
 	})
 }

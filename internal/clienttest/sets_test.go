@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,16 @@ type withSets struct {
 	url      string
 	clock    *testkit.Clock
 	location objects.Location
+
+	file, base string // the configuration: its path, and the lines that stay
+}
+
+// configure replaces the further lines of the configuration, which the service reads within a second.
+func (w *withSets) configure(more ...string) {
+	w.t.Helper()
+	next := w.file + ".next"
+	require.NoError(w.t, os.WriteFile(next, []byte(w.base+strings.Join(more, "\n")+"\n"), 0o600))
+	require.NoError(w.t, os.Rename(next, w.file))
 }
 
 // The users of the first generation: segments active and new, sets vip (every third),
@@ -52,23 +63,25 @@ func span(from, to uint32) (users []uint32) {
 	return users
 }
 
-// serveSets serves the first generation; wrap may stand before the service.
-func serveSets(t *testing.T, wrap func(http.Handler) http.Handler) *withSets {
+// serveSets serves the first generation; wrap may stand before the service, and more are further
+// lines of the configuration.
+func serveSets(t *testing.T, wrap func(http.Handler) http.Handler, more ...string) *withSets {
 	t.Helper()
 	dir := t.TempDir()
 	location, err := objects.Open(t.Context(), dir, objects.S3Config{})
 	require.NoError(t, err)
 	w := &withSets{t: t, clock: testkit.NewClockAt(time.Now().Add(-12 * time.Hour)), location: location}
 	w.publish(span(1, activeUsers))
-	file := filepath.Join(dir, "capper.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, max_bitmap_users: 16000}
+	w.file = filepath.Join(dir, "capper.yaml")
+	w.base = fmt.Sprintf(`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, max_bitmap_users: 16000}
 segments: {source: %[1]s, refresh: 100ms, cache_dir: %[1]s/cache}
 store: {embedded: {path: %[1]s/log.db}}
 channels: {push: 1, email: 2}
 limits: {default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, shadow: true, channels: [email]}]}
 suppress: {opted-out: all}
-`, dir), 0o600))
-	watcher, err := config.NewWatcher(file, w.clock.Now)
+`, dir)
+	w.configure(more...)
+	watcher, err := config.NewWatcher(w.file, w.clock.Now)
 	require.NoError(t, err)
 	service, err := app.Start(t.Context(), app.Config{Watcher: watcher, Clock: w.clock.Now})
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	}
 	must("server", reflect.DeepEqual(c.Server.fixed(), next.Server.fixed()))
 	must("segments", reflect.DeepEqual(c.Segments, next.Segments))
-	must("store", reflect.DeepEqual(c.Store, next.Store))
+	must("store", reflect.DeepEqual(c.Store.fixed(), next.Store.fixed()))
 	must("log", c.Log.Format == next.Log.Format)
 	must("console", c.Console == next.Console)
 	must("audit", c.Audit == next.Audit)
@@ -33,6 +33,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 			Rule: "must not lose its last key by a reload: everybody on this machine could call; if that is meant, say server.without_keys: true"})
 	}
 	faults.List = append(faults.List, renumbered(c.Policy.Channels, next.Policy.Channels)...)
+	faults.List = append(faults.List, c.unsuppressed(next)...)
 	if len(faults.List) > 0 {
 		return faults
 	}
@@ -63,12 +64,21 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// reloaded are the keys of server and log that a reload puts in force.
-var reloaded = []string{"server.api_keys", "server.rate_limits", "server.without_keys", "log.level"}
+// reloaded are the keys of server, store and log that a reload puts in force.
+var reloaded = []string{
+	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
+	"store.embedded.create", "store.redis.create", // for the next start
+}
 
 // fixed is what of s a reload does not change.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = access.Rules{}, false
+	return s
+}
+
+// fixed is what of s a reload does not change. That the store must exist counts at the next start alone.
+func (s Store) fixed() Store {
+	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 

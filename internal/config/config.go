@@ -19,7 +19,7 @@ import (
 // owner's own. Paths of files and directories are absolute: what is relative in
 // the file begins at its directory.
 type Config struct {
-	Version  string // first 12 hex digits of the file's SHA-256
+	Version  string // of all that instances of one fleet have to agree on, see own
 	Server   Server
 	Segments Segments
 	Store    Store
@@ -30,9 +30,11 @@ type Config struct {
 	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; its type
 	// says what each means. Not given, nothing is traced.
 	Tracing otlp.Config
-	// Policy is channels, limits, suppress, holdout, quiet and timezone; its Version is that
+	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
+	// Acknowledged is no_longer_suppressed and less_suppressed, lists of sets. Its type says what each means.
+	Acknowledged Acknowledged
 	// Audiences is audiences: expressions by name, which others may use.
 	Audiences *audience.Named
 	// Pacers is pacers, by name: limits, a list of max and window, or rate, such as 250/s, or

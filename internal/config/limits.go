@@ -7,6 +7,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/segments"
 	"capper/internal/yamltree"
+	"capper/internal/zones"
 )
 
 // Bounds of limits. maxLimits keeps a rule's index in a byte and a script
@@ -134,7 +135,7 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
 	}
-	l, err := segments.LoadZone(zone)
+	l, err := zones.Load(zone)
 	if err != nil {
 		v.Fault("must be %sa time zone of the IANA database such as Asia/Singapore, got %q", or, zone)
 		return time.UTC

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,9 +18,8 @@ import (
 
 // defaults are those of keys that no package but this one knows, and of those
 // whose zero value means something else to their owner.
-func defaults(version string) *Config {
+func defaults() *Config {
 	c := &Config{
-		Version: version,
 		Server: Server{
 			Listen: "127.0.0.1:8080", StopDelay: time.Second, StopTimeout: 20 * time.Second,
 		},
@@ -31,7 +28,7 @@ func defaults(version string) *Config {
 		Log:      Log{Level: "info", Format: "text"},
 		Console:  true,
 		Policy: &capping.Policy{
-			Version: version, Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
+			Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},
 		Pacers:    &pacing.Policy{},
 		Audiences: &audience.Named{},
@@ -66,12 +63,13 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 	if fault != nil {
 		return nil, nil, &yamltree.Faults{File: file, List: []yamltree.Fault{*fault}}
 	}
-	r := &reader{Config: defaults(versionOf(data))}
+	r := &reader{Config: defaults()}
 	r.read(root)
 	r.locate(file, root)
 	if faults := root.Faults(); len(faults) > 0 {
 		return nil, nil, (&yamltree.Faults{File: file, List: faults}).Sorted()
 	}
+	r.setVersion(versionOf(root))
 	return r.Config, root.Leaves(), nil
 }
 
@@ -107,21 +105,30 @@ func (r *reader) read(root yamltree.Value) {
 	later := func(read yamltree.Field) yamltree.Field { // when the channels are known
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
+	var dropped, narrowed yamltree.Value
 	fields := r.deciding(later)
 	maps.Copy(fields, map[string]yamltree.Field{
-		"server":    r.server,
-		"segments":  r.segments,
-		"store":     r.store,
-		"log":       r.log,
-		"console":   yamltree.Bool(&r.Console),
-		"audit":     r.audit,
-		"tracing":   r.tracing,
-		"audiences": later(r.audiences),
-		"pacers":    later(r.pacers),
+		"no_longer_suppressed": func(v yamltree.Value) { dropped = v },
+		"less_suppressed":      func(v yamltree.Value) { narrowed = v },
+		"server":               r.server,
+		"segments":             r.segments,
+		"store":                r.store,
+		"log":                  r.log,
+		"console":              yamltree.Bool(&r.Console),
+		"audit":                r.audit,
+		"tracing":              r.tracing,
+		"audiences":            later(r.audiences),
+		"pacers":               later(r.pacers),
 	})
 	given := root.Object(fields)
 	for _, read := range rest {
 		read()
+	}
+	if given["no_longer_suppressed"] {
+		r.droppedSets(dropped)
+	}
+	if given["less_suppressed"] {
+		r.narrowedSets(narrowed)
 	}
 	r.checkNames(given)
 	r.checkZones(given)
@@ -136,12 +143,20 @@ func (r *reader) read(root yamltree.Value) {
 // deciding are the keys that decide. later puts off what needs the channels.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
-		"channels": func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
-		"limits":   later(r.limits),
-		"suppress": later(r.suppress),
-		"holdout":  later(r.holdout),
-		"quiet":    later(r.quietHours),
-		"timezone": later(r.timezone),
+		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
+		"require_channel": later(r.requireChannel),
+		"limits":          later(r.limits),
+		"suppress":        later(r.suppress),
+		"holdout":         later(r.holdout),
+		"quiet":           later(r.quietHours),
+		"timezone":        later(r.timezone),
+	}
+}
+
+func (r *reader) requireChannel(v yamltree.Value) {
+	yamltree.Bool(&r.Policy.RequireChannel)(v)
+	if r.Policy.RequireChannel && len(r.Policy.Channels) == 0 {
+		v.Fault("must not be true without channels: every call would be refused")
 	}
 }
 
@@ -153,12 +168,13 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	if fault != nil {
 		return nil, &yamltree.Faults{File: "policy", List: []yamltree.Fault{*fault}}
 	}
-	r := &reader{Config: defaults(versionOf(data))}
+	r := &reader{Config: defaults()}
 	var rest []func()
 	fields := r.deciding(func(read yamltree.Field) yamltree.Field {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
-	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "tracing", "audiences", "pacers"} {
+	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "tracing", "audiences",
+		"pacers", "no_longer_suppressed", "less_suppressed"} {
 		fields[other] = func(yamltree.Value) {}
 	}
 	fields["version"] = yamltree.Text(&r.Policy.Version)
@@ -173,13 +189,10 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	if faults := root.Faults(); len(faults) > 0 {
 		return nil, (&yamltree.Faults{File: "policy", List: faults}).Sorted()
 	}
+	if r.Policy.Version == "" {
+		r.Policy.Version = versionOf(root)
+	}
 	return r.Policy, nil
-}
-
-// versionOf is the version of a file.
-func versionOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])[:12]
 }
 
 func (r *reader) log(v yamltree.Value) {

@@ -38,7 +38,7 @@ server:
   max_body: 1MiB
   max_in_flight_users: 30
   host_names: [capper.internal, capper]
-  bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70}
+  bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70, permit_records_per_client: 7, permit_records: 8}
   api_keys:
     - {client: crm, namespace: growth, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
   rate_limits:
@@ -85,6 +85,7 @@ func TestParseFillsDefaults(t *testing.T) {
 	require.Equal(t, admission.Bounds{
 		JSONUsers: 100_000, BitmapUsers: 1_000_000, BodyBytes: 16 << 20, InFlightUsers: 4_000_000, CallTimeout: 5 * time.Second,
 		InFlightBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384,
+		PermitRecords: pacing.RecordBounds{Client: 250_000, All: 1_000_000},
 	}, c.Server.Bounds)
 	require.Equal(t, Embedded, c.Store.Kind)
 	here, err := os.Getwd()
@@ -113,6 +114,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, admission.Bounds{
 		JSONUsers: 10, BitmapUsers: 20, BodyBytes: 1 << 20, InFlightUsers: 30, CallTimeout: 2 * time.Second,
 		InFlightBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70,
+		PermitRecords: pacing.RecordBounds{Client: 7, All: 8},
 	}, c.Server.Bounds)
 	require.Equal(t, 1000, c.Server.Access.Rate.UsersPerSecond)
 	require.Equal(t, 1000, c.Server.Access.Rate.Largest())
@@ -218,23 +220,25 @@ func TestFaults(t *testing.T) {
 		"tls half":          {"server: {tls: {cert_file: a}}\n" + minimal, "must have both cert_file and key_file"},
 		"size":              {"server: {max_body: 16MB}\n" + minimal, "must be a size such as 16MiB"},
 		"low bounds":        {"server: {bounds: {body_bytes: 1MiB}}\n" + minimal, "server.bounds.body_bytes: must be at least max_body"},
-		"no connections":    {"server: {bounds: {connections: 0}}\n" + minimal, "server.bounds.connections: must be 1 to 1000000"},
-		"keys confirmed":    {"server: {without_keys: true, api_keys: [{client: a, id: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}]}\n" + minimal, "server.without_keys: must not be true together with api_keys"},
-		"host name":         {"server: {host_names: ['a:80']}\n" + minimal, "server.host_names[0]: must be a host name"},
-		"size list":         {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
-		"bad sha":           {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
-		"empty namespace":   {"server: {api_keys: [{client: a, namespace: ''}]}\n" + minimal, "namespace: must not be empty"},
-		"namespace":         {"server: {api_keys: [{client: a, namespace: a b}]}\n" + minimal, "namespace: must be 1 to 64 letters"},
-		"two namespaces":    {"server: {api_keys: [{client: a, namespace: growth}, {client: b}, {client: a}]}\n" + minimal, `api_keys[2].namespace: must be that of the client's other key, "growth", got ""`},
-		"scope":             {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [root]}]}\n" + minimal, "must be one of filter, read, admin"},
-		"stranger's limit":  {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
-		"redis addrs":       {minimal + "store: {kind: redis}\n", "store.redis.addrs: is required"},
-		"password":          {minimal + "store: {kind: redis, redis: {addrs: ['a:1'], password: hunter2}}\n", "CAPPER_REDIS_PASSWORD"},
-		"half a pair":       {minimal + "store: {redis: {tls: {cert_file: a}}}\n", "store.redis.tls: must have both cert_file and key_file, or neither"},
-		"acks":              {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be healthy or a number from 0 to 5, got \"most\""},
-		"merge key":         {minimal + "log:\n  <<: {level: info}\n", "merge keys are not supported"},
-		"alias of nothing":  {minimal + "log: *a\n", "names no anchor"},
-		"tag":               {minimal + "log: !!map {}\n", "tags such as"},
+		"no records": {"server: {bounds: {permit_records: 0}}\n" + minimal,
+			"server.bounds.permit_records: must be 1 to 1000000000"},
+		"no connections":   {"server: {bounds: {connections: 0}}\n" + minimal, "server.bounds.connections: must be 1 to 1000000"},
+		"keys confirmed":   {"server: {without_keys: true, api_keys: [{client: a, id: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}]}\n" + minimal, "server.without_keys: must not be true together with api_keys"},
+		"host name":        {"server: {host_names: ['a:80']}\n" + minimal, "server.host_names[0]: must be a host name"},
+		"size list":        {"server: {max_body: [1]}\n" + minimal, "must be a size such as 16MiB"},
+		"bad sha":          {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [read]}]}\n" + minimal, "must be the 64 hex digits"},
+		"empty namespace":  {"server: {api_keys: [{client: a, namespace: ''}]}\n" + minimal, "namespace: must not be empty"},
+		"namespace":        {"server: {api_keys: [{client: a, namespace: a b}]}\n" + minimal, "namespace: must be 1 to 64 letters"},
+		"two namespaces":   {"server: {api_keys: [{client: a, namespace: growth}, {client: b}, {client: a}]}\n" + minimal, `api_keys[2].namespace: must be that of the client's other key, "growth", got ""`},
+		"scope":            {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [root]}]}\n" + minimal, "must be one of filter, read, admin"},
+		"stranger's limit": {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal, `one of server.api_keys, got "crm"`},
+		"redis addrs":      {minimal + "store: {kind: redis}\n", "store.redis.addrs: is required"},
+		"password":         {minimal + "store: {kind: redis, redis: {addrs: ['a:1'], password: hunter2}}\n", "CAPPER_REDIS_PASSWORD"},
+		"half a pair":      {minimal + "store: {redis: {tls: {cert_file: a}}}\n", "store.redis.tls: must have both cert_file and key_file, or neither"},
+		"acks":             {minimal + "store: {redis: {replica_acks: most}}\n", "store.redis.replica_acks: must be healthy or a number from 0 to 5, got \"most\""},
+		"merge key":        {minimal + "log:\n  <<: {level: info}\n", "merge keys are not supported"},
+		"alias of nothing": {minimal + "log: *a\n", "names no anchor"},
+		"tag":              {minimal + "log: !!map {}\n", "tags such as"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

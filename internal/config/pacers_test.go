@@ -26,10 +26,12 @@ func TestParseReadsPacers(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("f", []byte(minimal))
 	require.NoError(t, err)
-	require.Equal(t, &pacing.Policy{}, c.Pacers)
+	require.Equal(t, &pacing.Policy{Version: c.Version}, c.Pacers)
 	c, err = Parse("f", []byte(minimal+fourPacers))
 	require.NoError(t, err)
-	require.Empty(t, c.Warnings)
+	for _, warning := range c.Warnings {
+		require.Contains(t, warning, "has no max_wait")
+	}
 	require.Equal(t, []pacing.Pacer{
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 50_000, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
@@ -133,6 +135,23 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 	}, "\n"))
 }
 
+// A pacer that all share, without max_wait, can be taken by one caller for a day.
+func TestPacersWithoutAWaitAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	for pacer, warned := range map[string]bool{
+		"{rate: 10/s}": true, "{limits: [{max: 5, window: 1s}]}": true,
+		"{rate: 10/s, max_wait: 10m}": false, "{rate: 10/s, per: message}": false,
+	} {
+		parsed, err := Parse("f", []byte(minimal+"pacers: {open: "+pacer+"}\n"))
+		require.NoError(t, err)
+		require.Len(t, parsed.Warnings, map[bool]int{true: 1}[warned], pacer)
+		if warned {
+			require.Contains(t, parsed.Warnings[0],
+				"pacers.open has no max_wait: one call may take all that it gives within 24h")
+		}
+	}
+}
+
 func TestWarningsOfPacers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -162,7 +181,8 @@ func TestWarningsOfPacers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			parsed, err := Parse("f", []byte(minimal+"pacers: {x: "+c.pacer+"}\n"))
+			parsed, err := Parse("f", []byte(minimal+"pacers: {x: "+strings.TrimSuffix(c.pacer,
+				"}")+", max_wait: 1h}}\n"))
 			require.NoError(t, err)
 			require.Equal(t, c.want, parsed.Warnings)
 		})

@@ -60,8 +60,15 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 				q.Location = location(v, "user, or ", zone)
 			}
 		},
-		"sets": func(v yamltree.Value) { q.Sets = setNames(v) },
+		"sets":     func(v yamltree.Value) { q.Sets = setNames(v) },
+		"may_lose": mayLose(&q.MayLose),
 	})
+	switch {
+	case given["may_lose"] && !given["sets"]:
+		v.FaultOf("may_lose", "goes with sets only: it says how many users may leave them")
+	case given["sets"] && !given["may_lose"]:
+		q.MayLose = quietMayLose
+	}
 	for _, key := range []string{"from", "to"} {
 		if v.IsMapping() && !given[key] {
 			v.FaultOf(key, "is required")

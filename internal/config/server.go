@@ -82,6 +82,9 @@ func readBounds(v yamltree.Value, b *admission.Bounds) {
 		"gzip_ratio":   yamltree.Within(&b.GzipRatio, 1, 2000),
 		"min_rate":     yamltree.Size(&b.MinRate, 1<<10, 1<<30),
 		"connections":  yamltree.Within(&b.Connections, 1, 1_000_000),
+
+		"permit_records_per_client": yamltree.Within(&b.PermitRecords.Client, 1, 1_000_000_000),
+		"permit_records":            yamltree.Within(&b.PermitRecords.All, 1, 1_000_000_000),
 	})
 }
 
@@ -180,7 +183,7 @@ func Listeners(file string) (urls []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	public, admin, scheme := defaults("").Server.Listen, "", "http"
+	public, admin, scheme := defaults().Server.Listen, "", "http"
 	root, fault := tree(data)
 	if fault != nil {
 		public, admin, scheme = listenersIn(string(data), public)

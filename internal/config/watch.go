@@ -166,10 +166,8 @@ func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config)
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {
 		return err
 	}
-	if next.Version != current.Version {
-		if err := apply(next); err != nil {
-			return err
-		}
+	if err := apply(next); err != nil { // also with the same version: the level of the log may have changed
+		return err
 	}
 	w.given = given
 	w.mu.Lock()

@@ -127,3 +127,30 @@ func TestStatusDoesNotWaitForAReload(t *testing.T) {
 	require.NoError(t, <-polled)
 	require.NotEqual(t, first.Version, w.Status().Version)
 }
+
+// create counts at the next start: whoever sets it while the service runs keeps the way for other changes open.
+func TestCreateIsTakenForTheNextStart(t *testing.T) {
+	t.Parallel()
+	for kind, store := range map[string]string{
+		"embedded": "store: {kind: embedded, embedded: {path: log.db, create: true}}\n",
+		"redis":    "store: {kind: redis, redis: {addrs: [\"a:1\"], create: true}}\n",
+	} {
+		name := filepath.Join(t.TempDir(), "capper.yaml")
+		require.NoError(t, os.WriteFile(name, []byte(minimal+store), 0o600))
+		w, err := NewWatcher(name, time.Now)
+		require.NoError(t, err)
+		change := func(text string) error {
+			require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+			_, err := w.poll(func(*Config) error { return nil })
+			return err
+		}
+		once := strings.Replace(minimal+store, "create: true", "create: false", 1)
+		require.NoError(t, change(once), kind)
+		require.NoError(t, change(strings.Replace(once, "daily: 1", "daily: 2", 1)), kind)
+		require.Equal(t, 2, w.Current().Policy.Default[0].Max)
+		other := strings.NewReplacer("log.db", "other.db", "a:1", "b:1").Replace(once)
+		err = change(other)
+		require.ErrorContains(t, err, "changes only at a start", kind)
+		require.NotContains(t, err.Error(), "create")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"capper/internal/capping"
 	"capper/internal/segments"
@@ -36,9 +37,9 @@ func (r *reader) suppress(v yamltree.Value) {
 }
 
 // suppression reads what is suppressed of a set: all, a list of channels, or a
-// mapping of channels and even_exempt.
+// mapping of channels, even_exempt, may_lose and max_age.
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
-	s := capping.Suppression{Set: set}
+	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
 	switch {
 	case isWord && word == allWord:
@@ -48,14 +49,84 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 		given := v.Object(map[string]yamltree.Field{
 			"channels":    func(v yamltree.Value) { s.Channels = r.suppressedChannels(v) },
 			"even_exempt": yamltree.Bool(&s.EvenExempt),
+			"may_lose":    mayLose(&s.MayLose),
+			"max_age":     duration(&s.MaxAge, minAge, maxWindow),
 		})
 		if len(given) == 0 {
-			v.Fault("must say which sends: all, a list of channels, or a mapping of channels and even_exempt")
+			v.Fault("must say which sends: all, a list of channels, or a mapping of channels, even_exempt, may_lose " +
+				"and max_age")
 		}
 	default:
-		v.Fault("must be all, a list of channels, or a mapping of channels and even_exempt, got %s", v.Describe())
+		v.Fault("must be all, a list of channels, or a mapping of channels, even_exempt, may_lose and max_age, got %s",
+			v.Describe())
 	}
 	return s
+}
+
+// minAge is the least max_age of a suppressed set.
+const minAge = time.Second
+
+// quietMayLose is how many users may leave a set of quiet hours where nobody says
+// otherwise, per 100 users: people move, and are no less asleep elsewhere.
+const quietMayLose = 5
+
+// mayLose reads how many users may leave a set, such as 0.1% or 0.
+func mayLose(to *float64) yamltree.Field {
+	return func(v yamltree.Value) {
+		text, ok := v.Scalar()
+		if !ok {
+			return
+		}
+		digits := strings.TrimSuffix(text, "%")
+		n, err := strconv.ParseFloat(digits, 64)
+		if err != nil || !plainNumber.MatchString(digits) || n < 0 || n > 100 {
+			v.Fault("must be a percentage from 0 to 100%% such as 0.1%%, got %s", v.Describe())
+			return
+		}
+		*to = n
+	}
+}
+
+// Guarded says which losses keep a generation out of use under a policy.
+func Guarded(p *capping.Policy) segments.Guarded {
+	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
+	guard := func(set string, mayLose float64) {
+		if tighter, ok := g.MayLose[set]; !ok || mayLose < tighter {
+			g.MayLose[set] = mayLose
+		}
+	}
+	for i := range p.Suppress {
+		guard(p.Suppress[i].Set, p.Suppress[i].MayLose)
+	}
+	for i := range p.Quiet {
+		for _, set := range p.Quiet[i].Sets {
+			guard(set, p.Quiet[i].MayLose)
+		}
+	}
+	return g
+}
+
+// LooseLists warns of suppressed sets of a generation that are empty, or that the
+// publisher lets users leave.
+func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
+	for i := range p.Suppress {
+		name := p.Suppress[i].Set
+		for k := range m.Sets {
+			set := &m.Sets[k]
+			if set.Name != name {
+				continue
+			}
+			if set.Cardinality == 0 {
+				warnings = append(warnings, fmt.Sprintf("suppress.%s: the set is empty in generation %s, so it "+
+					"suppresses nobody", name, m.Generation))
+			}
+			if !set.OnlyGrows {
+				warnings = append(warnings, fmt.Sprintf("suppress.%s: users may leave the set in each build: "+
+					"declare it only_grows there", name))
+			}
+		}
+	}
+	return warnings
 }
 
 // suppressedChannels reads all, or a list of channels.

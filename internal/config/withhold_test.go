@@ -13,6 +13,7 @@ import (
 	"capper/internal/quiet"
 	"capper/internal/share"
 	"capper/internal/yamltree"
+	"capper/internal/zones"
 )
 
 // withheld is every key of what withholds sends, and of what goes with it.
@@ -30,9 +31,9 @@ func TestParseReadsWhatWithholdsSends(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings)
 	require.Equal(t, []capping.Suppression{
-		{Set: "opted-out"},
-		{Set: "sms-stop", Channels: capping.ChannelSetOf(3)},
-		{Set: "bounced", Channels: capping.ChannelSetOf(2), EvenExempt: true},
+		{Set: "opted-out", MayLose: 0.1},
+		{Set: "sms-stop", Channels: capping.ChannelSetOf(3), MayLose: 0.1},
+		{Set: "bounced", Channels: capping.ChannelSetOf(2), EvenExempt: true, MayLose: 0.1},
 	}, c.Policy.Suppress, "in the order of the file")
 	require.Equal(t, []capping.Quiet{{Hours: quiet.Hours{From: 21 * 60, To: 8 * 60}, Channels: capping.ChannelSetOf(1, 3), UserZone: true}}, c.Policy.Quiet)
 	five, err := share.New(share.Holdout, 5, "2027-q1")
@@ -88,7 +89,9 @@ channels: {push: 1, email: 2, sms: 3}
 	require.Equal(t, []string{"quiet[0].zone is not set: the hours are those of UTC"}, c.Warnings)
 	loud := capping.ChannelSetOf(1, 3)
 	require.Equal(t, []capping.Suppression{
-		{Set: "country/sg"}, {Set: "tz/Etc/GMT+8", EvenExempt: true}, {Set: "a+b"}, {Set: "loud", Channels: loud}, {Set: "louder", Channels: loud},
+		{Set: "country/sg", MayLose: 0.1}, {Set: "tz/Etc/GMT+8", EvenExempt: true, MayLose: 0.1},
+		{Set: "a+b", MayLose: 0.1}, {Set: "loud", Channels: loud, MayLose: 0.1},
+		{Set: "louder", Channels: loud, MayLose: 0.1},
 	}, c.Policy.Suppress)
 	require.Equal(t, []string{"country/de", "country/at"}, c.Policy.Quiet[0].Sets)
 	require.Nil(t, c.Policy.Quiet[0].Location, "UTC")
@@ -98,7 +101,7 @@ channels: {push: 1, email: 2, sms: 3}
 	require.Equal(t, "2027 q1", c.Policy.Holdout.Share.Salt())
 	require.Equal(t, []string{"engaged", "week"}, c.Audiences.Names())
 	require.Equal(t, "engaged & (new | vip)", c.Audiences.Text("week"))
-	singapore, err := time.LoadLocation("Asia/Singapore")
+	singapore, err := zones.Load("Asia/Singapore")
 	require.NoError(t, err)
 	require.Equal(t, []capping.Limit{
 		{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true},
@@ -118,14 +121,20 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 	held := func(text string) string { return someLimits + "holdout: " + text + "\n" }
 	limit := func(text string) string { return rest + "limits: {default: [{" + text + "}]}\n" }
 	for name, c := range map[string]struct{ yaml, want string }{
-		"suppress a list":             {suppress("[opted-out]"), "f:4:11: suppress: must be a mapping, got a list"},
-		"suppress nothing":            {suppress(""), "f:4:1: suppress: must have a value"},
-		"suppress twice":              {suppress("{a: all, a: all}"), "f:4:20: suppress.a: is given twice"},
-		"suppress null":               {suppress("{opted-out: }"), "suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got nothing"},
-		"suppress true":               {suppress("{opted-out: true}"), "f:4:23: suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got true"},
-		"suppress a channel":          {suppress("{opted-out: sms}"), `suppress.opted-out: must be all, a list of channels, or a mapping of channels and even_exempt, got "sms"`},
-		"suppress ALL":                {suppress("{opted-out: ALL}"), `even_exempt, got "ALL"`},
-		"suppress an empty mapping":   {suppress("{opted-out: {}}"), "suppress.opted-out: must say which sends: all, a list of channels, or a mapping of channels and even_exempt"},
+		"suppress a list":  {suppress("[opted-out]"), "f:4:11: suppress: must be a mapping, got a list"},
+		"suppress nothing": {suppress(""), "f:4:1: suppress: must have a value"},
+		"suppress twice":   {suppress("{a: all, a: all}"), "f:4:20: suppress.a: is given twice"},
+		"suppress null": {suppress("{opted-out: }"),
+			"suppress.opted-out: must be all, a list of channels, or a mapping of channels, even_exempt, may_lose " +
+				"and max_age, got nothing"},
+		"suppress true": {suppress("{opted-out: true}"),
+			"f:4:23: suppress.opted-out: must be all, a list of channels, or a mapping of channels, even_exempt, " +
+				"may_lose and max_age, got true"},
+		"suppress a channel": {suppress("{opted-out: sms}"), `suppress.opted-out: must be all, a list of channels, or a mapping of channels, even_exempt, may_lose and max_age, got "sms"`},
+		"suppress ALL":       {suppress("{opted-out: ALL}"), `max_age, got "ALL"`},
+		"suppress an empty mapping": {suppress("{opted-out: {}}"),
+			"suppress.opted-out: must say which sends: all, a list of channels, or a mapping of channels, " +
+				"even_exempt, may_lose and max_age"},
 		"suppress no channel":         {suppress("{opted-out: []}"), "suppress.opted-out: must name a channel"},
 		"suppress unknown channel":    {suppress("{opted-out: [fax]}"), `f:4:24: suppress.opted-out[0]: must be one of the configured channels, got "fax"`},
 		"suppress channel twice":      {suppress("{opted-out: [sms, sms]}"), `suppress.opted-out[1]: is given twice: "sms"`},
@@ -352,7 +361,10 @@ func TestWhatWithholdsSendsIsReloaded(t *testing.T) {
 	was, wasGiven, err := parse("f", []byte(minimal+withheld))
 	require.NoError(t, err)
 	const channels = "channels: {push: 1, email: 2, sms: 3}\n"
-	for _, next := range []string{"", channels, channels + "suppress: {other: [push]}\nholdout: {percent: 50, salt: b}\nquiet: [{from: '00:00', to: '00:01'}]\naudiences: {}\n"} {
+	const meant = "no_longer_suppressed: [opted-out, sms-stop, bounced]\n"
+	for _, next := range []string{meant, meant + channels, meant + channels +
+		"suppress: {other: [push]}\nholdout: {percent: 50, salt: b}\nquiet: [{from: '00:00', to: " +
+		"'00:01'}]\naudiences: {}\n"} {
 		is, isGiven, err := parse("f", []byte(minimal+next))
 		require.NoError(t, err)
 		require.NoError(t, was.reloadable("f", is, wasGiven, isGiven))
@@ -378,4 +390,118 @@ func TestAllThatWithholdsSendsFitsIntoAFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.Policy.Suppress, capping.MaxSuppress)
 	require.Len(t, c.Policy.Quiet, capping.MaxQuiet)
+}
+
+func TestRequireChannel(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte(minimal+"require_channel: true\nchannels: {push: 1, required: 2}\n"))
+	require.NoError(t, err)
+	require.True(t, c.Policy.RequireChannel)
+	require.Contains(t, c.Policy.Channels, "required", "a channel may be called so")
+	c, err = Parse("f", []byte(minimal+"channels: {push: 1}\n"))
+	require.NoError(t, err)
+	require.False(t, c.Policy.RequireChannel)
+	_, err = Parse("f", []byte(minimal+"require_channel: true\n"))
+	require.ErrorContains(t, err, "require_channel: must not be true without channels")
+	_, err = Parse("f", []byte(minimal+"require_channel: yes\n"))
+	require.ErrorContains(t, err, "require_channel: must be true or false")
+}
+
+// Of two policies, what the first suppresses and the second does not: by channel, for sends without one, and exempt.
+func TestLostSuppression(t *testing.T) {
+	t.Parallel()
+	policy := func(text string) *capping.Policy {
+		c, err := Parse("f", []byte(minimal+text+"\n"))
+		require.NoError(t, err)
+		return c.Policy
+	}
+	const channels = "channels: {push: 1, email: 2, sms: 3}\nsuppress: "
+	for name, c := range map[string]struct {
+		was, is string
+		want    []Lost
+	}{
+		"the same": {channels + "{a: all, b: [sms]}", channels + "{b: [sms], a: all}", nil},
+		"more": {channels + "{a: [sms]}", channels + "{a: {channels: all, even_exempt: true}, b: all}",
+			nil},
+		"dropped": {channels + "{a: all, b: [sms]}", channels + "{b: [sms]}",
+			[]Lost{{"a", true, "all sends"}}},
+		"all dropped": {channels + "{a: all, b: [sms]}", "channels: {push: 1}",
+			[]Lost{{"a", true, "all sends"}, {"b", true, "all sends"}}},
+		"renamed": {channels + "{a: all}", channels + "{A: all}", []Lost{{"a", true, "all sends"}}},
+		"fewer channels": {channels + "{a: [push, email, sms]}", channels + "{a: [email]}",
+			[]Lost{{"a", false, "sends on push, sends on sms"}}},
+		"all but none": {channels + "{a: all}", channels + "{a: [push, email, sms]}",
+			[]Lost{{"a", false, "sends without a channel"}}},
+		"not exempt": {channels + "{a: {even_exempt: true}}", channels + "{a: all}",
+			[]Lost{{"a", false, "exempt sends"}}},
+		"another channel": {channels + "{a: [push]}", channels + "{a: [sms]}",
+			[]Lost{{"a", false, "sends on push"}}},
+		"a channel that goes": {channels + "{a: [push, sms]}", "channels: {push: 1}\nsuppress: {a: [push]}", nil},
+	} {
+		require.Equal(t, c.want, LostSuppression(policy(c.was), policy(c.is)), name)
+	}
+}
+
+func TestAcknowledgedSets(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte(minimal+"no_longer_suppressed: [a, b/c]\nless_suppressed: [d]\nsuppress: {d: all}\n"))
+	require.NoError(t, err)
+	require.Equal(t, Acknowledged{Dropped: []string{"a", "b/c"}, Narrowed: []string{"d"}}, c.Acknowledged)
+	for text, why := range map[string]string{
+		"suppress: {a: all}\nno_longer_suppressed: [b, a]\n": "no_longer_suppressed[1]: must be a set that suppress " +
+			"does not name, and suppress names a",
+		"no_longer_suppressed: [a, a]\n": `is given twice: "a"`,
+		"no_longer_suppressed: [-a]\n":   "no_longer_suppressed[0]",
+		"no_longer_suppressed: a\n":      "no_longer_suppressed: must be a list",
+		"less_suppressed: [a]\n": "less_suppressed[0]: must be a set that suppress " +
+			"names, and suppress does not name a",
+	} {
+		_, err := Parse("f", []byte(minimal+text))
+		require.ErrorContains(t, err, why, text)
+	}
+}
+
+func TestBoundsOfGuardedSets(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte(minimal+`channels: {push: 1, sms: 2}
+suppress:
+  opted-out: {may_lose: 0, max_age: 48h}
+  stop: {channels: [sms], may_lose: 2.5%}
+  bounced: {may_lose: 100%}
+  both: all
+quiet: [{from: "21:00", to: "08:00", zone: user, sets: [de, both]}, {from: "21:00", to: "08:00", zone: UTC, sets: [de, us], may_lose: 1%}]
+timezone: UTC
+`))
+	require.NoError(t, err)
+	require.Equal(t, []capping.Suppression{
+		{Set: "opted-out", MaxAge: 48 * time.Hour},
+		{Set: "stop", Channels: capping.ChannelSetOf(2), MayLose: 2.5},
+		{Set: "bounced", MayLose: 100},
+		{Set: "both", MayLose: 0.1},
+	}, c.Policy.Suppress)
+	g := Guarded(c.Policy)
+	require.Equal(t, map[string]float64{"opted-out": 0, "stop": 2.5, "bounced": 100, "both": 0.1, "de": 1, "us": 1},
+		g.MayLose, "the tighter bound of a set")
+	require.True(t, g.Zones)
+
+	for yaml, says := range map[string]string{
+		"suppress: {a: {may_lose: 101%}}": "suppress.a.may_lose: must be a " +
+			"percentage from 0 to 100% such as 0.1%, got ",
+		"suppress: {a: {may_lose: -1%}}":  "suppress.a.may_lose: must be a percentage",
+		"suppress: {a: {may_lose: all}}":  "suppress.a.may_lose: must be a percentage",
+		"suppress: {a: {may_lose: 1e1%}}": "suppress.a.may_lose: must be a percentage",
+		"suppress: {a: {may_lose: [1%]}}": "suppress.a.may_lose: must be a",
+		"suppress: {a: {max_age: 10ms}}": "suppress.a.max_age: must be at least 1s, " +
+			"got 10ms",
+		"suppress: {a: {max_age: 48}}":                                   "suppress.a.max_age: must be a duration",
+		"suppress: {a: {max_loss: 1%}}":                                  "suppress.a.max_loss: ",
+		`quiet: [{from: "21:00", to: "08:00", zone: UTC, may_lose: 1%}]`: "quiet[0].may_lose: goes with sets only",
+	} {
+		_, err := Parse("f", []byte(minimal+yaml+"\n"))
+		require.ErrorContains(t, err, says, yaml)
+	}
+	c, err = Parse("f", []byte(minimal))
+	require.NoError(t, err)
+	require.Empty(t, Guarded(c.Policy).MayLose)
+	require.False(t, Guarded(c.Policy).Zones)
 }

@@ -147,6 +147,9 @@ func (s *service) do(method, path string, form url.Values) reply {
 			delete(s.jar, cookie.Name)
 		}
 	}
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		require.NotEmpty(s.t, answer.Header.Get("Retry-After"), path)
+	}
 	return reply{answer.StatusCode, answer.Header, string(body)}
 }
 
@@ -170,4 +173,13 @@ func (s *service) signIn(key, next string) reply {
 	s.t.Helper()
 	form := s.get("/console/sign-in")
 	return s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(s.t)}, "key": {key}, "next": {next}})
+}
+
+// A page that the service could not answer says when to ask again, too: do requires it of all.
+func TestAPageThatCannotBeAnsweredSaysWhenToAskAgain(t *testing.T) {
+	t.Parallel()
+	s := newService(t, access.Rules{})
+	r := s.get("/console/segments/changes?from=a&to=b")
+	require.Equal(t, http.StatusServiceUnavailable, r.status, r.body)
+	require.Equal(t, "1", r.header.Get("Retry-After"))
 }

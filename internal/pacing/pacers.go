@@ -13,8 +13,9 @@ import (
 
 // Pacers gives permits: it joins policy and store. It is safe for concurrent use.
 type Pacers struct {
-	store  Store
-	policy atomic.Pointer[Policy]
+	store   Store
+	policy  atomic.Pointer[Policy]
+	records *Records // nil: what grants leave behind is not bounded
 }
 
 // New is the pacers of the policy over the store.
@@ -23,6 +24,12 @@ func New(store Store, policy *Policy) *Pacers {
 	p.SetPolicy(policy)
 	return p
 }
+
+// Bound bounds what grants leave behind. Call it before the first call for permits.
+func (p *Pacers) Bound(records *Records) { p.records = records }
+
+// Records are those of Bound; nil: there are none.
+func (p *Pacers) Records() *Records { return p.records }
 
 // Policy is the policy in force.
 func (p *Pacers) Policy() *Policy { return p.policy.Load() }
@@ -52,6 +59,7 @@ type Answer struct {
 	Refused int     // of the call's permits
 	Fresh   int     // of Granted: those that no earlier call had been granted
 	Pacers  []Pacer // by target
+	Version string  // of the policy that judged the call
 }
 
 // FieldError is what a caller got wrong.
@@ -62,13 +70,26 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
 
-// Take takes permits. A fault of the call is a *FieldError; any other error is that
-// nothing is known, and nothing may be sent.
+// Check is what is wrong with a call, a *FieldError, or nil.
+func (p *Pacers) Check(call *Call) error {
+	_, _, err := p.ask(call)
+	return err
+}
+
+// Take takes permits. A fault of the call is a *FieldError, and a *RecordsError is that it took
+// nothing as there is no room for its record; any other error is that nothing is known, and
+// nothing may be sent.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	answer, ask, err := p.ask(call)
 	if err != nil {
 		return nil, err
 	}
+	ask.Request = requestOf(call, 0)
+	entry, err := p.records.enter(ctx, call.Client, ask)
+	if err != nil {
+		return nil, err
+	}
+	defer entry.leave()
 	for part := 0; ; part++ {
 		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
@@ -78,6 +99,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		entry.note(ask, &grant)
 		ask.Permits -= grant.Granted
 		answer.add(grant)
 		answer.Refused = ask.Permits
@@ -117,7 +139,8 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	case call.MaxWait < 0 || call.MaxWait > MaxWait:
 		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", capping.Span(MaxWait), capping.Span(call.MaxWait))}
 	}
-	answer, policy := &Answer{}, p.Policy()
+	policy := p.Policy()
+	answer := &Answer{Version: policy.Version}
 	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}
 	for i, name := range call.Pacers {
 		field := fmt.Sprintf("pacers[%d]", i)
@@ -149,17 +172,16 @@ type Standing struct {
 }
 
 // Look is how the pacer of a name stands, or with "" all of them, in the order of
-// the policy. It takes nothing. An unknown one is a *FieldError.
-func (p *Pacers) Look(ctx context.Context, name string) ([]Standing, error) {
-	policy := p.Policy()
-	var standings []Standing
+// the policy that it returns. It takes nothing. An unknown one is a *FieldError.
+func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
+	policy = p.Policy()
 	for i := range policy.Pacers {
 		if pacer := &policy.Pacers[i]; name == "" || pacer.Name == name {
 			standings = append(standings, Standing{Pacer: pacer})
 		}
 	}
 	if name != "" && len(standings) == 0 {
-		return nil, unknown(name)
+		return nil, nil, unknown(name)
 	}
 	var plain []*Standing
 	for i := range standings {
@@ -169,10 +191,10 @@ func (p *Pacers) Look(ctx context.Context, name string) ([]Standing, error) {
 	}
 	for some := range slices.Chunk(plain, MaxPacers) {
 		if err := p.look(ctx, some); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return standings, nil
+	return standings, policy, nil
 }
 
 // look fills in the states of pacers, at most MaxPacers.

@@ -3,7 +3,8 @@ package pacing
 // Policy is the pacers of a configuration, by name. It is not changed after it has
 // been handed over. The nil policy has none.
 type Policy struct {
-	Pacers []Pacer // in the order of the file, names distinct
+	Version string  // names the configuration that they came from
+	Pacers  []Pacer // in the order of the file, names distinct
 }
 
 // Pacer is the one of the name.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,6 +92,44 @@ func TestEveryCallNeedsItsScope(t *testing.T) {
 	}
 }
 
+// A call that denies nobody needs a right of its own, whatever form its users have; without it nothing is recorded.
+func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(cfg *server.Config) {
+		cfg.Access = access.Rules{Keys: append(testKeys(),
+			key("t1.orders", "orders", access.ScopeFilter, access.ScopeExempt))}
+	})
+	audience := []fields{{"user_ids": []uint32{7, 300}}, {"users_bitmap": bitmapText(t, 7, 300)}, {"audience": "all"}}
+	for i, users := range audience {
+		body := fields{"message_id": fmt.Sprint("order-", i), "enforce": false}
+		maps.Copy(body, users)
+		for _, text := range []string{"f1.secret-of-the-engine", "x1.all"} {
+			s.key = text
+			refused := s.post("/v1/filter", body)
+			require.Equal(t, http.StatusForbidden, refused.status, "%s", refused.body)
+			failed := refused.failure(t).Error
+			require.Equal(t, "enforce", failed.Field)
+			id, _, _ := strings.Cut(text, ".")
+			require.Contains(t, failed.Message, fmt.Sprintf(`needs the scope "exempt", which the API key %q does not have`, id))
+			require.Contains(t, failed.Message, "server.api_keys")
+		}
+		if users["audience"] != nil { // this service has no generation to find them in
+			continue
+		}
+		s.key = "t1.orders"
+		require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status)
+		body["enforce"] = true
+		s.key = "f1.secret-of-the-engine"
+		require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status, "the default needs no such right")
+	}
+	s.key = "r1.secret-of-support"
+	shown := string(s.get("/metrics").body)
+	require.Contains(t, shown, `capper_client_exempt_calls_total{client="engine",result="refused"} 3`)
+	require.Contains(t, shown, `capper_client_exempt_calls_total{client="orders",result="accepted"} 2`)
+	require.Contains(t, shown, `capper_client_exempt_calls_total{client="orders",result="refused"} 0`)
+	require.NotContains(t, shown, `capper_client_exempt_calls_total{client="support"`)
+}
+
 func TestWrongKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withKeys)
@@ -126,12 +165,12 @@ func TestKeysRotate(t *testing.T) {
 	bad := access.Rules{Keys: []access.Key{
 		key("k1.a", "c", access.ScopeRead), key("k1.b", "c", access.ScopeRead), key("k2.c", "c", access.ScopeRead),
 		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
-		key("k7.c", "c", access.ScopeRead),
+		key("k7.c", "c", access.ScopeRead), key("k8.c", "f", access.ScopeRead, access.ScopeExempt),
 	}, Rate: capping.Rate{Burst: 5}, Rates: map[string]capping.Rate{"c": {UsersPerSecond: -1}}}
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
-		`api key 1 (id "k1"): must have an id of its own: "k1" is given twice`, `api key 3 (id "k3"): scopes: must name a scope of filter, read, admin`,
-		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, got "root"`, `api key 5 (id "k5"): client: is required`,
+		`api key 1 (id "k1"): must have an id of its own: "k1" is given twice`, `api key 3 (id "k3"): scopes: must name a scope of filter, read, admin, exempt`,
+		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, exempt, got "root"`, `api key 8 (id "k8"): scopes: must have filter beside exempt`, `api key 5 (id "k5"): client: is required`,
 		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`, `api key 2 (id "k2"): must be at most two keys of a client, for rotation; "c" has more`,
 		`default rate: a burst needs users per second`, `rate of client "c"`,
 	} {

@@ -34,8 +34,9 @@ func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Pl
 }
 
 // findUsers finds the users of an audience that was given as an expression, and says in the
-// audience whom it took. b holds their memory.
-func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience) error {
+// audience whom it took. Its names are those of the configuration that the policy is of. b holds
+// their memory.
+func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience, policy *capping.Policy) error {
 	if a.Query == nil {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience) error {
 	defer part.End()
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.bounds.BitmapUsers)
+	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.audiences(policy), s.bounds.BitmapUsers)
 	a.Users, a.Taken = users, taken
 	return err
 }
@@ -58,7 +59,10 @@ func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 
 // decodeBounds are those of the request in a body.
 func (s *Server) decodeBounds(b *body.Body) decode.Bounds {
-	return decode.Bounds{IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve}
+	return decode.Bounds{
+		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
+		NeedsChannel: s.capper.Policy().RequireChannel,
+	}
 }
 
 // writeAnswer writes an answer that was made in the place's buffer.
@@ -98,6 +102,15 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return f
 	}
 	return nil
+}
+
+// charge is admit for work whose price is not a number of users of the call: it takes no
+// more than the client's burst, so that the call stays possible.
+func (s *Server) charge(c *call, field string, price int) error {
+	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
+		price = min(price, rate.Largest())
+	}
+	return s.admit(c, field, price)
 }
 
 // writeRate sets the headers in the letters in which they are usually written,

@@ -10,6 +10,7 @@ import (
 	"capper/internal/server/body"
 	"capper/internal/server/decode"
 	"capper/internal/server/failure"
+	"capper/internal/server/lookup"
 )
 
 // countAudience serves POST /v1/audience/count.
@@ -23,37 +24,66 @@ func (s *Server) countAudience(c *call) error {
 	if err != nil {
 		return err
 	}
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	basis := s.basisOf(&r.Query)
+	channel, err := previewChannel(r, basis.Policy())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	counts, err := s.finder.Count(ctx, c.holder, &r.Query)
+	counts, err := s.finder.Count(ctx, c.holder, &lookup.Count{
+		Query: &r.Query, Named: s.audiences(basis.Policy()), Total: r.Total,
+		Pay: func(price int) error { return s.charge(c, "audience", price) },
+	})
 	if err != nil {
 		return err
 	}
 	if r.Preview {
-		if counts.Preview, err = s.preview(c, body, r, counts, channel); err != nil {
+		if counts.Preview, err = s.preview(c, body, r, counts,
+			&capping.Send{Basis: basis, Channel: channel}); err != nil {
 			return err
 		}
+		counts.PreviewGeneration, counts.ConfigVersion = basis.Generation(), basis.Policy().Version
 	}
 	return writeJSON(c.w, counts)
+}
+
+// previewChannel is the channel of a count's preview; without a preview there is none to name.
+func previewChannel(r *decode.CountRequest, policy *capping.Policy) (capping.Channel, error) {
+	if !r.Preview {
+		return 0, nil
+	}
+	return decode.SendChannel(r.Channel, policy)
 }
 
 // previewBatch is how many users of a preview are decided at a time.
 const previewBatch = 100_000
 
-// preview decides of those that were counted as a filter call on the channel would now,
-// and records nothing.
-func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, channel capping.Channel) (*api.Summary, error) {
+// basisOf is the generation and the policy that decide a whole call. Where the query names
+// no generation, its users are those of that generation, too. q is nil of a call without one.
+func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
+	basis := s.capper.Basis()
+	if q == nil || q.Generation != "" || q.Cursor != "" {
+		return basis
+	}
+	if _, err := s.finder.Pin(basis.Generation()); err == nil {
+		q.Generation = basis.Generation()
+	}
+	return basis // without a pin the finder says why
+}
+
+// preview decides of those that were counted as a filter call like the send would now, and
+// records nothing.
+func (s *Server) preview(
+	c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, send *capping.Send,
+) (*api.Summary, error) {
 	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
 		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users, at most %d are previewed at once: ask for a sample of them, or for one of at least %d parts",
 			counts.Users, most, (counts.Users+most-1)/most)
 	}
 	r.Query.Generation = counts.Generation
 	a := &decode.Audience{Query: &r.Query, Bitmap: true}
-	if err := s.findUsers(c, b, a); err != nil {
+	if err := s.findUsers(c, b, a, send.Basis.Policy()); err != nil {
 		return nil, err
 	}
 	p, err := s.enter(c, a, 1024)
@@ -63,19 +93,21 @@ func (s *Server) preview(c *call, b *body.Body, r *decode.CountRequest, counts *
 	defer p.Close()
 	ctx, cancel := s.callContext(c, len(a.Users))
 	defer cancel()
-	preview, _ := s.decide(ctx, channel, a.Users, capping.InstantOf(s.clock()))
-	return preview, nil
+	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides as a filter call on the channel would then, and records nothing. of is
-// whose answer the last batch was.
-func (s *Server) decide(ctx context.Context, channel capping.Channel, users []capping.UserID, at capping.Instant) (total *api.Summary, of *capping.Decisions) {
-	total, of = answer.NewSummary(), &capping.Decisions{Generation: s.capper.Segments().Generation(), Policy: s.capper.Policy()}
+// decide decides the users as a filter call like the send would at that instant, and records
+// nothing.
+func (s *Server) decide(
+	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
+) *api.Summary {
+	total := answer.NewSummary()
 	for batch := range slices.Chunk(users, previewBatch) {
-		of = s.capper.Filter(ctx, &capping.Send{Channel: channel, Users: batch, Enforce: true, At: at})
-		total.Add(answer.SummaryOf(answer.Summarize(of), of.Names))
+		d := s.capper.Filter(ctx, &capping.Send{Basis: send.Basis, Channel: send.Channel, Users: batch, Enforce: true,
+			At: at})
+		total.Add(answer.SummaryOf(answer.Summarize(d), d.Names))
 	}
-	return total, of
+	return total
 }
 
 // forecast serves POST /v1/forecast.
@@ -89,7 +121,8 @@ func (s *Server) forecast(c *call) error {
 	if err != nil {
 		return err
 	}
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	basis := s.basisOf(r.Query)
+	channel, err := decode.SendChannel(r.Channel, basis.Policy())
 	if err != nil {
 		return err
 	}
@@ -97,7 +130,7 @@ func (s *Server) forecast(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, basis.Policy()); err != nil {
 		return err
 	}
 	body.KeepUsers(len(r.Users))
@@ -115,18 +148,22 @@ func (s *Server) forecast(c *call) error {
 	}
 	ctx, cancel := s.callContext(c, decided)
 	defer cancel()
-	return writeJSON(c.w, s.forecastOf(ctx, channel, r, times))
+	return writeJSON(c.w, s.forecastOf(ctx, &capping.Send{Basis: basis, Channel: channel}, r, times))
 }
 
 // forecastBytes is about what one time takes in the answer.
 const forecastBytes = 16 << 10
 
-func (s *Server) forecastOf(ctx context.Context, channel capping.Channel, r *decode.ForecastRequest, times []capping.Instant) *api.Forecast {
-	told := &api.Forecast{Users: len(r.Users), Audience: r.Taken}
+func (s *Server) forecastOf(
+	ctx context.Context, send *capping.Send, r *decode.ForecastRequest, times []capping.Instant,
+) *api.Forecast {
+	told := &api.Forecast{
+		Users: len(r.Users), Audience: r.Taken,
+		Generation: send.Basis.Generation(), ConfigVersion: send.Basis.Policy().Version,
+	}
 	for _, at := range times {
-		total, of := s.decide(ctx, channel, r.Users, at)
-		told.Generation, told.ConfigVersion = of.Generation, of.Policy.Version
-		told.Forecasts = append(told.Forecasts, api.ForecastPoint{At: at.Time(), Summary: *total})
+		told.Forecasts = append(told.Forecasts,
+			api.ForecastPoint{At: at.Time(), Summary: *s.decide(ctx, send, r.Users, at)})
 	}
 	return told
 }

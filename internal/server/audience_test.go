@@ -74,6 +74,13 @@ func TestPagesAndPartsKeepTheirGeneration(t *testing.T) {
 	sampled := lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"percent": 10, "salt": "a"}}`)
 	require.InDelta(t, 209, sampled.Audience.Users, 60)
 	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"percent": 10, "salt": "a"}}`))
+	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"from": 0, "to": 10, "salt": "a"}}`))
+	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"to": 10, "salt": "a"}}`))
+	cells := 0
+	for _, cell := range []string{`"to": 10`, `"from": 10, "to": 33.3`, `"from": 33.3, "to": 100`} {
+		cells += lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {`+cell+`, "salt": "a"}}`).Audience.Users
+	}
+	require.Equal(t, lookedUp[api.LookupBitmaps](s, `{"audience": "active"}`).Audience.Users, cells, "cells are the whole audience")
 }
 
 func TestMoreUsersThanACallTakes(t *testing.T) {
@@ -120,7 +127,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		badBody
 		column int
 	}{
-		{badBody{"empty", body(`"audience":""`), "audience", "it is empty"}, 0},
+		{badBody{"empty", body(`"audience":""`), "audience", "it is empty"}, 1},
 		{badBody{"null", body(`"audience":null`), "audience", "null is not a string"}, 0},
 		{badBody{"blank", body(`"audience":"  "`), "audience", "column 3: expected a name"}, 3},
 		{badBody{"syntax", body(`"audience":"active - & vip"`), "audience", `column 10: expected a name or "(", got "&"`}, 10},
@@ -143,6 +150,17 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"sample field", body(`"audience":"vip","sample":{"percent":1,"salt":"a","seed":1}`), "sample.seed", "no such field"}, 0},
 		{badBody{"no salt", body(`"audience":"vip","sample":{"percent":1}`), "sample.salt", "missing"}, 0},
 		{badBody{"salt empty", body(`"audience":"vip","sample":{"percent":1,"salt":""}`), "sample.salt", "0 bytes"}, 0},
+		{badBody{"percent and to", body(`"audience":"vip","sample":{"percent":10,"to":10,"salt":"a"}`), "sample.percent", "it goes without from and to"}, 0},
+		{badBody{"percent and from", body(`"audience":"vip","sample":{"from":0,"percent":10,"salt":"a"}`), "sample.percent", "it goes without from and to"}, 0},
+		{badBody{"from alone", body(`"audience":"vip","sample":{"from":10,"salt":"a"}`), "sample.percent", "either percent, or from and to"}, 0},
+		{badBody{"neither", body(`"audience":"vip","sample":{"salt":"a"}`), "sample.percent", "either percent, or from and to"}, 0},
+		{badBody{"an empty cell", body(`"audience":"vip","sample":{"from":10,"to":10,"salt":"a"}`), "sample.to", "10 is not above from, which is 10"}, 0},
+		{badBody{"a cell backwards", body(`"audience":"vip","sample":{"from":20,"to":10,"salt":"a"}`), "sample.to", "10 is not above from, which is 20"}, 0},
+		{badBody{"from 100", body(`"audience":"vip","sample":{"from":100,"to":100,"salt":"a"}`), "sample.from", "100 is not a percentage from 0 and below 100"}, 0},
+		{badBody{"from below 0", body(`"audience":"vip","sample":{"from":-1,"to":10,"salt":"a"}`), "sample.from", "-1 is not"}, 0},
+		{badBody{"to 101", body(`"audience":"vip","sample":{"from":1,"to":100.1,"salt":"a"}`), "sample.to", "100.1 is not"}, 0},
+		{badBody{"to null", body(`"audience":"vip","sample":{"from":1,"to":null,"salt":"a"}`), "sample.to", "null"}, 0},
+		{badBody{"a cell without salt", body(`"audience":"vip","sample":{"from":1,"to":2}`), "sample.salt", "missing"}, 0},
 		{badBody{"percent 0", body(`"audience":"vip","sample":{"percent":0,"salt":"a"}`), "sample.percent", "0 is not a percentage"}, 0},
 		{badBody{"percent 101", body(`"audience":"vip","sample":{"percent":100.1,"salt":"a"}`), "sample.percent", "100.1"}, 0},
 		{badBody{"percent text", body(`"audience":"vip","sample":{"percent":"1","salt":"a"}`), "sample.percent", "not a percentage"}, 0},

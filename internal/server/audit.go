@@ -29,7 +29,12 @@ func (s *Server) auditRefusal(c *call, f *failure.Failure) {
 	if !ok {
 		return
 	}
-	s.audit(c, "key", "refused", "code", f.Code, "method", c.r.Method, "path", failure.Clip([]byte(c.r.URL.Path)), "suppressed", suppressed)
+	line := []any{"code", f.Code, "method", c.r.Method, "path", failure.Clip([]byte(c.r.URL.Path)), "suppressed",
+		suppressed}
+	if f.Field != "" {
+		line = append(line, "field", f.Field)
+	}
+	s.audit(c, "key", "refused", line...)
 }
 
 // logBound lets through a burst of lines, then one a second, so that nobody fills

@@ -32,9 +32,9 @@ type Config struct {
 	// Generations pins generations, for look-ups and audiences. Nil: there is none that
 	// could be asked.
 	Generations lookup.Pin
-	// Audiences are the expressions of the configuration in force. It is called by many
-	// goroutines. Nil: there are none.
-	Audiences func() *audience.Named
+	// Audiences are the expressions of the configuration that the policy is of, which was in
+	// force a moment ago. It is called by many goroutines. Nil: there are none.
+	Audiences func(*capping.Policy) *audience.Named
 	// History tells of the generations at the segments' source. Nil: there is none that
 	// could be asked.
 	History History
@@ -109,7 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("server: Config.Capper is missing")
 	}
 	if c.Pacers == nil {
-		c.Pacers = pacing.New(nil, nil) // which never asks its store
+		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store
 	}
 	if c.Generations == nil {
 		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }
@@ -118,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.History = noHistory{}
 	}
 	if c.Audiences == nil {
-		c.Audiences = func() *audience.Named { return nil }
+		c.Audiences = func(*capping.Policy) *audience.Named { return nil }
 	}
 	if (c.Registerer == nil) != (c.Gatherer == nil) {
 		return c, errors.New("server: Config.Registerer and Config.Gatherer go together")

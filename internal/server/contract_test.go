@@ -115,16 +115,17 @@ func statusesOf(method, path string) []string {
 	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
-	decisions, backup := strings.HasSuffix(path, "/decisions"), path == "/v1/backup"
+	decisions, backup, accept := strings.HasSuffix(path, "/decisions"), path == "/v1/backup", path == "/v1/store/accept"
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
 		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
-		"405": method == http.MethodDelete || backup,             // the admin listener's
+		"405": method == http.MethodDelete || backup || accept,   // the admin listener's
 		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members, "415": method == http.MethodPost && !backup,
-		"304": bitmap, "409": releases || decisions || backup, "410": generation,
-		"429": method == http.MethodPost && path != "/v1/permits" && !releases && !backup || user && method == http.MethodGet || members,
+		"304": bitmap, "409": messages || decisions || backup || accept, "410": generation,
+		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
+			members,
 		"421": true, "431": true, "500": true,
 		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || path == "/healthz" || path == "/readyz",
 	} {
@@ -157,4 +158,21 @@ func TestEveryAuditedActionIsDescribed(t *testing.T) {
 		}
 	}
 	require.Greater(t, actions, 8)
+}
+
+// Every call of the API stands in the table that says what a namespace confines.
+func TestTheTableOfNamespacesIsWhole(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "**What a namespace confines, and what not.**")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\nGiving a key a namespace")
+	for path, item := range described(t).Paths.Map() {
+		for method := range item.Operations() {
+			if method != http.MethodHead {
+				require.Contains(t, table, "`"+method+" "+path+"`")
+			}
+		}
+	}
 }

@@ -3,11 +3,14 @@ package server
 import (
 	"log/slog"
 
+	"capper/client/api"
 	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/server/access"
 	"capper/internal/server/answer"
 	"capper/internal/server/body"
 	"capper/internal/server/decode"
+	"capper/internal/server/failure"
 	"capper/internal/server/record"
 	"capper/internal/server/tracing"
 )
@@ -19,20 +22,30 @@ func (s *Server) filter(c *call) error {
 		return err
 	}
 	defer body.Close()
-	if err := s.findUsers(c, body, &r.Audience); err != nil {
+	if err := s.mayExempt(c, r); err != nil {
 		return err
 	}
-	size := len(body.Data)
-	body.KeepUsers(len(r.Users))
 	send, err := s.sendOf(c, r)
 	if err != nil {
 		return err
 	}
+	if err := s.findUsers(c, body, &r.Audience, send.Basis.Policy()); err != nil {
+		return err
+	}
+	send.Users = r.Users
+	size := len(body.Data)
+	body.KeepUsers(len(r.Users))
 	p, err := s.enter(c, &r.Audience, answerBytes(r))
 	if err != nil {
 		return err
 	}
 	defer p.Close()
+	if r.Query == nil { // it may have waited, and a list or a limit have changed meanwhile
+		if send, err = s.sendOf(c, r); err != nil {
+			return err
+		}
+		send.Users = r.Users
+	}
 	body.Close()
 	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
@@ -67,6 +80,21 @@ func (s *Server) readFilter(c *call) (*body.Body, *decode.FilterRequest, error) 
 	return body, r, nil
 }
 
+// mayExempt refuses a call with enforce false to a key that has no right to it, and counts such calls.
+func (s *Server) mayExempt(c *call, r *decode.FilterRequest) error {
+	if r.Enforce {
+		return nil
+	}
+	may := s.access.Load().May(c.Key, access.ScopeExempt)
+	s.metrics.Clients.AddExempt(c.Client, may)
+	if may {
+		return nil
+	}
+	return failure.OfField(api.CodeForbidden, "enforce",
+		"false needs the scope %q, which the API key %q does not have: "+
+			"an operator adds it to the key's scopes under server.api_keys", access.ScopeExempt, c.Key)
+}
+
 // expectedBytes is about what the answer to a body of the size takes: the
 // bitmaps of answers are about as large as those of requests.
 func expectedBytes(r *decode.FilterRequest, sum *answer.Summary, size int) int64 {
@@ -92,9 +120,10 @@ func answerBytes(r *decode.FilterRequest) int64 {
 	return 1024 + perUser*int64(len(r.Users))
 }
 
-// sendOf is the caller's request as the domain takes it.
+// sendOf is the caller's request as the domain takes it, still without its users.
 func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error) {
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	basis := s.basisOf(r.Query)
+	channel, err := decode.SendChannel(r.Channel, basis.Policy())
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +132,8 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 		return nil, err
 	}
 	return &capping.Send{
-		Message: c.message(r.MessageID), Channel: channel, Users: r.Users,
-		Enforce: r.Enforce, Record: r.Record, At: at,
+		Message: c.message(r.MessageID), Channel: channel,
+		Enforce: r.Enforce, Record: r.Record, At: at, Basis: basis,
 	}, nil
 }
 

@@ -15,8 +15,9 @@ import (
 // teams are two teams with a namespace each, and one without.
 func teams(cfg *server.Config) {
 	keys := []access.Key{
-		key("g1.growth", "growth-engine", access.ScopeFilter), key("c1.crm", "crm-engine", access.ScopeFilter),
-		key("o1.old", "old-engine", access.ScopeFilter, access.ScopeRead),
+		key("g1.growth", "growth-engine", access.ScopeFilter, access.ScopeExempt),
+		key("c1.crm", "crm-engine", access.ScopeFilter, access.ScopeExempt),
+		key("o1.old", "old-engine", access.ScopeFilter, access.ScopeRead, access.ScopeExempt),
 	}
 	keys[0].Namespace, keys[1].Namespace = "growth", "crm"
 	cfg.Access = access.Rules{Keys: keys}

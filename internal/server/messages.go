@@ -7,6 +7,7 @@ import (
 	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
+	"capper/internal/server/access"
 	"capper/internal/server/admission"
 	"capper/internal/server/answer"
 	"capper/internal/server/decode"
@@ -48,6 +49,9 @@ func (s *Server) releaseMessage(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mayReleaseAcross(c); err != nil {
+		return err
+	}
 	p, err := s.budgets.Enter(c.holder, messages.PartUsers, 1024)
 	if err != nil {
 		return err
@@ -70,6 +74,19 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
+// mayReleaseAcross refuses a release of another namespace's message to a key that has not the
+// scope admin too: keys with filter that were there before namespaces could else call off the
+// campaigns of every team.
+func (s *Server) mayReleaseAcross(c *call) error {
+	namespace := c.parameters["namespace"]
+	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, access.ScopeAdmin) {
+		return nil
+	}
+	return failure.New(api.CodeForbidden, "the API key %q has no namespace and does not have the scope %q, which "+
+		"the release of a message of the namespace %q needs beside %q",
+		c.Key, access.ScopeAdmin, failure.Clip([]byte(namespace)), access.ScopeFilter)
+}
+
 func callerOf(c *call) messages.Caller {
 	return messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}
 }
@@ -85,20 +102,14 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy()); err != nil {
 		return err
 	}
-	body.KeepUsers(len(r.Users))
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
-	if err != nil {
-		return err
-	}
-	p, err := s.enter(c, &r.Audience, 1024+24*int64(len(r.Users)))
+	channel, p, err := s.enterMessage(c, body, r)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	body.Close()
 	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
 	message, span := c.message(r.MessageID), record.Span{From: s.clock()}
@@ -136,6 +147,9 @@ func (s *Server) importSends(c *call) error {
 		return err
 	}
 	defer body.Close()
+	if c.Namespace, err = callerOf(c).ForImport(); err != nil {
+		return err
+	}
 	now := s.clock()
 	r, err := decode.Import(body.Data, s.decodeBounds(body), now, now.Add(max(s.capper.Store().ClockTolerance(), time.Second)))
 	if err != nil {
@@ -189,6 +203,9 @@ func (s *Server) enterImport(c *call, sent []capping.Sent) (*admission.Place, er
 // sentOf is the sends that a limit can see, of users and channels of the policy.
 func (s *Server) sentOf(c *call, r *decode.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
+	if err := r.SendsHaveChannels(policy); err != nil {
+		return nil, err
+	}
 	for i, name := range r.Channels {
 		channel, err := decode.ChannelOf(name, policy)
 		if err != nil {

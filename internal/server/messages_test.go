@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +123,7 @@ func TestMessagesOfNamespaces(t *testing.T) {
 		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, access.ScopeFilter, access.ScopeRead))
 		rules.Keys[len(rules.Keys)-1].Namespace = namespace
 	}
+	rules.Keys = append(rules.Keys, key("ops.secret", "ops", access.ScopeFilter, access.ScopeAdmin))
 	audit := &grants{}
 	s := newService(t, counted(t), func(cfg *server.Config) { cfg.Access, cfg.Audit = rules, audit })
 	as := func(namespace string) *service { return s.as("key" + namespace + ".secret") }
@@ -146,24 +148,30 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	audit.users = bitmap.Range(400, 5000) // whatever the audit holds, a release is of one namespace's message
 	given := as("growth").post("/v1/messages/promo/release", fields{})
 	require.Equal(t, int64(100), decodeAs[api.ReleasedMessage](t, given.body).Released)
-	require.Equal(t, capping.Message{Namespace: "growth", ID: "promo"}, audit.asked)
+	require.Equal(t, capping.Message{Namespace: "growth", ID: "promo"}, *audit.asked.Load())
 	for namespace, released := range map[string]int64{"": 0, "growth": 100, "crm": 0} {
 		require.Equal(t, released, as(namespace).message("promo").Channels[0].Released, "%q", namespace)
 	}
-	as("").post("/v1/messages/promo/release?namespace=crm", fields{})
+	for _, other := range []string{"crm", "none"} {
+		requireRefused(t, as("").post("/v1/messages/promo/release?namespace="+other, fields{}), http.StatusForbidden,
+			"forbidden",
+			badBody{message: `does not have the scope "admin"`})
+	}
+	require.Zero(t, as("crm").message("promo").Channels[0].Released)
+	s.as("ops.secret").post("/v1/messages/promo/release?namespace=crm", fields{})
 	require.Equal(t, int64(100), as("crm").message("promo").Channels[0].Released)
 }
 
 // grants is an audit that holds the users.
 type grants struct {
 	users *bitmap.Bitmap
-	asked capping.Message
+	asked atomic.Pointer[capping.Message]
 }
 
 func (*grants) Flush(context.Context) error { return nil }
 
 func (g *grants) Grants(_ context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error) {
-	g.asked = message
+	g.asked.Store(&message)
 	return []archive.Grants{{Channel: max(channel, 1), Users: g.users, Unknown: bitmap.Of()}}, nil
 }
 

@@ -18,6 +18,10 @@ import (
 // what one can need.
 const smallBody = 64 << 10
 
+// permitsPrice is what a call for permits costs of the client's rate, in users: the store does
+// about as much for 100,000 permits as for one.
+const permitsPrice = 1
+
 // permits serves POST /v1/permits.
 func (s *Server) permits(c *call) error {
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
@@ -35,7 +39,14 @@ func (s *Server) permits(c *call) error {
 		return err
 	}
 	defer p.Close()
-	given, err := s.take(c, r)
+	ask := s.askOf(c, r)
+	if err := s.pacers.Check(ask); err != nil { // a call that is refused costs nothing
+		return ofPacers(err)
+	}
+	if err := s.admit(c, "permits", permitsPrice); err != nil {
+		return err
+	}
+	given, err := s.take(c, r, ask)
 	if err != nil {
 		return err
 	}
@@ -43,20 +54,39 @@ func (s *Server) permits(c *call) error {
 	return nil
 }
 
-// take takes the permits that a request is for.
-func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error) {
+// askOf is the request as the domain takes it.
+func (s *Server) askOf(c *call, r *decode.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client, RequestID: r.RequestID}
 	if r.MessageID != "" {
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])
 	}
+	return ask
+}
+
+// ofPacers is an error of pacers as callers are told it.
+func ofPacers(err error) error {
+	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
+		return failure.Invalid(fault.Field, "%s", fault.Rule)
+	}
+	return err
+}
+
+// take takes the permits that a request is for.
+func (s *Server) take(c *call, r *decode.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	span := record.Span{From: s.clock()}
 	given, err := s.pacers.Take(ctx, ask)
 	span.To = s.clock()
-	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
-		return nil, failure.Invalid(fault.Field, "%s", fault.Rule)
+	if errors.As(err, new(*pacing.FieldError)) {
+		return nil, ofPacers(err)
+	}
+	if full := (*pacing.RecordsError)(nil); errors.As(err, &full) {
+		s.metrics.Clients.AddRecordless(c.Client)
+		f := failure.New(api.CodeTooManyRecords, "%v", full)
+		f.RetryAfter = full.RetryAfter
+		return nil, f
 	}
 	if err != nil {
 		s.metrics.Pacers.CountFailure(r.Pacers)
@@ -64,7 +94,7 @@ func (s *Server) take(c *call, r *decode.PermitsRequest) (*pacing.Answer, error)
 	}
 	s.metrics.Pacers.Count(given)
 	if s.journal != nil && r.Permits > 0 {
-		s.journal.Permits(span.Permits(c.Caller, c.message(r.MessageID), r, given, s.capper.Segments().Generation(), s.capper.Policy()))
+		s.journal.Permits(span.Permits(c.Caller, c.message(r.MessageID), r, given, s.capper.Segments().Generation()))
 	}
 	return given, nil
 }
@@ -78,11 +108,11 @@ func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(give
 
 // listPacers serves GET /v1/pacers.
 func (s *Server) listPacers(c *call) error {
-	standings, err := s.look(c, "")
+	standings, policy, err := s.look(c, "")
 	if err != nil {
 		return err
 	}
-	list := api.Pacers{Pacers: []api.PacerState{}, ConfigVersion: s.capper.Policy().Version}
+	list := api.Pacers{Pacers: []api.PacerState{}, ConfigVersion: policy.Version}
 	for i := range standings {
 		list.Pacers = append(list.Pacers, standingOf(&standings[i]))
 	}
@@ -91,7 +121,7 @@ func (s *Server) listPacers(c *call) error {
 
 // pacer serves GET /v1/pacers/{name}.
 func (s *Server) pacer(c *call) error {
-	standings, err := s.look(c, c.id)
+	standings, _, err := s.look(c, c.id)
 	if err != nil {
 		return err
 	}
@@ -99,17 +129,17 @@ func (s *Server) pacer(c *call) error {
 }
 
 // look asks how the pacer of a name stands, or with "" all of them.
-func (s *Server) look(c *call, name string) ([]pacing.Standing, error) {
+func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
-	standings, err := s.pacers.Look(ctx, name)
+	standings, policy, err := s.pacers.Look(ctx, name)
 	if errors.As(err, new(*pacing.FieldError)) {
-		return nil, noSuchPacer(c)
+		return nil, nil, noSuchPacer(c)
 	}
 	if err != nil {
-		return nil, failure.OfStore(ctx, err)
+		return nil, nil, failure.OfStore(ctx, err)
 	}
-	return standings, nil
+	return standings, policy, nil
 }
 
 func noSuchPacer(c *call) error {

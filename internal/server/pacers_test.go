@@ -23,7 +23,7 @@ import (
 )
 
 func testPacers() *pacing.Policy {
-	return &pacing.Policy{Pacers: []pacing.Pacer{
+	return &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 250, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
 		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true},
@@ -241,7 +241,7 @@ func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 // More pacers than an ask of the store takes are asked for in several.
 func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
-	many := &pacing.Policy{}
+	many := &pacing.Policy{Version: "policy-1"}
 	for i := range 2*pacing.MaxPacers + 3 {
 		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i), PerMessage: i%5 == 4, Limits: []pacing.Limit{{Max: 10 + i, Window: time.Minute}}})
 	}
@@ -268,7 +268,7 @@ func TestManyPacersAreListed(t *testing.T) {
 		require.Equal(t, want, *p.Used, p.Name)
 		require.Equal(t, 10+i, p.Max)
 	}
-	pacers.SetPolicy(nil)
+	pacers.SetPolicy(&pacing.Policy{Version: "policy-1"})
 	require.JSONEq(t, `{"pacers":[],"config_version":"policy-1"}`, string(s.get("/v1/pacers").body))
 }
 
@@ -497,14 +497,15 @@ func TestACallForPermitsGoesOnWhenItsCallerGoes(t *testing.T) {
 	require.True(t, s.permits(`{"pacers":["twilio"],"permits":5,"request_id":"r"}`).Replayed)
 }
 
-// Calls for permits hold their part of what all calls share, and cost nothing of
-// the client's users per second.
-func TestPermitsAreBoundedAndCostNoUsers(t *testing.T) {
+// Calls for permits hold their part of what all calls share, and each costs one of the
+// client's users per second, unless it is refused.
+func TestPermitsAreBoundedAndCostOneUser(t *testing.T) {
 	t.Parallel()
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
 	s := newFailing(t, f, withKeys, func(cfg *server.Config) {
 		cfg.Bounds = admission.Bounds{InFlightUsers: 100}
-		cfg.Access = access.Rules{Keys: testKeys(), Rates: map[string]capping.Rate{"engine": {UsersPerSecond: 1, Burst: 1}}}
+		cfg.Access = access.Rules{Keys: testKeys(),
+			Rates: map[string]capping.Rate{"engine": {UsersPerSecond: 1, Burst: 4}}}
 	})
 	engine := s.as("f1.secret-of-the-engine")
 	first := make(chan *api.Permits)
@@ -520,6 +521,7 @@ func TestPermitsAreBoundedAndCostNoUsers(t *testing.T) {
 		go func() { <-f.entered }()
 		require.Equal(t, http.StatusOK, engine.post("/v1/permits", `{"pacers":["campaign"],"permits":20,"message_id":"m"}`).status)
 	}
+	require.Equal(t, http.StatusTooManyRequests, engine.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`).status)
 	require.Contains(t, string(s.as("r1.secret-of-support").get("/v1/status").body), `"in_flight_users":0`)
 }
 

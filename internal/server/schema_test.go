@@ -22,6 +22,9 @@ import (
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
+	"SendsCheckRequest": api.SendsCheckRequest{}, "SendsCheck": api.SendsCheck{}, "MissingSends": api.MissingSends{},
+	"SendsCheckSummary": api.SendsCheckSummary{},
+	"AcceptRequest":     api.AcceptRequest{}, "Accepted": api.Accepted{}, "AcceptedLoss": api.AcceptedLoss{},
 	"ImportRequest": api.ImportRequest{}, "ImportedSend": api.ImportedSend{}, "ImportAnswer": api.ImportAnswer{}, "ImportSummary": api.ImportSummary{},
 	"ReleaseRequest": api.ReleaseRequest{}, "ReleaseIDs": api.ReleaseIDs{}, "ReleaseBitmaps": api.ReleaseBitmaps{},
 	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{}, "Send": api.Send{},
@@ -38,6 +41,7 @@ var bodies = map[string]any{
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"AuditStatus": api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{}, "MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
 	"ReleaseMessageRequest": api.ReleaseMessageRequest{}, "ReleasedMessage": api.ReleasedMessage{},
+	"GuardedSet": api.GuardedSet{}, "RefusedGeneration": api.RefusedGeneration{},
 	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"capper/client/api"
 	"capper/internal/objects"
@@ -36,7 +35,7 @@ func (s *Server) lookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy()); err != nil {
 		return err
 	}
 	name := r.Generation
@@ -209,6 +208,6 @@ func ofSource(ctx context.Context, err error) *failure.Failure {
 		message = "the segments' source could not answer in time: try again"
 	}
 	f := failure.New(api.CodeUnavailable, "%s", message)
-	f.RetryAfter, f.Cause = time.Second, err
+	f.Cause = err
 	return f
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/client/api"
+	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/campaign"
 	"capper/internal/capping"
@@ -39,6 +40,7 @@ type Server struct {
 	messages      messages.Messages
 	past          past.Reader
 	finder        *lookup.Finder
+	audiences     func(*capping.Policy) *audience.Named
 	history       History
 	segments      func() api.SegmentsStatus
 	configStatus  func() api.ConfigStatus
@@ -71,7 +73,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, campaigns: cfg.Campaigns, finder: lookup.NewFinder(cfg.Generations, cfg.Audiences), history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
+		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, campaigns: cfg.Campaigns,
+		finder: lookup.NewFinder(cfg.Generations), audiences: cfg.Audiences,
+		history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock, tracer: cfg.Tracer, traceMessages: cfg.TraceMessages,
 		budgets:       admission.NewBudgets(cfg.Bounds),
@@ -84,10 +88,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Campaigns != nil {
 		s.messages.Counts = cfg.Campaigns
 	}
-	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets}
+	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets, Remedy: "split the batch"}
 	s.smallBodies = s.bodies
+	s.smallBodies.Remedy = "this call lists no users and needs less"
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
-	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers.Policy, s.clock); err != nil {
+	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
+		s.clock); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
@@ -170,6 +176,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)
 	r.handle(http.MethodPost, "/v1/forecast", access.ScopeRead, s.forecast)
+	r.handle(http.MethodPost, "/v1/sends/check", access.ScopeRead, s.checkSends, messages.NameParameters...)
 }
 
 func (s *Server) routeReads(r *router) {
@@ -192,10 +199,11 @@ func (s *Server) routeReads(r *router) {
 }
 
 func (s *Server) routeRemovals(r *router) {
-	r.handle(http.MethodPost, "/v1/sends", access.ScopeAdmin, s.importSends)
+	r.handle(http.MethodPost, "/v1/sends", access.ScopeAdmin, s.importSends, messages.NameParameters...)
 	r.handle(http.MethodDelete, "/v1/users/:id", access.ScopeAdmin, s.erase)
 	r.handle(http.MethodDelete, "/v1/pacers/:name", access.ScopeAdmin, s.forgetPacer)
 	r.handle(http.MethodPost, "/v1/backup", access.ScopeAdmin, s.backup)
+	r.handle(http.MethodPost, "/v1/store/accept", access.ScopeAdmin, s.acceptLoss)
 }
 
 func (s *Server) routeCommon(r *router) {

@@ -116,7 +116,7 @@ func newSetServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, 
 	require.NoError(t, err)
 	use := func(cfg *server.Config) {
 		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{g.current()} }, setPolicy(t), clock.Now)
-		cfg.Generations, cfg.Audiences = g.pin, func() *audience.Named { return named }
+		cfg.Generations, cfg.Audiences = g.pin, func(*capping.Policy) *audience.Named { return named }
 	}
 	s := newServiceOver(t, store, clock, append([]func(*server.Config){use}, change...)...)
 	return s, g

@@ -14,6 +14,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/server/access"
 	"capper/internal/server/failure"
+	"capper/internal/zones"
 )
 
 // status serves GET /v1/status.
@@ -22,9 +23,9 @@ func (s *Server) status(c *call) error {
 	answer := api.Status{
 		Time:          now.Truncate(time.Millisecond),
 		Generation:    s.capper.Segments().Generation(),
-		ConfigVersion: s.capper.Policy().Version,
-		Store:         storeStatus(s.health(c)),
-		Segments:      s.segments(), Config: s.configStatus(),
+		ConfigVersion: s.capper.Policy().Version, ZoneRules: zones.Version(),
+		Store:    storeStatus(s.health(c)),
+		Segments: s.segments(), Config: s.configStatus(),
 		InFlightUsers: s.budgets.Users.InUse(), Audit: s.journal.Status(),
 	}
 	answer.Segments.Missing = s.missing()
@@ -81,7 +82,9 @@ func (s *Server) readyGauge() prometheus.Collector {
 // itself when it is back. Why is for operators: anybody may ask here.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
-		return unavailable("restart needed: the %s store is out of service until it is opened again; /v1/status and the log say why", h.Kind)
+		return failure.New(api.CodeUnavailable,
+			"restart needed: the %s store is out of service until it is opened again; /v1/status and the log say why",
+			h.Kind)
 	}
 	return writeJSON(c.w, api.Probe{Status: "ok"})
 }
@@ -104,13 +107,8 @@ func (s *Server) readiness(c *call) error {
 // missing are the sets that the policy needs and the generation in use lacks.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
-func notReady(reason string) *failure.Failure { return unavailable("not ready: %s", reason) }
-
-// unavailable is the answer of a probe that fails.
-func unavailable(format string, args ...any) *failure.Failure {
-	f := failure.New(api.CodeUnavailable, format, args...)
-	f.RetryAfter = time.Second
-	return f
+func notReady(reason string) *failure.Failure {
+	return failure.New(api.CodeUnavailable, "not ready: %s", reason)
 }
 
 // scrape serves GET /metrics.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"capper/client/api"
 	"capper/internal/capping"
@@ -54,7 +53,7 @@ func (s *Server) erase(c *call) error {
 	if err := s.journal.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "partial", "user_id", user)
 		f := failure.New(api.CodeUnavailable, "the user's log is erased; that the audit shows nothing of the user any more could not be written: ask again")
-		f.RetryAfter, f.Cause = time.Second, err
+		f.Cause = err
 		return f
 	}
 	s.audit(c, "erase", "done", "user_id", user)
@@ -78,7 +77,7 @@ func (s *Server) decisions(c *call) error {
 	}
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	found, err := s.past.User(ctx, user, since.Time(), now)
+	found, err := s.past.User(ctx, c.Namespace, user, since.Time(), now)
 	if err != nil {
 		return err
 	}

@@ -147,6 +147,8 @@ func (v Value) leaves(into map[string]string) {
 	case *ast.SequenceNode:
 		v.List(func(v Value) { v.leaves(into) })
 	case nil:
+	case *ast.LiteralNode:
+		into[v.path] = n.Value.Value
 	default:
 		into[v.path] = n.GetToken().Value
 	}

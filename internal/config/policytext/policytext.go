@@ -141,7 +141,11 @@ func (w *writer) suppress() {
 		if !s.Channels.All() {
 			channels = w.channelNames(s.Channels)
 		}
-		w.line("  %s: {channels: %s, even_exempt: %t}", quoted(s.Set), channels, s.EvenExempt)
+		text := fmt.Sprintf("channels: %s, even_exempt: %t", channels, s.EvenExempt)
+		if s.MaxAge > 0 {
+			text += ", max_age: " + capping.Span(s.MaxAge)
+		}
+		w.line("  %s: {%s}", quoted(s.Set), text)
 	}
 }
 

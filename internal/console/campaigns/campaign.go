@@ -236,6 +236,9 @@ func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame
 	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable), client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
 		data.Waves.Why = "This could not be found out now; all else on this page is complete. Load the page again in a moment. In the service's words: " + err.Error()
 		return nil
+	case data.Channel == "" && client.HasCode(err, client.CodeInvalidRequest):
+		data.Waves.Why = "This message was sent without a channel, and the configuration requires one now: nothing can be forecast of it."
+		return nil
 	case err != nil:
 		return err
 	case found.Users == 0:

@@ -79,6 +79,8 @@ func explain(err error) (int, notice) {
 		said.What, said.Do = "The service could not find the answer now.", "Try again in a moment; the Overview says whether the store is away."
 	case client.CodeRateLimited:
 		said.What, said.Do = "Your client has used up the users per second that it may ask for.", fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
+	case client.CodeTooManyRecords:
+		said.What, said.Do = "Calls for permits have left as many records as the service keeps.", fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
 	case client.CodeNotFound, client.CodeGone:
 		said.What, said.Do = "The service does not have this (any more).", "Check the address, or begin at the Overview."
 	case client.CodeInvalidRequest, client.CodeTooLarge:

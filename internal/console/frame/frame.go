@@ -249,7 +249,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render writes a page, when it is whole.
+// render writes a page, when it is whole. One that the service could not answer may be asked for again.
 func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
@@ -258,6 +258,9 @@ func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, 
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes()) // who has gone needs no page
 }

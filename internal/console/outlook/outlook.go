@@ -34,8 +34,15 @@ type Outlook struct {
 	Users   uint64 // of whom it is
 	Decided int    // of them
 	Channel string
+	Basis   Basis
 	Points  []api.ForecastPoint
 }
+
+// Basis is what decided: a generation and a configuration, by their names.
+type Basis struct{ Generation, ConfigVersion string }
+
+// BasisOf is what decided a forecast.
+func BasisOf(f *api.Forecast) Basis { return Basis{f.Generation, f.ConfigVersion} }
 
 // Outlooks finds outlooks, and keeps them for a while. It is safe for concurrent use.
 type Outlooks struct {
@@ -113,7 +120,7 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	if err != nil {
 		return nil, err
 	}
-	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Points: f.Forecasts}, nil
+	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: BasisOf(f), Points: f.Forecasts}, nil
 }
 
 // Sampled reports whether only some of the users were decided.

@@ -54,7 +54,7 @@ const shadowDays = 7
 // shadowed is what limits in the shadow would have done to each campaign of the last days.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour), Max: 200})
-	if client.HasCode(err, client.CodeUnavailable) {
+	if client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeConflict) {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store
 	}
 	if err != nil {

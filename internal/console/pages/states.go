@@ -102,7 +102,15 @@ func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
 		return state{"bad", "Segments", "the generation in use lacks sets that the configuration needs: " + strings.Join(at.Missing, ", ") + ".",
-			"Publish them with segmentbuild, or take them out of the configuration. docs/operating.md, “Sets that must be there”.", ""}
+			"Publish them with segmentbuild, or take them out of the configuration (of suppress with no_longer_suppressed). docs/operating.md, “Sets that must be there”.", ""}
+	}
+	if old := tooOld(at.Guarded); len(old) > 0 {
+		return state{"bad", "Segments", "these suppressed sets are older than their max_age, and sends that they concern are answered unavailable: " + strings.Join(old, ", ") + ".",
+			"See why no build confirms them. docs/operating.md, “Lists that are too old”.", ""}
+	}
+	if at.Refused != nil {
+		return state{"bad", "Segments", fmt.Sprintf("generation %s is published and refused; generation %s stays in use.", at.Refused.Generation, at.Generation),
+			"Find out whether the change is meant. docs/operating.md, “A generation is refused”.", at.Refused.Error}
 	}
 	since := "it is not known since when"
 	if !at.CreatedAt.IsZero() {
@@ -117,6 +125,16 @@ func segments(s *api.Status, now time.Time) state {
 			"See to it that the source can be reached.", ""}
 	}
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
+}
+
+// tooOld names the sets that are older than their max_age.
+func tooOld(list []api.GuardedSet) (names []string) {
+	for i := range list {
+		if list[i].TooOld {
+			names = append(names, list[i].Name)
+		}
+	}
+	return names
 }
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

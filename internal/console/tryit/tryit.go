@@ -49,6 +49,7 @@ func Page() frame.Page {
 type page struct {
 	Channels   []string
 	Channel    string
+	Required   bool // a channel must be chosen
 	Expression string
 	Pasted     string
 	Names      []string // of segments and sets, for who writes an expression
@@ -119,7 +120,10 @@ func begin(v *frame.Visit, channel string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Channels: slices.Sorted(maps.Keys(policy.Channels)), Channel: channel}
+	p := &page{Channels: slices.Sorted(maps.Keys(policy.Channels)), Channel: channel, Required: policy.RequireChannel}
+	if p.Required && channel == "" {
+		p.Channel = p.Channels[0]
+	}
 	if found, err := v.API.Segments(v.Context()); err == nil {
 		for _, s := range found.Segments {
 			p.Names = append(p.Names, s.Name)
@@ -165,46 +169,84 @@ func wrongOf(p *page, e *client.Error) *wrong {
 }
 
 func (ps pages) tryExpression(v *frame.Visit, p *page, view *frame.View) error {
+	view.Calls = []string{"POST /v1/audience/count", "POST /v1/forecast"}
+	err := atOnce(func() (now, later outlook.Basis, err error) { return ps.decideExpression(v, p) })
+	if err == nil {
+		present(p, view, v)
+	}
+	return err
+}
+
+// decideExpression counts and decides the users of the expression, now and over the next days.
+func (ps pages) decideExpression(v *frame.Visit, p *page) (now, later outlook.Basis, err error) {
 	audience := client.Audience{Expression: p.Expression}
 	count, err := v.API.AudienceCount(v.Context(), &audience)
 	if err != nil {
-		return err
+		return now, later, err
 	}
 	t := &tried{What: "the audience " + p.Expression, Users: count.Users, Summary: &api.Summary{}}
 	p.Tried = t
-	view.Calls = []string{"POST /v1/audience/count", "POST /v1/forecast"}
+	now = outlook.Basis{Generation: count.Generation}
 	if count.Users == 0 {
-		present(p, view, v)
-		return nil
+		return now, now, nil
 	}
-	now := audience
+	some := audience
 	if count.Users > mostNow {
-		now.Sample = &api.Sample{Percent: 100 * float64(sampleNow) / float64(count.Users), Salt: "console"}
+		some.Sample = &api.Sample{Percent: 100 * float64(sampleNow) / float64(count.Users), Salt: "console"}
 	}
-	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &now})
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &some})
 	if err != nil {
-		return err
+		return now, later, err
 	}
-	t.Summary = &f.Forecasts[0].Summary
-	if now.Sample != nil {
+	t.Summary, now.ConfigVersion = &f.Forecasts[0].Summary, f.ConfigVersion
+	if some.Sample != nil {
 		t.Sampled = f.Users
 	}
-	t.Outlook, err = ps.outlooks.Of(v, p.Channel+"\x00"+count.Generation+"\x00"+p.Expression, func() (*outlook.Outlook, error) {
+	by := outlook.BasisOf(f)
+	if by.Generation != count.Generation {
+		return now, by, nil
+	}
+	t.Outlook, err = ps.outlooks.Of(v, strings.Join([]string{p.Channel, by.Generation, by.ConfigVersion, p.Expression}, "\x00"), func() (*outlook.Outlook, error) {
 		return outlook.Audience(v, p.Channel, audience, count.Users)
 	})
-	present(p, view, v)
-	return err
+	if err != nil || t.Outlook == nil {
+		return now, now, err
+	}
+	return now, t.Outlook.Basis, nil
+}
+
+// mostTimes is how often a page asks anew because a generation or a configuration came into
+// force while it asked.
+const mostTimes = 3
+
+// atOnce asks until all that is found was decided by the same.
+func atOnce(ask func() (now, later outlook.Basis, err error)) error {
+	for range mostTimes {
+		now, later, err := ask()
+		if err != nil || now == later {
+			return err
+		}
+	}
+	return &frame.Refusal{
+		Status: http.StatusServiceUnavailable,
+		What:   "The configuration or the segments changed while the page was made, so its numbers would be of two.", Do: "Try again in a moment.",
+	}
 }
 
 // tryUsers tries users whose ids were given.
 func (ps pages) tryUsers(v *frame.Visit, p *page, users *roaring.Bitmap) error {
-	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
-	if err != nil {
-		return err
-	}
-	p.Tried.Summary = &f.Forecasts[0].Summary
-	p.Tried.Outlook, err = outlook.IDs(v, p.Channel, users)
-	return err
+	return atOnce(func() (now, later outlook.Basis, err error) {
+		f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
+		if err != nil {
+			return now, later, err
+		}
+		p.Tried.Summary = &f.Forecasts[0].Summary
+		p.Tried.Outlook, err = outlook.IDs(v, p.Channel, users)
+		if err != nil || p.Tried.Outlook == nil {
+			return now, now, err
+		}
+		return outlook.BasisOf(f), p.Tried.Outlook.Basis, nil
+	})
 }
 
 // present adds the tables and the picture of what was tried.

@@ -2,6 +2,7 @@ package user
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/console/frame"
+	"capper/internal/zones"
 )
 
 // The picture's measures, in the units of its view box.
@@ -192,7 +194,7 @@ func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Timezone != "user" {
 		zone = l.Timezone
 	}
-	place, err := time.LoadLocation(zone)
+	place, err := zones.Load(cmp.Or(zone, "UTC"))
 	if err != nil {
 		return time.Time{}, false
 	}
@@ -214,7 +216,7 @@ func (t *timeline) quiet(k *known) {
 		if zone == "user" {
 			zone = k.Timezone
 		}
-		place, err := time.LoadLocation(zone)
+		place, err := zones.Load(cmp.Or(zone, "UTC"))
 		begin, ok := minutes(q.From)
 		end, also := minutes(q.To)
 		if err != nil || !ok || !also {

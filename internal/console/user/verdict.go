@@ -41,6 +41,9 @@ func judge(v *frame.Visit, k *known, channel string) verdict {
 	if len(k.Missing) > 0 {
 		return verdict{channel, "warn", "not known", "the generation in use lacks " + frame.List(k.Missing) + ": sends that need it are answered unavailable until it is published.", time.Time{}}
 	}
+	if len(k.TooOld) > 0 {
+		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) + " is older than its max_age: sends that need it are answered unavailable until a build confirms it.", time.Time{}}
+	}
 	held := holding(k, channel)
 	if held.never != "" {
 		return verdict{channel, "bad", "nothing", held.never, time.Time{}}

@@ -19,6 +19,7 @@ const (
 	ScopeFilter Scope = "filter" // filter and release
 	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
+	ScopeExempt Scope = "exempt" // with filter: calls with enforce false, which limits and most suppressions let pass
 	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
 )
 
@@ -50,7 +51,7 @@ const keysPerClient = 2
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // scopes are what keys can have.
-var scopes = []Scope{ScopeFilter, ScopeRead, ScopeAdmin}
+var scopes = []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt}
 
 // Fault is what is wrong with a key.
 type Fault struct {
@@ -103,12 +104,22 @@ func (k *Key) Faults() (faults []Fault) {
 		}
 	}
 	if len(k.Scopes) == 0 {
-		add("scopes", "must name a scope of filter, read, admin")
+		add("scopes", "must name a scope of filter, read, admin, exempt")
+	}
+	if k.Namespace != "" && slices.Contains(k.Scopes, ScopeAdmin) {
+		add("namespace", "must not stand beside the scope admin, whose calls are of all namespaces (erase, forget a "+
+			"pacer, backup), got %q: "+
+			"take admin from this key, and give it to a key of another client without a namespace, which imports "+
+			"into one with POST /v1/sends?namespace=%s",
+			k.Namespace, k.Namespace)
 	}
 	for i, scope := range k.Scopes {
 		if !slices.Contains(scopes, scope) {
-			add(fmt.Sprintf("scopes[%d]", i), "must be one of filter, read, admin, got %q", scope)
+			add(fmt.Sprintf("scopes[%d]", i), "must be one of filter, read, admin, exempt, got %q", scope)
 		}
+	}
+	if slices.Contains(k.Scopes, ScopeExempt) && !slices.Contains(k.Scopes, ScopeFilter) {
+		add("scopes", "must have filter beside exempt: exempt alone allows no call")
 	}
 	return faults
 }

@@ -94,7 +94,7 @@ func TestFilterAnswersAreTheWireTypes(t *testing.T) {
 func TestReleaseAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &decode.ReleaseRequest{}
+		r := &decode.MessageRequest{}
 		r.Bitmap = rapid.Bool().Draw(t, "bitmap")
 		r.Users = rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users")
 		slices.Sort(r.Users)

@@ -9,7 +9,7 @@ import (
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	told := &api.Explanation{
 		UserID: user, Segment: SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
-		Limits: []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing,
+		Limits: []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing, TooOld: e.TooOld,
 	}
 	for _, standing := range e.Standings {
 		row := api.Standing{Limit: limitOf(standing.Limit, e.Policy), Used: standing.Used}
@@ -52,6 +52,9 @@ func tellWithheld(told *api.Explanation, e *capping.Explanation) {
 			row.Until = pointerTo(standing.Until.Time())
 		}
 		told.Quiet = append(told.Quiet, row)
+	}
+	for _, channel := range e.NeverOpen {
+		told.NeverOpen = append(told.NeverOpen, e.Policy.ChannelName(channel))
 	}
 }
 

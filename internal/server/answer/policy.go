@@ -12,7 +12,7 @@ import (
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
 	told := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
-		Segments: map[string][]api.Limit{}, ToleranceMS: widening.Milliseconds(),
+		Segments: map[string][]api.Limit{}, ToleranceMS: widening.Milliseconds(), RequireChannel: policy.RequireChannel,
 	}
 	for name, channel := range policy.Channels {
 		told.Channels[name] = uint8(channel)

@@ -6,7 +6,7 @@ import (
 )
 
 // Release appends the answer of a release call to dst.
-func Release(dst []byte, r *decode.ReleaseRequest, results []capping.Released) (out []byte, unavailable int) {
+func Release(dst []byte, r *decode.MessageRequest, results []capping.Released) (out []byte, unavailable int) {
 	a := &answer{out: dst}
 	released := resultsOf(r.Users, results, capping.ReleaseDone)
 	open := resultsOf(r.Users, results, capping.ReleaseUnavailable)

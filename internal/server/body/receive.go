@@ -16,6 +16,7 @@ import (
 type Receiver struct {
 	Bounds  admission.Bounds
 	Budgets *admission.Budgets
+	Remedy  string // for bodies that are too large, in words
 }
 
 // refuseEarly answers by the header alone: what would be refused for its size,
@@ -78,8 +79,9 @@ func (rc *Receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 }
 
 func (rc *Receiver) tooLarge() *failure.Failure {
-	return failure.New(api.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after decompression, which may give %d times what was sent): split the batch",
-		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio)
+	return failure.New(api.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after "+
+		"decompression, which may give %d times what was sent): %s",
+		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio, rc.Remedy)
 }
 
 func (rc *Receiver) readFailure(w http.ResponseWriter, r *http.Request, err error) *failure.Failure {

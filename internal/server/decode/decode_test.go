@@ -33,6 +33,7 @@ var seeds = []string{
 	`{"message_id":"m","user_ids":[1,null,-1,1.5,1e3,"x",4294967296,01]}`,
 	`{"message_id":"m","audience":"active - vip","sample":{"percent":10.5,"salt":"a"},"part":{"of":12,"index":3},"generation":"g"}`,
 	`{"record":false,"audience":"all","max_users":500,"cursor":"AVOr48Bg"}`, `{"message_id":"m","audience":"a","sample":{"percent":1e1,"percent":2,"salt":""}}`,
+	`{"message_id":"m","audience":"a","sample":{"from":10,"to":20.5,"salt":"a"}}`, `{"message_id":"m","audience":"a","sample":{"to":1,"percent":2,"salt":"a"}}`,
 	`{"message_id":"m","audience":"a","part":{"of":1,"index":1}}`, `{"message_id":"m","audience":"a","user_ids":[1]}`, `{"message_id":"m","cursor":"x","user_ids":[1]}`,
 	`{"message_id":"m","message_id":"n"}`, `{"user_ids":[1]}{}`, `{"user_ids":[[]]}`, "{\"message_id\":\"\xff\"}", `{`, ``,
 }
@@ -137,6 +138,36 @@ func (r *FilterRequest) set(name string, value any) (ok bool) {
 	return ok
 }
 
+// setSample takes a share, or a cell of the scale.
+func (r *FilterRequest) setSample(inner map[string]any) bool {
+	read := func(name string, to *float64) (given, ok bool) {
+		value, given := inner[name]
+		number, ok := value.(json.Number)
+		n, err := number.Float64()
+		*to = n
+		return given, !given || ok && err == nil && n >= 0 && n <= 100
+	}
+	s := &api.Sample{}
+	r.Query.Sample = s
+	s.Salt, _ = inner["salt"].(string)
+	percent, ok1 := read("percent", &s.Percent)
+	from, ok2 := read("from", &s.From)
+	to, ok3 := read("to", &s.To)
+	members := 1
+	for _, given := range []bool{percent, from, to} {
+		if given {
+			members++
+		}
+	}
+	if len(inner) != members || !ok1 || !ok2 || !ok3 || s.Salt == "" || len(s.Salt) > 128 {
+		return false
+	}
+	if percent {
+		return !from && !to && s.Percent > 0
+	}
+	return to && s.From < s.To
+}
+
 // setQuery takes one member of a body that says whom by an expression.
 func (r *FilterRequest) setQuery(name string, value any) bool {
 	q := r.Query
@@ -159,11 +190,7 @@ func (r *FilterRequest) setQuery(name string, value any) bool {
 	case "max_users":
 		return whole(value, 1, testBounds.Bitmap, &q.MaxUsers)
 	case "sample":
-		number, _ := inner["percent"].(json.Number)
-		percent, err := number.Float64()
-		salt, _ := inner["salt"].(string)
-		q.Sample = &api.Sample{Percent: percent, Salt: salt}
-		return len(inner) == 2 && err == nil && percent > 0 && percent <= 100 && salt != "" && len(salt) <= 128
+		return r.setSample(inner)
 	case "part":
 		q.Part = &api.Part{}
 		return len(inner) == 2 && whole(inner["of"], 1, 10_000, &q.Part.Of) && whole(inner["index"], 0, q.Part.Of-1, &q.Part.Index)

@@ -27,7 +27,7 @@ func Forecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 		}
 		switch name {
 		case "channel":
-			r.Channel, err = d.channel("a send without a channel")
+			r.Channel, err = d.sendChannel(name)
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		case "at":

@@ -79,6 +79,7 @@ func (d *decoder) sets() (names []string, err error) {
 // CountRequest is a decoded POST /v1/audience/count.
 type CountRequest struct {
 	Query   api.AudienceQuery
+	Total   bool // detail is "total"
 	Preview bool // channel is given
 	Channel string
 }
@@ -87,7 +88,7 @@ type CountRequest struct {
 func Count(body []byte, bounds Bounds) (*CountRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &CountRequest{}
-	err := d.document(func(name string) error {
+	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
 			return err
 		}
@@ -95,6 +96,9 @@ func Count(body []byte, bounds Bounds) (*CountRequest, error) {
 		case "channel":
 			text, err := d.str(name)
 			r.Preview, r.Channel = true, string(text)
+			return err
+		case "detail":
+			r.Total, err = d.detail(api.DetailSets, api.DetailTotal)
 			return err
 		case "max_users", "cursor":
 			return failure.Invalid(name, "a count is of a whole audience, sample or part: leave it out")

@@ -2,7 +2,9 @@ package decode
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"capper/client/api"
 	"capper/internal/server/failure"
@@ -48,27 +50,47 @@ func (d *decoder) expression() (string, error) {
 	}
 	text, err := d.str(field)
 	if err == nil && len(text) == 0 {
-		err = failure.Invalid(field, "it is empty: an expression such as active - vip is needed, all is everybody")
+		empty := failure.Invalid(field, "it is empty: an expression such as active - vip is needed, all is everybody")
+		empty.Column = 1
+		err = empty
 	}
 	return string(text), err
 }
 
 func (d *decoder) sample() (*api.Sample, error) {
 	s := &api.Sample{}
-	err := d.object("sample", []string{"percent", "salt"}, func(name, field string) (err error) {
-		if name == "percent" {
-			s.Percent, err = d.percent(field)
-			return err
+	given, err := d.object("sample", []string{"percent", "from", "to", "salt"}, func(name, field string) (err error) {
+		switch name {
+		case "percent":
+			s.Percent, err = d.percent(field, above0)
+		case "from":
+			s.From, err = d.percent(field, from0)
+		case "to":
+			s.To, err = d.percent(field, above0)
+		default:
+			s.Salt, err = d.id(field, share.MaxSalt)
 		}
-		s.Salt, err = d.id(field, share.MaxSalt)
 		return err
 	})
-	return s, err
+	switch {
+	case err != nil:
+		return nil, err
+	case !given["salt"]:
+		return nil, failure.Invalid("sample.salt", "it is missing: another salt is another sample")
+	case given["percent"] && (given["from"] || given["to"]):
+		return nil, failure.Invalid("sample.percent", "it goes without from and to: percent 10 is from 0 to 10")
+	case !given["percent"] && !given["to"]:
+		return nil, failure.Invalid("sample.percent", "it is missing: a sample needs either percent, or from and to")
+	case given["to"] && s.From >= s.To:
+		return nil, failure.Invalid("sample.to", "%v is not above from, which is %v", s.To, s.From)
+	}
+	return s, nil
 }
 
 func (d *decoder) part() (*api.Part, error) {
 	p := &api.Part{}
-	err := d.object("part", []string{"of", "index"}, func(name, field string) (err error) {
+	members := []string{"of", "index"}
+	given, err := d.object("part", members, func(name, field string) (err error) {
 		if name == "of" {
 			p.Of, err = d.whole(field, 1, api.MaxParts)
 			return err
@@ -76,39 +98,39 @@ func (d *decoder) part() (*api.Part, error) {
 		p.Index, err = d.whole(field, 0, api.MaxParts-1)
 		return err
 	})
+	for _, name := range members {
+		if err == nil && !given[name] {
+			err = failure.Invalid("part."+name, "it is missing: part needs of and index")
+		}
+	}
 	if err == nil && p.Index >= p.Of {
 		err = failure.Invalid("part.index", "%d is not one of %d parts, which are counted from 0", p.Index, p.Of)
 	}
 	return p, err
 }
 
-// object reads an object that must have each of the members, which member consumes.
-func (d *decoder) object(field string, members []string, member func(name, field string) error) error {
+// object reads an object that may have the members, which member consumes, and says which it has.
+func (d *decoder) object(
+	field string, members []string, member func(name, field string) error,
+) (given map[string]bool, err error) {
 	if !d.accept('{') {
-		return failure.Invalid(field, "%s is not an object", d.value())
+		return nil, failure.Invalid(field, "%s is not an object", d.value())
 	}
-	given := map[string]bool{}
-	if !d.accept('}') {
-		if err := d.members(func(name string) error {
-			inner := field + "." + failure.Clip([]byte(name))
-			switch {
-			case given[name]:
-				return failure.Invalid(inner, "the field is given twice")
-			case name != members[0] && name != members[1]:
-				return failure.Invalid(inner, "there is no such field: %s has %s and %s", field, members[0], members[1])
-			}
-			given[name] = true
-			return member(name, inner)
-		}); err != nil {
-			return err
+	given = map[string]bool{}
+	if d.accept('}') {
+		return given, nil
+	}
+	return given, d.members(func(name string) error {
+		inner := field + "." + failure.Clip([]byte(name))
+		switch {
+		case given[name]:
+			return failure.Invalid(inner, "the field is given twice")
+		case !slices.Contains(members, name):
+			return failure.Invalid(inner, "there is no such field: %s has %s", field, strings.Join(members, ", "))
 		}
-	}
-	for _, name := range members {
-		if !given[name] {
-			return failure.Invalid(field+"."+name, "it is missing: %s needs %s and %s", field, members[0], members[1])
-		}
-	}
-	return nil
+		given[name] = true
+		return member(name, inner)
+	})
 }
 
 // whole reads a number without fraction.
@@ -125,12 +147,22 @@ func (d *decoder) whole(field string, least, most int) (int, error) {
 // jsonNumber is a number as JSON writes it, at the beginning of a text.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-func (d *decoder) percent(field string) (float64, error) {
+// The bounds of percentages, as errors say them.
+const (
+	above0 = "above 0 and at most 100"
+	from0  = "from 0 and below 100"
+)
+
+func (d *decoder) percent(field, bounds string) (float64, error) {
 	d.skipSpace()
 	text := jsonNumber.Find(d.data[d.pos:])
 	percent, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || !(percent > 0 && percent <= 100) {
-		return 0, failure.Invalid(field, "%s is not a percentage above 0 and at most 100", d.value())
+	within := percent > 0 && percent <= 100
+	if bounds == from0 {
+		within = percent >= 0 && percent < 100
+	}
+	if err != nil || !within {
+		return 0, failure.Invalid(field, "%s is not a percentage %s", d.value(), bounds)
 	}
 	d.pos += len(text)
 	return percent, nil

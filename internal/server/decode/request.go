@@ -12,6 +12,8 @@ type Bounds struct {
 	IDs     int                     // most users in user_ids
 	Bitmap  int                     // most users in users_bitmap, and of an audience
 	Reserve func(bytes int64) error // makes sure of memory before it is taken
+	// NeedsChannel: the configuration requires a channel of each send, so no fault suggests a send without one.
+	NeedsChannel bool
 }
 
 // FilterRequest is a decoded POST /v1/filter.
@@ -26,11 +28,11 @@ type FilterRequest struct {
 	At        string
 }
 
-// ReleaseRequest is a decoded POST /v1/release.
-type ReleaseRequest struct {
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check: users of a message.
+type MessageRequest struct {
 	Audience
 	MessageID string
-	Channel   string // "": all
+	Channel   string // "": of a release all, else a send without a channel
 }
 
 // decoder reads the members of a request.
@@ -59,7 +61,7 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 		case "message_id":
 			r.MessageID, err = d.messageID()
 		case "channel":
-			r.Channel, err = d.channel("a send without a channel")
+			r.Channel, err = d.sendChannel(name)
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		case "enforce":
@@ -67,7 +69,7 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 		case "record":
 			r.Record, err = d.boolean(name)
 		case "detail":
-			r.Counts, err = d.detail()
+			r.Counts, err = d.detail(api.DetailDenials, api.DetailCounts)
 		case "waves":
 			r.Waves, err = d.boolean(name)
 		case "at":
@@ -100,9 +102,22 @@ func (d *decoder) checkCombination(r *FilterRequest) error {
 }
 
 // Release reads a body strictly.
-func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
+func Release(body []byte, bounds Bounds) (*MessageRequest, error) {
 	d := newDecoder(body, bounds)
-	r := &ReleaseRequest{}
+	return d.message(&bodyOfMessage{
+		noChannel: "all sends of the id", purpose: "it names the send to release", other: d.queryOrUnknown,
+	})
+}
+
+// bodyOfMessage says how the bodies of calls about users of a message differ.
+type bodyOfMessage struct {
+	noChannel string                  // what a channel that is left out means
+	purpose   string                  // of the message id
+	other     func(name string) error // reads a member that is none of a message and its users
+}
+
+func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
+	r := &MessageRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
 			return err
@@ -111,11 +126,11 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 		case "message_id":
 			r.MessageID, err = d.messageID()
 		case "channel":
-			r.Channel, err = d.channel("all sends of the id")
+			r.Channel, err = d.channel(of.noChannel)
 		case "user_ids", "users_bitmap":
 			err = d.users(name)
 		default:
-			err = d.queryOrUnknown(name)
+			err = of.other(name)
 		}
 		return err
 	})
@@ -123,7 +138,7 @@ func Release(body []byte, bounds Bounds) (*ReleaseRequest, error) {
 		return nil, err
 	}
 	if !d.seen["message_id"] {
-		return nil, failure.Invalid("message_id", "it is missing: it names the send to release (1 to %d bytes)", api.MaxMessageID)
+		return nil, failure.Invalid("message_id", "it is missing: %s (1 to %d bytes)", of.purpose, api.MaxMessageID)
 	}
 	r.Audience, err = d.audience()
 	return r, err
@@ -165,7 +180,8 @@ func (d *decoder) queryOrUnknown(name string) error {
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
 		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
-		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users", "cursor", "generation", "sets",
+		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
+		"cursor", "generation", "sets", "reason",
 	} {
 		switch {
 		case name == known:
@@ -197,18 +213,36 @@ func (d *decoder) channel(without string) (string, error) {
 	return string(name), err
 }
 
-func (d *decoder) detail() (counts bool, err error) {
+// sendChannel reads the channel of a send.
+func (d *decoder) sendChannel(field string) (string, error) {
+	name, err := d.str("channel")
+	if err == nil && len(name) == 0 {
+		err = d.bounds.emptyChannel(field)
+	}
+	return string(name), err
+}
+
+// emptyChannel is the fault of a send whose channel has no name.
+func (b *Bounds) emptyChannel(field string) error {
+	if b.NeedsChannel {
+		return failure.Invalid(field, "it is empty, and the configuration requires one")
+	}
+	return failure.Invalid(field, "it is empty: leave the field out for a send without a channel")
+}
+
+// detail reads the field, which has the usual value or another: given says that it has the other.
+func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {
 		return false, err
 	}
 	switch string(text) {
-	case api.DetailDenials:
+	case usual:
 		return false, nil
-	case api.DetailCounts:
+	case other:
 		return true, nil
 	}
-	return false, failure.Invalid("detail", `%q is neither "denials" nor "counts"`, failure.Clip(text))
+	return false, failure.Invalid("detail", `%q is neither %q nor %q`, failure.Clip(text), usual, other)
 }
 
 func (d *decoder) at() (string, error) {

@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,10 +56,38 @@ func ChannelOf(name string, policy *capping.Policy) (capping.Channel, error) {
 	if channel, ok := policy.Channels[name]; ok {
 		return channel, nil
 	}
-	known := make([]string, 0, len(policy.Channels))
-	for channel := range policy.Channels {
-		known = append(known, channel)
+	return 0, failure.Invalid("channel", "%q is not configured (there are: %s)", failure.Clip([]byte(name)),
+		channelsOf(policy))
+}
+
+func channelsOf(policy *capping.Policy) string {
+	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
+}
+
+// SendChannel is the channel of a send that the request decides or records: it must be named where the
+// policy requires that.
+func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
+	if err := needsChannel(name, "channel", policy); err != nil {
+		return 0, err
 	}
-	slices.Sort(known)
-	return 0, failure.Invalid("channel", "%q is not configured (there are: %s)", failure.Clip([]byte(name)), strings.Join(known, ", "))
+	return ChannelOf(name, policy)
+}
+
+func needsChannel(name, field string, policy *capping.Policy) error {
+	if name != "" || !policy.RequireChannel {
+		return nil
+	}
+	return failure.Invalid(field, "it is missing, and the configuration requires one (there are: %s)",
+		channelsOf(policy))
+}
+
+// SendsHaveChannels reports the first imported send without a channel where the policy requires one.
+func (r *ImportRequest) SendsHaveChannels(policy *capping.Policy) error {
+	for i := range r.Sends {
+		if err := needsChannel(r.Channels[r.Sends[i].Channel], fmt.Sprintf("sends[%d].channel", i),
+			policy); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -245,7 +245,7 @@ func (d *importDecoder) channelOf(field string) (int, error) {
 		if field == "" {
 			field = d.path("channel")
 		}
-		return 0, failure.Invalid(field, "it is empty: leave the field out for none")
+		return 0, d.bounds.emptyChannel(field)
 	}
 	return d.channels.place(name), nil
 }

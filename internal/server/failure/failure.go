@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"capper/client/api"
@@ -16,7 +17,7 @@ import (
 // Failure is an error that a caller is told.
 type Failure struct {
 	api.Refusal               // what the answer says
-	RetryAfter  time.Duration // 0: no Retry-After
+	RetryAfter  time.Duration // 0: no Retry-After; every 503 has one
 	Cause       error         // for operators; nil when the message says it all
 }
 
@@ -25,14 +26,20 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Unwrap is the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// New is a failure that does not belong to a single field.
+// New is a failure that does not belong to a single field. One whose status is 503 may be repeated after a second.
 func New(code api.Code, format string, args ...any) *Failure {
-	return &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
+	f := &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
+	if code.Status() == http.StatusServiceUnavailable {
+		f.RetryAfter = time.Second
+	}
+	return f
 }
 
 // OfField is the failure of a field: the message begins with its name.
 func OfField(code api.Code, field, format string, args ...any) *Failure {
-	return &Failure{Refusal: api.Refusal{Code: code, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}}
+	f := New(code, "%s: %s", field, fmt.Sprintf(format, args...))
+	f.Field = field
+	return f
 }
 
 // Invalid is the failure of a field whose value breaks a rule.
@@ -42,9 +49,7 @@ func Invalid(field, format string, args ...any) *Failure {
 
 // Overloaded is the failure of a call beyond the bounds of all calls together.
 func Overloaded(what string) *Failure {
-	f := New(api.CodeOverloaded, "%s: try again", what)
-	f.RetryAfter = time.Second
-	return f
+	return New(api.CodeOverloaded, "%s: try again", what)
 }
 
 // OfStore is what a caller is told when the store could not answer a call with
@@ -55,7 +60,7 @@ func OfStore(ctx context.Context, err error) *Failure {
 		message = "the store could not answer in time: try again"
 	}
 	f := New(api.CodeUnavailable, "%s", message)
-	f.RetryAfter, f.Cause = time.Second, err
+	f.Cause = err
 	return f
 }
 

@@ -19,21 +19,20 @@ const overloadedFor = time.Second
 // Finder finds the users of audiences. It is safe for concurrent use.
 type Finder struct {
 	Pin    Pin
-	named  func() *audience.Named
 	engine *audience.Engine
 	turns  turns
 }
 
-// NewFinder is a finder in the generations of pin. named are the expressions of the
-// configuration in force; it is called by many goroutines.
-func NewFinder(pin Pin, named func() *audience.Named) *Finder {
-	return &Finder{Pin: pin, named: named, engine: audience.NewEngine(0)}
+// NewFinder is a finder in the generations of pin.
+func NewFinder(pin Pin) *Finder {
+	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
 // found is an audience and the part of it that a call asks for.
 type found struct {
 	*audience.Audience
 	query audience.Query
+	plain string // the expression without names of the configuration; "": it has none
 }
 
 // Snapshot is the generation that a query is of, which is pinned.
@@ -51,11 +50,11 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find reads a query.
-func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery) (*found, error) {
+// find reads a query, which may use the named expressions.
+func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {
-		e, err = e.With(f.named())
+		e, err = e.With(named)
 	}
 	if err != nil {
 		return nil, told(err)
@@ -64,7 +63,7 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery) (*found, error
 	if err != nil {
 		return nil, told(err)
 	}
-	of := &found{Audience: a}
+	of := &found{Audience: a, plain: e.Plain()}
 	if q.Part != nil {
 		of.query.Part = audience.Part{Of: q.Part.Of, Index: q.Part.Index}
 	}
@@ -73,7 +72,7 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery) (*found, error
 	}
 	if q.Sample != nil && err == nil {
 		var sample share.Share
-		sample, err = share.New(share.Sample, q.Sample.Percent, q.Sample.Salt)
+		sample, err = share.NewCell(share.Sample, q.Sample.From, cmp.Or(q.Sample.Percent, q.Sample.To), q.Sample.Salt)
 		of.query.Sample = &sample
 	}
 	return of, err
@@ -81,12 +80,14 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery) (*found, error
 
 // Users are the users of a query, ascending, at most so many; the error says how many
 // there are where they are more and the query does not say how many it wants.
-func (f *Finder) Users(ctx context.Context, holder string, q *api.AudienceQuery, most int) ([]uint32, *api.AudienceTaken, error) {
+func (f *Finder) Users(
+	ctx context.Context, holder string, q *api.AudienceQuery, named *audience.Named, most int,
+) ([]uint32, *api.AudienceTaken, error) {
 	s, err := f.Snapshot(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	of, err := f.find(s, q)
+	of, err := f.find(s, q, named)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,14 +133,52 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		"%d users, at most %d are taken in one call: set max_users, to at most %d, and follow audience.next of each answer", users, most, most)
 }
 
-// Count counts the users of a query by segment and set.
-func (f *Finder) Count(ctx context.Context, holder string, q *api.AudienceQuery) (*api.AudienceCount, error) {
-	s, err := f.Snapshot(q)
+// The price of counting is that of deciding so many users: one for each of these of the
+// generation, of whom there are three kinds of work. A sample has each user of the audience hashed.
+const (
+	usersBroken  = 1000   // counted by segment and set
+	usersSampled = 200    // of which a sample is
+	usersCounted = 20_000 // counted in all
+)
+
+// priceOf is the price of counting a query in the generation.
+func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
+	var users uint64
+	for _, size := range s.Segments() {
+		users += size.Cardinality
+	}
+	for _, size := range s.Sets() {
+		users = max(users, size.Cardinality)
+	}
+	each := uint64(usersBroken)
+	switch {
+	case q.Sample != nil:
+		each = usersSampled
+	case total:
+		each = usersCounted
+	}
+	return int(users/each) + 1
+}
+
+// Count says what is counted.
+type Count struct {
+	Query *api.AudienceQuery
+	Named *audience.Named       // expressions that the query may use
+	Total bool                  // only in all; else by segment and set, too
+	Pay   func(price int) error // is asked before anything is counted
+}
+
+// Count counts the users of a query.
+func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.AudienceCount, error) {
+	s, err := f.Snapshot(r.Query)
 	if err != nil {
 		return nil, err
 	}
-	of, err := f.find(s, q)
+	of, err := f.find(s, r.Query, r.Named)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.Pay(priceOf(s, r.Query, r.Total)); err != nil {
 		return nil, err
 	}
 	end, err := f.turns.take(ctx, holder)
@@ -147,11 +186,26 @@ func (f *Finder) Count(ctx context.Context, holder string, q *api.AudienceQuery)
 		return nil, told(err)
 	}
 	defer end()
-	counts, err := of.Breakdown(ctx, of.query)
+	counts := &api.AudienceCount{
+		Generation: s.Generation(), Expression: of.plain, Segments: map[string]uint64{}, Sets: map[string]uint64{},
+	}
+	if r.Total {
+		counts.Users, err = of.Count(ctx, of.query)
+	} else {
+		err = of.breakdown(ctx, counts)
+	}
 	if err != nil {
 		return nil, told(err)
 	}
-	return &api.AudienceCount{Generation: s.Generation(), Users: counts.Users, Segments: counts.Segments, Sets: counts.Sets}, nil
+	return counts, nil
+}
+
+func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
+	counts, err := of.Breakdown(ctx, of.query)
+	if err == nil {
+		to.Users, to.Segments, to.Sets = counts.Users, counts.Segments, counts.Sets
+	}
+	return err
 }
 
 // told is an error of working out an audience as a caller is told it.

@@ -74,7 +74,7 @@ func orNotCounted(err error) error {
 	if err != nil {
 		return err
 	}
-	return failure.New(api.CodeUnavailable, "this store keeps no counts of messages")
+	return failure.New(api.CodeConflict, "this store keeps no counts of messages")
 }
 
 // One is the message of an id, on each channel.
@@ -132,6 +132,15 @@ func (c Caller) namespace() (string, error) {
 		return "", failure.Invalid("namespace", "%q is none", failure.Clip([]byte(asked)))
 	}
 	return asked, nil
+}
+
+// ForImport is the namespace into which the caller imports sends, which must be the name of one.
+func (c Caller) ForImport() (string, error) {
+	namespace, err := c.namespace()
+	if err == nil && namespace != "" && !capping.IsName(namespace) {
+		return "", failure.Invalid("namespace", capping.NameRule, failure.Clip([]byte(namespace)))
+	}
+	return namespace, err
 }
 
 // Message is the message that the caller means by an id.

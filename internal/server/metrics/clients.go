@@ -16,15 +16,58 @@ import (
 // of the configuration in force. It is safe for concurrent use.
 type Clients struct {
 	counter *prometheus.CounterVec
+	exempt  *prometheus.CounterVec
+	refused *prometheus.CounterVec // for the bounds of permit records
 	mu      sync.RWMutex
 	named   []string
 }
 
 func newClients() *Clients {
-	return &Clients{counter: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_client_users_total",
-		Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel (empty: none) and outcome.",
-	}, []string{"client", "channel", "outcome"})}
+	return &Clients{
+		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_client_users_total",
+			Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel " +
+				"(empty: none) and outcome.",
+		}, []string{"client", "channel", "outcome"}),
+		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_client_exempt_calls_total",
+			Help: "Filter calls with enforce false, by client and result: accepted, or refused because the key " +
+				"lacks the scope exempt.",
+		}, []string{"client", "result"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_permit_records_refused_total",
+			Help: "Calls for permits that were refused because too many remembered requests or logs of messages are " +
+				"in the store, by client.",
+		}, []string{"client"}),
+	}
+}
+
+// exemptResults are the results of calls with enforce false.
+var exemptResults = map[bool]string{true: "accepted", false: "refused"}
+
+// AddExempt counts a client's call with enforce false.
+func (c *Clients) AddExempt(client string, accepted bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if slices.Contains(c.named, client) {
+		c.exempt.WithLabelValues(client, exemptResults[accepted]).Inc()
+	}
+}
+
+// AddRecordless counts a client's call for permits that was refused for the bounds of records.
+func (c *Clients) AddRecordless(client string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if slices.Contains(c.named, client) {
+		c.refused.WithLabelValues(client).Inc()
+	}
+}
+
+// now are the clients of the configuration in force.
+func (c *Clients) now() []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.named
 }
 
 // Add counts the users of a client's call. Both labels are configured names; a
@@ -53,11 +96,17 @@ func (c *Clients) Follow(a *access.Control, p *capping.Policy) {
 	for _, client := range c.named {
 		if !slices.Contains(now, client) {
 			c.counter.DeletePartialMatch(prometheus.Labels{"client": client})
+			c.exempt.DeletePartialMatch(prometheus.Labels{"client": client})
+			c.refused.DeletePartialMatch(prometheus.Labels{"client": client})
 		}
 	}
 	c.named = now
 	channels := append(slices.Collect(maps.Keys(p.Channels)), "")
 	for _, client := range a.ClientsWith(access.ScopeFilter) {
+		c.refused.WithLabelValues(client)
+		for _, result := range exemptResults {
+			c.exempt.WithLabelValues(client, result)
+		}
 		for _, channel := range channels {
 			for _, outcome := range answer.Outcomes() {
 				c.counter.WithLabelValues(client, channel, outcome)

@@ -30,13 +30,15 @@ type Metrics struct {
 	Clients *Clients
 	// Pacers counts permits.
 	Pacers *Pacers
+	// Records counts what calls for permits leave behind.
+	Records *Records
 }
 
 // New registers the metrics of calls, of their users under the policy in force and of the
 // pacers in force, and those that show what is held of the budgets and by the connections.
 func New(
 	registerer prometheus.Registerer, budgets *admission.Budgets, listeners *admission.Listeners,
-	policy func() *capping.Policy, pacers func() *pacing.Policy, clock func() time.Time,
+	policy func() *capping.Policy, pacers *pacing.Pacers, clock func() time.Time,
 ) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -51,10 +53,12 @@ func New(
 			Name: "capper_imported_sends_total", Help: "Sends made elsewhere that were imported, by result: added, known, expired or unavailable.",
 		}, []string{"result"}),
 		Clients: newClients(),
-		Pacers:  newPacers(pacers, clock),
+		Pacers:  newPacers(pacers.Policy, clock),
 	}
+	m.Records = newRecords(pacers.Records(), m.Clients)
 	var faults []error
-	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided, m.imported, m.Clients.counter, m.Pacers) {
+	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided,
+		m.imported, m.Clients.counter, m.Clients.exempt, m.Clients.refused, m.Pacers, m.Records) {
 		faults = append(faults, registerer.Register(c))
 	}
 	m.CountImported(&api.ImportSummary{})

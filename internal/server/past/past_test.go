@@ -54,7 +54,7 @@ func TestDecisionsOfAUser(t *testing.T) {
 	r := reader(recorded{list: []*audit.Record{
 		call(10*24*time.Hour, audit.Filter, audit.Denied, "daily", 7), call(3*24*time.Hour, audit.Filter, audit.Denied, "daily", 7, 8), call(time.Hour, audit.Filter, audit.Allowed, "", 7),
 	}})
-	got, err := r.User(t.Context(), 7, now.Add(-7*24*time.Hour), now)
+	got, err := r.User(t.Context(), "", 7, now.Add(-7*24*time.Hour), now)
 	require.NoError(t, err)
 	require.False(t, got.More)
 	require.True(t, got.Since.Equal(now.Add(-7*24*time.Hour)))
@@ -71,7 +71,7 @@ func TestTooManyDecisionsAreCut(t *testing.T) {
 	for i := range mostDecisions + 10 {
 		list = append(list, call(time.Duration(mostDecisions+10-i)*time.Second, audit.Filter, audit.Denied, "daily", 7))
 	}
-	got, err := reader(recorded{list: list}).User(t.Context(), 7, now.Add(-24*time.Hour), now)
+	got, err := reader(recorded{list: list}).User(t.Context(), "", 7, now.Add(-24*time.Hour), now)
 	require.NoError(t, err)
 	require.True(t, got.More)
 	require.Len(t, got.Decisions, mostDecisions)
@@ -97,7 +97,7 @@ func TestUsersOfAMessageByWhatIsSaidLast(t *testing.T) {
 func TestWithoutAnAuditAndWithABrokenOne(t *testing.T) {
 	t.Parallel()
 	for r, code := range map[*Reader]api.Code{reader(nil): api.CodeConflict, reader(recorded{err: errors.New("no such host")}): api.CodeUnavailable} {
-		_, err := r.User(t.Context(), 7, now.Add(-time.Hour), now)
+		_, err := r.User(t.Context(), "", 7, now.Add(-time.Hour), now)
 		require.Equal(t, code, failure.Of(err).Code)
 		_, err = r.Message(t.Context(), capping.Message{ID: "promo"}, 1)
 		require.Equal(t, code, failure.Of(err).Code)

@@ -33,8 +33,24 @@ const (
 )
 
 // User is what was decided of a user since then, as of now. It ends with its context, and
-// tells what it found until then.
-func (r *Reader) User(ctx context.Context, user capping.UserID, since, now time.Time) (*api.Decisions, error) {
+// tells what it found until then. To a caller with a namespace it does not tell which clients
+// and keys of others asked.
+func (r *Reader) User(
+	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
+) (*api.Decisions, error) {
+	told, err := r.user(ctx, user, since, now)
+	if err != nil || namespace == "" {
+		return told, err
+	}
+	for i := range told.Decisions {
+		if d := &told.Decisions[i]; d.Namespace != namespace {
+			d.Client, d.Key = "", ""
+		}
+	}
+	return told, nil
+}
+
+func (r *Reader) user(ctx context.Context, user capping.UserID, since, now time.Time) (*api.Decisions, error) {
 	if r.Records == nil {
 		return nil, noAudit()
 	}
@@ -119,6 +135,6 @@ func noAudit() error {
 // unreadable is what a caller is told when the audit's place does not answer.
 func unreadable(err error) error {
 	f := failure.New(api.CodeUnavailable, "the audit could not be read: the log says why")
-	f.RetryAfter, f.Cause = time.Second, err
+	f.Cause = err
 	return f
 }

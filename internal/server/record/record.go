@@ -54,9 +54,11 @@ func (s Span) Release(caller access.Caller, message capping.Message, channel cap
 }
 
 // Permits is the record of a call for permits.
-func (s Span) Permits(caller access.Caller, message capping.Message, r *decode.PermitsRequest, given *pacing.Answer, generation string, policy *capping.Policy) *audit.Record {
+func (s Span) Permits(
+	caller access.Caller, message capping.Message, r *decode.PermitsRequest, given *pacing.Answer, generation string,
+) *audit.Record {
 	x := s.call(caller, message, 0)
-	x.Generation, x.Config = generation, policy.Version
+	x.Generation, x.Config = generation, given.Version
 	x.Permits = &audit.Permits{Pacers: r.Pacers, Asked: r.Permits, Granted: given.Granted}
 	if n := len(given.Runs); n > 0 {
 		first, last := &given.Runs[0], &given.Runs[n-1]

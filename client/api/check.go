@@ -1,0 +1,37 @@
+package api
+
+import "time"
+
+// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs and UsersBitmap is given.
+type SendsCheckRequest struct {
+	MessageID   string   `json:"message_id"`
+	Channel     string   `json:"channel,omitempty"` // "": a send without a channel
+	UserIDs     []uint32 `json:"user_ids,omitempty"`
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
+}
+
+// SendsCheck is the answer to POST /v1/sends/check. Users whose send is recorded are counted only.
+type SendsCheck struct {
+	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by place
+	Unavailable []uint32          `json:"unavailable"` // not known: ask again
+	Time        time.Time         `json:"time"`        // when the service asked the store
+	Summary     SendsCheckSummary `json:"summary"`
+}
+
+// MissingSends is users of one place whose log lacks the send.
+type MissingSends struct {
+	Partition *int     `json:"partition,omitempty"` // of Redis
+	Node      string   `json:"node,omitempty"`      // of Redis: the server that serves the partition
+	UserIDs   []uint32 `json:"user_ids"`
+}
+
+// SendsCheckSummary counts the users of a check.
+type SendsCheckSummary struct {
+	Requested int `json:"requested"`
+	Recorded  int `json:"recorded"`
+	Missing   int `json:"missing"`
+	// Forgotten: the log lacks the send and is full, so newer sends may have displaced it.
+	Forgotten   int `json:"forgotten"`
+	Unavailable int `json:"unavailable"`
+	Duplicates  int `json:"duplicates"`
+}

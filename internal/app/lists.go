@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// oldList is from which age on a suppressed set without a max_age is a problem: mailbox
+// providers want an unsubscribe to hold within two days.
+const oldList = 48 * time.Hour
+
+// guarded says which losses keep a generation out of use under the policy in force.
+func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
+
+// use is the generation in use as the domain asks it.
+func (s *Service) use() generation { return generation{s.segments.Current(), s.segments} }
+
+// listProblems tells of suppressed sets that suppress less than they are meant to, or may
+// soon, and of what kept nobody from that.
+func (s *Service) listProblems(policy *capping.Policy) (list []string) {
+	now := s.clock()
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for _, guard := range s.segments.Guards() {
+		suppressed := suppression(policy, guard.Set)
+		if suppressed == nil {
+			continue
+		}
+		age := now.Sub(guard.AsOf)
+		if guard.Users == 0 {
+			add("suppress.%s: the set is empty, so it suppresses nobody", guard.Set)
+		}
+		if !guard.OnlyGrows {
+			add("suppress.%s: users may leave the set in each build: declare it only_grows there", guard.Set)
+		}
+		switch {
+		case suppressed.MaxAge > 0 && age > suppressed.MaxAge:
+			add("suppress.%s: the set is %s old and max_age is %s: the sends that it suppresses are unavailable", guard.Set,
+				ageText(age), capping.Span(suppressed.MaxAge))
+		case suppressed.MaxAge == 0 && age > oldList:
+			add("suppress.%s: the set is %s old, and no max_age bounds its age", guard.Set, ageText(age))
+		}
+	}
+	for _, text := range s.segments.Status().Unjudged {
+		add("guarded sets are in use without a comparison: %s", text)
+	}
+	return list
+}
+
+// LookAtLists warns of suppressed sets that users may leave, or that are empty, as far as
+// the segments' source is a directory that can be read.
+func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
+	if objects.IsURL(cfg.Segments.Source) {
+		return nil
+	}
+	m, err := segments.ReadLiveManifest(ctx, objects.NewDirectory(cfg.Segments.Source))
+	if err != nil {
+		return nil // doctor tells why
+	}
+	return config.LooseLists(cfg.Policy, m)
+}
+
+// suppression is that of a set, nil for none.
+func suppression(policy *capping.Policy, set string) *capping.Suppression {
+	for i := range policy.Suppress {
+		if policy.Suppress[i].Set == set {
+			return &policy.Suppress[i]
+		}
+	}
+	return nil
+}
+
+// ageText is an age for people: "51h0m0s" is "51h".
+func ageText(age time.Duration) string {
+	if age < time.Hour {
+		return age.Round(time.Second).String()
+	}
+	return capping.Span(age.Round(time.Hour))
+}
+
+// reportLists logs how old the lists are with which a start from the cache goes on.
+func (s *Service) reportLists() {
+	if s.segments.Status().Origin != segments.OriginCache {
+		return
+	}
+	var ages []string
+	for _, guard := range s.segments.Guards() {
+		if suppression(s.needs(), guard.Set) != nil {
+			ages = append(ages, fmt.Sprintf("%s is %s old", guard.Set, ageText(s.clock().Sub(guard.AsOf))))
+		}
+	}
+	if len(ages) > 0 {
+		s.logger.Warn("segments: suppressed sets are those of the cache", "sets", strings.Join(ages, ", "))
+	}
+}
+
+// guardedStatus fills in how guarded sets and users' time zones stand.
+func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status) {
+	policy, now := s.needs(), s.clock()
+	old := policy.TooOld(s.use(), now)
+	for _, guard := range s.segments.Guards() {
+		set := api.GuardedSet{Name: guard.Set, Users: guard.Users, OnlyGrows: guard.OnlyGrows,
+			MayLosePercent: guard.MayLose,
+			Left:           guard.Left.Last, LeftSinceStart: guard.Left.Total, AsOf: guard.AsOf,
+			TooOld: slices.Contains(old, guard.Set)}
+		if of := suppression(policy, guard.Set); of != nil {
+			set.Suppressed, set.MaxAgeSeconds = true, of.MaxAge.Seconds()
+		}
+		to.Guarded = append(to.Guarded, set)
+	}
+	to.ComparedWith, to.Unjudged = status.ComparedWith, status.Unjudged
+	if refusal := status.Refusal; refusal != nil {
+		to.Refused = &api.RefusedGeneration{Generation: refusal.Generation, Since: refusal.Since,
+			Reasons: refusal.Reasons(), Error: refusal.Err.Error()}
+	}
+	if policy.UsesZones() {
+		users := s.segments.Current().Zoneless()
+		to.ZonelessUsers = &users
+	}
+}
+
+// lostZones says which time zones a policy would begin to need that an earlier generation
+// had and the one in use lacks: their users would go by another clock.
+func (s *Service) lostZones(policy, inForce *capping.Policy) error {
+	lost := s.segments.LostZones()
+	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
+		return nil
+	}
+	return fmt.Errorf("%w: time zones of users would count, and generation %s has no set %s, which an earlier one "+
+		"had: refused until one that has it is in use",
+		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
+}
+
+// listAges shows how long suppressed sets may be in use, and which are too old.
+type listAges struct {
+	of     *Service
+	most   *prometheus.Desc
+	tooOld *prometheus.Desc
+}
+
+func newListAges(of *Service) *listAges {
+	return &listAges{of: of,
+		most: prometheus.NewDesc("capper_sets_max_age_seconds",
+			"Largest age of a suppressed set, by its max_age. Absent without that key.", []string{"set"}, nil),
+		tooOld: prometheus.NewDesc("capper_sets_too_old",
+			"1 while a suppressed set is older than its max_age: users of the sends that it concerns are "+
+				"unavailable. Absent without that key.", []string{"set"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (a *listAges) Describe(out chan<- *prometheus.Desc) {
+	out <- a.most
+	out <- a.tooOld
+}
+
+// Collect implements prometheus.Collector.
+func (a *listAges) Collect(out chan<- prometheus.Metric) {
+	policy := a.of.capper.Policy()
+	old := policy.TooOld(a.of.use(), a.of.clock())
+	for i := range policy.Suppress {
+		s := &policy.Suppress[i]
+		if s.MaxAge == 0 {
+			continue
+		}
+		value := 0.0
+		if slices.Contains(old, s.Set) {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(a.most, prometheus.GaugeValue, s.MaxAge.Seconds(), s.Set)
+		out <- prometheus.MustNewConstMetric(a.tooOld, prometheus.GaugeValue, value, s.Set)
+	}
+}

@@ -1,0 +1,268 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/quiet"
+	"capper/internal/zones"
+)
+
+const (
+	silenceDays  = 366 // that are looked at: every change of summer time is among them
+	maxSilences  = 500 // combinations of quiet hours that are looked at
+	silenceFirst = "quiet: "
+)
+
+// Silences says which quiet hours together leave users of some time zones no open minute on some days of the year
+// that begins at from: on which channels, and to users of which sets. Hours that a start refuses are not among them.
+func Silences(p *capping.Policy, from time.Time) (list []string) {
+	if len(p.Quiet) == 0 {
+		return nil
+	}
+	s := &silences{policy: p, from: from, until: from.Add(silenceDays * 24 * time.Hour), found: map[uint32]silence{}}
+	said := map[string][]string{} // channels by what is silent on them
+	var order []string
+	channels := append([]capping.Channel{0}, slices.Sorted(maps.Values(p.Channels))...)
+	for _, channel := range channels {
+		for _, text := range s.on(channel) {
+			if _, known := said[text]; !known {
+				order = append(order, text)
+			}
+			said[text] = append(said[text], onChannel(p, channel))
+		}
+	}
+	for _, text := range order {
+		on := "all sends"
+		if len(said[text]) < len(channels) {
+			on = "sends " + strings.Join(said[text], ", ")
+		}
+		list = append(list, fmt.Sprintf(text, on))
+	}
+	if s.looked > maxSilences {
+		list = append(list, silenceFirst+"there are too many combinations of hours, channels and sets to look at "+
+			"all: days without an open minute may be missing here")
+	}
+	return list
+}
+
+func onChannel(p *capping.Policy, channel capping.Channel) string {
+	if channel == 0 {
+		return "without a channel"
+	}
+	return "on " + p.ChannelName(channel)
+}
+
+// silences looks for days without an open minute.
+type silences struct {
+	policy      *capping.Policy
+	from, until time.Time
+	classes     [][]string         // zones whose clocks show the same all the year; nil: not known yet
+	found       map[uint32]silence // by the hours that hold together, a bit each
+	looked      int
+}
+
+// silence is the days without an open minute by the clock of a zone, of the zones that have any.
+type silence map[string]string
+
+// on lists what is silent on a channel, with %s for the channels: for everybody, and for users of sets where
+// these make more silent.
+func (s *silences) on(channel capping.Channel) (list []string) {
+	var common uint32
+	var ofSets []int
+	for i := range s.policy.Quiet {
+		switch q := &s.policy.Quiet[i]; {
+		case !q.Channels.Has(channel):
+		case len(q.Sets) == 0:
+			common |= 1 << i
+		default:
+			ofSets = append(ofSets, i)
+		}
+	}
+	told := map[uint32]silence{}
+	for _, mask := range masks(common, ofSets) {
+		list = append(list, s.texts(mask, s.beyond(mask, told))...)
+		told[mask] = s.found[mask]
+	}
+	return list
+}
+
+// masks are the common hours with every choice of those for sets, fewer of these first.
+func masks(common uint32, ofSets []int) (list []uint32) {
+	for choice := range uint32(1) << len(ofSets) {
+		mask := common
+		for k, i := range ofSets {
+			mask |= choice >> k & 1 << i
+		}
+		if mask != 0 {
+			list = append(list, mask)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b uint32) int { return bits.OnesCount32(a) - bits.OnesCount32(b) })
+	return list
+}
+
+// beyond is the silence of hours in zones that fewer of them do not silence.
+func (s *silences) beyond(mask uint32, told map[uint32]silence) silence {
+	more := maps.Clone(s.of(mask))
+	for fewer, zones := range told {
+		if fewer&^mask == 0 {
+			maps.DeleteFunc(more, func(zone, _ string) bool { return zones[zone] != "" })
+		}
+	}
+	return more
+}
+
+// everywhere stands for the zones of hours that do not go by users' zones.
+const everywhere = ""
+
+// of is the silence of hours that hold together.
+func (s *silences) of(mask uint32) silence {
+	if known, ok := s.found[mask]; ok {
+		return known
+	}
+	silent := silence{}
+	s.found[mask] = silent
+	if s.looked++; s.looked > maxSilences {
+		return silent
+	}
+	byUser, place := false, time.UTC
+	for i := range s.policy.Quiet {
+		if q := &s.policy.Quiet[i]; mask>>i&1 == 1 {
+			byUser = byUser || q.UserZone
+			if q.Location != nil {
+				place = q.Location
+			}
+		}
+	}
+	if !byUser {
+		s.look(mask, place, []string{everywhere}, silent)
+		return silent
+	}
+	for _, class := range s.zones() {
+		place, err := zones.Load(class[0])
+		if err == nil { // a test loads all of them
+			s.look(mask, place, class, silent)
+		}
+	}
+	return silent
+}
+
+// look notes the days without an open minute for users in zones with the clock of the place.
+func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
+	var clocks []quiet.Clock
+	for i := range s.policy.Quiet {
+		q := &s.policy.Quiet[i]
+		if mask>>i&1 == 0 {
+			continue
+		}
+		at := place
+		if !q.UserZone {
+			if at = q.Location; at == nil {
+				at = time.UTC
+			}
+		}
+		clocks = append(clocks, quiet.Clock{Hours: q.Hours, Location: at})
+	}
+	first, days := quiet.SilentDays(clocks, place, s.from, s.until)
+	if days == 0 {
+		return
+	}
+	text := fmt.Sprintf("on %d days from %s on", days, first.In(place).Format(time.DateOnly))
+	if days == 1 {
+		text = "on " + first.In(place).Format(time.DateOnly)
+	}
+	if days >= silenceDays {
+		text = "on every day"
+	}
+	for _, name := range names {
+		silent[name] = text
+	}
+}
+
+// texts says what is silent, with %s for the channels.
+func (s *silences) texts(mask uint32, silent silence) (list []string) {
+	byDays := map[string][]string{}
+	for zone, days := range silent {
+		byDays[days] = append(byDays[days], zone)
+	}
+	var hours, sets []string
+	for i := range s.policy.Quiet {
+		if mask>>i&1 == 0 {
+			continue
+		}
+		hours = append(hours, fmt.Sprintf("[%d]", i))
+		if names := s.policy.Quiet[i].Sets; len(names) > 0 {
+			sets = append(sets, strings.Join(names, " or "))
+		}
+	}
+	to := ""
+	if len(sets) > 0 {
+		to = " to users in " + strings.Join(sets, " and ")
+	}
+	for _, days := range slices.Sorted(maps.Keys(byDays)) {
+		list = append(list, strings.ReplaceAll(fmt.Sprintf("%s%s leave no minute of the day open to \x00%s, %s%s",
+			silenceFirst, strings.Join(hours, " and "), to, days, s.inZones(byDays[days])), "%", "%%"))
+		list[len(list)-1] = strings.Replace(list[len(list)-1], "\x00", "%s", 1)
+	}
+	return list
+}
+
+// inZones names time zones; of more than half of all those that are not among them.
+func (s *silences) inZones(names []string) string {
+	if names[0] == everywhere {
+		return ""
+	}
+	slices.Sort(names)
+	all := zones.Names()
+	if 2*len(names) <= len(all) {
+		return fmt.Sprintf(", in %d time zones: %s", len(names), strings.Join(names, ", "))
+	}
+	others := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) })
+	if len(others) == 0 {
+		return ", in every time zone"
+	}
+	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
+}
+
+// zones are all time zones, those together whose clocks show the same all the year.
+func (s *silences) zones() [][]string {
+	if s.classes != nil {
+		return s.classes
+	}
+	index := map[string]int{}
+	for _, name := range zones.Names() {
+		place, err := zones.Load(name)
+		if err != nil {
+			continue
+		}
+		rules := s.rulesOf(place)
+		at, known := index[rules]
+		if !known {
+			at = len(s.classes)
+			index[rules], s.classes = at, append(s.classes, nil)
+		}
+		s.classes[at] = append(s.classes[at], name)
+	}
+	return s.classes
+}
+
+// rulesOf is what the clock of a place shows in the days that are looked at, and the ones before and after.
+func (s *silences) rulesOf(place *time.Location) string {
+	var text strings.Builder
+	for at := s.from.Add(-72 * time.Hour); at.Before(s.until.Add(72 * time.Hour)); {
+		_, offset := at.In(place).Zone()
+		_, end := at.In(place).ZoneBounds()
+		fmt.Fprint(&text, offset, " until ", end.Unix(), ";")
+		if end.IsZero() {
+			break
+		}
+		at = end
+	}
+	return text.String()
+}

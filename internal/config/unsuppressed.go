@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"capper/internal/capping"
+	"capper/internal/yamltree"
+)
+
+// Acknowledged is what a file says that it takes away from suppression, so that a reload may.
+type Acknowledged struct {
+	Dropped  []string // no_longer_suppressed: sets that suppress names no more
+	Narrowed []string // less_suppressed: sets that suppress still names, for fewer sends
+}
+
+// suppresses reports whether suppress names the set.
+func (r *reader) suppresses(name string) bool {
+	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
+}
+
+// droppedSets reads no_longer_suppressed, once suppress is known.
+func (r *reader) droppedSets(v yamltree.Value) {
+	r.Acknowledged.Dropped = acknowledgedSets(v, func(v yamltree.Value, name string) {
+		if r.suppresses(name) {
+			v.Fault("must be a set that suppress does not name, and suppress names %s", name)
+		}
+	})
+}
+
+// narrowedSets reads less_suppressed, once suppress is known.
+func (r *reader) narrowedSets(v yamltree.Value) {
+	r.Acknowledged.Narrowed = acknowledgedSets(v, func(v yamltree.Value, name string) {
+		if !r.suppresses(name) {
+			v.Fault("must be a set that suppress names, and suppress does not name %s: no_longer_suppressed is for "+
+				"sets that it names no more", name)
+		}
+	})
+}
+
+func acknowledgedSets(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
+	v.List(func(v yamltree.Value) {
+		name, ok := v.Text()
+		switch {
+		case !ok:
+		case slices.Contains(names, name):
+			v.Fault("is given twice: %q", name)
+		default:
+			setName(v, name)
+			check(v, name)
+		}
+		names = append(names, name)
+	})
+	return names
+}
+
+// Lost is what a policy suppresses of a set and another one does not.
+type Lost struct {
+	Set   string
+	Whole bool   // the other does not name it
+	Sends string // which sends get through, as people say it
+}
+
+// LostSuppression lists what was suppresses and is does not, in the order of was. Sends on a channel that is
+// not configured any more are not among it: there are none.
+func LostSuppression(was, is *capping.Policy) (list []Lost) {
+	for i := range was.Suppress {
+		before := &was.Suppress[i]
+		at := slices.IndexFunc(is.Suppress, func(s capping.Suppression) bool { return s.Set == before.Set })
+		if at < 0 {
+			list = append(list, Lost{Set: before.Set, Whole: true, Sends: "all sends"})
+			continue
+		}
+		now := &is.Suppress[at]
+		var sends []string
+		if before.Channels.All() && !now.Channels.All() {
+			sends = append(sends, "sends without a channel")
+		}
+		for _, name := range slices.Sorted(maps.Keys(is.Channels)) {
+			if channel := is.Channels[name]; before.Channels.Has(channel) && !now.Channels.Has(channel) {
+				sends = append(sends, "sends on "+name)
+			}
+		}
+		if before.EvenExempt && !now.EvenExempt {
+			sends = append(sends, "exempt sends")
+		}
+		if len(sends) > 0 {
+			list = append(list, Lost{Set: before.Set, Sends: strings.Join(sends, ", ")})
+		}
+	}
+	return list
+}
+
+// unsuppressed are the faults of a reload that takes suppression away without saying so.
+func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
+	for _, lost := range LostSuppression(c.Policy, next.Policy) {
+		key, said, what := "less_suppressed", next.Acknowledged.Narrowed,
+			"must not let "+lost.Sends+" through by a reload"
+		if lost.Whole {
+			key, said, what = "no_longer_suppressed", next.Acknowledged.Dropped, "must not be dropped by a reload"
+		}
+		if !slices.Contains(said, lost.Set) {
+			found = append(found, yamltree.Fault{Path: "suppress." + lost.Set,
+				Rule: fmt.Sprintf("%s: its users would be sent to; if that is meant, say %s: [%s]", what, key,
+					lost.Set)})
+		}
+	}
+	return found
+}

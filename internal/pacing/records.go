@@ -1,0 +1,439 @@
+package pacing
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// RecordKind is a kind of record that grants leave behind in the store.
+type RecordKind byte
+
+// The kinds of records.
+const (
+	RequestRecord RecordKind = 'r' // a remembered request
+	LogRecord     RecordKind = 'm' // the log of a message
+)
+
+// RecordKinds are all kinds.
+func RecordKinds() []RecordKind { return []RecordKind{RequestRecord, LogRecord} }
+
+// String is the kind as metrics name it.
+func (k RecordKind) String() string {
+	if k == RequestRecord {
+		return "request"
+	}
+	return "log"
+}
+
+// RecordGroup is the records of one kind that a client's calls left behind and that expire together.
+type RecordGroup struct {
+	Client  string
+	Kind    RecordKind
+	Expires int64 // seconds since 1970
+}
+
+// RecordStore keeps the numbers of records, and tells whether a record is there. It is safe for
+// concurrent use. Every method ends within the deadline of ctx.
+type RecordStore interface {
+	// HasRequest reports whether the request is remembered.
+	HasRequest(ctx context.Context, r Request) (bool, error)
+	// HasLog reports whether the target has a log.
+	HasLog(ctx context.Context, target *Target) (bool, error)
+	// AddRecords adds to the numbers that all instances share, removes the groups that expire at
+	// now or before, and returns the others. After an error the numbers may have been added.
+	AddRecords(ctx context.Context, added map[RecordGroup]int, now time.Time) (map[RecordGroup]int, error)
+}
+
+// RecordBounds bound the records of each kind. A zero field stands for its default.
+type RecordBounds struct {
+	Client int // of a client; 250,000
+	All    int // of all clients; 1,000,000
+}
+
+// WithDefaults puts the defaults into zero fields.
+func (b RecordBounds) WithDefaults() RecordBounds {
+	if b.Client == 0 {
+		b.Client = 250_000
+	}
+	if b.All == 0 {
+		b.All = 1_000_000
+	}
+	return b
+}
+
+// RecordsError is that a call would leave more records behind than the bounds allow.
+type RecordsError struct {
+	Kind       RecordKind
+	Bound      int
+	InAll      bool          // the bound is that of all clients
+	RetryAfter time.Duration // until the next records expire, at least a second
+}
+
+func (e *RecordsError) Error() string {
+	what, remedy := "remembered requests", "call without request_id, or with a shorter max_wait"
+	if e.Kind == LogRecord {
+		what, remedy = "logs of messages", "use fewer message ids with pacers per message"
+	}
+	of := "this client has"
+	if e.InAll {
+		of = "all clients together have"
+	}
+	return fmt.Sprintf("%s %d %s, the most that are kept at one time: %s, or try again in %s", of, e.Bound, what,
+		remedy, capping.Span(e.RetryAfter))
+}
+
+// Records bounds what grants leave behind in the store: each instance counts what its own grants
+// leave, adds that to the numbers in the store every second, and reads there what the others added.
+// So instances together can exceed a bound by what they grant in a second, or by 1/64 each.
+// The numbers of records go down as records expire. It is safe for concurrent use.
+type Records struct {
+	store  RecordStore
+	bounds RecordBounds
+	clock  func() time.Time
+	logger *slog.Logger
+	due    chan struct{} // has one: much has come since the last time
+	seed   maphash.Seed
+
+	syncing sync.Mutex
+	failing bool // the last synchronization did; under syncing
+
+	mu     sync.Mutex
+	stored map[RecordGroup]int // by the store's latest answer
+	sent   map[RecordGroup]int // on their way there
+	fresh  map[RecordGroup]int // since
+	unsent int                 // in fresh
+	totals map[holder]int      // of stored, sent and fresh, and reserved by calls under way
+	known  map[uint64]int64    // logs that are there, by hash: until when they are counted, in seconds since 1970
+}
+
+// holder is whose records are counted: of one kind, of a client or of all.
+type holder struct {
+	client string
+	kind   RecordKind
+	all    bool
+}
+
+// NewRecords bounds the records in the store. logger may be nil.
+func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, logger *slog.Logger) *Records {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &Records{
+		store: store, bounds: bounds.WithDefaults(), clock: clock, logger: logger, due: make(chan struct{}, 1),
+		seed:  maphash.MakeSeed(),
+		fresh: map[RecordGroup]int{}, totals: map[holder]int{}, known: map[uint64]int64{},
+	}
+}
+
+// Count is how many records of the kind the client's calls have left behind.
+func (r *Records) Count(client string, kind RecordKind) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.totals[holder{client: client, kind: kind}]
+}
+
+// CountAll is how many records of the kind there are.
+func (r *Records) CountAll(kind RecordKind) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.totals[holder{kind: kind, all: true}]
+}
+
+// Used is the share of the fullest bound that is used.
+func (r *Records) Used() (most float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h, n := range r.totals {
+		most = max(most, float64(n)/float64(r.boundOf(h)))
+	}
+	return most
+}
+
+func (r *Records) boundOf(h holder) int {
+	if h.all {
+		return r.bounds.All
+	}
+	return r.bounds.Client
+}
+
+// entry is a call that may leave records behind.
+type entry struct {
+	records  *Records
+	client   string
+	logs     []*Target          // of the call, per message
+	counted  map[string]bool    // by pacer: the log is new, or its count has ended
+	reserved map[RecordKind]int // places that the call holds
+}
+
+// enter lets a call in that leaves nothing behind, repeats another or has room for what it leaves.
+// What the store cannot tell stops no call. A nil entry needs no note and no leave.
+func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
+	if r == nil || ask.Permits == 0 {
+		return nil, nil
+	}
+	e := &entry{records: r, client: client, reserved: map[RecordKind]int{}, counted: map[string]bool{}}
+	if ask.Request != (Request{}) {
+		e.reserved[RequestRecord] = 1
+	}
+	for i := range ask.Targets {
+		if t := &ask.Targets[i]; t.Message != "" {
+			e.logs = append(e.logs, t)
+			if isNew, counts := r.judge(ctx, t); counts {
+				e.counted[t.Pacer] = true
+				if isNew {
+					e.reserved[LogRecord]++
+				}
+			}
+		}
+	}
+	if len(e.logs) == 0 && e.reserved[RequestRecord] == 0 {
+		return nil, nil
+	}
+	refused := r.reserve(e)
+	if refused == nil {
+		return e, nil
+	}
+	clear(e.reserved)
+	if ask.Request == (Request{}) {
+		return nil, refused
+	}
+	if has, err := r.store.HasRequest(ctx, ask.Request); err == nil && !has {
+		return nil, refused
+	}
+	return e, nil
+}
+
+// judge reports whether the target's log is new, and whether it is to be counted.
+func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
+	key := r.keyOf(t)
+	r.mu.Lock()
+	until, known := r.known[key]
+	r.mu.Unlock()
+	if known && until > r.clock().Unix() {
+		return false, false
+	}
+	has, err := r.store.HasLog(ctx, t)
+	isNew = err == nil && !has
+	return isNew, isNew || known // the count of a log that is used for longer begins again
+}
+
+func (r *Records) keyOf(t *Target) uint64 {
+	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
+}
+
+// reserve holds places for what the call may leave behind, all of them or none.
+func (r *Records) reserve(e *entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind, n := range e.reserved {
+		for _, h := range []holder{{client: e.client, kind: kind}, {kind: kind, all: true}} {
+			if bound := r.boundOf(h); n > 0 && r.totals[h]+n > bound {
+				return &RecordsError{Kind: kind, Bound: bound, InAll: h.all, RetryAfter: r.nextExpiry(h)}
+			}
+		}
+	}
+	for kind, n := range e.reserved {
+		r.count(e.client, kind, n)
+	}
+	return nil
+}
+
+func (r *Records) count(client string, kind RecordKind, n int) {
+	r.totals[holder{client: client, kind: kind}] += n
+	r.totals[holder{kind: kind, all: true}] += n
+}
+
+// nextExpiry is how long it is until records of the holder expire.
+func (r *Records) nextExpiry(h holder) time.Duration {
+	first, now := int64(0), r.clock().Unix()
+	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {
+		for g := range groups {
+			if g.Kind == h.kind && (h.all || g.Client == h.client) && (first == 0 || g.Expires < first) {
+				first = g.Expires
+			}
+		}
+	}
+	return time.Duration(max(1, first-now)) * time.Second
+}
+
+// note counts what a grant of the call left behind.
+func (e *entry) note(ask *Ask, grant *Grant) {
+	if e == nil || grant.Replayed {
+		return
+	}
+	if ask.Request != (Request{}) && (grant.Granted > 0 || ask.Continues) {
+		e.records.add(e.client, RequestRecord, ask.MaxWait+RememberFor)
+	}
+	if grant.Granted == 0 {
+		return
+	}
+	for _, t := range e.logs {
+		keep := KeepFor(t.Limits)
+		lasts := stateOf(ask, grant, t).Queue + keep + keep/32
+		e.records.know(t, lasts, e.counted[t.Pacer])
+		if e.counted[t.Pacer] {
+			e.records.add(e.client, LogRecord, lasts)
+			delete(e.counted, t.Pacer)
+		}
+	}
+}
+
+// stateOf is the state of the target after the grant.
+func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
+	for i := range grant.States {
+		if &ask.Targets[i] == t {
+			return grant.States[i]
+		}
+	}
+	return s
+}
+
+// know notes that the target's log is there and lasts so long. The end of a count that goes on stays.
+func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
+	key := r.keyOf(t)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.known[key]; known && !counted {
+		return
+	}
+	if len(r.known) >= r.bounds.All {
+		for other := range r.known {
+			delete(r.known, other)
+			break
+		}
+	}
+	r.known[key] = expiryOf(r.clock(), lasts)
+}
+
+// add counts a record that lasts so long from now on.
+func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fresh[RecordGroup{client, kind, expiryOf(r.clock(), lasts)}]++
+	r.count(client, kind, 1)
+	if r.unsent++; r.unsent >= max(1, r.bounds.Client/64) {
+		select {
+		case r.due <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// expiryOf is when the group of a record expires that lasts so long: later than the record by less
+// than 1/16, so that a client has few groups.
+func expiryOf(now time.Time, lasts time.Duration) int64 {
+	step := int64(1)
+	for step*2 <= int64(lasts/time.Second)/16 {
+		step *= 2
+	}
+	return (now.Add(lasts).Unix()/step + 1) * step
+}
+
+// leave gives back the places that the call held.
+func (e *entry) leave() {
+	if e == nil {
+		return
+	}
+	e.records.mu.Lock()
+	defer e.records.mu.Unlock()
+	for kind, n := range e.reserved {
+		e.records.count(e.client, kind, -n)
+	}
+	clear(e.reserved)
+}
+
+// How often the numbers go to the store, and how long that may take.
+const (
+	syncEvery  = time.Second
+	syncWithin = 5 * time.Second
+)
+
+// Run keeps the numbers in step with the store until ctx ends, and then once more.
+func (r *Records) Run(ctx context.Context) {
+	ticker := time.NewTicker(syncEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-r.due:
+		case <-ctx.Done():
+			_ = r.Sync(context.WithoutCancel(ctx))
+			return
+		}
+		_ = r.Sync(ctx)
+	}
+}
+
+// Sync adds the numbers of this instance to those in the store, and takes over those of the others.
+// What the store did not take is added the next time.
+func (r *Records) Sync(ctx context.Context) error {
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	now := r.clock()
+	stored, err := r.store.AddRecords(ctx, r.send(), now)
+	r.receive(stored, err, now)
+	if failed := err != nil; failed != r.failing {
+		if r.failing = failed; failed {
+			r.logger.Warn("the store does not take the number of permit records: this instance counts its own until "+
+				"it does", "error", err.Error())
+		} else {
+			r.logger.Info("the store takes the number of permit records again")
+		}
+	}
+	return err
+}
+
+// send takes what is to be added.
+func (r *Records) send() map[RecordGroup]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent, r.fresh, r.unsent = r.fresh, map[RecordGroup]int{}, 0
+	return r.sent
+}
+
+// receive takes the store's answer, and drops what has expired.
+func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.sum()
+	if err == nil {
+		r.stored = stored
+	} else {
+		for g, n := range r.sent {
+			r.fresh[g] += n
+		}
+	}
+	r.sent = nil
+	for _, groups := range []map[RecordGroup]int{r.stored, r.fresh} {
+		maps.DeleteFunc(groups, func(g RecordGroup, _ int) bool { return g.Expires <= now.Unix() })
+	}
+	after := r.sum()
+	for h := range r.totals { // what calls under way have reserved stays
+		if r.totals[h] += after[h] - before[h]; r.totals[h] == 0 {
+			delete(r.totals, h)
+		}
+		delete(after, h)
+	}
+	maps.Copy(r.totals, after)
+}
+
+// sum is the number of records in all groups, by holder.
+func (r *Records) sum() map[holder]int {
+	sum := map[holder]int{}
+	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {
+		for g, n := range groups {
+			sum[holder{client: g.Client, kind: g.Kind}] += n
+			sum[holder{kind: g.Kind, all: true}] += n
+		}
+	}
+	return sum
+}

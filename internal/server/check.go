@@ -1,0 +1,64 @@
+package server
+
+import (
+	"capper/internal/capping"
+	"capper/internal/server/admission"
+	"capper/internal/server/answer"
+	"capper/internal/server/body"
+	"capper/internal/server/decode"
+)
+
+// checkSends serves POST /v1/sends/check.
+func (s *Server) checkSends(c *call) error {
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := decode.Check(body.Data, s.decodeBounds(body))
+	if err != nil {
+		return err
+	}
+	message, err := callerOf(c).Message(r.MessageID)
+	if err != nil {
+		return err
+	}
+	channel, p, err := s.enterMessage(c, body, r)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	ctx, cancel := s.callContext(c, len(r.Users))
+	defer cancel()
+	found, err := s.capper.Recorded(ctx, message, channel, r.Users)
+	if err != nil {
+		s.log.WarnContext(c.ctx, "sends not checked", "message_id", r.MessageID, "of", len(r.Users), "error", err)
+	}
+	return writeJSON(c.w, answer.Check(r, found, s.clock(), s.locate()))
+}
+
+// enterMessage admits a call about users of a message, on a channel of the policy. It gives back what the body held.
+func (s *Server) enterMessage(
+	c *call, b *body.Body, r *decode.MessageRequest,
+) (capping.Channel, *admission.Place, error) {
+	b.KeepUsers(len(r.Users))
+	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	if err != nil {
+		return 0, nil, err
+	}
+	p, err := s.enter(c, &r.Audience, 1024+24*int64(len(r.Users)))
+	if err != nil {
+		return 0, nil, err
+	}
+	b.Close()
+	return channel, p, nil
+}
+
+// locate says where a user's log is; nil: the store keeps all logs in one place.
+func (s *Server) locate() func(capping.UserID) capping.Location {
+	locator, ok := capping.As[capping.Locator](s.capper.Store())
+	if !ok {
+		return nil
+	}
+	return locator.Locate
+}

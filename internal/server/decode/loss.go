@@ -1,0 +1,25 @@
+package decode
+
+import (
+	"capper/client/api"
+	"capper/internal/server/failure"
+)
+
+// Accept reads the reason of an acceptance strictly.
+func Accept(body []byte, bounds Bounds) (reason string, err error) {
+	d := newDecoder(body, bounds)
+	err = d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		if name != "reason" {
+			return d.unknown(name)
+		}
+		reason, err = d.id("reason", api.MaxReason)
+		return err
+	})
+	if err == nil && reason == "" {
+		err = failure.Invalid("reason", "it is missing: say what was looked at (1 to %d bytes)", api.MaxReason)
+	}
+	return reason, err
+}

@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/pacing"
+)
+
+// Records shows what calls for permits have left behind in the store, for the clients of the
+// configuration in force. It is safe for concurrent use.
+type Records struct {
+	records *pacing.Records // nil: nothing is counted
+	clients *Clients
+
+	byClient, inAll, used *prometheus.Desc
+}
+
+func newRecords(records *pacing.Records, clients *Clients) *Records {
+	return &Records{
+		records: records, clients: clients,
+		byClient: prometheus.NewDesc("capper_permit_records",
+			"Remembered requests (request) and logs of messages (log) in the store, by the client whose calls left "+
+				"them.", []string{"client", "kind"}, nil),
+		inAll: prometheus.NewDesc("capper_permit_records_in_all",
+			"Remembered requests (request) and logs of messages (log) in the store, of all clients.", []string{"kind"},
+			nil),
+		used: prometheus.NewDesc("capper_permit_records_used_ratio",
+			"Share of the fullest bound of permit records that is used.", nil, nil),
+	}
+}
+
+// Describe describes the metrics.
+func (r *Records) Describe(to chan<- *prometheus.Desc) {
+	to <- r.byClient
+	to <- r.inAll
+	to <- r.used
+}
+
+// Collect collects the metrics of the clients in force.
+func (r *Records) Collect(to chan<- prometheus.Metric) {
+	if r.records == nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, n float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, labels...)
+	}
+	for _, kind := range pacing.RecordKinds() {
+		for _, client := range r.clients.now() {
+			gauge(r.byClient, float64(r.records.Count(client, kind)), client, kind.String())
+		}
+		gauge(r.inAll, float64(r.records.CountAll(kind)), kind.String())
+	}
+	gauge(r.used, r.records.Used())
+}
