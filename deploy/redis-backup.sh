@@ -7,6 +7,7 @@
 # restore starts one server after the other on this machine, on 127.0.0.1:PORT (7999), with a shard's copy in memory.
 # REDIS_CLI is how redis-cli is called, such as "redis-cli --user admin --tls --cacert ca.crt"; REDISCLI_AUTH has the password.
 set -euo pipefail
+umask 077 # copies hold who was sent what: nobody else of the machine may read them, as with capper backup
 
 fail() { echo "redis-backup.sh: error: $*" >&2; exit 1; }
 [ $# = 3 ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }

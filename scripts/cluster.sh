@@ -12,6 +12,9 @@
 #   --replicas N       replicas of each master, or of the standalone server (1; single: 0)
 #   --node-timeout MS  cluster-node-timeout (2000)
 #   --password P       requirepass and masterauth
+#   --acl FILE         the servers' ACL file, in which CHANGE-ME becomes capper; without it they have the line
+#                      of deploy/redis.acl for the user capper
+#   --user U           who creates the cluster and feeds replicas, with the password of --password (default)
 #   --host IP          where the nodes listen (127.0.0.1), such as ::1
 #   --tls DIR          TLS alone, also between the nodes, with ca.crt, server.crt and server.key of DIR;
 #                      clients have to show a certificate of the same authority
@@ -26,7 +29,7 @@
 set -euo pipefail
 
 self=${BASH_SOURCE[0]}
-acl=$(dirname "$self")/../deploy/redis.acl
+rights=$(dirname "$self")/../deploy/redis.acl
 fail() { echo "cluster.sh: error: $*" >&2; exit 1; }
 
 server=${CAPPER_TEST_REDIS_SERVER:-redis-server}
@@ -61,7 +64,7 @@ free_port() {
   fail "no free port between 12000 and 21999 after $try attempts"
 }
 
-cli() { local port=$1; shift; redis-cli -h "$host" -p "$port" "${cli_tls[@]}" "$@" 2>/dev/null; }
+cli() { local port=$1; shift; redis-cli -h "$host" -p "$port" "${cli_tls[@]}" "${cli_user[@]}" "$@" 2>/dev/null; }
 info() { cli "$1" info "$2" | tr -d '\r' | awk -F: -v k="$3" '$1 == k {print $2}'; }
 
 write_config() {
@@ -83,10 +86,10 @@ repl-timeout 10
 CONF
     if "$server" --version | grep -q ' v=6'; then # knows neither the newer names nor, in 6.0, channels of users
       printf '%s\n' "hash-max-ziplist-entries 512" "hash-max-ziplist-value 1024"
-      sed 's/CHANGE-ME/capper/; s/resetchannels //' "$acl"
+      sed -n '/^user capper /{s/CHANGE-ME/capper/; s/resetchannels //; s/+acl|dryrun //; p}' "$rights"
     else
       printf '%s\n' "hash-max-listpack-entries 512" "hash-max-listpack-value 1024" "enable-debug-command local"
-      sed 's/CHANGE-ME/capper/' "$acl"
+      [ -n "$acl" ] || sed -n '/^user capper /{s/CHANGE-ME/capper/; p}' "$rights"
     fi
     if [ -z "$tls" ]; then
       echo "port $port"
@@ -97,6 +100,11 @@ CONF
     fi
     [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \
       "cluster-node-timeout $node_timeout" "cluster-replica-validity-factor 0" "cluster-require-full-coverage no"
+    if [ -n "$acl" ]; then
+      sed 's/CHANGE-ME/capper/' "$acl" >"$dir/$port/users.acl"
+      echo "aclfile \"$dir/$port/users.acl\""
+    fi
+    [ -n "$user" ] && echo "masteruser $user"
     [ -n "$password" ] && printf '%s\n' "requirepass \"$password\"" "masterauth \"$password\""
     [ ${#settings[@]} -gt 0 ] && printf '%s\n' "${settings[@]}"
     true
@@ -170,7 +178,7 @@ up() {
   start_nodes $((masters * (1 + replicas)))
   local addrs=() port
   for port in "${ports[@]}"; do addrs+=("$host:$port"); done
-  redis-cli "${cli_tls[@]}" --cluster create "${addrs[@]}" --cluster-replicas "$replicas" --cluster-yes >"$dir/create.log" 2>&1 ||
+  redis-cli "${cli_tls[@]}" "${cli_user[@]}" --cluster create "${addrs[@]}" --cluster-replicas "$replicas" --cluster-yes >"$dir/create.log" 2>&1 ||
     fail "redis-cli --cluster create: $(tail -n 3 "$dir/create.log")"
   for port in "${ports[@]}"; do
     wait_for "node $port serves the cluster" serves "$port"
@@ -215,10 +223,10 @@ down() {
   rm -rf "${dir:?}"
 }
 
-[ $# -ge 2 ] || { sed -n '2,24p' "$self" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,27p' "$self" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 verb=$1 dir=$2
 shift 2
-masters=3 replicas=1 node_timeout=2000 password="" owner="" host=127.0.0.1 tls="" cli_tls=() settings=() attempts=0 kind="" node=""
+masters=3 replicas=1 node_timeout=2000 password="" owner="" host=127.0.0.1 tls="" cli_tls=() acl="" user="" cli_user=() settings=() attempts=0 kind="" node=""
 case $verb in
   single) replicas=0 ;;
   start) node=${1:?cluster.sh start DIR PORT}; shift ;;
@@ -229,6 +237,8 @@ while [ $# -gt 0 ]; do
     --replicas) replicas=$2 ;;
     --node-timeout) node_timeout=$2 ;;
     --password) password=$2 ;;
+    --acl) acl=$2 ;;
+    --user) user=$2 cli_user=(--user "$2") ;;
     --host) host=$2 ;;
     --tls) tls=$2 cli_tls=(--tls --cacert "$2/ca.crt" --cert "$2/server.crt" --key "$2/server.key") ;;
     --owner) owner=$2 ;;

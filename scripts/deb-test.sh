@@ -41,11 +41,11 @@ check() {
   ok "$package: contents, modes, conffiles, configuration"
 
   local unit
-  for unit in capper.service capper-segments-build.service capper-segments-build.timer; do
+  for unit in capper.service capper-{segments-build,audit-verify}.{service,timer}; do
     sed -E "s,/usr/bin/(capper|segmentbuild),$dir/root&," "$dir/root/lib/systemd/system/$unit" >"$dir/$unit"
   done
   said=$(SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --recursive-errors=no "$dir"/capper*.service "$dir"/capper*.timer 2>&1) || fail "systemd-analyze verify: $said"
-  for unit in capper capper-segments-build; do
+  for unit in capper capper-segments-build capper-audit-verify; do
     said=$(systemd-analyze security --offline=true --threshold=20 "$dir/$unit.service" | tail -n 1) || fail "systemd-analyze security: $said"
     ok "systemd-analyze: ${said#→ }"
   done

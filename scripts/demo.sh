@@ -50,7 +50,7 @@ limits:
     vip: {daily: 3, weekly: 10}
 suppress: {opted-out: all}
 pacers:
-  carrier: {rate: 50000/s, limits: [{max: 5000000, window: 24h}]}
+  carrier: {rate: 50000/s, limits: [{max: 5000000, window: 24h}], max_wait: 1m}
 YAML
 build/bin/capper serve --config "$dir/capper.yaml" 2>"$dir/capper.log" &
 pid=$!

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Breaks a Redis Cluster at random under load and checks every answer.
+# Breaks a store at random under load and checks every answer.
 #
-#   MINUTES=2 SEED=7 torture.sh
+#   MINUTES=2 SEED=7 STORE=redis torture.sh
 #
+# STORE is redis (the default: a Redis Cluster and three stores on it) or embedded (the store in a directory).
 # The same seed breaks in the same order; how the load falls in between is up to the machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-minutes=${MINUTES:-2} seed=${SEED:-$RANDOM}
+minutes=${MINUTES:-2} seed=${SEED:-$RANDOM} store=${STORE:-redis}
+case $store in
+  redis) package=redisstore ;;
+  embedded) package=pebblestore ;;
+  *) echo "torture.sh: error: STORE must be redis or embedded, got $store" >&2; exit 2 ;;
+esac
 CAPPER_TORTURE_MINUTES=$minutes CAPPER_TORTURE_SEED=$seed \
-  go test -count=1 -timeout "$(awk -v m="$minutes" 'BEGIN {print int(m * 2 + 10)}')m" -run '^TestTorture$' -v ./internal/capping/redisstore |
+  go test -count=1 -timeout "$(awk -v m="$minutes" 'BEGIN {print int(m * 2 + 10)}')m" -run '^TestTorture$' -v "./internal/capping/$package" |
   grep -v '^=== '

@@ -2,7 +2,7 @@
 # Runs a nightly build, and tells the node exporter's textfile collector how it went.
 #
 #   segmentbuild-metrics.sh FILE COMMAND…
-#   segmentbuild-metrics.sh /var/lib/node_exporter/segmentbuild.prom segmentbuild build --to s3://segments/prod segments.yaml
+#   segmentbuild-metrics.sh /var/lib/node_exporter/segmentbuild.prom segmentbuild build --sets-anyway --to s3://segments/prod segments.yaml
 #
 # FILE is replaced whole. The exit status is that of the command.
 set -u

@@ -86,7 +86,7 @@ func causesOfSegments(s *service) []cause {
 			ruin: func(*testing.T) { s.certify(20 * time.Hour) }, mend: func(*testing.T) { s.certify(90 * 24 * time.Hour) }},
 		{what: "builds that have not come for 30 hours", fires: []string{"CapperGenerationOld"},
 			ruin: func(t *testing.T) { publishTo(t, s.source, 30*time.Hour, 101) }, mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
-		{what: "a set that lost most of its users", fires: []string{"CapperSetShrank"},
+		{what: "a set that lost most of its users", fires: []string{"CapperGenerationRefused"},
 			ruin: func(t *testing.T) { publishTo(t, s.source, 0, 10) }, mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
 	}
 }

@@ -61,7 +61,7 @@ segments: {source: %s, refresh: 250ms, cache_dir: cache}
 store: %s
 audit: {to: audit, roll: 1s}
 channels: {push: 1, e-mail.2: 2}
-suppress: {opted-out: all, country/a+b-c.d: [push]}
+suppress: {opted-out: {max_age: 720h}, country/a+b-c.d: [push]}
 pacers:
   9a_b.c-d: {limits: [{max: 100000, window: 1s}]}
   tight: {rate: 1/m}

@@ -8,6 +8,10 @@ func permitted() Row {
 		{Title: "Wait", Description: "From a grant to its last slot; 9 of 10 are shorter.", Unit: "s", Queries: []Query{{`histogram_quantile(0.9, sum by (pacer, le) (rate(capper_permits_wait_seconds_bucket{SELECTED}[$__rate_interval])))`, "{{pacer}}"}}},
 		{Title: "Queue", Description: "Until the newest slot that an instance has seen.", Unit: "s", Queries: []Query{{`max by (pacer) (capper_pacer_queue_seconds{SELECTED})`, "{{pacer}}"}}},
 		{Title: "In use", Description: "Share of the fullest limit, as of the latest call.", Unit: "percentunit", Queries: []Query{{`max by (pacer) (capper_pacer_used_ratio{SELECTED})`, "{{pacer}}"}}},
+		{Title: "Records of permits", Description: "Remembered requests, and logs of messages, by client and of all clients.", Unit: "short", Queries: []Query{
+			{`max by (client, kind) (capper_permit_records{SELECTED})`, "{{client}} {{kind}}"},
+			{`max by (kind) (capper_permit_records_in_all{SELECTED})`, "all clients: {{kind}}"}}},
+		{Title: "Calls refused for their records", Description: "The client, or all clients together, have as many records as are kept.", Unit: "cps", Queries: []Query{{`sum by (client) (rate(capper_permit_records_refused_total{SELECTED}[$__rate_interval]))`, "{{client}}"}}},
 	}}
 }
 

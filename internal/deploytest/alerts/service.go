@@ -42,6 +42,8 @@ func decided() Row {
 			Queries: []Query{{`sum by (result) (rate(capper_imported_sends_total{SELECTED}[$__rate_interval]))`, "{{result}}"}}},
 		{Title: "Users by client and channel", Description: "Who asks.", Unit: "cps", Stacked: true,
 			Queries: []Query{{`sum by (client, channel) (rate(capper_client_users_total{SELECTED}[$__rate_interval]))`, "{{client}} {{channel}}"}}},
+		{Title: "Calls past limits", Description: "Filter calls with enforce false, by client; refused: the key lacks the scope exempt.", Unit: "cps", Queries: []Query{
+			{`sum by (client, result) (rate(capper_client_exempt_calls_total{SELECTED}[$__rate_interval]))`, "{{client}} {{result}}"}}},
 	}}
 }
 
@@ -77,6 +79,18 @@ func stored() Row {
 			Queries: []Query{{`min by (job, node) (capper_store_replicas{SELECTED})`, "{{node}}"}, {`min by (job, node) (capper_store_replicas{SELECTED} - capper_store_replicas_known{SELECTED}) < 0`, "{{node}} away"}, {`max by (job) (capper_store_replicas_needed{SELECTED})`, "{{job}} needed"}}},
 		{Title: "Barred partitions", Description: "Of 64 parts of all users, those that are unavailable as what was recorded of them is not whole; and whether the store's own records are gone.", Unit: "short", Red: 1,
 			Queries: []Query{{`max by (job, reason) (capper_store_barred_partitions{SELECTED})`, "{{job}} {{reason}}"}, {`max by (job) (capper_store_records_gone{SELECTED})`, "{{job}} records gone"}}},
+		{
+			Title:       "Broken promises of Redis servers",
+			Description: "Partitions whose users are unavailable until an operator accepts what their server did: it evicts keys, has evicted some, or has no append-only file.",
+			Unit:        "short", Red: 1,
+			Queries: []Query{{`max by (job, node, reason) (capper_store_promise_broken{SELECTED})`, "{{node}} {{reason}}"}},
+		},
+		{
+			Title:       "Certificates of Redis servers good for",
+			Description: "Time until the certificate that each Redis server shows to new connections ends; only with TLS. Connections that stand outlive it.",
+			Unit:        "s", Red: 604800, RedBelow: true,
+			Queries: []Query{{`min by (job, node) (capper_store_certificate_expiry_timestamp_seconds{SELECTED}) - time()`, "{{node}}"}},
+		},
 		{Title: "Instances of the store", Description: "Instances that share it, and how many others differ from each.", Unit: "short",
 			Queries: []Query{{`max by (job) (capper_store_instances{SELECTED})`, "{{job}} instances"}, {`max by (job, key) (capper_store_instances_differing{SELECTED})`, "{{job}} differ in {{key}}"}}},
 		{Title: "Not heard of for", Description: "For how long an instance could not renew what instances share.", Unit: "s", Red: 60,

@@ -212,7 +212,7 @@ func cluster(t *testing.T, pair *testkit.Mount) (address string, cli func(args .
 	dir := t.TempDir()
 	rights, err := os.ReadFile(filepath.Join(Root(), "deploy", "redis.acl"))
 	require.NoError(t, err)
-	users := "user default on >operator ~* &* +@all\n" + strings.Replace(string(rights), "CHANGE-ME", "first", 1)
+	users := strings.NewReplacer("user default on >CHANGE-ME", "user default on >operator", "CHANGE-ME", "first").Replace(string(rights))
 	require.NoError(t, os.WriteFile(dir+"/users.acl", []byte(users), 0o600))
 	port := fmt.Sprint(12000 + time.Now().UnixNano()%10000) // the bus has a port that is 10000 higher
 	server := exec.Command("redis-server", "--port", "0", "--tls-port", port, "--tls-cluster", "yes", "--bind", "127.0.0.1", "--dir", dir, "--save", "",

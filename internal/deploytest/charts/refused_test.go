@@ -58,6 +58,8 @@ func TestRefusedValues(t *testing.T) {
 		"redis: persistence: null":                                                                    {"missing property 'persistence'"},
 		"embedded: redis: {ca: null}":                                                                 {"missing property 'ca'"},
 		"redis: probes: {startup: null}":                                                              {"missing property 'startup'"},
+		"embedded: replicas: 3":                                                                       {"replicas: 3: must be 1, or left out, with config.store.kind: embedded"},
+		"redis: replicas: many":                                                                       {"/replicas", "'many' does not match"},
 		"embedded: autoscaling: {enabled: true}":                                                      {"autoscaling.enabled: true: only with config.store.kind: redis"},
 		"embedded: config: {store: {redis: {addrs: ['a:1']}}}":                                        {"config.store.redis: must not be given with config.store.kind: embedded"},
 		"embedded: config: {segments: {source: /data}, server: {bounds: {body_bytes: 1000000}}}":      {"/config/server/bounds/body_bytes"},

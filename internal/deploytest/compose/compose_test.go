@@ -82,9 +82,19 @@ func (l *laptop) args(of []string) (mapped []string) {
 // run runs what a one-shot service runs, which must go well.
 func (l *laptop) run(name string, args ...string) string {
 	l.t.Helper()
-	out, err := exec.Command(args[0], l.args(args[1:])...).CombinedOutput()
+	command := exec.Command(args[0], l.args(args[1:])...)
+	command.Env = l.environment()
+	out, err := command.CombinedOutput()
 	require.NoError(l.t, err, "%s: %s", name, out)
 	return string(out)
+}
+
+// environment is this process's, with what redis-cli finds in the container that makes the cluster.
+func (l *laptop) environment() []string {
+	l.t.Helper()
+	password := l.services["cluster"].Environment["REDISCLI_AUTH"]
+	require.NotNil(l.t, password)
+	return append(os.Environ(), "REDISCLI_AUTH="+*password)
 }
 
 // start starts a command that runs until the end of the test.
@@ -117,7 +127,9 @@ func (l *laptop) serve(service *Service) {
 	probe := service.HealthCheck.Test
 	require.Equal(l.t, []string{"CMD", "redis-cli"}, probe[:2])
 	testkit.Eventually(l.t, func() bool {
-		out, err := exec.Command(probe[1], append([]string{"-h", address}, probe[2:]...)...).Output()
+		command := exec.Command(probe[1], append([]string{"-h", address}, probe[2:]...)...)
+		command.Env = l.environment()
+		out, err := command.Output()
 		return err == nil && strings.TrimSpace(string(out)) == "PONG"
 	}, address)
 }
@@ -152,6 +164,8 @@ func TestTheLaptopComesUp(t *testing.T) {
 	for n := range 9 {
 		l.serve(l.services[fmt.Sprintf("redis-%d", n+1)])
 	}
+	require.Equal(t, []string{"cluster-require-full-coverage", "no"},
+		strings.Fields(l.run("settings", "redis-cli", "-h", "10.89.7.15", "config", "get", "cluster-require-full-coverage")))
 	for range 2 { // as after a restart of all
 		l.run("cluster", l.services["cluster"].Command...)
 		testkit.Eventually(t, func() bool { return slices.Equal([]int{2, 2, 2}, l.replicas()) })

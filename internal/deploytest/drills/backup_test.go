@@ -136,7 +136,7 @@ func (p *place) importAudit(addr, since string) string {
 	p.Helper()
 	line := `set -o pipefail
 capper audit export --audit "$AUDIT" --since "$SINCE" --out since.ndjson &&
-  grep -E '"namespace":"",.*"outcome":"(allowed|replayed)"' since.ndjson |
+  grep -E '"outcome":"(allowed|replayed)"' since.ndjson |
   capper import - --format ndjson --at-column time --verify`
 	cmd := exec.Command("bash", "-c", line)
 	cmd.Dir = p.TempDir()

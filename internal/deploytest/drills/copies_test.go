@@ -2,6 +2,7 @@ package drills
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,7 @@ func TestABackupHasOneCopyOfEachShard(t *testing.T) {
 	backup(t, "save", addrs[0], first)
 	copies := copiesOf(t, first)
 	require.Len(t, copies, 3)
+	private(t, first)
 
 	require.NoError(t, os.Mkdir(second+".part", 0o755))
 	left := filepath.Join(second+".part", strings.Repeat("0", 40)+".rdb")
@@ -82,6 +84,18 @@ func TestABackupIsNotMadeWhileSlotsMove(t *testing.T) {
 	require.Contains(t, refusal(t, "save", addrs[0], to), "slots are being moved")
 	command(t, addrs[2], "cluster", "setslot", "0", "stable")
 	backup(t, "save", addrs[0], to)
+}
+
+// private: copies say who was sent what, so they are their owner's alone.
+func private(t *testing.T, dir string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		about, err := entry.Info()
+		require.NoError(t, err)
+		require.Zero(t, about.Mode().Perm()&0o077, "%s has mode %v", path, about.Mode())
+		return nil
+	}))
 }
 
 func copiesOf(t *testing.T, backup string) []string {

@@ -24,6 +24,7 @@
 {{- end -}}
 {{- if eq $store.kind "embedded" -}}
 {{- if $store.redis -}}{{- $faults = append $faults "config.store.redis: must not be given with config.store.kind: embedded" -}}{{- end -}}
+{{- if and (ne (toString $v.replicas) "auto") (ne (int $v.replicas) 1) -}}{{- $faults = append $faults (printf "replicas: %v: must be 1, or left out, with config.store.kind: embedded, as one process owns the store; config.store.kind: redis has more" $v.replicas) -}}{{- end -}}
 {{- if $v.autoscaling.enabled -}}{{- $faults = append $faults "autoscaling.enabled: true: only with config.store.kind: redis, as one process owns an embedded store" -}}{{- end -}}
 {{- else -}}
 {{- if $store.embedded -}}{{- $faults = append $faults "config.store.embedded: must not be given with config.store.kind: redis" -}}{{- end -}}
