@@ -81,6 +81,19 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
+// Cell is a sample that begins elsewhere on the scale of its salt: the users between two percentages,
+// of 0 up to 100. Cells of one salt that do not overlap share no user, and those that cover 0 to 100
+// are the whole audience. Sample(p, salt) is Cell(0, p, salt).
+func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
+	sample, err := share.NewCell(share.Sample, from, to, salt)
+	if err != nil {
+		return nil, fmt.Errorf("lookup: cell: %w", err)
+	}
+	narrowed := *a
+	narrowed.query.Sample = &sample
+	return &narrowed, nil
+}
+
 // Part is one of several parts, from 0, of about the same size. They share nobody, and
 // together are the audience. A part is taken before a sample, in whatever order they are asked for.
 func (a *Audience) Part(index, of int) (*Audience, error) {

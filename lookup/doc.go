@@ -20,7 +20,8 @@
 //
 // A Generation never changes: answers that belong together are taken from one, which
 // Current returns. Follow and the refresh in the background believe no byte of the source:
-// what is damaged, half there, or lacks a set of Config.Require, is not used, the last good
+// what is damaged, half there, or lacks a set of Config.Require, or which too many users of
+// such a set left (Config.MayLose), is not used, the last good
 // generation stays, and Status says why. With a cache directory, which processes may
 // share, Follow also succeeds while the source is away.
 //

@@ -57,15 +57,38 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Source of the Config: %w", err)
 	}
+	guarded, err := guardedBy(cfg)
+	if err != nil {
+		return nil, err
+	}
 	f := &Follower{engine: audience.NewEngine(0), named: named}
 	required := slices.Clone(cfg.Require)
 	f.refresher = segments.NewRefresher(segments.RefresherConfig{
 		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Interval, Timeout: cfg.Timeout, Logger: cfg.Logger,
 		Keep:    -1, // who has a Generation keeps it
 		Require: func(m *segments.Manifest) error { return lacks(required, m) },
+		Guarded: func() segments.Guarded { return guarded },
 		OnSwap:  func(s *segments.Snapshot) { f.current.Store(newGeneration(s, f.engine, f.named)) },
 	})
 	return f, nil
+}
+
+// guardedBy says how many users may leave the required sets.
+func guardedBy(cfg *Config) (segments.Guarded, error) {
+	g := segments.Guarded{MayLose: map[string]float64{}}
+	for _, name := range cfg.Require {
+		g.MayLose[name] = segments.DefaultMayLose
+	}
+	for name, percent := range cfg.MayLose {
+		if _, required := g.MayLose[name]; !required {
+			return g, fmt.Errorf("the MayLose of the Config: Require does not name %q", name)
+		}
+		if !(percent >= 0 && percent <= 100) {
+			return g, fmt.Errorf("the MayLose of the Config: %q: must be 0 to 100, got %v", name, percent)
+		}
+		g.MayLose[name] = percent
+	}
+	return g, nil
 }
 
 // load brings a generation into memory that lacks nothing.

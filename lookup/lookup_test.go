@@ -150,6 +150,15 @@ func TestAudiences(t *testing.T) {
 	require.InDelta(t, len(want)/2, len(half), 30)
 	requireUsers(t, sampled, half)
 	requireUsers(t, a, want)
+
+	var cells []uint32
+	for _, cell := range [][2]float64{{0, 50}, {50, 66.6}, {66.6, 100}} {
+		of, err := a.Cell(cell[0], cell[1], "a")
+		require.NoError(t, err)
+		cells = append(cells, usersOf(t, of, 10)...)
+	}
+	require.Equal(t, half, cells[:len(half)], "a sample is the cell from 0")
+	require.ElementsMatch(t, want, cells)
 }
 
 func requireUsers(t *testing.T, a *lookup.Audience, want []uint32) {
@@ -203,6 +212,8 @@ func TestFaultsOfAudiences(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.Sample(0, "a")
 	require.EqualError(t, err, "lookup: sample: percent: must be above 0 and at most 100, got 0")
+	_, err = a.Cell(20, 10, "a")
+	require.EqualError(t, err, "lookup: cell: to: must be above from, which is 20, got 10")
 	for part, want := range map[[2]int]string{
 		{0, 0}:      "lookup: part 0 of 0: there may be 1 to 10000 parts",
 		{0, 10_001}: "lookup: part 0 of 10001: there may be 1 to 10000 parts",

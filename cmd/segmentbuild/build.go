@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"capper/internal/objects"
+	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
@@ -37,12 +39,14 @@ type buildCommand struct {
 	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`
 	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Write every bad row into this file, one JSON object a line with file, row, lines, value and reason."`
 
-	Bounds boundFlags `embed:""`
-	Force  bool       `help:"Publish although the guard refuses; needs --reason."`
-	Reason string     `help:"Why --force is given; recorded in the manifest, also when the guard refuses nothing."`
-	DryRun bool       `name:"dry-run" help:"Build and compare, publish nothing."`
-	JSON   bool       `name:"json" help:"Report as JSON."`
-	Place  place      `embed:""`
+	Bounds     boundFlags `embed:""`
+	Force      bool       `help:"Publish although the guard refuses; needs --reason."`
+	Accept     []string   `sep:"none" placeholder:"NAME:CHANGE" help:"Accept this change of one segment or set, which the guard would refuse: \"opted-out: -57%\", \"tz/Asia/Singapore: vanishes\"; needs --reason, may be repeated. Services that suppress the set take the change over. They refuse a generation in which the set vanishes until their configuration says no_longer_suppressed."`
+	Reason     string     `help:"The reason for --force or --accept; the manifest records it, also when the guard refuses nothing."`
+	SetsAnyway bool       `name:"sets-anyway" help:"If the guard refuses the build, publish the sets that only grow and that grew, such as new unsubscribes. The exit status is still that of the refusal."`
+	DryRun     bool       `name:"dry-run" help:"Build and compare, publish nothing."`
+	JSON       bool       `name:"json" help:"Report as JSON."`
+	Place      place      `embed:""`
 }
 
 // Help is printed below the flags.
@@ -59,7 +63,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	defer cancel()
-	report := &buildReport{Location: c.To, Status: "failed"}
+	report := &buildReport{Location: c.To, Status: "failed", forcing: c.Force, dryRun: c.DryRun}
 	err = c.work(ctx, on, plan, location, report)
 	if printErr := c.print(on, report); err == nil {
 		err = printErr
@@ -83,10 +87,12 @@ func timedOut(ctx context.Context, err error) error {
 }
 
 func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
-	if err := c.checkHold(ctx, location); err != nil {
+	held, err := c.checkHold(ctx, location)
+	if err != nil {
 		report.noteFailure(err)
 		return err
 	}
+	report.held = held != nil
 	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()
 	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
@@ -101,16 +107,31 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *bui
 	if err != nil {
 		return err
 	}
-	if err := c.guard(ctx, location, &plan.Bounds, result.Proposal(base), report); err != nil {
+	found, err := c.guard(ctx, location, &plan.Bounds, result.Proposal(base), report)
+	if found == nil {
 		return err
 	}
-	if c.DryRun {
+	show.Step("publishing", result.Candidate.SizeBytes())
+	publisher := &publish.Publisher{Location: location, ToolVersion: toolVersion(),
+		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
+	switch {
+	case held != nil:
+		return c.publishSets(ctx, publisher, result.Candidate, base, found, report, held)
+	case err != nil && c.SetsAnyway:
+		return c.publishSets(ctx, publisher, result.Candidate, base, found, report, err)
+	case err != nil:
+		if base.Generation != nil {
+			report.noteWaiting(found.Sets, base.Generation.Manifest, ": --sets-anyway publishes them")
+		}
+		return err
+	case c.DryRun:
 		report.Status = "dry run"
 		return nil
 	}
-	show.Step("publishing", result.Candidate.SizeBytes())
-	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion(), Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
 	published, err := publisher.Publish(ctx, result.Candidate, base, c.forcedBy())
+	if on := new(publish.HoldError); errors.As(err, &on) { // since this build began
+		return c.publishSets(ctx, publisher, result.Candidate, base, found, report, err)
+	}
 	if err != nil {
 		report.noteFailure(err)
 		return err
@@ -118,6 +139,45 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *bui
 	report.notePublished(published)
 	return nil
 }
+
+// publishSets publishes the sets that only grew of a build that is stopped otherwise, and
+// returns why it is.
+func (c *buildCommand) publishSets(ctx context.Context, publisher *publish.Publisher, built *publish.Candidate,
+	base *publish.LiveState, found *guard.Findings, report *buildReport, why error) error {
+	report.noteFailure(why)
+	report.Accepted = nil
+	if base.Generation == nil {
+		return why
+	}
+	only, grew := built.SetsThatGrew(base.Generation, func(set string) bool { return found.RefusedSets[set] })
+	report.SetsThatGrew = grew
+	report.noteWaiting(found.Sets, base.Generation.Manifest, "")
+	if len(grew) == 0 || c.DryRun {
+		return why
+	}
+	published, err := publisher.Publish(ctx, only, base, "")
+	if err != nil {
+		report.noteFailure(err)
+		report.SetsThatGrew = nil
+		return err
+	}
+	report.notePublished(published)
+	report.Status = setsPublished
+	return &partlyError{why}
+}
+
+// partlyError: sets that grew were published, and all else was not.
+type partlyError struct{ error }
+
+func (e *partlyError) Error() string {
+	why, ok := strings.CutPrefix(e.error.Error(), "not published")
+	if !ok {
+		why = ": " + why
+	}
+	return "published the sets that grew, but not the rest" + why
+}
+
+func (e *partlyError) Unwrap() error { return e.error }
 
 // forcedBy is what the manifest records: also when the guard refused nothing,
 // for who says --force has looked.
@@ -128,16 +188,22 @@ func (c *buildCommand) forcedBy() string {
 	return c.Reason
 }
 
-// checkHold looks for a hold before anything is read; a publish looks again at its end.
-func (c *buildCommand) checkHold(ctx context.Context, location objects.Location) error {
+// checkHold looks for a hold before anything is read; a publish looks again at its end. A
+// hold ends a build at once where nothing that is live only grows.
+func (c *buildCommand) checkHold(ctx context.Context, location objects.Location) (held, err error) {
 	if c.DryRun {
-		return nil
+		return nil, nil
 	}
 	controls, err := publish.ReadControls(ctx, location)
-	if err == nil && controls.Hold != nil {
-		err = &publish.HoldError{Hold: *controls.Hold}
+	if err != nil || controls.Hold == nil {
+		return nil, err
 	}
-	return err
+	held = &publish.HoldError{Hold: *controls.Hold}
+	live, err := segments.ReadLiveManifest(ctx, location)
+	if err != nil || !slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.OnlyGrows }) {
+		return nil, held
+	}
+	return held, nil
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
@@ -181,7 +247,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 		if _, err := build.Load(c.File, base, plan); err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}
-		return plan, terminal.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan)))
+		return plan, terminal.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan), c.accept(plan)))
 	}
 	for _, path := range c.Table {
 		base.Path = path
@@ -189,7 +255,7 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	}
 	err = errors.Join(addDefinitions(&plan.Segments, "--segment", c.Segment, base), c.addSets(plan, base))
 	if err == nil {
-		err = errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan))
+		err = errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan), c.accept(plan))
 	}
 	return plan, terminal.Misuse(err)
 }
@@ -199,6 +265,8 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.Force && strings.TrimSpace(c.Reason) == "":
 		return base, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
+	case len(c.Accept) > 0 && strings.TrimSpace(c.Reason) == "":
+		return base, errors.New("--accept needs --reason \"…\": it is recorded in the manifest")
 	case c.File != "" && given > 0:
 		return base, errors.New("give a build file or --segment, --set and tables, not both")
 	case c.File == "" && given == 0:
@@ -280,6 +348,8 @@ With a build file, segments.yaml:
   overlaps: precedence            # or error, the default
   max_bad_rows: 0
   allow_new: [dormant]            # may appear beside what is live
+  accept:                         # this change passes once, and no other
+    - {name: opted-out, change: "-57%", reason: the import of May was wrong}
 
   segmentbuild build --to s3://segments/prod segments.yaml --dry-run
 `

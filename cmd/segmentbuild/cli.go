@@ -14,6 +14,7 @@ import (
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
 	"capper/internal/terminal"
 	"capper/internal/version"
 )
@@ -113,6 +114,7 @@ func judge(err error) (terminal.Status, string) {
 		hold    *publish.HoldError
 		back    *publish.WithdrawnError
 		lease   *publish.LeaseError
+		accept  *guard.AcceptError
 	)
 	switch {
 	case errors.As(err, &bad):
@@ -121,6 +123,8 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Undecided, "say which segment keeps such users: --precedence FIRST,SECOND,…"
 	case errors.As(err, &back): // it was rolled back from after the guard had looked
 		return terminal.Refused, "if this is what you want: --force --reason \"…\""
+	case errors.As(err, &accept):
+		return terminal.Refused, acceptHint(accept)
 	case errors.As(err, &hold):
 		return terminal.OnHold, "segmentbuild release-hold --at LOCATION ends it"
 	case errors.Is(err, objects.ErrLostRace):
@@ -135,6 +139,15 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Failure, "a longer --timeout"
 	}
 	return terminal.Done, ""
+}
+
+// acceptHint says what can be done about acceptances of other changes than the build makes.
+func acceptHint(wrong *guard.AcceptError) string {
+	if wrong.Live != "" {
+		return fmt.Sprintf("if %s was published by --force and services refuse it: "+
+			"roll back to the generation before it, then build with --accept and --force; if not, build without the acceptance", wrong.Live)
+	}
+	return "state the change as it is, or build without the acceptance"
 }
 
 // statusOf is what the program ends with for an error.

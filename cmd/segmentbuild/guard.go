@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,32 +78,58 @@ func (f *boundFlags) override(plan *build.Plan) error {
 	return nil
 }
 
-// guard has the bounds look at what is to go live.
-func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *guard.Bounds, p *guard.Proposal, report *buildReport) error {
+// accept adds the changes that pass by name.
+func (c *buildCommand) accept(plan *build.Plan) error {
+	for _, text := range c.Accept {
+		a, err := guard.ParseAcceptance(text, c.Reason)
+		if err != nil {
+			return fmt.Errorf("--accept %w", err)
+		}
+		plan.Bounds.Accept = append(plan.Bounds.Accept, *a)
+	}
+	return nil
+}
+
+// guard has the bounds look at what is to go live. The error is of what is refused, and of
+// a location that cannot be read.
+func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *guard.Bounds, p *guard.Proposal,
+	report *buildReport) (*guard.Findings, error) {
 	report.Before = p.Base.Name
 	found, err := bounds.Judge(ctx, at, p, time.Now())
+	if wrong := new(guard.AcceptError); errors.As(err, &wrong) {
+		report.Status = "refused"
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report.noteFindings(found)
 	report.noteSets(p.Candidate)
+	report.noteLosses(p, found)
+	report.Accepted = p.Candidate.Accepted
 	if len(found.Refusals) == 0 || c.Force {
 		report.Forced = len(found.Refusals) > 0
-		return nil
+		return found, nil
 	}
 	report.Status = "refused"
-	return refused(&guard.RefusedError{Refusals: found.Refusals})
+	return found, refused(found)
 }
 
 // refused adds how to publish all the same, unless every reason names a flag of
 // its own: that one lets less through than --force.
-func refused(err *guard.RefusedError) error {
-	ended := terminal.WithStatus(terminal.Refused, err)
-	if !slices.ContainsFunc(err.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
+func refused(found *guard.Findings) error {
+	ended := terminal.WithStatus(terminal.Refused, &guard.RefusedError{Refusals: found.Refusals})
+	if !slices.ContainsFunc(found.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
 		return ended
 	}
 	hint := "if all of this is what you want: --force --reason \"…\""
-	if slices.ContainsFunc(err.Refusals, guard.IsBound) {
+	if len(found.Acceptable) > 0 {
+		hint = fmt.Sprintf("if one of these changes is meant, --accept %q --reason \"…\" accepts that one alone; %s",
+			found.Acceptable[0], hint)
+	}
+	if slices.ContainsFunc(found.Refusals, guard.IsWithdrawn) {
+		hint += "; users who were rolled back from need --force, beside an --accept too"
+	}
+	if slices.ContainsFunc(found.Refusals, guard.IsBound) {
 		hint += "; the bounds are --max-change and its kin, and those of the build file"
 	}
 	return terminal.Hinted(ended, hint)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/internal/bitmap"
@@ -182,8 +184,15 @@ func (r *inspection) printSets(w io.Writer, sizeColumns []any) error {
 func (r *inspection) print(w io.Writer) error {
 	if r.Manifest != nil {
 		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), terminal.Escape(r.Manifest.ToolVersion))
-		if r.Manifest.Reason != "" {
-			fmt.Fprintf(w, "forced: %s\n", terminal.Escape(r.Manifest.Reason))
+		switch reason := terminal.Escape(r.Manifest.Reason); {
+		case strings.HasPrefix(reason, publish.RollbackReason):
+			fmt.Fprintln(w, reason)
+		case reason != "":
+			fmt.Fprintf(w, "forced: %s\n", reason)
+		}
+		for _, a := range r.Manifest.Accepted {
+			fmt.Fprintf(w, "accepted at %s: %s: %s: %d of %d users left (%s)\n",
+				a.At.Format(time.RFC3339), cmp.Or(a.Set, a.Segment), a.Change, a.Removed, a.Before, terminal.Escape(a.Reason))
 		}
 		if r.CheckedAt != nil {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"capper/internal/objects"
@@ -111,7 +113,21 @@ func rowOf(l *publish.Listing) []any {
 	}
 	users, size := totals(l.Manifest)
 	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments), len(l.Manifest.Sets), users, size,
-		l.Manifest.ToolVersion, l.Manifest.Reason}
+		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
+}
+
+// acceptedIn names the changes that passed by name when the generation was published.
+func acceptedIn(m *segments.Manifest) string {
+	var list []string
+	for _, a := range m.Accepted {
+		if a.At.Equal(m.CreatedAt) {
+			list = append(list, cmp.Or(a.Set, a.Segment)+": "+a.Change)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "accepted " + strings.Join(list, ", ")
 }
 
 func markOf(l *publish.Listing) string {

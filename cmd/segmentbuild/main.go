@@ -3,8 +3,6 @@
 package main
 
 import (
-	_ "time/tzdata" // names of sets are zones, whatever the machine has
-
 	"os"
 
 	"capper/internal/terminal"

@@ -19,7 +19,7 @@ import (
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
 type buildReport struct {
-	// Status: published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold, failed.
+	// Status: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold, failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
@@ -38,6 +38,12 @@ type buildReport struct {
 	Week      *guard.Drift       `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
+	// Accepted are the changes that passed by name.
+	Accepted []segments.Accepted `json:"accepted,omitempty"`
+	// SetsThatGrew are the changes that went live where no others did.
+	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
+	// Warnings say what went well and needs a look all the same, such as who leaves a set.
+	Warnings []string `json:"warnings,omitempty"`
 	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
@@ -45,6 +51,10 @@ type buildReport struct {
 	LeftOut       []string   `json:"left_out,omitempty"`
 	BadRows       int64      `json:"bad_rows"`
 	BadRowSamples []rows.Bad `json:"bad_row_samples,omitempty"`
+
+	forcing bool // refusals are overruled
+	dryRun  bool // nothing is published
+	held    bool // publishing is on hold
 }
 
 type builtSegment struct {
@@ -121,6 +131,9 @@ func (r *buildReport) notePublished(p *publish.Published) {
 		r.Status = "unchanged"
 	}
 }
+
+// setsPublished is the status of a build of which only sets that only grew went live.
+const setsPublished = "sets published"
 
 // print writes the report for people.
 func (r *buildReport) print(w io.Writer) error {
@@ -237,8 +250,23 @@ func (r *buildReport) printEnd(w io.Writer) error {
 	for _, refusal := range r.Refusals {
 		fmt.Fprintf(w, "guard: %s\n", refusal)
 	}
+	for _, a := range r.Accepted {
+		fmt.Fprintf(w, "accepted: %s: %s\n", cmp.Or(a.Set, a.Segment), a.Change)
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", text)
+	}
+	for _, c := range r.SetsThatGrew {
+		stay := ""
+		if c.Stay > 0 {
+			stay = fmt.Sprintf("; %d who would leave stay", c.Stay)
+		}
+		fmt.Fprintf(w, "grew: set %q by %d to %d users%s\n", c.Set, c.Added, c.After, stay)
+	}
 	var err error
 	switch r.Status {
+	case setsPublished:
+		_, err = fmt.Fprintf(w, "published %s to %s: sets that only grew; all else stays as in %s\n", r.Generation, r.Location, r.Before)
 	case "published":
 		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location, r.UploadedBytes)
 	case "unchanged":
@@ -295,8 +323,14 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// percentOf shows a percentage as the guard rounds it.
-func percentOf(percent float64) string { return fmt.Sprintf("%.1f %%", guard.Round(percent)) }
+// percentOf shows a percentage as --accept takes it.
+func percentOf(percent float64) string {
+	text := segments.PercentText(percent)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text + " %"
+}
 
 func noneNote(n *publish.NoSegment) string {
 	if n.Fall == 0 {

@@ -16,9 +16,11 @@ import (
 )
 
 type rollbackCommand struct {
-	Generation string `arg:"" help:"The generation to make live again."`
-	Hold       string `placeholder:"REASON" help:"Stop all publishing, until release-hold; nothing is forced past it."`
-	DryRun     bool   `name:"dry-run" help:"Check it and show what changes, and leave it at that."`
+	Generation string   `arg:"" help:"The generation to make live again."`
+	Hold       string   `placeholder:"REASON" help:"Stop publishing until release-hold, also with --force. Users who join sets that only grow still go live."`
+	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"A set to roll back too, although it only grows and users leave it: a name, or tz/* for a folder; may be repeated. Services that suppress the set take that over."`
+	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"A set to keep as it is live: a name, or tz/* for a folder; may be repeated. Sets that only grow are kept anyway."`
+	DryRun     bool     `name:"dry-run" help:"Check it and show what changes, and leave it at that."`
 	at         `embed:""`
 }
 
@@ -37,6 +39,12 @@ type rollbackReport struct {
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Sets      []publish.Change   `json:"set_changes,omitempty"`
+	// Segments is the generation whose segments are live; Carried are the live sets that stay.
+	Segments string            `json:"segments_of"`
+	Carried  []publish.Carried `json:"carried,omitempty"`
+	// Accepted are the sets that went back by name, and that users leave.
+	Accepted []segments.Accepted `json:"accepted,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"`
 	// Shrinks are those of Sets that only grow, and that users leave all the same.
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
@@ -80,23 +88,45 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 
 // print says what is live, or would be, in the words of build.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
+	for _, set := range r.Carried {
+		note := "as it is live"
+		if set.Joined {
+			note = "as it is live, joined with those who have left it since then"
+		}
+		fmt.Fprintf(to, "carried along: set %q %s: %d users\n", set.Set, note, set.Users)
+	}
+	for _, a := range r.Accepted {
+		fmt.Fprintf(to, "rolled back as well: set %q: %d of its %d users leave\n", a.Set, a.Removed, a.Before)
+	}
 	for _, c := range r.Shrinks {
 		fmt.Fprintf(to, "warning: %s only grows, and %d of its %d users leave, such as %s\n", c.What(), c.Removed, c.Before, ids(c.Left))
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(to, "warning: %s\n", text)
 	}
 	before := cmp.Or(r.Before, "nothing")
 	switch r.Status {
 	case rollbackDry:
-		_, err = fmt.Fprintf(to, "dry run: nothing was changed, %s would be live in %s, live is %s\n", c.Generation, c.At, before)
+		what := c.Generation
+		if len(r.Carried)+len(r.Accepted) > 0 {
+			what = "a new generation with the segments of " + c.Generation
+		}
+		_, err = fmt.Fprintf(to, "dry run: nothing was changed, %s would be live in %s, live is %s\n",
+			what, c.At, before)
 	case rollbackUnchanged:
 		_, err = fmt.Fprintf(to, "unchanged: %s is live in %s already\n", r.Live, c.At)
 	default:
-		_, err = fmt.Fprintf(to, "%s: %s is live in %s, it was %s\n", r.Status, r.Live, c.At, before)
+		with := ""
+		if r.Live != c.Generation {
+			with = ", with the segments of " + c.Generation
+		}
+		_, err = fmt.Fprintf(to, "%s: %s is live in %s%s, it was %s\n", r.Status, r.Live, c.At, with, before)
 	}
 	return err
 }
 
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
-	publisher := publish.Publisher{Location: location}
+	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
 		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
 			return nil, err
@@ -114,25 +144,50 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	if err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
-	report := &rollbackReport{Status: rollbackDry, Before: base.Name, Live: base.Name}
-	if base.Generation != nil {
-		to := publish.CandidateOf(earlier)
-		none := to.NoSegment(base.Generation)
-		report.Changes, report.NoSegment, report.Sets = to.Compare(base.Generation), &none, to.CompareSets(base.Generation)
-		report.noteShrinks(base.Generation.Manifest)
+	plan, err := publish.PlanRollback(earlier, base, c.AlsoBack, c.KeepSet)
+	if err != nil {
+		return nil, terminal.Misuse(fmt.Errorf("--also-roll-back, --keep-set: %w", err))
 	}
+	report := &rollbackReport{Status: rollbackDry, Before: base.Name, Live: base.Name, Segments: c.Generation}
+	report.note(plan, base, c.DryRun)
 	if c.DryRun {
 		return report, nil
 	}
-	done, err := publisher.Rollback(ctx, earlier, base)
+	done, err := publisher.RollbackWith(ctx, plan, base)
 	if err != nil {
 		return nil, err
 	}
-	report.Status, report.Live = rollbackDone, c.Generation
+	report.Status, report.Live = rollbackDone, done.Manifest.Generation
 	if done.Unchanged {
 		report.Status = rollbackUnchanged
 	}
 	return report, nil
+}
+
+// note notes what changes over base.
+func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
+	if base.Generation == nil {
+		if base.Fault != nil {
+			r.Warnings = append(r.Warnings, "the live generation cannot be read: "+
+				"users who joined its sets since then are not carried along; build them again at once")
+		}
+		return
+	}
+	to := plan.Candidate()
+	none := to.NoSegment(base.Generation)
+	r.Changes, r.NoSegment, r.Sets = to.Compare(base.Generation), &none, to.CompareSets(base.Generation)
+	r.Carried, r.Accepted = plan.Carried, plan.Accepted
+	r.noteShrinks(base.Generation.Manifest)
+	losses := &lossWarnings{accepted: plan.Accepted, live: base.Name, remedy: func(c *publish.Change) string {
+		first := ""
+		if !dryRun {
+			first = fmt.Sprintf("roll back to %s first, then to %s with one of: ", base.Name, r.Segments)
+		}
+		return first + fmt.Sprintf("--keep-set %s leaves it as it is, --also-roll-back %s has them take it over",
+			c.Set, c.Set)
+	}}
+	r.Warnings = append(r.Warnings, losses.of(r.Sets)...)
+	r.Warnings = append(r.Warnings, losses.zones(to, base.Generation)...)
 }
 
 type releaseHoldCommand struct {

@@ -157,3 +157,23 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	}
 	return lowest
 }
+
+// Outside counts, for each of a, the ids that none of b holds. It reads every bitmap
+// once, with at most that many goroutines.
+func Outside(a, b []*Bitmap, goroutines int) []uint64 {
+	outside := make([]atomic.Uint64, len(a))
+	parallel.AtMost(goroutines, keys(a), func(key int) {
+		var others Words
+		addAll(&others.bits, b, key)
+		for i := range a {
+			if c := a[i].container(uint16(key)); c != nil {
+				outside[i].Add(uint64(c.card - a[i].CountIn(key, &others)))
+			}
+		}
+	})
+	counts := make([]uint64, len(a))
+	for i := range counts {
+		counts[i] = outside[i].Load()
+	}
+	return counts
+}

@@ -83,3 +83,25 @@ func TestSharedOfManyBitmaps(t *testing.T) {
 		}
 	}
 }
+
+func TestOutsideAgreesWithRoaring(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		old := []*Bitmap{Of(sample(seed)...), Of(sample(seed + 1)...), Of(), Range(5, 200_000)}
+		now := []*Bitmap{Of(sample(seed + 1)[:20]...), Of(sample(seed + 2)...), Range(70_000, 1<<17)}
+		after := roaring.New()
+		for _, b := range now {
+			after.Or(b.Roaring())
+		}
+		var want, alone []uint64
+		for _, b := range old {
+			want = append(want, b.Cardinality()-b.Roaring().AndCardinality(after))
+			alone = append(alone, b.Cardinality())
+		}
+		require.Equal(t, want, Outside(old, now, 3))
+		require.Equal(t, alone, Outside(old, nil, 1), "nobody is in no bitmap")
+		require.Equal(t, make([]uint64, len(old)), Outside(old, append(now, old...), 2))
+	}
+	require.Equal(t, []uint64{1}, Outside([]*Bitmap{Of(0, 1<<32-1)}, []*Bitmap{Of(0)}, 1))
+	require.Empty(t, Outside(nil, []*Bitmap{Of(1)}, 1))
+}

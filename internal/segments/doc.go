@@ -25,7 +25,8 @@
 // A generation's name begins with its time, so names sort by time, and ends with a
 // hash of every field of the manifest; current.json repeats the SHA-256 of the whole
 // manifest. A manifest with sets has format 2, one without is as it was before there were
-// sets, format 1: programs from then refuse the former and stay on what they have. Names
+// sets, format 1: programs from then refuse the former and stay on what they have. A
+// manifest with acceptances has format 3. Names
 // of sets are in manifests only; files are called by what is in them.
 //
 // # Reading
@@ -52,6 +53,12 @@
 // Status then says so, and whoever serves has to ask. What is refused is looked at again
 // with every interval.
 //
+// RefresherConfig.Guarded refuses generations that users left, by comparison with the one in
+// use. At a start that is the cached one, else the newest earlier one of the source that can
+// be read and was not rolled back from; it comes into use where the live one is refused.
+// Earlier is what has an earlier name than the live one: after current.json went back, what
+// is newer says nothing about it. Of the earlier one only guarded sets that differ are read.
+//
 // While a generation is in use, the next is read and laid out on half of the cores, and
 // hashed in pieces, so that calls do not wait behind it. What it has in common with those
 // in memory, by SHA-256, is neither read again nor held twice: each set, the map of the
@@ -76,8 +83,8 @@
 // # Files
 //
 // keys, manifest, pointer and checked are what is stored; load reads it, snapshot and
-// zones answer, refresher keeps (with spoiled, status, cache and metrics), pins keeps
-// what is earlier.
+// zones answer, refresher keeps (with spoiled, status, cache and metrics), guarded, held and
+// former compare, pins keeps what is earlier.
 //
 // # Not here
 //

@@ -41,10 +41,19 @@ func SumOf(m *Manifest) string { return m.sum() }
 // of a byte is not all that is found; renamed is what was parsed.
 func ParseAnyName(raw []byte) (m *Manifest, renamed []byte, err error) {
 	var any Manifest
-	if err := decodeDocument(raw, &any, SetsFormatVersion); err != nil {
+	if err := decodeDocument(raw, &any, AcceptedFormatVersion); err != nil {
 		return nil, nil, err
 	}
 	renamed = []byte(strings.Replace(string(raw), strconv.Quote(any.Generation), strconv.Quote(any.name()), 1))
 	m, err = parseManifest(any.name(), renamed)
 	return m, renamed, err
 }
+
+// ParseAsOf decodes a manifest as a program does that knows the formats up to newest.
+func ParseAsOf(newest int, raw []byte) error {
+	var any Manifest
+	return decodeDocument(raw, &any, newest)
+}
+
+// CacheOf is where a refresher keeps its copy.
+func CacheOf(r *Refresher) objects.Location { return r.cache.at }

@@ -3,6 +3,7 @@ package segments
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
+	ControlsKey       = "controls.json"
 	BitmapsPrefix     = "bitmaps/"
 	bitmapSuffix      = ".roaring"
 	GenerationsPrefix = "generations/"
@@ -60,4 +62,17 @@ func Sum(raw []byte) string {
 		hash.Write(part)
 	}
 	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// Content is a hash of what a generation says about users: names, order and
+// users of its segments and sets, not its time.
+func Content(list []Segment, sets ...Set) string {
+	var text strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
+	}
+	for _, s := range sets {
+		fmt.Fprintf(&text, "set %s %s\n", s.Name, s.SHA256)
+	}
+	return Sum([]byte(text.String()))
 }

@@ -19,6 +19,9 @@ const FormatVersion = 1
 // were sets refuse it, and stay on what they have.
 const SetsFormatVersion = 2
 
+// RollbackReason begins the reason of a generation that a rollback made.
+const RollbackReason = "rollback to "
+
 // MaxSegments is how many segments a generation can have: a segment's code is one byte, 0 means none.
 const MaxSegments = 255
 
@@ -35,6 +38,9 @@ type Manifest struct {
 	// Sets, which may overlap, in the order in which they were given: a user in two
 	// sets of time zones is in the earlier.
 	Sets []Set `json:"sets,omitempty"`
+	// Accepted lists changes of single sets and segments that a publisher let pass by
+	// name, the oldest first: those of this generation and of those before it.
+	Accepted []Accepted `json:"accepted,omitempty"`
 }
 
 // MaxSets is how many sets a generation can have.
@@ -143,8 +149,9 @@ func Describe(name string, b *bitmap.Bitmap) Segment {
 
 // NewManifest describes a generation and names it.
 func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set) (*Manifest, error) {
-	m := &Manifest{FormatVersion: versionOf(sets), CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list, Sets: sets,
+	m := &Manifest{CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list, Sets: sets,
 		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
+	m.FormatVersion = m.version()
 	m.Generation = m.name()
 	if err := m.check(); err != nil {
 		return nil, err
@@ -152,9 +159,13 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// versionOf is the format version of a manifest with these sets.
-func versionOf(sets []Set) int {
-	if len(sets) > 0 {
+// version is the lowest format version that has all that m says: programs from before
+// it refuse what they could not understand.
+func (m *Manifest) version() int {
+	switch {
+	case len(m.Accepted) > 0:
+		return AcceptedFormatVersion
+	case len(m.Sets) > 0:
 		return SetsFormatVersion
 	}
 	return FormatVersion
@@ -186,7 +197,7 @@ func (m *Manifest) Encode() []byte {
 // wrote under this name, and nothing else.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
-	if err := decodeDocument(raw, &m, SetsFormatVersion); err != nil {
+	if err := decodeDocument(raw, &m, AcceptedFormatVersion); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
@@ -224,15 +235,22 @@ func (m *Manifest) check() error {
 		}
 		seen[s.Name] = true
 	}
-	return m.checkSets(seen)
+	if err := m.checkSets(seen); err != nil {
+		return err
+	}
+	return m.checkAccepted()
 }
 
 func (m *Manifest) checkSets(seen map[string]bool) error {
 	switch {
 	case len(m.Sets) > MaxSets:
 		return fmt.Errorf("%d sets, at most %d are possible", len(m.Sets), MaxSets)
-	case m.FormatVersion != versionOf(m.Sets):
-		return fmt.Errorf("format_version %d with %d sets: must be %d", m.FormatVersion, len(m.Sets), versionOf(m.Sets))
+	case m.FormatVersion != m.version():
+		with := fmt.Sprintf("%d sets", len(m.Sets))
+		if n := len(m.Accepted); n > 0 {
+			with += fmt.Sprintf(" and %d acceptances", n)
+		}
+		return fmt.Errorf("format_version %d with %s: must be %d", m.FormatVersion, with, m.version())
 	}
 	for i, s := range m.Sets {
 		err := CheckSetName(s.Name)

@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,28 +17,28 @@ const (
 // metrics of a Refresher. The gauges read the snapshot when they are scraped.
 type metrics struct {
 	refreshes *prometheus.CounterVec
-	current   func() *Snapshot
-	built     func() time.Time
+	of        *Refresher
 	clock     func() time.Time
 	age       *prometheus.Desc
 	checked   *prometheus.Desc
 	users     *prometheus.Desc
 	sets      *prometheus.Desc
 	memory    *prometheus.Desc
-	pins      *pins
 	pinned    *prometheus.Desc
+	refused   *prometheus.Desc
+	left      *prometheus.Desc
+	asOf      *prometheus.Desc
+	zoneless  *prometheus.Desc
 }
 
-func newMetrics(to prometheus.Registerer, current func() *Snapshot, pins *pins, built, clock func() time.Time) *metrics {
+func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time) *metrics {
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
 			Help: "Looks at the segments' source, by result: swapped (a new generation is in use), unchanged, failed.",
 		}, []string{"result"}),
-		current: current,
-		pins:    pins,
-		built:   built,
-		clock:   clock,
+		of:    of,
+		clock: clock,
 		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
 			"When a build last published, or found its segments live already. Absent when the source does not say.", nil, nil),
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
@@ -50,6 +51,15 @@ func newMetrics(to prometheus.Registerer, current func() *Snapshot, pins *pins, 
 			"Memory of the earlier generations that are kept for calls that name them, beyond what they share with the one in use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
 			"Memory of the generation in use.", nil, nil),
+		refused: prometheus.NewDesc("capper_segments_refused",
+			"1 while the published generation is kept out of use, by reason: missing (it lacks a set), users (they left a guarded set), zones (users lost their time zone).",
+			[]string{"reason"}, nil),
+		left: prometheus.NewDesc("capper_sets_left_users_total",
+			"Users who left a suppressed set, or one of quiet hours, with the generations that came into use.", []string{"set"}, nil),
+		asOf: prometheus.NewDesc("capper_sets_confirmed_timestamp_seconds",
+			"Time of the newest build that confirmed the users of a suppressed set, or of one of quiet hours.", []string{"set"}, nil),
+		zoneless: prometheus.NewDesc("capper_segments_zoneless_users",
+			"Users of any segment or set who are in no set of a time zone. Absent where no rule asks for users' time zones.", nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
 		m.refreshes.WithLabelValues(result) // so that each is there from the start, with 0
@@ -68,24 +78,52 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.sets
 	out <- m.memory
 	out <- m.pinned
+	out <- m.refused
+	out <- m.left
+	out <- m.asOf
+	out <- m.zoneless
 }
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	if at := m.built(); !at.IsZero() {
+	status := m.of.Status()
+	if at := status.BuiltAt; !at.IsZero() {
 		out <- prometheus.MustNewConstMetric(m.checked, prometheus.GaugeValue, float64(at.Unix()))
 	}
-	s := m.current()
+	s := m.of.Current()
 	if s == nil {
 		return
 	}
+	m.collectGuards(out, s, status.Refusal)
 	out <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, m.clock().Sub(s.CreatedAt()).Seconds())
 	out <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.SizeBytes()))
-	out <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(m.pins.sizeBytes(s)))
+	out <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(m.of.pins.sizeBytes(s)))
 	for _, set := range s.Sets() {
 		out <- prometheus.MustNewConstMetric(m.sets, prometheus.GaugeValue, float64(set.Cardinality), set.Name)
 	}
 	for _, segment := range s.Segments() {
 		out <- prometheus.MustNewConstMetric(m.users, prometheus.GaugeValue, float64(segment.Cardinality), segment.Name)
+	}
+}
+
+// collectGuards tells of what is guarded.
+func (m *metrics) collectGuards(out chan<- prometheus.Metric, s *Snapshot, refusal *Refusal) {
+	var reasons []string
+	if refusal != nil {
+		reasons = refusal.Reasons()
+	}
+	for _, reason := range []string{ReasonMissing, ReasonUsers, ReasonZones} {
+		value := 0.0
+		if slices.Contains(reasons, reason) {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(m.refused, prometheus.GaugeValue, value, reason)
+	}
+	for _, guard := range m.of.Guards() {
+		out <- prometheus.MustNewConstMetric(m.left, prometheus.CounterValue, float64(guard.Left.Total), guard.Set)
+		out <- prometheus.MustNewConstMetric(m.asOf, prometheus.GaugeValue, float64(guard.AsOf.Unix()), guard.Set)
+	}
+	if m.of.cfg.Guarded().Zones {
+		out <- prometheus.MustNewConstMetric(m.zoneless, prometheus.GaugeValue, float64(s.Zoneless()))
 	}
 }

@@ -140,6 +140,9 @@ func FuzzManifest(f *testing.F) {
 		m, err := segments.NewManifest(segmentstest.Epoch, "test", "because", list, sets...)
 		require.NoError(f, err)
 		f.Add(m.Encode())
+		m, err = m.WithAccepted([]segments.Accepted{accepted(segmentstest.Epoch)})
+		require.NoError(f, err)
+		f.Add(m.Encode())
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, raw, err := segments.ParseAnyName(raw)
@@ -147,7 +150,8 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		require.Equal(t, string(raw), string(m.Encode()))
-		require.Equal(t, len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
+		require.Equal(t, len(m.Accepted) > 0, m.FormatVersion == segments.AcceptedFormatVersion)
+		require.Equal(t, len(m.Accepted) == 0 && len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
 		for _, s := range m.Sets {
 			require.NoError(t, segments.CheckSetName(s.Name))
 			require.Equal(t, segments.BitmapKey(s.SHA256), s.Key, "a file is called by what is in it, and never by a name")

@@ -49,6 +49,11 @@ type RefresherConfig struct {
 	// bitmaps are read, and what it refuses is not swapped in, see Load. It is called by the
 	// goroutine of Load or Run. Nil: every generation may be used.
 	Require func(*Manifest) error
+	// Guarded says which losses of users keep a generation out of use: each generation is
+	// compared with the one in use, at a start with the cached one, and where there is none
+	// with the newest earlier one of the source. It is called by the
+	// goroutine of Load or Run, and by Status. Nil: nothing is compared.
+	Guarded func() Guarded
 	// Keep is how long an earlier generation is kept after it was last pinned. 0: DefaultKeep.
 	// One that nobody pinned is kept for a grace of twice Interval after the swap, a minute at
 	// least and Keep at most, as other instances may still give out its name. Negative: none is kept.
@@ -73,10 +78,14 @@ type Refresher struct {
 	spoiled spoiled
 	checked string    // tag of checked.json
 	logged  time.Time // when a fault was logged last; only Load and Run touch it
+	held    holding   // only Load and Run touch it
+	asOf    atomic.Pointer[confirmed]
 
 	mu     sync.Mutex
 	status Status
-	newest string // the latest generation that was ever in use here
+	left   map[string]Left // by set, see Guards
+	newest string          // the latest generation that was ever in use here
+	lost   []string        // see LostZones
 }
 
 // NewRefresher returns a refresher that has not loaded anything yet.
@@ -96,8 +105,12 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Keep == 0 {
 		cfg.Keep = DefaultKeep
 	}
-	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir, cfg.Source.Name())}
-	r.metrics = newMetrics(cfg.Registerer, r.Current, r.pins, func() time.Time { return r.Status().BuiltAt }, cfg.Clock)
+	if cfg.Guarded == nil {
+		cfg.Guarded = func() Guarded { return Guarded{} }
+	}
+	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir, cfg.Source.Name()),
+		left: map[string]Left{}}
+	r.metrics = newMetrics(cfg.Registerer, r, cfg.Clock)
 	return r
 }
 
@@ -107,15 +120,16 @@ func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 // Load brings the live generation into memory: from the source, or when that
 // fails from the cache, which Status and the log then say. What Require refuses is
 // taken only when neither has another one; Status then says why it was refused, and
-// Run goes on looking. It fails when neither has one; the error is objects.ErrNotFound
+// Run goes on looking. Where users left guarded sets, the generation stays in use, or comes
+// into use, with which that was found: the cached one, else an earlier one of the source. It fails when neither has one; the error is objects.ErrNotFound
 // exactly when nothing has ever been published there and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
-	if sourceErr == nil {
+	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
 		return nil
 	}
 	cacheErr := r.loadCached(ctx, r.cfg.Require)
-	if isRefused(sourceErr) && cacheErr != nil && r.refresh(ctx, nil) == nil {
+	if isRefused(sourceErr) && cacheErr != nil && r.refresh(ctx, nil) == nil || r.stay(ctx, nil) {
 		return nil
 	}
 	if isRefused(cacheErr) {
@@ -136,7 +150,8 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	if err != nil {
 		return err
 	}
-	r.swap(g.Snapshot(), OriginCache)
+	r.readCachedChecked(ctx)
+	r.swap(g.Snapshot(), OriginCache, &comparison{})
 	r.cfg.Logger.Warn("segments: the source has no generation that can be used, serving the cached one",
 		"source", r.cfg.Source.Name(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
 	return nil
@@ -193,9 +208,10 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 		return ctx.Err() // stopping; nothing was learned about the source
 	}
 	r.spoiled.note(tag, err, r.cfg.Clock(), r.cfg.Interval)
-	if err == nil || errors.Is(err, objects.ErrNotModified) {
+	if err == nil || errors.Is(err, objects.ErrNotModified) || isRefused(err) {
 		r.readChecked(limited)
 	}
+	r.confirm()
 	r.pins.expire(r.Current())
 	switch {
 	case errors.Is(err, objects.ErrNotModified):
@@ -210,6 +226,11 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 		r.record(resultUnchanged, nil)
 		return nil
 	}
+	compared, err := r.compare(limited, known, g)
+	if err != nil {
+		r.record(resultFailed, err)
+		return err
+	}
 	r.keepCopy(limited, g)
 	next := known.snapshot(g)
 	if err := g.Manifest.fulfils(require); err != nil { // what is required has changed while it was read
@@ -217,7 +238,7 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 		return err
 	}
 	r.tag = tag
-	r.swap(next, OriginSource)
+	r.swap(next, OriginSource, compared)
 	r.record(resultSwapped, nil)
 	return nil
 }
@@ -248,7 +269,10 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string, error) {
 	m, tag, err := r.look(ctx)
 	if err == nil && m != nil {
-		err = m.fulfils(require)
+		r.held.sees(m)
+		if err = m.fulfils(require); err == nil {
+			err = r.held.again(m, r.inUse(), r.cfg.Guarded())
+		}
 	}
 	if err != nil || m == nil {
 		return nil, tag, err
@@ -311,20 +335,34 @@ func (r *Refresher) readChecked(ctx context.Context) {
 		return
 	}
 	r.checked = tag
+	r.noteChecked(ctx, c)
+}
+
+// noteChecked takes down when a build last came to its end, and caches that.
+func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
+	r.held.checked = c
+	r.cache.saveChecked(ctx, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.BuiltAt = c.CheckedAt
 }
 
-func (r *Refresher) swap(s *Snapshot, origin string) {
+// swap puts a generation into use, with what its comparison with the one before found.
+func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)
 	}
 	if before := r.Current(); before != nil {
 		r.pins.supersede(before)
+		r.noteZones(&before.manifest, &s.manifest)
 	}
 	r.current.Store(s)
+	r.held.former = nil
+	r.held.sees(&s.manifest)
+	r.confirm()
+	r.countLosses(compared)
 	r.mu.Lock()
+	r.status.Unjudged, r.status.ComparedWith = compared.unjudged, compared.against()
 	r.newest = max(r.newest, s.Generation())
 	r.status.Generation, r.status.CreatedAt = s.Generation(), s.CreatedAt()
 	r.status.LoadedAt, r.status.Origin = r.cfg.Clock(), origin

@@ -92,6 +92,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.Equal(t, map[string]float64{
 			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
 			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2, "capper_segments_users/vip": 2,
+			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0, "capper_segments_refused/zones": 0,
 			"capper_segments_pinned_bytes/":              528, // of the second one, in its grace
 			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
 			"capper_segments_checked_timestamp_seconds/": float64(r.Status().BuiltAt.Unix()),
@@ -190,7 +191,7 @@ var faults = []struct {
 	{"cardinality 0", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
 	{"bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Max = number(13) }, "ids from 10 to 12, the manifest says 10 to 13"},
 	{"no bounds", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
-	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 3 }, "format_version 3, this program reads up to 2"},
+	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 4 }, "format_version 4, this program reads up to 3"},
 	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
 	{"manifest of another generation", func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" }, "it is the manifest of"},
 	{"no segments", func(m *segments.Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
@@ -323,9 +324,9 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 		_, err := segments.ParseManifest(m.Generation, raw[:n])
 		require.Error(t, err, "cut off after %d bytes", n)
 	}
-	later := bytes.Replace(raw, []byte(`"format_version": 1,`), []byte(`"format_version": 3, "added_by_a_later_tool": 1,`), 1)
+	later := bytes.Replace(raw, []byte(`"format_version": 1,`), []byte(`"format_version": 4, "added_by_a_later_tool": 1,`), 1)
 	_, err = segments.ParseManifest(m.Generation, later)
-	require.ErrorContains(t, err, "format_version 3, this program reads up to 2", "the version is what a reader of today is told")
+	require.ErrorContains(t, err, "format_version 4, this program reads up to 3", "the version is what a reader of today is told")
 	odd, err := segments.NewManifest(segmentstest.Epoch, "\xff", "<b>\xc3\x28</b> \u2028", list)
 	require.NoError(t, err)
 	_, err = segments.ParseManifest(odd.Generation, odd.Encode())

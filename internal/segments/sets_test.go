@@ -18,6 +18,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/segmentstest"
+	"capper/internal/zones"
 )
 
 // set is a set that a test publishes.
@@ -76,17 +77,16 @@ func TestSetsAreReadBesideSegments(t *testing.T) {
 
 func TestZonesBeyondOneMapAreFound(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("zones.txt")
-	require.NoError(t, err)
 	var sets []segments.Set
 	g := &segments.Generation{Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}}
-	for i, name := range strings.Fields(string(raw)) {
+	for i, name := range zones.Names() {
 		b := bitmap.Of(uint32(i), uint32(i)+1, 1<<20)
 		sets, g.Sets = append(sets, describe("tz/"+name, b)), append(g.Sets, b)
 	}
 	require.Greater(t, len(sets), 2*255)
-	g.Manifest, err = segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip", g.Bitmaps[0])}, sets...)
+	manifest, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip", g.Bitmaps[0])}, sets...)
 	require.NoError(t, err)
+	g.Manifest = manifest
 	s := g.Snapshot()
 	for i := range sets {
 		want := max(i-1, 0) // the user is in two: the earlier

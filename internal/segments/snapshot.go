@@ -22,6 +22,9 @@ type Snapshot struct {
 	beside sync.Once
 	// unsegmented is set once somebody has asked for it.
 	unsegmented atomic.Pointer[bitmap.Bitmap]
+
+	counting sync.Once
+	zoneless uint64 // see Zoneless
 }
 
 // SegmentSize is one segment of a snapshot.

@@ -21,6 +21,14 @@ type Status struct {
 	// in use; empty when neither is so. ErrorAt is when this began.
 	Error   string
 	ErrorAt time.Time
+	// Refusal is the live generation of the source while it is kept out of use; nil: it is not.
+	Refusal *Refusal
+	// Unjudged says which losses of guarded sets were not compared when the generation
+	// came into use, and why.
+	Unjudged []string
+	// ComparedWith is the generation with whose guarded sets the one in use was compared when
+	// it came into use; empty where it was not.
+	ComparedWith string
 	// Pinned are the generations that are kept because somebody pinned them, by name.
 	Pinned []Pinned
 }
@@ -78,6 +86,9 @@ func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"
 	now := r.Current()
+	r.mu.Lock()
+	r.noteRefusal(err, r.cfg.Clock())
+	r.mu.Unlock()
 	switch {
 	case now == nil:
 		says = "segments: refresh failed, and no generation is in use yet"

@@ -1,39 +1,24 @@
 package segments
 
 import (
-	_ "embed"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
-	_ "time/tzdata" // a zone must not depend on the machine's files
 
 	"capper/internal/bitmap"
+	"capper/internal/parallel"
+	"capper/internal/zones"
 )
-
-// zoneNames are the names of the IANA database, one a line. The names of a machine's files
-// are others besides: right/Asia/Singapore counts leap seconds, localtime is anything,
-// and some file systems take asia/singapore for Asia/Singapore.
-//
-//go:embed zones.txt
-var zoneNames string
 
 // Zone is the time zone of a set whose name begins with ZonePrefix.
 func Zone(set string) (*time.Location, error) {
-	location, err := LoadZone(strings.TrimPrefix(set, ZonePrefix))
+	location, err := zones.Load(strings.TrimPrefix(set, ZonePrefix))
 	if err != nil {
 		return nil, fmt.Errorf("set name %q: %w", set, err)
 	}
 	return location, nil
-}
-
-// LoadZone is a time zone by its name in the IANA database, and by no other.
-func LoadZone(name string) (*time.Location, error) {
-	if strings.Contains(zoneNames, "\n"+name+"\n") {
-		if location, err := time.LoadLocation(name); err == nil {
-			return location, nil
-		}
-	}
-	return nil, fmt.Errorf("%q is no time zone of the IANA database such as Asia/Singapore", name)
 }
 
 // zoneMap says which time zone a user is in. The sets of time zones are many and
@@ -68,6 +53,47 @@ func (m *Manifest) zones() (list []*Set) {
 		}
 	}
 	return list
+}
+
+// Zoneless counts the users of any segment or set who are in no set of a time zone: rules
+// by users' time zones take the default zone for theirs. The first call counts them, on
+// half of the cores, and the snapshot keeps the result.
+func (s *Snapshot) Zoneless() uint64 {
+	s.counting.Do(func() {
+		blocks := s.codes.Blocks()
+		for _, set := range s.sets {
+			blocks = max(blocks, set.Blocks())
+		}
+		var users atomic.Uint64
+		parallel.AtMost(max(1, runtime.GOMAXPROCS(0)/2), blocks, func(key int) { users.Add(uint64(s.zonelessIn(key))) })
+		s.zoneless = users.Load()
+	})
+	return s.zoneless
+}
+
+func (s *Snapshot) zonelessIn(key int) int {
+	var users, zoned, part bitmap.Words
+	for _, m := range s.zones.maps {
+		switch m.LoadAny(key, &part) {
+		case bitmap.Everything:
+			return 0
+		case bitmap.Some:
+			zoned.Or(&part)
+		}
+	}
+	switch s.codes.LoadAny(key, &users) {
+	case bitmap.Everything:
+		users.Fill()
+	case bitmap.Nothing:
+		users.Clear()
+	}
+	for name, set := range s.sets {
+		if !strings.HasPrefix(name, ZonePrefix) {
+			set.Add(key, &users)
+		}
+	}
+	users.Without(&zoned)
+	return users.Count()
 }
 
 func (z *zoneMap) sizeBytes() (size int64) {

@@ -2,6 +2,7 @@ package share_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,83 @@ func TestSharesAreNested(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Cells that meet are everybody, each user once, whatever the boundaries; the cell from 0 is the share.
+func TestCellsPartitionEverybody(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		salt := rapid.StringN(1, 30, share.MaxSalt).Draw(t, "salt")
+		at := rapid.SliceOfNDistinct(rapid.OneOf(
+			rapid.Float64Range(math.SmallestNonzeroFloat64, math.Nextafter(100, 0)),
+			rapid.SampledFrom([]float64{100.0 / 3, 33.3, 10, 20, 0.1, 1e-9, 50, 99.999999, math.Nextafter(50, 100)}),
+		), 0, 20, rapid.ID).Draw(t, "boundaries")
+		at = append(at, 0, 100)
+		slices.Sort(at)
+		users := append(rapid.SliceOfN(rapid.Uint32(), 1, 200).Draw(t, "users"), 0, math.MaxUint32)
+		for _, kind := range []share.Kind{share.Sample, share.Holdout} {
+			in := make([]int, len(users))
+			for i := range at[1:] {
+				cell, err := share.NewCell(kind, at[i], at[i+1], salt)
+				require.NoError(t, err)
+				require.Equal(t, []float64{at[i], at[i+1]}, []float64{cell.From(), cell.To()})
+				upper, lower := newShare(t, kind, at[i+1], salt), &share.Share{}
+				if at[i] > 0 {
+					lower = newShare(t, kind, at[i], salt)
+				}
+				marks := make([]uint8, len(users))
+				cell.Mark(users, marks, 1)
+				for k, user := range users {
+					require.Equal(t, upper.Has(user) && !lower.Has(user), marks[k] == 1)
+					require.Equal(t, cell.Has(user), marks[k] == 1)
+					in[k] += int(marks[k])
+				}
+			}
+			for k := range users {
+				require.Equal(t, 1, in[k])
+			}
+		}
+	})
+}
+
+// Cells are for ever as well: the same users as an independent program finds for these boundaries.
+func TestCellsNeverChange(t *testing.T) {
+	t.Parallel()
+	cell, err := share.NewCell(share.Sample, 5, 10, "a")
+	require.NoError(t, err)
+	ten := of(newShare(t, share.Sample, 10, "a"), 300)
+	five := of(newShare(t, share.Sample, 5, "a"), 300)
+	var between []uint32
+	for _, user := range ten {
+		if !slices.Contains(five, user) {
+			between = append(between, user)
+		}
+	}
+	require.Equal(t, between, of(&cell, 300))
+	require.NotEmpty(t, five)
+	require.Len(t, ten, 28) // of TestSharesNeverChange
+}
+
+func TestBoundariesOfCells(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to float64
+		salt     string
+		fault    string
+	}{
+		"backwards":    {20, 10, "a", "to: must be above from, which is 20, got 10"},
+		"empty":        {10, 10, "a", "to: must be above from, which is 10, got 10"},
+		"below 0":      {-1, 10, "a", "from: must be 0 or more and below 100, got -1"},
+		"from 100":     {100, 100, "a", "from: must be 0 or more and below 100, got 100"},
+		"to 0":         {0, 0, "a", "to: must be above 0 and at most 100, got 0"},
+		"above 100":    {0, 100.5, "a", "to: must be above 0 and at most 100, got 100.5"},
+		"no number":    {math.NaN(), 10, "a", "from: must be"},
+		"to no number": {1, math.NaN(), "a", "to: must be"},
+		"no salt":      {1, 2, "", "salt: must be 1 to 128 bytes"},
+	} {
+		_, err := share.NewCell(share.Sample, c.from, c.to, c.salt)
+		require.ErrorContains(t, err, c.fault, name)
+	}
 }
 
 // What one share says of a user tells nothing about what another does: of 200,000 users, those who are in

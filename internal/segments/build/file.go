@@ -67,6 +67,7 @@ func (f *buildFile) read(root yamltree.Value) {
 		"max_unassigned":  percent(func(p float64) { bounds.MaxUnassigned = &p }),
 		"allow_new":       list(f.allowNew),
 		"allow_first":     list(f.allowFirst),
+		"accept":          list(f.accept),
 	})
 	for _, r := range f.named {
 		if !f.into.Publishes(r.name) {
@@ -222,6 +223,18 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 		f.into.Bounds.New = append(f.into.Bounds.New, name)
 		f.named = append(f.named, reference{name, v})
 	}
+}
+
+// accept reads a change that passes by name: {name: opted-out, change: "-57%", reason: …}.
+func (f *buildFile) accept(v yamltree.Value) {
+	var name, change, reason string
+	v.Fields(map[string]yamltree.Field{"name": text(&name), "change": text(&change), "reason": text(&reason)})
+	a, err := guard.NewAcceptance(name, change, reason)
+	if err != nil {
+		v.Fault("%s", err)
+		return
+	}
+	f.into.Bounds.Accept = append(f.into.Bounds.Accept, *a)
 }
 
 func (f *buildFile) allowFirst(v yamltree.Value) {

@@ -1,6 +1,8 @@
 package publish
 
 import (
+	"slices"
+
 	"capper/internal/bitmap"
 	"capper/internal/parallel"
 	"capper/internal/segments"
@@ -11,6 +13,10 @@ type Candidate struct {
 	Names   []string // in order of precedence
 	Bitmaps []*bitmap.Bitmap
 	Sets    []Set // beside the segments, in their order
+	// Accepted are changes that somebody lets pass by name; Publish says when.
+	Accepted []segments.Accepted
+	// Partial: it is not all that a build made, so publishing it is no sign that builds run to their end.
+	Partial bool
 }
 
 // Set is one set of a candidate. Sets may have users in common with segments and with each other.
@@ -64,6 +70,17 @@ func (c *Candidate) DescribeSets() []segments.Set {
 		list[i] = segments.Set{Segment: segments.Describe(s.Name, s.Bitmap), OnlyGrows: s.Growth.OnlyGrows, MaxLoss: s.Growth.MaxLoss}
 	})
 	return list
+}
+
+// SHA256 is that of the bitmap of a segment or set; empty where the candidate has none of the name.
+func (c *Candidate) SHA256(name string) string {
+	if i := slices.Index(c.Names, name); i >= 0 {
+		return c.Bitmaps[i].SHA256()
+	}
+	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
+		return c.Sets[i].Bitmap.SHA256()
+	}
+	return ""
 }
 
 // CandidateOf is what a generation would be as a candidate.

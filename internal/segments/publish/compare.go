@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"capper/internal/bitmap"
 	"capper/internal/parallel"
@@ -40,6 +43,32 @@ func (c *Change) What() string {
 		return fmt.Sprintf("set %q", c.Set)
 	}
 	return fmt.Sprintf("segment %q", c.Segment)
+}
+
+// Words is the change as an acceptance says it: "-57% +3%"; empty where nobody comes or goes.
+func (c *Change) Words() string {
+	var terms []string
+	for _, t := range []struct {
+		sign  string
+		users uint64
+	}{{"-", c.Removed}, {"+", c.Added}} {
+		if t.users > 0 {
+			terms = append(terms, t.sign+percentText(t.users, c.Before))
+		}
+	}
+	return strings.Join(terms, " ")
+}
+
+// percentText is a percentage with as many digits as tell it from nothing; a number of
+// users where a percentage would need too many.
+func percentText(users, whole uint64) string {
+	percent := Percent(users, whole)
+	for digits := range 3 {
+		if percent >= math.Pow(10, -float64(digits)) {
+			return segments.FormatPercent(percent, digits) + "%"
+		}
+	}
+	return strconv.FormatUint(users, 10)
 }
 
 // Moved is users who come from another segment.
@@ -84,7 +113,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	for i, s := range before.Manifest.Segments {
 		if _, vanishes := old[s.Name]; vanishes {
 			card := before.Bitmaps[i].Cardinality()
-			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card, Percent: percent(card, card)})
+			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card, Percent: Percent(card, card)})
 		}
 	}
 	return changes
@@ -93,7 +122,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 // compareWith completes the change of a segment that was there before.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
-	c.Percent = percent(c.Added+c.Removed, before)
+	c.Percent = Percent(c.Added+c.Removed, before)
 	switch {
 	case c.After == 0 && before > 0:
 		c.State = Empties
@@ -106,7 +135,8 @@ func (c *Change) compareWith(before, both uint64) {
 	}
 }
 
-func percent(part, whole uint64) float64 {
+// Percent is a part per 100 of a whole; 0 of an empty one.
+func Percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
 	}
@@ -149,7 +179,7 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	for _, s := range before.Manifest.Sets {
 		if old := was[s.Name]; old != nil {
 			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(), Removed: old.Cardinality(),
-				Left: old.LowestWithout(nil, leftSamples), Percent: percent(old.Cardinality(), old.Cardinality())})
+				Left: old.LowestWithout(nil, leftSamples), Percent: Percent(old.Cardinality(), old.Cardinality())})
 		}
 	}
 	return changes
@@ -191,5 +221,5 @@ type NoSegment struct {
 // reading all bitmaps once. It uses all cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
-	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}
+	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: Percent(was-both, was)}
 }

@@ -24,7 +24,7 @@ func TestCompare(t *testing.T) {
 		{Segment: "none", State: Fills, After: 1, Added: 1},
 		{Segment: "old", State: Vanishes, Before: 10, Removed: 10, Percent: 100},
 	}, changes)
-	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: percent(100, 220)}, after.NoSegment(before))
+	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: Percent(100, 220)}, after.NoSegment(before))
 	require.Equal(t, []Change{changes[0], changes[1], changes[2], changes[4]}, after.Drift(before), "without those that appear and vanish")
 }
 

@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
-
-// controlsKey is the document that says what must not go live. It stands beside
-// current.json, whose readers take no key that they do not know.
-const controlsKey = "controls.json"
 
 // maxWithdrawn bounds the list of what was withdrawn, some 200 bytes each; the
 // oldest go. There is room for 15 withdrawals of a generation of MaxSegments; of
@@ -33,7 +28,7 @@ type Hold struct {
 // not go live again unasked, under whatever name.
 type Withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash: see Content and part.content. Both stand in one field, so
+	// Content is a hash: see segments.Content and part.content. Both stand in one field, so
 	// that a tool that knows of whole contents alone reads and keeps the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
@@ -57,6 +52,7 @@ func (e *HoldError) Error() string {
 type WithdrawnError struct {
 	Withdrawal Withdrawal
 	Part       string // segment "new", that has its users of then; empty: all have
+	Set        string // the name of the part where it is a set
 }
 
 func (e *WithdrawnError) Error() string {
@@ -67,21 +63,10 @@ func (e *WithdrawnError) Error() string {
 	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// Content is a hash of what a generation says about users: names, order and
-// users of its segments and sets, not its time.
-func Content(list []segments.Segment, sets ...segments.Set) string {
-	var text strings.Builder
-	for _, s := range list {
-		fmt.Fprintf(&text, "%s %s\n", s.Name, s.SHA256)
-	}
-	for _, s := range sets {
-		fmt.Fprintf(&text, "set %s %s\n", s.Name, s.SHA256)
-	}
-	return segments.Sum([]byte(text.String()))
-}
-
 // part is a segment or a set with its users.
 type part struct{ kind, name, sha256 string }
+
+const setKind = "set"
 
 func segmentParts(list []segments.Segment) (parts []part) {
 	for _, s := range list {
@@ -92,7 +77,7 @@ func segmentParts(list []segments.Segment) (parts []part) {
 
 func setParts(list []segments.Set) (parts []part) {
 	for _, s := range list {
-		parts = append(parts, part{"set", s.Name, s.SHA256})
+		parts = append(parts, part{setKind, s.Name, s.SHA256})
 	}
 	return parts
 }
@@ -101,7 +86,7 @@ func partsOf(m *segments.Manifest) []part {
 	return slices.Concat(segmentParts(m.Segments), setParts(m.Sets))
 }
 
-// content is a hash of the kind, the name and the users of a part. It is no Content: no
+// content is a hash of the kind, the name and the users of a part. It is no segments.Content: no
 // segment's name holds a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.sha256))
@@ -115,7 +100,7 @@ func ReadControls(ctx context.Context, src objects.Source) (*Controls, error) {
 
 func readControls(ctx context.Context, src objects.Source) (*Controls, string, error) {
 	c := &Controls{FormatVersion: segments.FormatVersion}
-	raw, tag, err := src.ReadTagged(ctx, controlsKey, "")
+	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
@@ -123,7 +108,7 @@ func readControls(ctx context.Context, src objects.Source) (*Controls, string, e
 		err = segments.DecodeDocument(raw, c)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", controlsKey, err)
+		return nil, "", fmt.Errorf("%s: %w", segments.ControlsKey, err)
 	}
 	return c, tag, nil
 }
@@ -135,8 +120,8 @@ func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set, base *
 	if base.manifest != nil {
 		live = base.manifest
 	}
-	content := Content(list, sets...)
-	if content == Content(live.Segments, live.Sets...) {
+	content := segments.Content(list, sets...)
+	if content == segments.Content(live.Segments, live.Sets...) {
 		return nil
 	}
 	withdrawn := map[string]Withdrawal{}
@@ -148,7 +133,11 @@ func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set, base *
 	}
 	for _, p := range differing(slices.Concat(segmentParts(list), setParts(sets)), partsOf(live)) {
 		if w, ok := withdrawn[p.content()]; ok {
-			refusals = append(refusals, &WithdrawnError{Withdrawal: w, Part: fmt.Sprintf("%s %q", p.kind, p.name)})
+			refusal := &WithdrawnError{Withdrawal: w, Part: fmt.Sprintf("%s %q", p.kind, p.name)}
+			if p.kind == setKind {
+				refusal.Set = p.name
+			}
+			refusals = append(refusals, refusal)
 		}
 	}
 	return refusals
@@ -163,14 +152,24 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// withdrawn reports whether a generation was rolled back from.
-func (c *Controls) withdrawn(generation string) bool {
-	return slices.ContainsFunc(c.Withdrawn, func(w Withdrawal) bool { return w.Generation == generation })
+// withdrawal is the newest by which a generation was rolled back from, under its name or
+// under another one of the same content; nil: it was not. m may be nil.
+func (c *Controls) withdrawal(generation string, m *segments.Manifest) *Withdrawal {
+	content := ""
+	if m != nil {
+		content = segments.Content(m.Segments, m.Sets...)
+	}
+	for i := len(c.Withdrawn) - 1; i >= 0; i-- {
+		if w := &c.Withdrawn[i]; w.Generation == generation || w.Content == content {
+			return w
+		}
+	}
+	return nil
 }
 
 // lift forgets that what a generation holds was withdrawn, all together or each.
 func (c *Controls) lift(m *segments.Manifest) {
-	lifted := map[string]bool{Content(m.Segments, m.Sets...): true}
+	lifted := map[string]bool{segments.Content(m.Segments, m.Sets...): true}
 	for _, p := range partsOf(m) {
 		lifted[p.content()] = true
 	}
@@ -197,7 +196,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*Contr
 		if slices.Equal(before, c.encode()) {
 			return nil
 		}
-		if _, err := swap(ctx, at, controlsKey, c.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
+		if _, err := swap(ctx, at, segments.ControlsKey, c.encode(), tag); !errors.Is(err, objects.ErrLostRace) {
 			return err
 		}
 	}
@@ -208,9 +207,7 @@ func (c *Controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold
 	}
-	for _, w := range c.Withdrawn {
-		if w.Generation == l.Generation || l.Manifest != nil && w.Content == Content(l.Manifest.Segments, l.Manifest.Sets...) {
-			l.WithdrawnAt = &w.At
-		}
+	if w := c.withdrawal(l.Generation, l.Manifest); w != nil {
+		l.WithdrawnAt = &w.At
 	}
 }

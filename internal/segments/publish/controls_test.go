@@ -110,7 +110,7 @@ func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 func TestControlsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
-	_, err := store.Replace(context.Background(), controlsKey, []byte(`{"format_version": 1, "holt": {}}`), "")
+	_, err := store.Replace(context.Background(), segments.ControlsKey, []byte(`{"format_version": 1, "holt": {}}`), "")
 	require.NoError(t, err)
 	_, err = ReadControls(t.Context(), store)
 	require.ErrorContains(t, err, `controls.json: json: unknown field "holt"`)
@@ -180,17 +180,17 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 			At         time.Time `json:"at"`
 		} `json:"withdrawn,omitempty"`
 	}
-	raw, tag, err := store.ReadTagged(t.Context(), controlsKey, "")
+	raw, tag, err := store.ReadTagged(t.Context(), segments.ControlsKey, "")
 	require.NoError(t, err)
 	var known older
 	require.NoError(t, segments.DecodeDocument(raw, &known))
 	require.Len(t, known.Withdrawn, 2)
-	require.Equal(t, Content(bad.Segments), known.Withdrawn[1].Content)
+	require.Equal(t, segments.Content(bad.Segments), known.Withdrawn[1].Content)
 
 	known.Withdrawn = known.Withdrawn[1:] // what it would have stored
 	raw, err = json.Marshal(known)
 	require.NoError(t, err)
-	_, err = store.Replace(t.Context(), controlsKey, raw, tag)
+	_, err = store.Replace(t.Context(), segments.ControlsKey, raw, tag)
 	require.NoError(t, err)
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)

@@ -12,6 +12,25 @@
 // again, and bitmaps of the live generation, which have been read, are not stored
 // again; others that exist are, which makes them whole and young.
 //
+// A publish has ended well when the store has all of it: each object that was stored is
+// looked for, before the swap and after it, and current.json is read back. A document that
+// was swapped is read back as well, so that a hold or a lease that a store acknowledged and
+// lost is an error.
+//
+// # Acceptances
+//
+// A Candidate may hold changes of single segments and sets that somebody let pass by name.
+// Publish notes them in the manifest, together with those of the live one that are young
+// enough (segments.Manifest.CarriedAccepted): a service that was away finds each.
+//
+// # Sets that only grow
+//
+// Nothing but an acceptance takes a user off such a set. A rollback leaves them as they
+// are live (PlanRollback), and publishes a generation of its own where that is not what the
+// earlier one says; with users of then who have left by no acceptance it is the union. A
+// hold does not stop a candidate that differs from what is live by users who join them, and
+// SetsThatGrew makes one of a candidate that is refused.
+//
 // # Collecting
 //
 // A Collector never takes anything of what is live or becomes it, whoever
@@ -52,6 +71,7 @@
 //
 // candidate is what was built, live what it is published over; publisher and upload
 // make it live, collect and lease remove, document replaces what others read;
-// controls says what must not go live, withdraw changes that; compare, history and
+// controls says what must not go live, withdraw changes that; carry is of sets that only
+// grow; compare, history and
 // earlier look at generations.
 package publish

@@ -29,14 +29,32 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 // lookTimeout bounds the look at what became of a document.
 const lookTimeout = 10 * time.Second
 
-// swap replaces a document whose bytes nobody else writes, and looks what
-// became of it when it is not told so: an answer may be lost, and what is sent
-// again then finds its own success in its way.
+// swap replaces a document whose bytes nobody else writes, and looks what became of it:
+// an answer may be lost, and what is sent again then finds its own success in its way; and
+// a store may say that it has a document and keep the one before.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
-	newTag, err = at.Replace(ctx, key, body, tag)
-	if err == nil {
-		return newTag, nil
+	for range storePasses {
+		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {
+			return afterFailure(ctx, at, key, body, err)
+		}
+		now, nowTag, err := at.ReadTagged(ctx, key, "")
+		switch missing := errors.Is(err, objects.ErrNotFound); {
+		case err == nil && bytes.Equal(now, body):
+			return nowTag, nil
+		case err == nil && nowTag != tag:
+			return newTag, nil // somebody else has replaced it since
+		case err != nil && !missing:
+			return "", fmt.Errorf("whether %s was replaced is not known: %w", key, err)
+		case missing && tag != "":
+			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s and did not keep it", at.Name(), key)}
+		}
 	}
+	return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s %d times and did not keep it",
+		at.Name(), key, storePasses)}
+}
+
+// afterFailure looks whether a document was replaced although that failed.
+func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string, _ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 	defer cancel()
 	now, nowTag, readErr := at.ReadTagged(look, key, "")

@@ -39,18 +39,29 @@ func FindEarlier(ctx context.Context, at objects.Source, live string, now time.T
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, controls.withdrawn)
+	names = slices.DeleteFunc(names, func(name string) bool { return controls.withdrawal(name, nil) != nil })
 	weekAgo := segments.TimeName(now.Add(-Week))
 	old := func(name string) bool { return name[:len(weekAgo)] <= weekAgo }
 	if old(live) {
 		return &Earlier{}, nil
 	}
-	// Those within the week, and one more.
-	end := slices.IndexFunc(names, old) + 1
-	if end == 0 {
-		end = len(names)
+	var end int
+	var manifests []*segments.Manifest
+	var faults []error
+	for same := true; same; { // as what was rolled back from: all of them go
+		// Those within the week, and one more.
+		if end = slices.IndexFunc(names, old) + 1; end == 0 {
+			end = len(names)
+		}
+		manifests, faults = readManifests(ctx, at, append([]string{live}, names[:end]...))
+		withdrawn := map[string]bool{}
+		for i, m := range manifests[1:] {
+			withdrawn[names[i]] = m != nil && controls.withdrawal(names[i], m) != nil
+		}
+		before := len(names)
+		names = slices.DeleteFunc(names, func(name string) bool { return withdrawn[name] })
+		same = len(names) < before
 	}
-	manifests, faults := readManifests(ctx, at, append([]string{live}, names[:end]...))
 	if i := slices.IndexFunc(manifests, func(m *segments.Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
 		end = min(end, i)
 	}

@@ -83,6 +83,17 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		g[0] = nights(t, store, today, 6, 0, nil)[0]
 		require.Equal(t, g[8], find(t.Context(), t, store, g[0]))
 	})
+	t.Run("nor what has the same content", func(t *testing.T) {
+		t.Parallel()
+		store := objectstest.Open(t, t.TempDir())
+		g := nights(t, store, today, 9, 7, nil)
+		rollBack(t, store, g[8])
+		again := nights(t, store, today.Add(time.Hour), 7, 7, map[int]string{7: "it was right"})
+		require.NotEqual(t, g[7], again[7])
+		rollBack(t, store, g[8])
+		g[0] = nights(t, store, today, 6, 0, nil)[0]
+		require.Equal(t, g[8], find(t.Context(), t, store, g[0]))
+	})
 	t.Run("many generations a day", func(t *testing.T) {
 		t.Parallel()
 		store := objectstest.Open(t, t.TempDir())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"capper/internal/objects"
@@ -43,7 +44,7 @@ type Published struct {
 // leaves the live generation whole. What is live already changes nothing but
 // the time at which it was checked.
 // objects.ErrLostRace when somebody else has published since base was read, a HoldError
-// when publishing is on hold. What was rolled back from, or a segment or set of it, is a
+// when publishing is on hold and more changes than sets that only grow. What was rolled back from, or a segment or set of it, is a
 // WithdrawnError without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
@@ -51,13 +52,14 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) && sameSets(live.Manifest.Sets, sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
-	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list, sets...)
+	m, err := p.manifest(base, reason, c, list, sets)
 	if err != nil {
 		return nil, err
 	}
 	done := &Published{Manifest: m}
+	grew := sync.OnceValue(func() bool { return c.onlyGrew(base.Generation) })
 	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *Controls) error {
-		if c.Hold != nil {
+		if c.Hold != nil && !grew() {
 			return &HoldError{*c.Hold}
 		}
 		if refusals := c.Refusals(m.Segments, m.Sets, base); reason == "" && len(refusals) > 0 {
@@ -68,10 +70,35 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	if err == nil && reason != "" {
 		err = changeControls(ctx, p.Location, func(c *Controls) { c.lift(m) })
 	}
-	if err == nil {
+	if err == nil && !c.Partial {
 		err = p.noteChecked(ctx, m.Generation)
 	}
 	return done, err
+}
+
+// manifest describes a generation that follows base. It carries the acceptances of base,
+// for readers that are still on a generation before it.
+func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
+	sets []segments.Set) (*segments.Manifest, error) {
+	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list, sets...)
+	if err != nil {
+		return nil, err
+	}
+	accepted := slices.Clone(c.Accepted)
+	for i := range accepted {
+		accepted[i].At = m.CreatedAt
+	}
+	if base.manifest != nil {
+		var lost map[string]bool
+		if reason != "" {
+			lost = c.lostUsers(base)
+		}
+		accepted = chained(base.manifest, m, accepted, lost)
+	}
+	if len(accepted) == 0 {
+		return m, nil
+	}
+	return m.WithAccepted(accepted)
 }
 
 func sameSegments(a, b []segments.Segment) bool {
@@ -110,6 +137,18 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	// The gc of an older tool knows of no lease: what was old and unused until now may be gone again.
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("%s is live, but looking at it once more did not succeed: %w", up.g.Manifest.Generation, err)
+	}
+	return p.confirm(ctx, up.g.Manifest)
+}
+
+// confirm reads back what is live.
+func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
+	now, _, err := segments.ReadPointer(ctx, p.Location, "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s was made live, but reading %s back did not succeed: %w", m.Generation, segments.CurrentKey, err)
+	case now != segments.PointerTo(m):
+		return fmt.Errorf("%w: %s is live now, not %s", objects.ErrLostRace, now.Generation, m.Generation)
 	}
 	return nil
 }
@@ -153,15 +192,22 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	return tag
 }
 
+// RollbackReason begins the reason of a generation that a rollback made.
+const RollbackReason = segments.RollbackReason
+
 // Rollback makes an earlier generation live again if base still is; earlier is
 // what ReadGeneration returned, checked as a reader would. The content of base, and
 // each of its segments that earlier has otherwise, is withdrawn, and a hold does not stand in the way. The result is
 // Unchanged when it is live already, and whole.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
-	done := &Published{Manifest: earlier.Manifest, Unchanged: base.Fault == nil && base.Name == earlier.Manifest.Generation}
-	if done.Unchanged {
-		return done, nil
+	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
+		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil
 	}
+	return p.rollback(ctx, earlier, base)
+}
+
+func (p *Publisher) rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
+	done := &Published{Manifest: earlier.Manifest}
 	if err := p.withdraw(ctx, base, earlier.Manifest); err != nil {
 		return nil, err
 	}

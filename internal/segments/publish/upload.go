@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -36,22 +37,54 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// put stores bitmaps in parallel, then the manifest. What an earlier run left is
-// stored again: so it is whole, and so young that its age protects it too. The
-// same again costs one look at each object.
+// storePasses is how often an object is stored that the store says it has, and has not.
+const storePasses = 3
+
+// put stores bitmaps, then the manifest, and looks that each is there: a store may say
+// that it has an object and lose it. The same again costs one look at each object.
 func (u *upload) put(ctx context.Context) error {
+	var left []string // nil: all
+	for range storePasses + 1 {
+		written, err := u.pass(ctx, left)
+		if err != nil || len(written) == 0 {
+			return err
+		}
+		left = written
+	}
+	return &objects.StorageError{Err: fmt.Errorf("%s: the store took %s %d times and did not keep it",
+		u.at.Name(), left[0], storePasses)}
+}
+
+// pass stores bitmaps in parallel, then the manifest, all or those with the keys only, and
+// returns the keys that were not there. What an earlier run left is stored again: so it is
+// whole, and so young that its age protects it too.
+func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
-	first := firstOfEachKey(entries)
-	faults := make([]error, len(first))
+	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
+		return only != nil && !slices.Contains(only, entries[i].Key)
+	})
+	stored, faults := make([]bool, len(first)), make([]error, len(first))
 	parallel.AtMost(parallelRequests, len(first), func(i int) {
-		faults[i] = u.putBitmap(ctx, entries[first[i]], bitmaps[first[i]])
+		stored[i], faults[i] = u.putBitmap(ctx, entries[first[i]], bitmaps[first[i]])
 	})
 	if err := errors.Join(faults...); err != nil {
-		return err
+		return nil, err
 	}
 	u.shown = nil
-	_, err := u.putObject(ctx, segments.ManifestKey(u.g.Manifest.Generation), u.g.Manifest.Encode())
-	return err
+	for i, k := range first {
+		if stored[i] {
+			written = append(written, entries[k].Key)
+		}
+	}
+	manifest := segments.ManifestKey(u.g.Manifest.Generation)
+	if only != nil && !slices.Contains(only, manifest) {
+		return written, nil
+	}
+	new, err := u.putObject(ctx, manifest, u.g.Manifest.Encode())
+	if new {
+		written = append(written, manifest)
+	}
+	return written, err
 }
 
 // parallelRequests bounds what is asked of a location at once.
@@ -70,21 +103,21 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.Bitmap) error {
-	written, err := u.putObject(ctx, s.Key, b.Bytes())
+func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.Bitmap) (written bool, err error) {
+	written, err = u.putObject(ctx, s.Key, b.Bytes())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if u.shown != nil {
 		u.shown(s.Key, s.SizeBytes)
 	}
-	if written {
-		u.mu.Lock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if written && !slices.Contains(u.done.Uploaded, s.Key) {
 		u.done.Uploaded = append(u.done.Uploaded, s.Key)
 		u.done.UploadedBytes += s.SizeBytes
-		u.mu.Unlock()
 	}
-	return nil
+	return written, nil
 }
 
 // putObject stores an object; one that is young is only looked for. written is

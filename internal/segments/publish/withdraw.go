@@ -52,8 +52,8 @@ func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.
 			return // what it was is not known
 		}
 		was := base.manifest
-		content := Content(was.Segments, was.Sets...)
-		if content == Content(to.Segments, to.Sets...) {
+		content := segments.Content(was.Segments, was.Sets...)
+		if content == segments.Content(to.Segments, to.Sets...) {
 			return
 		}
 		c.lift(was)

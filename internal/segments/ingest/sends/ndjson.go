@@ -14,9 +14,10 @@ import (
 // objects reads lines of JSON objects.
 type objects struct {
 	options *Options
-	names   [4]string
+	names   [columns]string
 	seen    map[string]bool // names of members, mostNames of them
-	found   [4]bool         // the columns that an object had
+	found   [columns]bool   // the columns that an object had
+	lacking int64           // the first line without a namespace; 0: none
 }
 
 // mostNames is how many names of members are told of a file that lacks one.
@@ -33,7 +34,7 @@ func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) e
 			continue
 		}
 		var bad *RowError
-		row, err := all.row(lines.Bytes())
+		row, err := all.row(lines.Bytes(), n)
 		if err != nil {
 			bad = &RowError{n, err}
 		}
@@ -46,6 +47,9 @@ func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) e
 	}
 	if lines.Err() != nil {
 		return fmt.Errorf("line %d: %w", n+1, lines.Err())
+	}
+	if o.Namespace != nil && all.lacking > 0 && all.found[namespaceColumn] {
+		return fmt.Errorf("line %d has no %s, and other lines have one: which namespace is meant is not known", all.lacking, all.names[namespaceColumn])
 	}
 	return all.missing()
 }
@@ -60,9 +64,9 @@ func (r *objects) missing() error {
 	return nil
 }
 
-// row is the row of a JSON object.
-func (r *objects) row(line []byte) (row Row, err error) {
-	record, given, err := r.members(line)
+// row is the row of a JSON object, which is the n-th line.
+func (r *objects) row(line []byte, n int64) (row Row, err error) {
+	record, there, given, err := r.members(line)
 	if err != nil {
 		return row, err
 	}
@@ -71,22 +75,28 @@ func (r *objects) row(line []byte) (row Row, err error) {
 			return row, fmt.Errorf("%s is missing", r.names[i])
 		}
 	}
-	return r.options.rowOf([4]int{0, 1, 2, 3}, record[:])
+	places := inOrder
+	if !there[namespaceColumn] {
+		places[namespaceColumn] = -1
+		if r.lacking == 0 {
+			r.lacking = n
+		}
+	}
+	return r.options.rowOf(places, record[:])
 }
 
-// members is the members that are columns, and which of them are there and not null.
-func (r *objects) members(line []byte) (record [4]string, given [4]bool, err error) {
+// members is the members that are columns, which of them are there, and which are not null.
+func (r *objects) members(line []byte) (record [columns]string, there, given [columns]bool, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return record, given, errors.New("not a JSON object")
+		return record, there, given, errors.New("not a JSON object")
 	}
-	var twice [4]bool
 	var fault error // the first; what follows it is looked at, as the object has it
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
-			return record, given, fmt.Errorf("not a JSON object: %w", err)
+			return record, there, given, fmt.Errorf("not a JSON object: %w", err)
 		}
 		name := token.(string) // More was true within an object
 		if len(r.seen) < mostNames && !r.seen[name] {
@@ -96,29 +106,29 @@ func (r *objects) members(line []byte) (record [4]string, given [4]bool, err err
 		if i < 0 {
 			var other json.RawMessage
 			if err := decoder.Decode(&other); err != nil {
-				return record, given, fmt.Errorf("not a JSON object: %w", err)
+				return record, there, given, fmt.Errorf("not a JSON object: %w", err)
 			}
 			continue
 		}
-		if twice[i] && fault == nil {
+		if there[i] && fault == nil {
 			fault = fmt.Errorf("%s is there twice", name)
 		}
-		twice[i], r.found[i] = true, true
+		there[i], r.found[i] = true, true
 		var value any
 		if err := decoder.Decode(&value); err != nil {
-			return record, given, fmt.Errorf("not a JSON object: %w", err)
+			return record, there, given, fmt.Errorf("not a JSON object: %w", err)
 		}
 		if record[i], given[i], err = textIn(value); err != nil && fault == nil {
 			fault = fmt.Errorf("%s %w", name, err)
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return record, given, fmt.Errorf("not a JSON object: %w", err)
+		return record, there, given, fmt.Errorf("not a JSON object: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return record, given, errors.New("not one JSON object: something follows it")
+		return record, there, given, errors.New("not one JSON object: something follows it")
 	}
-	return record, given, fault
+	return record, there, given, fault
 }
 
 // textIn is a text or a number; false: null.

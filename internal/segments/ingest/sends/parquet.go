@@ -61,8 +61,8 @@ func (o *Options) readParquet(file *content.File, yield func(Row, *RowError, int
 // rowReader turns rows of Parquet into sends.
 type rowReader struct {
 	options *Options
-	places  [4]int
-	leaves  [4]*parquet.Column
+	places  [columns]int
+	leaves  [columns]*parquet.Column
 	stamp   *format.TimestampType // of the time; nil: it is text or a number
 	n       int64
 	yield   func(Row, *RowError, int64) error
@@ -95,7 +95,7 @@ func (r *rowReader) group(group parquet.RowGroup) (err error) {
 }
 
 func (r *rowReader) row(values parquet.Row) (row Row, err error) {
-	var record [4]string
+	var record [columns]string
 	for _, value := range values {
 		for i, place := range r.places {
 			switch {
@@ -107,7 +107,11 @@ func (r *rowReader) row(values parquet.Row) (row Row, err error) {
 			}
 		}
 	}
-	return r.options.rowOf([4]int{0, 1, 2, 3}, record[:])
+	places := inOrder
+	if r.leaves[namespaceColumn] == nil {
+		places[namespaceColumn] = -1
+	}
+	return r.options.rowOf(places, record[:])
 }
 
 func unsigned(column *parquet.Column) bool {

@@ -12,11 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/capping"
 	"capper/internal/segments/ingest/content"
 )
 
 // Columns name where a send stands.
-type Columns struct{ User, At, Channel, MessageID string }
+type Columns struct{ User, At, Channel, MessageID, Namespace string }
 
 // Options say how files are read.
 type Options struct {
@@ -25,13 +26,23 @@ type Options struct {
 	Zone    *time.Location
 	// Channel and MessageID are of rows that have none.
 	Channel, MessageID string
+	Namespace          *string         // of all rows: one of another is a bad row; nil: that of its column, or none
 	Channels           map[string]bool // those that are configured; nil: not known
 	FinalNewline       bool            // false: the last line of a text may end without one
 	Now                time.Time
 }
 
 // The columns that are looked for where none is named.
-var usual = Columns{"user_id", "at", "channel", "message_id"}
+var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
+
+// columns is how many columns a send has. namespaceColumn is the place of the namespace among them.
+const (
+	columns         = 5
+	namespaceColumn = columns - 1
+)
+
+// inOrder is the places of columns in a record that holds nothing else.
+var inOrder = [columns]int{0, 1, 2, 3, namespaceColumn}
 
 // maxLine is the most bytes of a line of NDJSON, and of a row of CSV or TSV, whose fields may hold line breaks.
 const maxLine = 1 << 20
@@ -168,21 +179,21 @@ func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, 
 }
 
 // asked is what the columns are called, "" of those that are not said.
-func (o *Options) asked() [4]string {
-	return [4]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID}
+func (o *Options) asked() [columns]string {
+	return [columns]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID, o.Columns.Namespace}
 }
 
 // names is what the columns are called.
-func (o *Options) names() (names [4]string) {
+func (o *Options) names() (names [columns]string) {
 	asked := o.asked()
-	for i, plain := range [4]string{usual.User, usual.At, usual.Channel, usual.MessageID} {
+	for i, plain := range [columns]string{usual.User, usual.At, usual.Channel, usual.MessageID, usual.Namespace} {
 		names[i] = cmp.Or(asked[i], plain)
 	}
 	return names
 }
 
-// find is where the columns are: user, time, channel, message id; -1 of those that are not there.
-func (o *Options) find(names []string) (places [4]int, err error) {
+// find is where the columns are: user, time, channel, message id, namespace; -1 of those that are not there.
+func (o *Options) find(names []string) (places [columns]int, err error) {
 	for i, name := range o.names() {
 		places[i] = slices.Index(names, name)
 		switch {
@@ -195,7 +206,7 @@ func (o *Options) find(names []string) (places [4]int, err error) {
 	return places, nil
 }
 
-func (o *Options) rowOf(places [4]int, record []string) (row Row, err error) {
+func (o *Options) rowOf(places [columns]int, record []string) (row Row, err error) {
 	if row.User, err = userOf(record[places[0]]); err != nil {
 		return row, fmt.Errorf("%s: %w", cmp.Or(o.Columns.User, usual.User), err)
 	}
@@ -208,5 +219,24 @@ func (o *Options) rowOf(places [4]int, record []string) (row Row, err error) {
 	if places[3] >= 0 {
 		row.MessageID = record[places[3]]
 	}
-	return row, nil
+	row.Namespace, err = o.namespaceOf(places[namespaceColumn], record)
+	return row, err
+}
+
+// namespaceOf is the namespace of a row. An empty cell is the one without a name, never that of Options.Namespace.
+func (o *Options) namespaceOf(place int, record []string) (string, error) {
+	if place < 0 {
+		if o.Namespace == nil {
+			return "", nil
+		}
+		return *o.Namespace, nil
+	}
+	found, name := record[place], cmp.Or(o.Columns.Namespace, usual.Namespace)
+	switch {
+	case found != "" && !capping.IsName(found):
+		return "", fmt.Errorf("%s: "+capping.NameRule, name, clip(found))
+	case o.Namespace != nil && found != *o.Namespace:
+		return "", fmt.Errorf("%s: %q is not %q, the namespace that --namespace names", name, found, *o.Namespace)
+	}
+	return found, nil
 }

@@ -16,6 +16,7 @@ type Row struct {
 	At        int64 // milliseconds since 1970
 	Channel   string
 	MessageID string
+	Namespace string // "": the one without a name
 }
 
 // RowError is why a row is no send.

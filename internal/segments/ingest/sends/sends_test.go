@@ -291,3 +291,74 @@ func TestRowsAreBounded(t *testing.T) {
 	require.Empty(t, bad)
 	require.Len(t, rows, 5)
 }
+
+// Each row has the namespace of its column, and an empty cell is the one without a name. Another one than that of all
+// rows is a bad row, never silently one of it.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		User      uint32  `parquet:"user_id"`
+		At        int64   `parquet:"at"`
+		Namespace *string `parquet:"namespace,optional"`
+	}
+	growth, crm, empty := "growth", "crm", ""
+	at := noon.Unix() - 1
+	files := map[string][]byte{
+		"x.csv": []byte("user_id,at,namespace\n7,1795175999,growth\n8,1795175999,\n9,1795175999,crm\n"),
+		"x.tsv": []byte("namespace\tuser_id\tat\ngrowth\t7\t1795175999\n\t8\t1795175999\ncrm\t9\t1795175999\n"),
+		"x.ndjson": []byte(`{"user_id":7,"at":1795175999,"namespace":"growth"}` + "\n" +
+			`{"user_id":8,"at":1795175999,"namespace":null}` + "\n" + `{"user_id":9,"at":1795175999,"namespace":"crm"}` + "\n"),
+		"x.parquet": columnOf(t, row{7, at, &growth}, row{8, at, nil}, row{9, at, &crm}),
+	}
+	all := []sends.Row{
+		{User: 7, At: 1000 * at, Namespace: growth}, {User: 8, At: 1000 * at}, {User: 9, At: 1000 * at, Namespace: crm},
+	}
+	for name, data := range files {
+		rows, bad, err := read(t, name, data, sends.Options{})
+		require.NoError(t, err, name)
+		require.Empty(t, bad, name)
+		require.Equal(t, all, rows, name)
+		for i, namespace := range []*string{&growth, &empty, &crm} {
+			rows, bad, err := read(t, name, data, sends.Options{Namespace: namespace})
+			require.NoError(t, err, name)
+			require.Len(t, bad, 2, name)
+			require.Contains(t, bad[0], "the namespace that --namespace names", name)
+			require.Equal(t, all[i:i+1], rows, name)
+		}
+		_, _, err = read(t, name, data, sends.Options{Columns: sends.Columns{Namespace: "team"}})
+		require.ErrorContains(t, err, `there is no column "team"`, name)
+	}
+}
+
+// Files without the column are of the namespace that was named, or of the one without a name.
+func TestNamespacesThatNoColumnNames(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		User uint32 `parquet:"user_id"`
+		At   int64  `parquet:"at"`
+	}
+	growth := "growth"
+	for name, data := range map[string][]byte{
+		"x.csv": []byte("user_id,at\n7,1795175999\n"), "x.ndjson": []byte(`{"user_id":7,"at":1795175999}`),
+		"x.parquet": columnOf(t, row{7, noon.Unix() - 1}),
+	} {
+		for want, namespace := range map[string]*string{"": nil, growth: &growth} {
+			rows, bad, err := read(t, name, data, sends.Options{Namespace: namespace})
+			require.NoError(t, err, name)
+			require.Empty(t, bad, name)
+			require.Equal(t, []sends.Row{{User: 7, At: 1000 * (noon.Unix() - 1), Namespace: want}}, rows, name)
+		}
+	}
+	_, bad, err := read(t, "x.csv", []byte("user_id,at,namespace\n7,1795175999,no name\n"), sends.Options{})
+	require.NoError(t, err)
+	require.Len(t, bad, 1)
+	require.Contains(t, bad[0], `2: namespace: must be 1 to 64 letters`)
+	// Writers that leave out null: nobody knows whether such a line is of the namespace that was named.
+	some := []byte(`{"user_id":7,"at":1795175999}` + "\n" + `{"user_id":8,"at":1795175999,"namespace":"growth"}` + "\n")
+	rows, bad, err := read(t, "x.ndjson", some, sends.Options{})
+	require.NoError(t, err)
+	require.Empty(t, bad)
+	require.Equal(t, []string{"", growth}, []string{rows[0].Namespace, rows[1].Namespace})
+	_, _, err = read(t, "x.ndjson", some, sends.Options{Namespace: &growth})
+	require.ErrorContains(t, err, "line 1 has no namespace, and other lines have one")
+}

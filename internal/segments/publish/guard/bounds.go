@@ -34,6 +34,8 @@ type Bounds struct {
 	Of map[string]SegmentBounds
 	// AllowFirst is what a first publish may have.
 	AllowFirst []Flaw
+	// Accept are changes of single segments and sets that somebody lets pass by name.
+	Accept []Acceptance
 }
 
 // UsualMaxLoss is how many users may leave a set that only grows where nothing is

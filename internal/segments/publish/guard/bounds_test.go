@@ -19,7 +19,12 @@ func TestGuardJudgesChanges(t *testing.T) {
 	after := &publish.Candidate{Names: []string{"vip", "active", "lapsed", "ACTIVE", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}
 	changes, none := after.Compare(before), after.NoSegment(before)
-	judge := func(b Bounds) []string { return b.judgeChanges(changes, none) }
+	judge := func(b Bounds) (refusals []string) {
+		for _, c := range changes {
+			refusals = append(refusals, b.judgeChange(&c, changes)...)
+		}
+		return append(refusals, b.judgeFall(none, "")...)
+	}
 	always := []string{
 		`segment "lapsed" empties (it has 100 users now)`,
 		`segment "old" vanishes (it has 10 users now)`,
@@ -59,12 +64,17 @@ func TestGuardJudgesTheWeek(t *testing.T) {
 	after := &publish.Candidate{Names: []string{"vip", "active", "young", "none"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Of(), bitmap.Range(100, 149), bitmap.Range(0, 10), bitmap.Of(9)}}
 	drift, none := after.Drift(before), after.NoSegment(before)
-	judge := func(b Bounds) []string { return b.judgeWeek("G", drift, none) }
+	judge := func(b Bounds) (refusals []string) {
+		for _, c := range drift {
+			refusals = append(refusals, b.judgeDrift("G", &c)...)
+		}
+		return append(refusals, b.judgeFall(none, " since G")...)
+	}
 	own := func(change, week *float64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
 	}
 	refused := []string{`segment "active" changes by 51 % since G, at most 50 % is allowed in a week: 0 users come, 51 go, of 100`}
-	require.Equal(t, append(refused[:1:1], "61 of 120 users fall to no segment since G, and to the default limits: that is 50.9 %, at most 20 % is allowed"),
+	require.Equal(t, append(refused[:1:1], "61 of 120 users fall to no segment since G, and to the default limits: that is 50.8 %, at most 20 % is allowed"),
 		judge(Bounds{MaxChange: 20}), "what emptied, filled, came and went since then has been judged")
 	wide := pointerTo(100.0)
 	require.Equal(t, refused, judge(Bounds{MaxChange: 20, MaxUnassigned: wide}))

@@ -2,9 +2,9 @@ package guard
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
+	"capper/internal/segments"
 	"capper/internal/segments/publish"
 )
 
@@ -30,17 +30,8 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChanges says what of the changes since the last publish is beyond the
-// bounds: a segment that vanishes, empties, appears or fills, or of which too
-// many users come or go; too many users that fall to no segment.
-func (b *Bounds) judgeChanges(changes []publish.Change, none publish.NoSegment) (refusals []string) {
-	for _, c := range changes {
-		refusals = append(refusals, b.judgeChange(&c, changes)...)
-	}
-	return append(refusals, b.judgeFall(none, "")...)
-}
-
-// judgeChange judges one change of all those of segments, or of sets.
+// judgeChange judges one change of all those of segments, or of sets: what vanishes,
+// empties, appears or fills, or of which too many users come or go.
 func (b *Bounds) judgeChange(c *publish.Change, all []publish.Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
@@ -54,28 +45,21 @@ func (b *Bounds) judgeChange(c *publish.Change, all []publish.Change) (refusals 
 	case c.State == publish.Fills && !meant:
 		refuse("fills: it has no users now and would have %d: --allow-new %s if that is meant", c.After, c.Name())
 	case c.Percent > allowed:
-		refuse("changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d", round(c.Percent), round(allowed), c.Added, c.Removed, c.Before)
+		refuse("changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d",
+			segments.PercentAbove(c.Percent, allowed), segments.BoundText(allowed), c.Added, c.Removed, c.Before)
 	}
 	return refusals
 }
 
-// judgeWeek says the same of the drift since the generation of a week ago. What
-// appeared or emptied since then has been judged when it did.
-func (b *Bounds) judgeWeek(generation string, drift []publish.Change, none publish.NoSegment) (refusals []string) {
-	for _, c := range drift {
-		refusals = append(refusals, b.judgeDrift(generation, &c)...)
-	}
-	return append(refusals, b.judgeFall(none, " since "+generation)...)
-}
-
-// judgeDrift judges the drift of one segment or set.
+// judgeDrift judges the drift of one segment or set since the generation of a week ago.
+// What appeared or emptied since then has been judged when it did.
 func (b *Bounds) judgeDrift(generation string, c *publish.Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != publish.Changed || c.Percent <= allowed {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, %d go, of %d",
-		c.What(), round(c.Percent), generation, round(allowed), c.Added, c.Removed, c.Before)}
+		c.What(), segments.PercentAbove(c.Percent, allowed), generation, segments.BoundText(allowed), c.Added, c.Removed, c.Before)}
 }
 
 func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
@@ -84,7 +68,7 @@ func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d of %d users fall to no segment%s, and to the default limits: that is %s %%, at most %s %% is allowed",
-		n.Fall, n.Before, since, round(n.Percent), round(allowed))}
+		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
 // similar says which live segment or set has the name in other letters' case.
@@ -96,8 +80,3 @@ func similar(is *publish.Change, all []publish.Change) string {
 	}
 	return ""
 }
-
-// Round rounds a percentage to one digit, upwards, so that 20.01 is never shown as 20.
-func Round(percent float64) float64 { return math.Ceil(percent*10) / 10 }
-
-func round(percent float64) string { return fmt.Sprintf("%.4g", Round(percent)) }

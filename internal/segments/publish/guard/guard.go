@@ -39,6 +39,12 @@ type Findings struct {
 	Drift *Drift
 	// Refusals are why the proposal must not go live without somebody's word for it.
 	Refusals []string
+	// Acceptable are the acceptances that would let refused changes pass.
+	Acceptable []string
+	// Used are acceptances that an earlier generation has recorded: they pass once.
+	Used []string
+	// RefusedSets are sets of which a refusal is, but for that of users who leave alone.
+	RefusedSets map[string]bool
 }
 
 // Drift is what becomes of the segments since the generation of a week ago, or the
@@ -66,6 +72,11 @@ func IsBound(refusal string) bool {
 	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
 }
 
+// IsWithdrawn reports whether a refusal is of what was rolled back from.
+func IsWithdrawn(refusal string) bool {
+	return strings.Contains(refusal, ", which was rolled back from at ")
+}
+
 // Judge looks at what is to go live at a location, and refuses what looks like an
 // accident. Sets of which nothing is said get from the generation that they are compared
 // with whether they only grow. The error is for a location that cannot be read.
@@ -80,6 +91,12 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 	}
 	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Candidate.DescribeSets(), p.Base) {
 		f.refuse(refusal.Error())
+		f.refusedSet(refusal.Set)
+	}
+	for _, s := range p.Candidate.Sets {
+		if len(b.judgeSize("set", s.Name, s.Bitmap.Cardinality())) > 0 {
+			f.refusedSet(s.Name)
+		}
 	}
 	return f, nil
 }
@@ -98,30 +115,96 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, p *Proposal, f 
 		}
 		if newest == "" {
 			f.refuse(b.judgeFirst(p)...)
-			return nil
+			return b.nothingToAccept("nothing is live to compare with")
 		}
 		f.ComparedWith, what = newest, "newest"
 		before, fault = segments.ReadGeneration(ctx, at, newest)
 	}
 	if fault != nil {
 		f.refuse(fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault))
-		return nil
+		return b.nothingToAccept(fmt.Sprintf("the %s generation cannot be read", what))
 	}
 	none := p.Candidate.NoSegment(before)
 	f.Changes, f.NoSegment, f.Sets = p.Candidate.Compare(before), &none, p.Candidate.CompareSets(before)
-	f.refuse(b.judgeChanges(f.Changes, none)...)
-	directions := directionsOf(p.Candidate, before.Manifest)
-	f.refuse(b.judgeSets(f.Sets, directions)...)
+	accepted, err := b.accept(f, before.Manifest)
+	if err != nil {
+		return err
+	}
+	p.Candidate.Accepted = accepted.record(f, before.Manifest, p.Candidate)
+	judged := b.newSetJudge(p.Candidate, before)
+	b.judge(p, f, judged, accepted)
 	p.Candidate.Inherit(before.Manifest)
 	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets), func(c publish.Change) bool { return c.State != publish.Same }) {
 		return nil // nothing goes live that is not live already
 	}
-	return b.compareWeek(ctx, at, p, f, before.Manifest.Generation, directions, now)
+	return b.compareWeek(ctx, at, p, f, judged, accepted, now)
 }
 
-// compareWeek judges the drift: 19 % every night are not 19 % after a week.
-func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal, f *Findings, live string, directions map[string]*direction, now time.Time) error {
-	earlier, err := publish.FindEarlier(ctx, at, live, now)
+// nothingToAccept is an error where changes are accepted that cannot be known.
+func (b *Bounds) nothingToAccept(why string) error {
+	if len(b.Accept) == 0 {
+		return nil
+	}
+	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
+}
+
+// judge judges the changes since the last publish.
+func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
+	segmentsLeft := accepted.rest(f.Changes)
+	for _, c := range segmentsLeft {
+		f.refuseChange(&c, func(c *publish.Change) []string { return b.judgeChange(c, segmentsLeft) })
+	}
+	passes := func(name string) bool { return accepted[name] != nil }
+	none := withoutFall(*f.NoSegment, fell(passes, judged.before, p.Candidate))
+	f.refuse(b.judgeFall(none, "")...)
+	setsLeft := accepted.rest(f.Sets)
+	for _, c := range setsLeft {
+		f.refuseChange(&c, func(c *publish.Change) []string { return judged.change(c, setsLeft) })
+	}
+}
+
+// withoutFall leaves the users out who fall to no segment by an accepted change.
+func withoutFall(n publish.NoSegment, accepted uint64) publish.NoSegment {
+	n.Fall -= min(n.Fall, accepted)
+	n.Percent = publish.Percent(n.Fall, n.Before)
+	return n
+}
+
+// refuseChange refuses a change where judge has reasons.
+func (f *Findings) refuseChange(c *publish.Change, judge func(*publish.Change) []string) {
+	reasons := judge(c)
+	if len(reasons) == 0 {
+		return
+	}
+	f.refuse(reasons...)
+	joined := *c
+	joined.Removed = 0
+	if len(judge(&joined)) > 0 {
+		f.refusedSet(c.Set)
+	}
+	if whole := f.change(c.Name()); whole != nil {
+		if text := Suggest(whole); text != "" && !slices.Contains(f.Acceptable, text) {
+			f.Acceptable = append(f.Acceptable, text)
+		}
+	}
+}
+
+func (f *Findings) refusedSet(name string) {
+	if name == "" {
+		return
+	}
+	if f.RefusedSets == nil {
+		f.RefusedSets = map[string]bool{}
+	}
+	f.RefusedSets[name] = true
+}
+
+// compareWeek judges the drift: 19 % every night are not 19 % after a week. A change that
+// was accepted since then is no drift.
+func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal, f *Findings, judged *setJudge,
+	accepted accepted, now time.Time) error {
+	live := judged.before.Manifest
+	earlier, err := publish.FindEarlier(ctx, at, live.Generation, now)
 	if err != nil {
 		return err
 	}
@@ -136,7 +219,20 @@ func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal
 	drift.Changes, drift.NoSegment = p.Candidate.Drift(earlier.Generation), p.Candidate.NoSegment(earlier.Generation)
 	drift.Sets = p.Candidate.DriftSets(earlier.Generation)
 	f.Drift = drift
-	f.refuse(b.judgeSetsWeek(drift.Generation, drift.Sets, directions)...)
-	f.refuse(b.judgeWeek(drift.Generation, drift.Changes, drift.NoSegment)...)
+	passes := func(name string) bool {
+		return accepted[name] != nil || acceptedSince(live, earlier.Generation.Manifest, name)
+	}
+	for _, c := range drift.Sets {
+		if !passes(c.Set) {
+			f.refuseChange(&c, func(c *publish.Change) []string { return judged.week(drift.Generation, c) })
+		}
+	}
+	for _, c := range drift.Changes {
+		if !passes(c.Segment) {
+			f.refuseChange(&c, func(c *publish.Change) []string { return b.judgeDrift(drift.Generation, c) })
+		}
+	}
+	none := withoutFall(drift.NoSegment, fell(passes, earlier.Generation, p.Candidate))
+	f.refuse(b.judgeFall(none, " since "+drift.Generation)...)
 	return nil
 }

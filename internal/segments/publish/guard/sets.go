@@ -2,8 +2,11 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
+	"capper/internal/bitmap"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
 )
@@ -48,26 +51,54 @@ func (d *direction) lifted() string {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
 		return ""
 	case !d.is.OnlyGrows:
-		return fmt.Sprintf("only grows (at most %s %% of its users may leave), and is not to any more", round(d.was.MaxLoss))
+		return fmt.Sprintf("only grows (at most %s %% of its users may leave), and is not to any more", segments.BoundText(d.was.MaxLoss))
 	}
-	return fmt.Sprintf("only grows: at most %s %% of its users may leave, and now it is to be %s %%", round(d.was.MaxLoss), round(d.is.MaxLoss))
+	return fmt.Sprintf("only grows: at most %s %% of its users may leave, and now it is to be %s %%", segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
-// judgeSets says what of the changes of sets is beyond the bounds: as of segments, and
-// users who leave a set that only grows, also where this build does not say so.
-func (b *Bounds) judgeSets(changes []publish.Change, directions map[string]*direction) (refusals []string) {
-	for _, c := range changes {
-		d := directions[c.Set]
-		loss, onlyGrows := d.maxLoss()
-		if why := d.lifted(); why != "" && c.State != publish.Vanishes {
-			refusals = append(refusals, c.What()+" "+why)
+// setJudge judges what becomes of sets from before to a candidate.
+type setJudge struct {
+	*Bounds
+	before     *segments.Generation
+	directions map[string]*direction
+	// everybody counts the users of all segments and sets before.
+	everybody func() uint64
+	// zones are the sets of time zones of the candidate.
+	zones []*bitmap.Bitmap
+}
+
+func (b *Bounds) newSetJudge(c *publish.Candidate, before *segments.Generation) *setJudge {
+	j := &setJudge{Bounds: b, before: before, directions: directionsOf(c, before.Manifest)}
+	j.everybody = sync.OnceValue(func() uint64 {
+		all, _, _ := bitmap.Unions(slices.Concat(before.Bitmaps, before.Sets), nil)
+		return all
+	})
+	for _, s := range c.Sets {
+		if isZone(s.Name) {
+			j.zones = append(j.zones, s.Bitmap)
 		}
-		if onlyGrows && c.State == publish.Changed {
-			refusals = append(refusals, judgeLoss(&c, loss, "", "")...)
-		}
-		if onlyGrows || !b.free(&c) {
-			refusals = append(refusals, b.judgeChange(&c, changes)...)
-		}
+	}
+	return j
+}
+
+func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
+
+// change says why a change is beyond the bounds: as of segments, and users who leave a set
+// that only grows, also where this build does not say so.
+func (j *setJudge) change(c *publish.Change, all []publish.Change) (refusals []string) {
+	d := j.directions[c.Set]
+	loss, onlyGrows := d.maxLoss()
+	if why := d.lifted(); why != "" && c.State != publish.Vanishes {
+		refusals = append(refusals, c.What()+" "+why)
+	}
+	switch {
+	case onlyGrows && (c.State == publish.Changed || c.State == publish.Fills):
+		refusals = append(refusals, judgeLoss(c, loss, "", "")...)
+		return append(refusals, j.judgeGrowth(c, j.maxChange(c.Set), "", "")...)
+	case isZone(c.Set) && j.free(c):
+		return append(refusals, j.judgeZone(c)...)
+	case onlyGrows || !j.free(c):
+		return append(refusals, j.judgeChange(c, all)...)
 	}
 	return refusals
 }
@@ -75,18 +106,50 @@ func (b *Bounds) judgeSets(changes []publish.Change, directions map[string]*dire
 // free reports whether a set is too small for its changes to say something.
 func (b *Bounds) free(c *publish.Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeSetsWeek says the same of the drift since a week ago.
-func (b *Bounds) judgeSetsWeek(generation string, drift []publish.Change, directions map[string]*direction) (refusals []string) {
-	for _, c := range drift {
-		loss, onlyGrows := directions[c.Set].maxLoss()
-		if onlyGrows && c.State == publish.Changed {
-			refusals = append(refusals, judgeLoss(&c, usualWeek*loss, " since "+generation, " in a week")...)
-		}
-		if onlyGrows || !b.free(&c) {
-			refusals = append(refusals, b.judgeDrift(generation, &c)...)
-		}
+// judgeZone judges a set of a time zone that is too small for other bounds: the hours of
+// its users are no longer known when it vanishes or empties, or when most of them are in
+// no zone.
+func (j *setJudge) judgeZone(c *publish.Change) []string {
+	switch {
+	case c.State == publish.Vanishes || c.State == publish.Empties:
+		return j.judgeChange(c, nil)
+	case 2*c.Removed <= c.Before:
+		return nil
 	}
-	return refusals
+	was := j.before.Sets[slices.IndexFunc(j.before.Manifest.Sets, func(s segments.Set) bool { return s.Name == c.Set })]
+	users, _, inZones := bitmap.Unions([]*bitmap.Bitmap{was}, j.zones)
+	if lost := users - inZones; 2*lost > users {
+		return []string{fmt.Sprintf("%s loses most of its users: %d of %d are in no time zone any more", c.What(), lost, users)}
+	}
+	return nil
+}
+
+// week judges the drift of a set since a week ago.
+func (j *setJudge) week(generation string, c *publish.Change) (refusals []string) {
+	loss, onlyGrows := j.directions[c.Set].maxLoss()
+	switch {
+	case onlyGrows && (c.State == publish.Changed || c.State == publish.Fills):
+		refusals = judgeLoss(c, usualWeek*loss, " since "+generation, " in a week")
+		return append(refusals, j.judgeGrowth(c, j.maxWeekChange(c.Set), " since "+generation, " in a week")...)
+	case onlyGrows || !j.free(c):
+		return j.judgeDrift(generation, c)
+	}
+	return nil
+}
+
+// judgeGrowth judges how many users join a set that only grows: by the share of all users,
+// since five who join a list of four say nothing. A bound of the set's own is of the set.
+func (j *setJudge) judgeGrowth(c *publish.Change, allowed float64, since, within string) []string {
+	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
+	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {
+		whole = j.everybody()
+		of = fmt.Sprintf("all %d users", whole)
+	}
+	if 100*float64(c.Added) <= allowed*float64(whole) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s grows by %d users%s, %s %% of %s: at most %s %% is allowed%s",
+		c.What(), c.Added, since, segments.PercentAbove(publish.Percent(c.Added, whole), allowed), of, segments.BoundText(allowed), within)}
 }
 
 // judgeLoss says how many users leave a set that only grows, where it is more than may.
@@ -96,7 +159,7 @@ func judgeLoss(c *publish.Change, allowed float64, since, within string) []strin
 	}
 	text := fmt.Sprintf("%s only grows, and %d of its %d users leave%s, such as %s", c.What(), c.Removed, c.Before, since, list(c.Left))
 	if allowed > 0 {
-		text += fmt.Sprintf(": at most %s %% may%s", round(allowed), within)
+		text += fmt.Sprintf(": at most %s %% may%s", segments.BoundText(allowed), within)
 	}
 	return []string{text}
 }

@@ -52,8 +52,9 @@ func TestGuardJudgesSets(t *testing.T) {
 		judge(night("out", bitmap.Range(11, 1000), silent)), "also where nobody says so")
 	require.Equal(t, []string{`set "out" vanishes (it has 1000 users now)`, `set "young" is new, with 1 users: --allow-new young if it is meant`},
 		slices.Sorted(slices.Values(judge(night("young", bitmap.Of(1), silent)))))
-	require.Equal(t, []string{`set "out" changes by 20.1 %, at most 20 % is allowed: 201 users come, 0 go, of 1000`},
+	require.Equal(t, []string{`set "out" grows by 201 users, 20.1 % of all 1000 users: at most 20 % is allowed`},
 		judge(night("out", bitmap.Range(0, 1201), silent)), "what doubles overnight is odd as well")
+	require.Empty(t, judge(night("out", bitmap.Range(0, 1200), silent)))
 	require.Len(t, judge(night("out", bitmap.Range(0, 1000), publish.Growth{Said: true})), 1, "lifted")
 	require.Len(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 1.1))), 1, "loosened")
 	require.Empty(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 0.9))), "tightened")
@@ -87,13 +88,58 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", before.Describe(), before.DescribeSets()...)
 	require.NoError(t, err)
 	g := &segments.Generation{Manifest: m, Bitmaps: before.Bitmaps, Sets: []*bitmap.Bitmap{before.Sets[0].Bitmap}}
-	judge := func(c *publish.Candidate) []string { return bounds.judgeSets(c.CompareSets(g), directionsOf(c, m)) }
+	judge := func(c *publish.Candidate) (refusals []string) {
+		changes, judged := c.CompareSets(g), bounds.newSetJudge(c, g)
+		for _, change := range changes {
+			refusals = append(refusals, judged.change(&change, changes)...)
+		}
+		return refusals
+	}
+	vanishes := `set "tz/Asia/Jakarta" vanishes (it has 50 users now)`
 	require.Empty(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 99), publish.Growth{})))
 	require.Len(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 100), publish.Growth{})), 1)
-	require.Empty(t, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})), "one comes, one goes")
-	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: --allow-new tz/UTC if it is meant`}, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})), "its own bounds go over those of the folder")
+	require.Equal(t, []string{vanishes}, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})), "a zone comes, but none goes")
+	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: --allow-new tz/UTC if it is meant`, vanishes},
+		judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})), "its own bounds go over those of the folder")
 	bounds.New = []string{"tz/*"}
-	require.Empty(t, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})))
+	require.Equal(t, []string{vanishes}, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})))
 	require.False(t, bounds.mayAppear("country/sg"))
 	require.False(t, bounds.mayAppear("tz"))
+
+	require.Equal(t, []string{`set "tz/Asia/Jakarta" empties (it has 50 users now)`}, judge(night("tz/Asia/Jakarta", bitmap.Of(), publish.Growth{})))
+	require.Equal(t, []string{`set "tz/Asia/Jakarta" loses most of its users: 26 of 50 are in no time zone any more`},
+		judge(night("tz/Asia/Jakarta", bitmap.Range(0, 24), publish.Growth{})))
+	require.Empty(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 25), publish.Growth{})), "half is not most")
+	moved := night("tz/Asia/Jakarta", bitmap.Range(0, 5), publish.Growth{})
+	moved.Sets = append(moved.Sets, publish.Set{Name: "tz/Asia/Makassar", Bitmap: bitmap.Range(5, 40)})
+	require.Empty(t, judge(moved), "who moved to another zone keeps quiet hours")
+}
+
+// A list of four that five users join is no accident; one that becomes everybody is.
+func TestGuardJudgesGrowthByAllUsers(t *testing.T) {
+	t.Parallel()
+	list := func(b *bitmap.Bitmap) *publish.Candidate {
+		return &publish.Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 100), bitmap.Range(100, 400)},
+			Sets: []publish.Set{{Name: "out", Bitmap: b, Growth: grows(true, 0)}}}
+	}
+	judge := func(b Bounds, was, is *bitmap.Bitmap) (refusals []string) {
+		before, c := list(was), list(is)
+		m, err := segments.NewManifest(segmentstest.Epoch, "test", "", before.Describe(), before.DescribeSets()...)
+		require.NoError(t, err)
+		judged := b.newSetJudge(c, &segments.Generation{Manifest: m, Bitmaps: before.Bitmaps, Sets: []*bitmap.Bitmap{was}})
+		for _, change := range c.CompareSets(judged.before) {
+			refusals = append(refusals, judged.change(&change, nil)...)
+			refusals = append(refusals, judged.week("G", &change)...)
+		}
+		return refusals
+	}
+	usual := Bounds{MaxChange: UsualMaxChange}
+	require.Empty(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(0, 9)))
+	require.Empty(t, judge(usual, bitmap.Of(), bitmap.Range(0, 80)), "the first who objects")
+	require.Equal(t, []string{`set "out" grows by 81 users, 20.3 % of all 400 users: at most 20 % is allowed`}, judge(usual, bitmap.Of(), bitmap.Range(0, 81)))
+	require.Len(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(0, 400)), 2, "also in a week")
+	require.Len(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(1, 9)), 2, "who leaves is of the list, also in a week")
+	require.Equal(t, []string{`set "out" grows by 5 users, 125 % of its 4 users: at most 50 % is allowed`},
+		judge(Bounds{MaxChange: 1000, Of: map[string]SegmentBounds{"out": {MaxChange: pointerTo(50.0), MaxWeekChange: pointerTo(200.0)}}}, bitmap.Range(0, 4), bitmap.Range(0, 9)),
+		"a bound of the set's own is of the set")
 }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+	"capper/internal/segments/publish/guard"
+)
+
+// noteLosses warns of the users who leave sets, however few: a service sends to each of
+// them who was suppressed.
+func (r *buildReport) noteLosses(p *guard.Proposal, found *guard.Findings) {
+	losses := &lossWarnings{accepted: p.Candidate.Accepted}
+	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
+		losses.live = p.Base.Name
+	}
+	losses.remedy = func(c *publish.Change) string {
+		if r.dryRun {
+			return fmt.Sprintf("build with --accept %q, and they take it over", guard.Suggest(c))
+		}
+		return fmt.Sprintf("to have them take it over, roll back to %s, then build with --accept %q and --force",
+			losses.live, guard.Suggest(c))
+	}
+	r.Warnings = append(r.Warnings, losses.of(found.Sets)...)
+	r.Warnings = append(r.Warnings, losses.zones(p.Candidate, p.Base.Generation)...)
+	for _, text := range found.Used {
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("an earlier build used the acceptance %q, which passes once: remove it from this build", text))
+	}
+}
+
+// lossWarnings tells who leaves which sets.
+type lossWarnings struct {
+	accepted []segments.Accepted
+	// live is the generation that services keep that do not take a loss over; empty where
+	// nothing is published.
+	live string
+	// remedy says how they would take it over.
+	remedy func(*publish.Change) string
+}
+
+// of tells of the sets of one folder together, of others each.
+func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
+	var folders []string
+	inFolder := map[string][]publish.Change{}
+	for _, c := range changes {
+		folder, _, isIn := strings.Cut(c.Set, "/")
+		switch {
+		case c.Removed == 0:
+		case !isIn || c.State == publish.Vanishes && l.told(&c):
+			warnings = append(warnings, l.one(&c))
+		default:
+			if inFolder[folder] == nil {
+				folders = append(folders, folder)
+			}
+			inFolder[folder] = append(inFolder[folder], c)
+		}
+	}
+	for _, folder := range folders {
+		warnings = append(warnings, l.folder(folder, inFolder[folder]))
+	}
+	return warnings
+}
+
+// told reports whether the end of a set is told by itself: services may need it. An
+// accepted end of a time zone is none that they refuse.
+func (l *lossWarnings) told(c *publish.Change) bool {
+	if isZone(c.Set) {
+		return l.live != "" && !l.passes(c)
+	}
+	return l.live != "" || l.passes(c)
+}
+
+func isZone(set string) bool { return strings.HasPrefix(set, segments.ZonePrefix) }
+
+func (l *lossWarnings) passes(c *publish.Change) bool {
+	return slices.ContainsFunc(l.accepted, func(a segments.Accepted) bool { return a.Set == c.Set && a.Removed > 0 })
+}
+
+func (l *lossWarnings) one(c *publish.Change) string {
+	switch {
+	case c.State == publish.Vanishes && isZone(c.Set):
+		return fmt.Sprintf("set %q vanishes with %d users: services that need the time zones of users "+
+			"will keep generation %s: %s",
+			c.Set, c.Before, l.live, l.remedy(c))
+	case c.State == publish.Vanishes && l.told(c):
+		return fmt.Sprintf("set %q vanishes with %d users: services that suppress it refuse each generation "+
+			"without it, whatever is accepted, until their configuration says no_longer_suppressed: [%s]", c.Set, c.Before, c.Set)
+	}
+	text := fmt.Sprintf("%d of %d users leave %s, such as %s", c.Removed, c.Before, c.What(), ids(c.Left))
+	switch {
+	case l.passes(c):
+		return text + ": accepted"
+	case l.live == "" || isZone(c.Set) || c.Removed <= segments.Allowed(c.Before, segments.DefaultMayLose):
+		return text
+	}
+	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
+}
+
+// zones tells of users who lose their time zone, where services refuse that. An end of a zone
+// is told already.
+func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
+	if l.live == "" || before == nil {
+		return nil
+	}
+	lost := c.LostZones(before)
+	if lost == nil {
+		return nil
+	}
+	lost.Losses = slices.DeleteFunc(lost.Losses, func(loss segments.Loss) bool { return loss.Vanished })
+	if len(lost.Losses) == 0 && lost.ZoneLeft == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("services that need the time zones of users will keep generation %s: %v", l.live, lost)}
+}
+
+// folder tells of the sets of one folder, the one that loses most by name.
+func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
+	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
+	if len(changes) == 1 {
+		return l.one(&most)
+	}
+	var users uint64
+	for _, c := range changes {
+		users += c.Removed
+	}
+	return fmt.Sprintf("%d users leave %d sets of %s/*, most of them %s (%d of %d)",
+		users, len(changes), folder, most.What(), most.Removed, most.Before)
+}
+
+// noteWaiting warns of users who join sets that only grow and who are not published.
+func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manifest, remedy string) {
+	for _, c := range changes {
+		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })
+		grew := slices.ContainsFunc(r.SetsThatGrew, func(g publish.Grown) bool { return g.Set == c.Set })
+		if grows && c.Added > 0 && !grew {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d users who join set %q are not published%s", c.Added, c.Set, remedy))
+		}
+	}
+}

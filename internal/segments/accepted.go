@@ -1,0 +1,115 @@
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// AcceptedFormatVersion is the version of a manifest with acceptances: older programs
+// refuse it, and stay on the generation that they have.
+const AcceptedFormatVersion = 3
+
+// Bounds of the acceptances that a manifest carries.
+const (
+	// MaxAccepted is how many acceptances a manifest carries; the newest stay.
+	MaxAccepted = 64
+	// MaxAcceptedAge is how long later manifests carry an acceptance.
+	MaxAcceptedAge = 30 * 24 * time.Hour
+	// MaxAcceptedChange and MaxAcceptedReason bound the texts of an acceptance, in bytes.
+	MaxAcceptedChange = 64
+	MaxAcceptedReason = 1024
+)
+
+// Accepted is a change of one set, or of one segment, that the publisher let pass by
+// name. A reader that lacks the users of FromSHA256 follows a chain of acceptances: the
+// ToSHA256 of one is the FromSHA256 of a later one.
+type Accepted struct {
+	// Set or Segment is the name; the other is empty.
+	Set     string `json:"set,omitempty"`
+	Segment string `json:"segment,omitempty"`
+	// FromSHA256 is that of the bitmap before the change.
+	FromSHA256 string `json:"from_sha256"`
+	// ToSHA256 is that of the bitmap after the change; empty when the set vanished.
+	ToSHA256 string `json:"to_sha256"`
+	// Before counts the users before the change, Removed those of them who left.
+	Before  uint64 `json:"before"`
+	Removed uint64 `json:"removed"`
+	// Change is the change in the publisher's words: "-57%".
+	Change string `json:"change"`
+	Reason string `json:"reason"`
+	// At is the time of the generation that made the change.
+	At time.Time `json:"at"`
+}
+
+func (a *Accepted) check() error {
+	if err := a.checkName(); err != nil {
+		return err
+	}
+	switch {
+	case !sha256Rule.MatchString(a.FromSHA256):
+		return fmt.Errorf("from_sha256 %q is not 64 lower-case hex digits", a.FromSHA256)
+	case a.ToSHA256 != "" && !sha256Rule.MatchString(a.ToSHA256):
+		return fmt.Errorf("to_sha256 %q is neither empty nor 64 lower-case hex digits", a.ToSHA256)
+	case a.ToSHA256 == a.FromSHA256:
+		return fmt.Errorf("to_sha256 %q: must differ from from_sha256", a.ToSHA256)
+	case a.Removed > a.Before:
+		return fmt.Errorf("removed %d: must be at most before, which is %d", a.Removed, a.Before)
+	case a.ToSHA256 == "" && a.Removed != a.Before:
+		return fmt.Errorf("removed %d of a set that vanished: must be %d, as before says", a.Removed, a.Before)
+	case a.At.IsZero():
+		return errors.New("at is missing")
+	}
+	if err := checkText("change", a.Change, MaxAcceptedChange); err != nil {
+		return err
+	}
+	return checkText("reason", a.Reason, MaxAcceptedReason)
+}
+
+func (a *Accepted) checkName() error {
+	switch {
+	case a.Set != "" && a.Segment != "":
+		return fmt.Errorf("set %q and segment %q: must name one", a.Set, a.Segment)
+	case a.Segment != "":
+		return CheckName(a.Segment)
+	}
+	return CheckSetName(a.Set)
+}
+
+func checkText(field, text string, most int) error {
+	if text == "" || len(text) > most || !utf8.ValidString(text) {
+		return fmt.Errorf("%s of %d bytes: must be 1 to %d bytes of UTF-8", field, len(text), most)
+	}
+	return nil
+}
+
+// WithAccepted returns m with acceptances in place of its own, under the name that this
+// gives it.
+func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
+	with := *m
+	with.Accepted = slices.Clone(list)
+	with.FormatVersion = with.version()
+	with.Generation = with.name()
+	return &with, with.check()
+}
+
+// CarriedAccepted returns the acceptances of m that a manifest of a later time carries:
+// the newest, at most MaxAccepted less room, none older than MaxAcceptedAge.
+func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
+	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
+	return list[max(0, len(list)-max(0, MaxAccepted-room)):]
+}
+
+func (m *Manifest) checkAccepted() error {
+	if len(m.Accepted) > MaxAccepted {
+		return fmt.Errorf("%d acceptances, at most %d are possible", len(m.Accepted), MaxAccepted)
+	}
+	for i := range m.Accepted {
+		if err := m.Accepted[i].check(); err != nil {
+			return fmt.Errorf("accepted[%d]: %w", i, err)
+		}
+	}
+	return nil
+}

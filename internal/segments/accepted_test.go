@@ -1,0 +1,109 @@
+package segments_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
+)
+
+// accepted is an acceptance of a set that lost some of its users.
+func accepted(at time.Time) segments.Accepted {
+	return segments.Accepted{
+		Set:        "opted-out",
+		FromSHA256: strings.Repeat("a1", 32), ToSHA256: strings.Repeat("b2", 32),
+		Before: 1000, Removed: 570, Change: "-57%", Reason: "the <import> of May was wrong", At: at.UTC(),
+	}
+}
+
+func withSets(t testing.TB) *segments.Manifest {
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "",
+		[]segments.Segment{segments.Describe("vip", bitmap.Of(1))}, describe("opted-out", bitmap.Of(1, 2)))
+	require.NoError(t, err)
+	return m
+}
+
+func TestAcceptancesHaveFormatThreeAndANameOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	m := withSets(t)
+	vanished := accepted(segmentstest.Epoch)
+	vanished.Set, vanished.ToSHA256, vanished.Removed = "tz/Asia/Singapore", "", vanished.Before
+	ofSegment := accepted(segmentstest.Epoch)
+	ofSegment.Set, ofSegment.Segment = "", "vip"
+	with, err := m.WithAccepted([]segments.Accepted{accepted(segmentstest.Epoch), vanished, ofSegment})
+	require.NoError(t, err)
+	require.Equal(t, segments.AcceptedFormatVersion, with.FormatVersion)
+	require.NotEqual(t, m.Generation, with.Generation)
+	require.Empty(t, m.Accepted)
+	back, err := segments.ParseManifest(with.Generation, with.Encode())
+	require.NoError(t, err)
+	require.Equal(t, with, back)
+
+	without, err := with.WithAccepted(nil)
+	require.NoError(t, err)
+	require.Equal(t, m, without, "a manifest without acceptances is as it was before there were any")
+	require.NotContains(t, string(without.Encode()), "accepted")
+}
+
+// Programs from before acceptances must not take a manifest whose acceptances they
+// would not carry on.
+func TestOlderProgramsRefuseAManifestWithAcceptances(t *testing.T) {
+	t.Parallel()
+	with, err := withSets(t).WithAccepted([]segments.Accepted{accepted(segmentstest.Epoch)})
+	require.NoError(t, err)
+	err = segments.ParseAsOf(segments.SetsFormatVersion, with.Encode())
+	require.EqualError(t, err, "format_version 3, this program reads up to 2: a newer version of capper wrote it")
+	require.NoError(t, segments.ParseAsOf(segments.SetsFormatVersion, withSets(t).Encode()))
+	require.Equal(t, 1, segments.PointerTo(with).FormatVersion)
+}
+
+func TestAcceptancesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, spoil := range map[string]func(*segments.Accepted){
+		`accepted[0]: set name "a b"`:   func(a *segments.Accepted) { a.Set = "a b" },
+		`accepted[0]: set name ""`:      func(a *segments.Accepted) { a.Set = "" },
+		"must name one":                 func(a *segments.Accepted) { a.Segment = "vip" },
+		`segment name "default"`:        func(a *segments.Accepted) { a.Set, a.Segment = "", "default" },
+		`from_sha256 "" is not`:         func(a *segments.Accepted) { a.FromSHA256 = "" },
+		`to_sha256 "x" is neither`:      func(a *segments.Accepted) { a.ToSHA256 = "x" },
+		"must differ from from_sha256":  func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
+		"removed 1001: must be at most": func(a *segments.Accepted) { a.Removed = 1001 },
+		"of a set that vanished":        func(a *segments.Accepted) { a.ToSHA256 = "" },
+		"change of 0 bytes":             func(a *segments.Accepted) { a.Change = "" },
+		"change of 65 bytes":            func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
+		"reason of 0 bytes":             func(a *segments.Accepted) { a.Reason = "" },
+		"reason of 1025 bytes":          func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
+		"reason of 1 bytes":             func(a *segments.Accepted) { a.Reason = "\xff" },
+		"accepted[0]: at is missing":    func(a *segments.Accepted) { a.At = time.Time{} },
+	} {
+		a := accepted(segmentstest.Epoch)
+		spoil(&a)
+		with, err := withSets(t).WithAccepted([]segments.Accepted{a})
+		require.ErrorContains(t, err, want)
+		_, err = segments.ParseManifest(with.Generation, with.Encode())
+		require.Error(t, err, want)
+	}
+	_, err := withSets(t).WithAccepted(make([]segments.Accepted, segments.MaxAccepted+1))
+	require.EqualError(t, err, "65 acceptances, at most 64 are possible")
+}
+
+func TestLaterManifestsCarryTheNewestAcceptances(t *testing.T) {
+	t.Parallel()
+	var list []segments.Accepted
+	for i := range segments.MaxAccepted {
+		list = append(list, accepted(segmentstest.Epoch.Add(time.Duration(i)*time.Hour)))
+	}
+	m, err := withSets(t).WithAccepted(list)
+	require.NoError(t, err)
+	last := list[len(list)-1].At
+	require.Equal(t, list, m.CarriedAccepted(last, 0))
+	require.Equal(t, list[3:], m.CarriedAccepted(last, 3))
+	require.Empty(t, m.CarriedAccepted(last, segments.MaxAccepted+1))
+	require.Equal(t, list[1:], m.CarriedAccepted(list[1].At.Add(segments.MaxAcceptedAge), 0))
+	require.Empty(t, m.CarriedAccepted(last.Add(segments.MaxAcceptedAge+1), 0))
+}

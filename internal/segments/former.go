@@ -1,0 +1,235 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+)
+
+// Why a place has no former generation, where nothing is wrong with it.
+var (
+	errNoCache    = errors.New("there is no cache")
+	errEmptyCache = errors.New("the cache is empty")
+	errNoEarlier  = errors.New("the source has no generation from before the published one")
+)
+
+type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
+
+// former is a generation that the next one is compared with.
+type former struct {
+	manifest *Manifest
+	// read returns the bitmap of one of its segments or sets.
+	read readFunc
+	// cache has its bitmaps; nil where it is not the cached generation.
+	cache objects.Source
+	// follows names the generation before it in the source.
+	follows string
+}
+
+// stayed is a whole former generation, for a start that refuses the live one.
+type stayed struct {
+	*Generation
+	origin string
+}
+
+// load reads the whole generation: from the cache where that has all of it.
+func (f *former) load(ctx context.Context) (*stayed, error) {
+	if f.cache != nil {
+		if g, err := f.manifest.ReadBitmaps(ctx, f.cache); err == nil {
+			return &stayed{g, OriginCache}, nil
+		}
+	}
+	read := func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) { return f.read(ctx, s) }
+	g, err := readBitmaps(ctx, f.manifest, parallelReads, read)
+	return &stayed{g, OriginSource}, err
+}
+
+// inUseBefore is the generation in use as the former one.
+func inUseBefore(now *Snapshot) *former {
+	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
+	return &former{manifest: &now.manifest, read: read}
+}
+
+// formers yields the generations that a start may compare with, the best one first: the
+// cached one, then those earlier ones of the source that came into use where a service ran
+// all the time, then those that lack a guarded list. An error says why there is none.
+func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
+	return func(yield func(*former, error) bool) {
+		if !yield(r.cachedFormer(ctx, blank.next)) {
+			return
+		}
+		earlier, faults := r.earlierFormers(ctx, blank.next)
+		for _, err := range faults {
+			if !yield(nil, err) {
+				return
+			}
+		}
+		var measures, others []*former
+		for _, f := range earlier {
+			if f.measures(&blank.guarded, blank.next.Manifest) {
+				measures = append(measures, f)
+			} else {
+				others = append(others, f)
+			}
+		}
+		for _, f := range slices.Concat(r.replay(ctx, blank, measures), others) {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// measures reports whether the former generation can tell who left the guarded sets of the next one. One
+// of the source that lacks such a set, or has nobody in it, was never in use where the set is guarded, or
+// is a loss itself. The cached generation was in use.
+func (f *former) measures(guarded *Guarded, next *Manifest) bool {
+	if f.cache != nil {
+		return true
+	}
+	for name := range guarded.MayLose {
+		if next.set(name) == nil {
+			continue
+		}
+		if set := f.manifest.set(name); set == nil || set.Cardinality == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// cachedFormer is the cached generation. Bitmaps that the cache lacks are read from the source.
+func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
+	if r.cache == nil {
+		return nil, errNoCache
+	}
+	m, err := ReadLiveManifest(ctx, r.cache.at)
+	if errors.Is(err, ErrNothingLive) {
+		return nil, errEmptyCache
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the cached generation from before this start cannot be read: %w", err)
+	}
+	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache.at}, nil
+}
+
+// earlierFormers are earlier generations of the source, the newest first, without those
+// that were rolled back from. The errors say why there is none, or which cannot be read.
+func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	src := r.cfg.Source
+	names, withdrawn, err := namesBefore(ctx, src, next.Manifest.Generation)
+	if err != nil {
+		return nil, []error{err}
+	}
+	found, errs := make([]*former, len(names)), make([]error, len(names))
+	parallel.AtMost(parallelReads, min(len(names), mostReplayed), func(i int) {
+		if withdrawn[names[i]] {
+			return
+		}
+		m, err := ReadManifest(ctx, src, names[i])
+		if err != nil {
+			errs[i] = err
+			return
+		}
+		if withdrawn[Content(m.Segments, m.Sets...)] {
+			return
+		}
+		found[i] = &former{manifest: m, read: next.orRead(src)}
+		if i+1 < len(names) {
+			found[i].follows = names[i+1]
+		}
+	})
+	list = slices.DeleteFunc(found, func(f *former) bool { return f == nil })
+	faults = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(list)+len(faults) == 0 {
+		faults = []error{errNoEarlier}
+	}
+	return list, faults
+}
+
+// orRead returns bitmaps that the generation has as well, and reads others, from the first
+// place that has them.
+func (g *Generation) orRead(places ...objects.Source) readFunc {
+	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
+		for _, place := range places {
+			if b, err = readBitmap(ctx, place, s); err == nil {
+				return b, nil
+			}
+		}
+		return nil, err
+	})
+}
+
+// bitmapWith is the bitmap with a SHA-256, nil where the generation has none in memory.
+func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
+	for i, b := range g.Sets {
+		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {
+			return b
+		}
+	}
+	for i, b := range g.Bitmaps {
+		if b != nil && g.Manifest.Segments[i].SHA256 == sha256 {
+			return b
+		}
+	}
+	return nil
+}
+
+// namesBefore lists the generations of a source before one, the newest first, and what was
+// rolled back from, by name and by content: nobody wants that back.
+func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
+	err error) {
+	list, err := src.List(ctx, GenerationsPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the earlier generations of the source cannot be listed: %w", err)
+	}
+	withdrawn, err = readWithdrawn(ctx, src)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the source does not tell which generations were rolled back from: %w", err)
+	}
+	for _, o := range list {
+		if name, ok := GenerationOf(o.Key); ok && name < one {
+			names = append(names, name)
+		}
+	}
+	slices.Reverse(names)
+	return names, withdrawn, nil
+}
+
+// readWithdrawn reads the names and the contents of what was rolled back from, which is all
+// of controls.json that a reader needs.
+func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
+	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil, nil
+	}
+	var controls struct {
+		FormatVersion int `json:"format_version"`
+		Withdrawn     []struct {
+			Generation string `json:"generation"`
+			Content    string `json:"content"`
+		} `json:"withdrawn"`
+	}
+	if err == nil {
+		err = decodeOne(raw, &controls, false)
+	}
+	if err == nil && controls.FormatVersion != FormatVersion {
+		err = fmt.Errorf("format_version %d: must be %d", controls.FormatVersion, FormatVersion)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ControlsKey, err)
+	}
+	withdrawn := make(map[string]bool, 2*len(controls.Withdrawn))
+	for _, w := range controls.Withdrawn {
+		withdrawn[w.Generation], withdrawn[w.Content] = true, true
+	}
+	return withdrawn, nil
+}

@@ -1,0 +1,286 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+)
+
+// Carried is a set of the live generation that a rollback leaves as it is, or joins with
+// the users of then.
+type Carried struct {
+	Set   string `json:"set"`
+	Users uint64 `json:"users"`
+	// Joined: users of then had left the live set, and are in it again.
+	Joined bool `json:"joined,omitempty"`
+}
+
+// RollbackPlan is what a rollback makes live: the segments of an earlier generation, and
+// the sets of the live one that only grow, so that nobody who objected since is sent to.
+type RollbackPlan struct {
+	Earlier *segments.Generation
+	Carried []Carried
+	// Accepted are the sets that were asked for by name to go back, where users leave them.
+	Accepted []segments.Accepted
+
+	sets []Set // in the order of the manifest
+	new  bool  // the earlier generation as it stands does not say it
+}
+
+// Candidate is what will be live.
+func (p *RollbackPlan) Candidate() *Candidate {
+	c := CandidateOf(p.Earlier)
+	c.Sets, c.Accepted = p.sets, p.Accepted
+	return c
+}
+
+// PlanRollback plans the rollback from base to an earlier generation. The sets named in
+// back (or all of a folder: tz/*) go back as well, those in keep stay as they are.
+func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
+	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
+	if base.Generation == nil {
+		if len(back)+len(keep) > 0 {
+			return nil, fmt.Errorf("sets can be named only where the live generation can be read")
+		}
+		return p, nil
+	}
+	live := CandidateOf(base.Generation)
+	for _, name := range slices.Concat(back, keep) {
+		if !slices.ContainsFunc(live.Sets, func(s Set) bool { return named(s.Name, []string{name}) }) {
+			return nil, fmt.Errorf("%q is not a set of the live generation, nor a folder of such sets (tz/*)", name)
+		}
+	}
+	zones := p.lacksZone(live.Sets, back)
+	if zones { // who moved would be in two: all of the zones are those of one generation
+		p.sets = slices.DeleteFunc(p.sets, func(s Set) bool { return isZone(s.Name) })
+	}
+	for _, is := range live.Sets {
+		switch {
+		case named(is.Name, back):
+			p.giveBack(&is)
+		case named(is.Name, keep) || zones && isZone(is.Name):
+			p.put(is, false)
+		case is.Growth.OnlyGrows:
+			p.carry(&is, acceptedSince(base.manifest, earlier.Manifest, is.Name))
+		}
+	}
+	m := earlier.Manifest
+	p.new = len(p.Accepted) > 0 || !sameSets(p.Candidate().DescribeSets(), m.Sets) || p.forgets(base)
+	return p, nil
+}
+
+func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
+
+// named reports whether a set, or all of its folder, is in a list of names.
+func named(set string, list []string) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		folder, all := strings.CutSuffix(name, "*")
+		return name == set || all && strings.HasSuffix(folder, "/") && strings.HasPrefix(set, folder)
+	})
+}
+
+// acceptedSince reports whether users have left a set by the acceptance of a build since a
+// generation. Those of a rollback may come back: this is the way back.
+func acceptedSince(live, earlier *segments.Manifest, set string) bool {
+	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
+		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
+	})
+}
+
+func (p *RollbackPlan) index(set string) int {
+	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
+}
+
+// lacksZone reports whether a live time zone, which services need, was not there then.
+func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
+	return slices.ContainsFunc(live, func(s Set) bool {
+		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
+	})
+}
+
+// put has the set in place of what it was then.
+func (p *RollbackPlan) put(s Set, joined bool) {
+	if i := p.index(s.Name); i < 0 {
+		p.sets = append(p.sets, s)
+	} else {
+		p.sets[i] = s
+	}
+	m := p.Earlier.Manifest
+	i := slices.IndexFunc(m.Sets, func(was segments.Set) bool { return was.Name == s.Name })
+	if i >= 0 && bytes.Equal(p.Earlier.Sets[i].Bytes(), s.Bitmap.Bytes()) {
+		return
+	}
+	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
+}
+
+// carry takes a set that only grows along. Users who have left it since then, by no
+// acceptance, come back: rolling back is how a list that was cut off is mended.
+func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
+	i := p.index(is.Name)
+	if i < 0 || leftOnPurpose {
+		p.put(*is, false)
+		return
+	}
+	was := p.sets[i].Bitmap
+	both, _ := bitmap.Common(was, is.Bitmap, 0)
+	switch both {
+	case was.Cardinality():
+		p.put(*is, false)
+	case is.Bitmap.Cardinality():
+		p.sets[i].Growth = is.Growth
+	default:
+		p.put(Set{Name: is.Name, Bitmap: union(was, is.Bitmap), Growth: is.Growth}, true)
+	}
+}
+
+// giveBack has a set as it was then, and accepts that users leave it.
+func (p *RollbackPlan) giveBack(is *Set) {
+	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
+	to := ""
+	if i := p.index(is.Name); i >= 0 {
+		c, to = p.sets[i].compare(is.Bitmap), p.sets[i].Bitmap.SHA256()
+	}
+	if c.Removed == 0 && c.State != Vanishes {
+		return
+	}
+	words := c.State
+	if c.State == Changed {
+		words = c.Words()
+	}
+	p.Accepted = append(p.Accepted, segments.Accepted{Set: is.Name, FromSHA256: is.Bitmap.SHA256(), ToSHA256: to,
+		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
+}
+
+// shownCarried are named in the reason of a generation.
+const shownCarried = 8
+
+// reason says in the manifest what was done.
+func (p *RollbackPlan) reason() string {
+	text := RollbackReason + p.Earlier.Manifest.Generation
+	var carried, back []string
+	for _, c := range p.Carried {
+		carried = append(carried, c.Set)
+	}
+	for _, a := range p.Accepted {
+		back = append(back, a.Set)
+	}
+	for _, l := range []struct {
+		what string
+		sets []string
+	}{{" with live sets ", carried}, {", also of ", back}} {
+		if len(l.sets) == 0 {
+			continue
+		}
+		text += l.what + strings.Join(l.sets[:min(len(l.sets), shownCarried)], ", ")
+		if more := len(l.sets) - shownCarried; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return text
+}
+
+// undo is base without the acceptances of sets that the plan has otherwise than they are
+// live: users are back who left by them.
+func (p *RollbackPlan) undo(base *LiveState) *LiveState {
+	kept, live := *base, *base.manifest
+	changed := map[string]bool{}
+	for _, c := range p.Candidate().CompareSets(base.Generation) {
+		changed[c.Set] = c.State != Same
+	}
+	live.Accepted = slices.DeleteFunc(slices.Clone(live.Accepted), func(a segments.Accepted) bool { return changed[a.Set] })
+	kept.manifest = &live
+	return &kept
+}
+
+// forgets reports whether the earlier manifest lacks an acceptance of users who stay off a
+// set: services that were away from before it need it.
+func (p *RollbackPlan) forgets(base *LiveState) bool {
+	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
+		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
+			return has.Set == a.Set && has.FromSHA256 == a.FromSHA256 && has.ToSHA256 == a.ToSHA256
+		})
+	})
+}
+
+// RollbackWith makes live what was planned if base still is; see Rollback. It publishes a
+// generation of its own where the earlier one does not say all of it: its objects are
+// there, but for lists that were joined.
+func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
+	if !plan.new {
+		return p.Rollback(ctx, plan.Earlier, base)
+	}
+	c := plan.Candidate()
+	list, sets := plan.Earlier.Manifest.Segments, c.DescribeSets()
+	if len(c.Accepted) == 0 && sameSegments(base.Generation.Manifest.Segments, list) && sameSets(base.Generation.Manifest.Sets, sets) {
+		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, nil
+	}
+	m, err := p.manifest(plan.undo(base), plan.reason(), c, list, sets)
+	if err != nil {
+		return nil, err
+	}
+	return p.rollback(ctx, c.generation(m), base)
+}
+
+// Grown is a set that users joined, with those joined to it who leave the candidate's.
+type Grown struct {
+	Change
+	// Stay counts the users who are not in the candidate's set, and stay all the same.
+	Stay uint64 `json:"stay,omitempty"`
+}
+
+// SetsThatGrew is what may go live of a candidate whose segments may not: each set that
+// only grows and that users have joined, with all who are in it live, beside all else as
+// it is live. refused names sets that something else speaks against. The changes are empty
+// when there is no such set.
+func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
+	only := CandidateOf(live)
+	only.Partial = true
+	var grew []Grown
+	for i := range only.Sets {
+		was := &only.Sets[i]
+		k := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == was.Name })
+		if k < 0 || !was.Growth.OnlyGrows && !c.Sets[k].Growth.OnlyGrows || refused(was.Name) {
+			continue
+		}
+		change := c.Sets[k].compare(was.Bitmap)
+		if change.Added == 0 {
+			continue
+		}
+		next := c.Sets[k]
+		if change.Removed > 0 {
+			next.Bitmap = union(was.Bitmap, next.Bitmap)
+		}
+		grew = append(grew, Grown{next.compare(was.Bitmap), change.Removed})
+		was.Bitmap = next.Bitmap
+	}
+	return only, grew
+}
+
+func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
+	var both bitmap.Set
+	both.AddBitmap(a)
+	both.AddBitmap(b)
+	return both.Bitmap()
+}
+
+// onlyGrew reports whether a candidate is what is live, but for users who joined sets that
+// only grow. A hold does not stop that.
+func (c *Candidate) onlyGrew(live *segments.Generation) bool {
+	if live == nil || !sameSegments(c.Describe(), live.Manifest.Segments) || len(c.Sets) != len(live.Sets) {
+		return false
+	}
+	for i, s := range live.Manifest.Sets {
+		is := &c.Sets[i]
+		change := is.compare(live.Sets[i])
+		grows := s.OnlyGrows || is.Growth.OnlyGrows
+		if is.Name != s.Name || s.OnlyGrows && !is.Growth.OnlyGrows || change.Removed > 0 || change.Added > 0 && !grows {
+			return false
+		}
+	}
+	return true
+}

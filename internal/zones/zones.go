@@ -1,0 +1,87 @@
+package zones
+
+import (
+	"archive/zip"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:generate sh update.sh
+
+// Version is the release of the IANA database, such as 2025c.
+func Version() string { return strings.TrimSpace(version) }
+
+//go:embed version.txt
+var version string
+
+//go:embed zoneinfo.zip
+var archive string
+
+// noPlace is a name of the database that stands for a clock that was never set.
+const noPlace = "Factory"
+
+// database is the archive's files by the name of their zone.
+var database = sync.OnceValue(func() map[string]*zip.File {
+	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		panic(fmt.Sprintf("zones: the embedded database: %v", err)) // a test opens it
+	}
+	files := make(map[string]*zip.File, len(all.File))
+	for _, file := range all.File {
+		if !strings.HasSuffix(file.Name, "/") && file.Name != noPlace {
+			files[file.Name] = file
+		}
+	}
+	return files
+})
+
+// loaded are the zones that were asked for, so that each is parsed once.
+var loaded sync.Map // string → *time.Location
+
+// Load is a time zone by its name in the IANA database, and by no other: neither "Local" nor a
+// name of the machine's files, nor one in another case. It is safe for concurrent use.
+func Load(name string) (*time.Location, error) {
+	if place, ok := loaded.Load(name); ok {
+		return place.(*time.Location), nil
+	}
+	file, ok := database()[name]
+	if !ok {
+		return nil, fmt.Errorf("%q is no time zone of the IANA database such as Asia/Singapore", name)
+	}
+	place, err := read(name, file)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %q: %w", name, err)
+	}
+	first, _ := loaded.LoadOrStore(name, place)
+	return first.(*time.Location), nil
+}
+
+func read(name string, file *zip.File) (*time.Location, error) {
+	if name == time.UTC.String() {
+		return time.UTC, nil
+	}
+	content, err := file.Open()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return nil, err
+	}
+	return time.LoadLocationFromTZData(name, data)
+}
+
+// Names are the names of all time zones, sorted.
+func Names() []string {
+	names := make([]string, 0, len(database()))
+	for name := range database() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
