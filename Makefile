@@ -23,8 +23,8 @@ demo: build ## the whole system: S3, a 3+3 cluster, segmentbuild, capper, blasts
 bench: ## both sides of the figures in docs/benchmarks.md; FACTOR=10 for a tenth of the sizes
 	FACTOR=$(FACTOR) scripts/bench.sh
 
-torture: ## faults at random: make torture MINUTES=2 SEED=1
-	MINUTES=$(MINUTES) SEED=$(SEED) scripts/torture.sh
+torture: ## faults at random: make torture MINUTES=2 SEED=1 STORE=redis (or embedded)
+	MINUTES=$(MINUTES) SEED=$(SEED) STORE=$(STORE) scripts/torture.sh
 
 image: ## the container image, with buildah, podman or docker
 	scripts/image.sh

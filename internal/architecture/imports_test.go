@@ -21,14 +21,14 @@ var arrows = map[string][]string{
 	"cmd/capper/doctor":    {"cmd/capper/remote", "internal/config", "internal/doctor", "internal/doctor/checks", "internal/sizing", "internal/terminal"},
 	"cmd/capper/blast":     {"client", "internal/terminal"},
 	"cmd/capper/history": {
-		"cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export", "internal/audit/verify",
-		"internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/terminal", "internal/whatif", "internal/whatif/report", "internal/yamltree",
+		"client", "cmd/capper/remote", "internal/audit", "internal/audit/archive", "internal/audit/compact", "internal/audit/export",
+		"internal/audit/verify", "internal/capping", "internal/config", "internal/objects", "internal/segments", "internal/share", "internal/terminal", "internal/whatif", "internal/whatif/report", "internal/yamltree",
 	},
 	"cmd/capper/paced":   {"client", "client/api", "cmd/capper/lines", "cmd/capper/remote", "internal/terminal"},
 	"cmd/capper/remote":  {"client", "internal/terminal"},
 	"cmd/capper/storage": {"client", "cmd/capper/remote", "internal/app", "internal/capping/pebblestore", "internal/capping/pebblestore/backup", "internal/capping/redisstore", "internal/config", "internal/migration", "internal/terminal"},
 	"cmd/capper/imports": {
-		"client", "cmd/capper/remote", "internal/objects", "internal/segments/ingest/content", "internal/segments/ingest/sends", "internal/terminal",
+		"client", "cmd/capper/remote", "internal/capping", "internal/objects", "internal/segments/ingest/content", "internal/segments/ingest/sends", "internal/terminal", "internal/zones",
 	},
 	"cmd/capper/probe": {"internal/config", "internal/terminal"},
 	"cmd/segmentbuild": {
@@ -41,16 +41,18 @@ var arrows = map[string][]string{
 
 	"lookup": {"internal/audience", "internal/bitmap", "internal/objects", "internal/segments", "internal/share"},
 
-	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/loglevel", "internal/server/messages", "internal/server/past", "internal/systemd", "internal/terminal", "internal/trace", "internal/trace/otlp", "internal/version"},
+	"internal/app": {"client/api", "internal/audience", "internal/audit/archive", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/capping/measure", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/config", "internal/config/policytext", "internal/console", "internal/console/recent", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/server", "internal/server/answer", "internal/server/listen", "internal/server/loglevel", "internal/server/messages", "internal/server/past", "internal/systemd", "internal/terminal", "internal/trace", "internal/trace/otlp", "internal/version", "internal/zones"},
 
 	"internal/audience": {"internal/bitmap", "internal/parallel", "internal/segments", "internal/share"},
 
-	"internal/audit":                 {"internal/bitmap", "internal/capping"},
-	"internal/audit/archive":         {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
-	"internal/audit/journal":         {"client/api", "internal/audit", "internal/capping", "internal/objects"},
-	"internal/audit/compact":         {"internal/audit", "internal/audit/archive", "internal/capping", "internal/objects"},
-	"internal/audit/export":          {"internal/audit"},
-	"internal/audit/verify":          {"internal/audit", "internal/audit/archive", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
+	"internal/audit":         {"internal/bitmap", "internal/capping"},
+	"internal/audit/archive": {"internal/audit", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel"},
+	"internal/audit/journal": {"client/api", "internal/audit", "internal/capping", "internal/objects"},
+	"internal/audit/compact": {"internal/audit", "internal/audit/archive", "internal/capping", "internal/objects"},
+	"internal/audit/export":  {"internal/audit"},
+	"internal/audit/verify": {
+		"internal/audit", "internal/audit/archive", "internal/bitmap", "internal/capping", "internal/objects", "internal/parallel", "internal/share",
+	},
 	"internal/audit/audittest":       {"internal/audit", "internal/capping", "internal/objects"},
 	"internal/campaign":              {"internal/capping"},
 	"internal/campaign/campaigntest": {"internal/campaign", "internal/capping", "internal/testkit"},
@@ -72,7 +74,7 @@ var arrows = map[string][]string{
 	"internal/capping/redisstore": {
 		"internal/campaign", "internal/capping", "internal/capping/redisstore/counts", "internal/capping/redisstore/dispatch", "internal/capping/redisstore/fault", "internal/capping/redisstore/pace",
 		"internal/capping/redisstore/script", "internal/capping/redisstore/topology", "internal/capping/redisstore/topology/connect",
-		"internal/pacing",
+		"internal/pacing", "internal/zones",
 	},
 	"internal/capping/redisstore/baseline": {"internal/capping"},
 	"internal/capping/redisstore/counts": {
@@ -98,7 +100,7 @@ var arrows = map[string][]string{
 
 	"internal/config": {
 		"internal/audience", "internal/capping", "internal/capping/pebblestore", "internal/capping/redisstore", "internal/objects", "internal/pacing", "internal/quiet",
-		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/trace/otlp", "internal/yamltree",
+		"internal/segments", "internal/server/access", "internal/server/admission", "internal/server/listen", "internal/share", "internal/trace/otlp", "internal/yamltree", "internal/zones",
 	},
 
 	"internal/console": {
@@ -109,7 +111,7 @@ var arrows = map[string][]string{
 	"internal/console/generations": {"client", "client/api", "internal/console/frame"},
 	"internal/console/outlook":     {"client", "client/api", "internal/console/chart", "internal/console/frame"},
 	"internal/console/tryit":       {"client", "client/api", "internal/console/frame", "internal/console/outlook"},
-	"internal/console/user":        {"client", "client/api", "internal/console/campaigns", "internal/console/frame", "internal/server/access"},
+	"internal/console/user":        {"client", "client/api", "internal/console/campaigns", "internal/console/frame", "internal/server/access", "internal/zones"},
 	"internal/console/browsertest": {
 		"client", "client/api", "internal/app", "internal/config", "internal/objects", "internal/segments/build", "internal/segments/ingest", "internal/segments/publish", "internal/testkit",
 	},
@@ -132,7 +134,7 @@ var arrows = map[string][]string{
 	"internal/pacing":            {"internal/capping"},
 	"internal/pacing/pacingtest": {"internal/pacing", "internal/testkit"},
 
-	"internal/segments": {"internal/bitmap", "internal/objects", "internal/parallel"},
+	"internal/segments": {"internal/bitmap", "internal/objects", "internal/parallel", "internal/zones"},
 	"internal/segments/build": {
 		"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/ingest", "internal/segments/ingest/delimited",
 		"internal/segments/ingest/rows", "internal/segments/publish", "internal/segments/publish/guard", "internal/yamltree",
@@ -147,21 +149,22 @@ var arrows = map[string][]string{
 	"internal/segments/ingest/delimited": {"internal/segments/ingest/rows"},
 	"internal/segments/ingest/ndjson":    {"internal/segments/ingest/rows"},
 	"internal/segments/ingest/parquet":   {"internal/segments/ingest/rows"},
-	"internal/segments/ingest/sends":     {"internal/segments/ingest/content"},
+	"internal/segments/ingest/sends":     {"internal/capping", "internal/segments/ingest/content"},
 	"internal/segments/ingest/rowstest":  {"internal/segments/ingest/rows"},
 	"internal/segments/publish":          {"internal/bitmap", "internal/objects", "internal/parallel", "internal/segments"},
-	"internal/segments/publish/guard":    {"internal/objects", "internal/segments", "internal/segments/publish"},
+	"internal/segments/publish/guard":    {"internal/bitmap", "internal/objects", "internal/segments", "internal/segments/publish"},
 	"internal/segments/segmentstest":     {"internal/bitmap", "internal/objects", "internal/segments"},
 	"internal/segments/synthetic":        {"internal/bitmap", "internal/segments"},
 
 	"internal/terminal": {"internal/version"},
+	"internal/version":  {"internal/zones"},
 
 	"internal/whatif":        {"internal/audit", "internal/bitmap", "internal/capping"},
 	"internal/whatif/report": {"internal/console/chart", "internal/whatif"},
 
-	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record", "internal/server/tracing", "internal/trace"},
+	"internal/server":           {"client/api", "internal/audience", "internal/audit", "internal/audit/journal", "internal/campaign", "internal/capping", "internal/objects", "internal/pacing", "internal/segments", "internal/segments/history", "internal/segments/publish", "internal/server/access", "internal/server/admission", "internal/server/answer", "internal/server/body", "internal/server/decode", "internal/server/failure", "internal/server/listen", "internal/server/lookup", "internal/server/messages", "internal/server/metrics", "internal/server/past", "internal/server/record", "internal/server/tracing", "internal/trace", "internal/zones"},
 	"internal/server/access":    {"client/api", "internal/capping", "internal/server/failure"},
-	"internal/server/admission": {"client/api", "internal/server/failure"},
+	"internal/server/admission": {"client/api", "internal/pacing", "internal/server/failure"},
 	"internal/server/answer":    {"client/api", "internal/bitmap", "internal/campaign", "internal/capping", "internal/pacing", "internal/segments/history", "internal/segments/publish", "internal/server/decode", "internal/server/lookup"},
 	"internal/server/body":      {"client/api", "internal/server/admission", "internal/server/failure"},
 	"internal/server/decode":    {"client/api", "internal/bitmap", "internal/capping", "internal/server/failure", "internal/share"},

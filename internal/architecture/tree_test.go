@@ -16,7 +16,6 @@ import (
 type room struct {
 	ImportPath string
 	Dir        string
-	GoFiles    []string
 	Imports    []string
 	path       string // below the module's
 }
@@ -37,7 +36,7 @@ func (r room) ours() (paths []string) {
 func tree(t *testing.T) []room {
 	t.Helper()
 	module := goList(t, "-m")
-	decoder := json.NewDecoder(strings.NewReader(goList(t, "-json=ImportPath,Dir,GoFiles,Imports", module+"/...")))
+	decoder := json.NewDecoder(strings.NewReader(goList(t, "-json=ImportPath,Dir,Imports", module+"/...")))
 	var rooms []room
 	for {
 		var r room

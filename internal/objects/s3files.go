@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,18 +11,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// S3Files reads input files from s3://bucket/key names, all with one client.
+// S3Files reads input files from s3://bucket/key names, all with one client. A file has
+// the length that the listing said, or the server when it was asked for nothing else: a
+// proxy that cuts a text behind a line, and says how much it sends, shows in nothing else.
 type S3Files struct {
 	cfg  S3Config
 	once sync.Once
 	api  *s3.Client
 	err  error
+
+	mu    sync.Mutex
+	sizes map[string]int64 // of what was listed, by name
 }
 
 var _ Files = (*S3Files)(nil)
 
 // NewS3Files returns files that are reached by cfg. It connects with the first use.
-func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg} }
+func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg, sizes: map[string]int64{}} }
 
 // Glob implements Files.
 func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
@@ -41,9 +47,12 @@ func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
 		return Matches{}, err
 	}
 	var names []string
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, o := range objects {
 		if !strings.HasSuffix(o.Key, "/") { // the mark of a folder
-			names = append(names, s3Scheme+b.name+"/"+o.Key)
+			name := s3Scheme + b.name + "/" + o.Key
+			names, f.sizes[name] = append(names, name), o.SizeBytes
 		}
 	}
 	return rule.sort(names), nil
@@ -71,5 +80,31 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	if err := object.start(); err != nil {
 		return nil, 0, err
 	}
+	size, from, err := f.size(ctx, b, key, name)
+	if err == nil && object.size != size {
+		err = fmt.Errorf("the server sends %d bytes, and %s said %d: the object was replaced meanwhile, or is cut off on the way",
+			object.size, from, size)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, object.Close())
+	}
 	return object, object.size, nil
+}
+
+// size is the length that an object must have, and where that is known from.
+func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
+	f.mu.Lock()
+	size, listed := f.sizes[name]
+	f.mu.Unlock()
+	if listed {
+		return size, "the listing", nil
+	}
+	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key})
+	if err != nil {
+		return 0, "", b.failed("look for", key, err)
+	}
+	if size = contentLength(head.ContentLength); size < 0 {
+		return 0, "", b.failed("look for", key, errNoLength)
+	}
+	return size, "a look at it (HEAD)", nil
 }

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,6 +217,49 @@ func TestEmbeddedDisk(t *testing.T) {
 			require.Less(t, got, sizing.EmbeddedDisk(load))
 		})
 	}
+}
+
+// A small store takes the room that its write-ahead logs are given in advance, however few users it has.
+func TestEmbeddedDiskOfFewUsers(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "log.db")
+	s, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: dir})
+	require.NoError(t, err)
+	all := make([]uint32, 310_000)
+	for i := range all {
+		all[i] = uint32(i) * 3
+	}
+	most := 0.0
+	for users := range slices.Chunk(all, 10_000) {
+		blast(t, s, "campaign", users)
+		most = max(most, allottedTo(t, dir))
+	}
+	require.NoError(t, s.Close())
+	load := sizing.Load{Users: int64(len(all)), Sends: 1, Density: 1. / 3}.WithDefaults()
+	t.Logf("%.0f MiB at most, %.0f MiB when closed, room %.0f MiB", most/(1<<20), allottedTo(t, dir)/(1<<20), sizing.EmbeddedDisk(load)/(1<<20))
+	require.Less(t, most, sizing.EmbeddedDisk(load))
+}
+
+// allottedTo is what the files take of the disk, also where nothing is written yet.
+func allottedTo(t testing.TB, dir string) (bytes float64) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, e os.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		about, err := e.Info()
+		if os.IsNotExist(err) { // compacted meanwhile
+			return nil
+		}
+		if sys, ok := about.Sys().(*syscall.Stat_t); ok {
+			bytes += float64(sys.Blocks) * 512
+		}
+		return err
+	}))
+	return bytes
 }
 
 func diskOf(t testing.TB, dir string) (bytes float64) {

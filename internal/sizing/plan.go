@@ -112,7 +112,7 @@ func (p *Plan) disk(l Load) {
 
 func (p *Plan) embedded(l Load) {
 	const room = "Or the embedded store, on one machine"
-	p.add(room, "disk", EmbeddedDisk(l), "bytes", "(12 B a send + %.2g B) × users × %.2g (not compacted yet) + %s", embeddedUserBytes, embeddedSpare, bytesText(embeddedBase))
+	p.add(room, "disk", EmbeddedDisk(l), "bytes", "(12 B a send + %.2g B) × users × %.2g (not compacted yet) + %s (write-ahead logs, allotted in advance: few users take them too)", embeddedUserBytes, embeddedSpare, bytesText(embeddedBase))
 	p.add(room, "memory beside the service's", 512<<20+200<<20, "bytes", "cache_size 512 MiB + 200 MiB; more cache where more users of a call are asked again")
 	p.add(room, "the blast takes, cached", float64(l.Blast)/embeddedCached, "s", "%d users / 390,000 a second", l.Blast)
 	p.add(room, "the blast takes, cold", float64(l.Blast)/embeddedCold, "s", "%d users / 60,000 a second", l.Blast)

@@ -137,10 +137,13 @@ func WriteFile(path string, write func(io.Writer) error) error {
 // private are the rights of a file that says who was sent what.
 const private fs.FileMode = 0o600
 
+// CreatePrivateFile is CreateFile for what nobody else of the machine may read, as WritePrivateFile.
+func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
+
 // WritePrivateFile is WriteFile for what nobody else of the machine may read: whatever the umask, and
 // whatever the rights of the file that is replaced, the new one is its owner's alone from the start.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
-	f, err := create(path, private)
+	f, err := CreatePrivateFile(path)
 	if err != nil {
 		return err
 	}

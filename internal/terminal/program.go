@@ -52,13 +52,22 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 		return int(Done)
 	}
 	if err != nil {
-		return p.end(on, Hinted(Misuse(err), p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one"))
+		return p.end(on, p.misused(err))
 	}
 	if slices.Contains(p.Servers, command.Command()) {
 		return p.end(on, command.Run())
 	}
 	_, err = UntilStopped(ctx, p.Patience, func() (struct{}, error) { return struct{}{}, command.Run() })
 	return p.end(on, err)
+}
+
+// misused is a mistake in the arguments. The hint of its own, where it has one, goes first.
+func (p Program) misused(err error) error {
+	hint := Hint(err)
+	if hint == "" {
+		hint = p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
+	}
+	return Hinted(Misuse(err), hint)
 }
 
 // helpWidth is where lines of help are broken at the latest.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"capper/internal/zones"
 )
 
 // Stamped by the linker, which can set nothing but variables. Nothing else writes them.
@@ -18,12 +20,13 @@ type Build struct {
 	Commit  string `json:"commit"`      // its whole hash, or Unknown
 	Date    string `json:"commit_date"` // of the commit, RFC 3339 in UTC, or Unknown
 	Go      string `json:"go_version"`  // of the toolchain
+	Zones   string `json:"zone_rules"`  // release of the IANA database of time zones, such as 2025c
 }
 
 // Current is the build of the running program.
 func Current() Build {
 	info, _ := debug.ReadBuildInfo() // nil: without modules
-	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version()}, info)
+	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
 // of is what was stamped, and where nothing was what Go kept.
@@ -51,7 +54,7 @@ func fill(field *string, text string) {
 	}
 }
 
-// String is the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0)".
+// String is the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)".
 func (b Build) String() string {
-	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.Date, b.Go)
+	return fmt.Sprintf("%s (commit %s, %s, %s, zone rules %s)", b.Version, b.Commit, b.Date, b.Go, b.Zones)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/zones"
 )
 
 func TestWhatIsNotStampedIsWhatGoKept(t *testing.T) {
@@ -17,17 +19,17 @@ func TestWhatIsNotStampedIsWhatGoKept(t *testing.T) {
 	info := &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-20261120-abc"}, Settings: []debug.BuildSetting{
 		{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-20T09:12:44Z"},
 	}}
-	stamped := Build{Version: "v1.2.3", Commit: "def", Date: "2026-11-21T00:00:00Z", Go: "go1.26.0"}
+	stamped := Build{Version: "v1.2.3", Commit: "def", Date: "2026-11-21T00:00:00Z", Go: "go1.26.0", Zones: "2025c"}
 	for name, c := range map[string]struct {
 		stamp Build
 		info  *debug.BuildInfo
 		want  string
 	}{
-		"stamped":          {stamped, info, "v1.2.3 (commit def, 2026-11-21T00:00:00Z, go1.26.0)"},
-		"stamped in part":  {Build{Version: "v1.2.3", Go: "go1.26.0"}, info, "v1.2.3 (commit abc, 2026-11-20T09:12:44Z, go1.26.0)"},
-		"from a checkout":  {Build{Go: "go1.26.0"}, info, "v0.0.0-20261120-abc (commit abc, 2026-11-20T09:12:44Z, go1.26.0)"},
-		"from a directory": {Build{Go: "go1.26.0"}, &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "(devel) (commit unknown, unknown, go1.26.0)"},
-		"without modules":  {Build{Go: "go1.26.0"}, nil, "unknown (commit unknown, unknown, go1.26.0)"},
+		"stamped":          {stamped, info, "v1.2.3 (commit def, 2026-11-21T00:00:00Z, go1.26.0, zone rules 2025c)"},
+		"stamped in part":  {Build{Version: "v1.2.3", Go: "go1.26.0", Zones: "2025c"}, info, "v1.2.3 (commit abc, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)"},
+		"from a checkout":  {Build{Go: "go1.26.0", Zones: "2025c"}, info, "v0.0.0-20261120-abc (commit abc, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)"},
+		"from a directory": {Build{Go: "go1.26.0", Zones: "2025c"}, &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "(devel) (commit unknown, unknown, go1.26.0, zone rules 2025c)"},
+		"without modules":  {Build{Go: "go1.26.0", Zones: "2025c"}, nil, "unknown (commit unknown, unknown, go1.26.0, zone rules 2025c)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,6 +37,7 @@ func TestWhatIsNotStampedIsWhatGoKept(t *testing.T) {
 		})
 	}
 	require.Equal(t, runtime.Version(), Current().Go)
+	require.Equal(t, zones.Version(), Current().Zones)
 }
 
 // The stamp of scripts/version.sh reaches the program, from a checkout and from a directory
@@ -62,7 +65,7 @@ func TestTheStampReachesTheProgram(t *testing.T) {
 			require.Equal(t, runtime.Version(), got.Go)
 			switch name {
 			case "told":
-				require.Equal(t, Build{"v7.8.9", "0123456789abcdef0123456789abcdef01234567", "2026-11-20T09:12:44Z", runtime.Version()}, got)
+				require.Equal(t, Build{"v7.8.9", "0123456789abcdef0123456789abcdef01234567", "2026-11-20T09:12:44Z", runtime.Version(), zones.Version()}, got)
 			case "without git":
 				require.NotEmpty(t, got.Version)
 				require.Equal(t, []string{Unknown, Unknown}, []string{got.Commit, got.Date})
