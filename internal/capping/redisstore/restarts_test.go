@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -388,6 +389,7 @@ type olderTrial struct {
 	cluster *testcluster.Cluster
 	config  Config
 	victim  string
+	replica string // the victim's, or empty
 	early   string // directories with the victim's files
 	newest  string
 	users   []capping.UserID // who have all had what they may
@@ -400,6 +402,9 @@ func newOlderTrial(t *testing.T, c *testcluster.Cluster, acks Acks) *olderTrial 
 		config: Config{Addrs: c.Addrs, ReplicaAcks: acks, Username: leastUser, Password: leastUser}}
 	o.stores = []*Store{openTest(t, o.config), openTest(t, o.config)}
 	o.config.MustExist = true
+	if acks == Healthy {
+		o.replica = c.Addrs[1]
+	}
 	looked(t, o.stores[0])
 	files(t, c.Data(o.victim), o.early)
 	require.Equal(t, len(o.users), o.ask("first", o.stores[0], capping.Allowed))
@@ -414,7 +419,32 @@ func (o *olderTrial) ask(message string, s *Store, outcome capping.Outcome) int 
 	return count(verdicts, outcome)
 }
 
-// comesBack ends the victim and starts it with the files of the directory.
+// denied requires that all users come off as denied once the victim has its replica again, and none is allowed
+// until then.
+func (o *olderTrial) denied(message string, s *Store) {
+	o.Helper()
+	allowed := 0
+	testkit.Eventually(o.T, func() bool {
+		looked(o.T, s)
+		allowed += o.ask(message, s, capping.Allowed)
+		return o.ask(message, s, capping.Denied) == len(o.users)
+	})
+	require.Zero(o, allowed)
+}
+
+// opened is a store on the servers as soon as they can be used.
+func (o *olderTrial) opened(config Config) (s *Store) {
+	o.Helper()
+	testkit.Eventually(o.T, func() bool {
+		opened, err := openInTime(o.T, config)
+		s = opened
+		return err == nil
+	}, "its replica is back")
+	o.Cleanup(func() { require.NoError(o, s.Close()) })
+	return s
+}
+
+// comesBack ends the victim and starts it with the files of the directory, for its replica as well.
 func (o *olderTrial) comesBack(from string) {
 	o.Helper()
 	require.NoError(o, o.cluster.Kill(o.victim))
@@ -423,6 +453,14 @@ func (o *olderTrial) comesBack(from string) {
 	}
 	files(o.T, from, o.cluster.Data(o.victim))
 	require.NoError(o, o.cluster.Restart(o.victim))
+	if o.replica == "" {
+		return
+	}
+	client := admin(o.T, o.replica)
+	testkit.Eventually(o.T, func() bool {
+		text, err := client.Info(o.Context(), "replication").Result()
+		return err == nil && connect.ParseInfo(text)["master_link_status"] == "up"
+	})
 }
 
 // barred requires that all stores bar the victim's partitions, and allow nobody.
@@ -451,8 +489,10 @@ func (o *olderTrial) refused() {
 		_, err := openInTime(o.T, o.config)
 		return err
 	})
-	_, err := openInTime(o.T, o.config)
-	require.ErrorContains(o, err, "set store.redis.create: true to begin anew with what is left")
+	testkit.FailsWith(o.T, "set store.redis.create: true to begin anew with what is left", func() error {
+		_, err := openInTime(o.T, o.config)
+		return err
+	})
 }
 
 // close ends all instances.
@@ -493,14 +533,8 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			o.refused()
 
 			o.comesBack(o.newest)
-			var s *Store
-			testkit.Eventually(t, func() (ok bool) {
-				again, err := openInTime(t, o.config)
-				s = again
-				return err == nil
-			}, "its newest files are back")
-			o.stores = []*Store{s, openTest(t, o.config)}
-			require.Equal(t, len(o.users), o.ask("third", s, capping.Denied))
+			o.stores = []*Store{o.opened(o.config), o.opened(o.config)} // its newest files are back
+			o.denied("third", o.stores[0])
 
 			for _, s := range o.stores {
 				settled(t, s)
@@ -509,26 +543,28 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			o.barred(o.stores...)
 			o.comesBack(o.newest) // while instances run
 			for _, s := range o.stores {
-				testkit.Eventually(t, func() bool {
-					looked(t, s)
-					return o.ask("fourth", s, capping.Denied) == len(o.users)
-				})
+				o.denied("fourth", s)
 			}
 
 			o.comesBack(o.early)
 			o.barred(o.stores...)
-			require.NoError(t, s.Close())
+			require.NoError(t, o.stores[0].Close())
 			config := o.config
 			config.MustExist = false
-			anew := openTest(t, config)
+			anew := o.opened(config)
 			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "begun anew with what is left: ")
 			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "the server came back with an older state")
-			looked(t, o.stores[1])
-			require.Zero(t, o.ask("fifth", o.stores[1], capping.Unavailable), "one restart is enough for all instances")
+			testkit.Eventually(t, func() bool {
+				looked(t, o.stores[1])
+				return o.ask("fifth", o.stores[1], capping.Unavailable) == 0
+			}, "one restart is enough for all instances")
+			testkit.Eventually(t, func() bool {
+				looked(t, anew)
+				return o.ask("sixth", anew, capping.Unavailable) == 0
+			})
 			require.NotZero(t, o.ask("sixth", anew, capping.Denied))
 			require.NoError(t, o.stores[1].Close())
-			o.stores = nil
-			openTest(t, o.config)
+			o.opened(o.config)
 		})
 	}
 }
