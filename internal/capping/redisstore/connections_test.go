@@ -159,19 +159,6 @@ func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how bre
 	t.Logf("%d dialed, %d open, %d goroutines after %d", d.dialed.Load()-dialed, d.open.Load(), goroutines(t), running)
 }
 
-// openPatiently opens a store whose attempts are so short that a busy machine
-// may not answer the first.
-func openPatiently(t *testing.T, config Config) (s *Store) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		var err error
-		s, err = Open(t.Context(), config)
-		return err == nil
-	}, 30*time.Second, time.Millisecond)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
 func allowed(t *testing.T, s *Store, users []capping.UserID) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {

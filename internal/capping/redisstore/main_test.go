@@ -59,6 +59,33 @@ func openTest(t testing.TB, config Config) *Store {
 	return s
 }
 
+// openPatiently opens a store as soon as that is possible: a server that was started again has no replica at
+// first, and a busy one may be late for short attempts.
+func openPatiently(t testing.TB, config Config) (s *Store) {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		opened, err := openInTime(t, config)
+		s = opened
+		return err == nil
+	})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// allDenied requires that the users come off as denied once a server that was started again has its replicas
+// back, and that nobody is allowed until then.
+func allDenied(t testing.TB, s *Store, message string, users []capping.UserID) {
+	t.Helper()
+	allowed, verdicts := 0, make([]capping.Verdict, len(users))
+	testkit.Eventually(t, func() bool {
+		looked(t, s)
+		_ = s.Filter(background(t, testkit.Patience), batchOf(message, users, rolling(1, week)), verdicts)
+		allowed += count(verdicts, capping.Allowed)
+		return count(verdicts, capping.Denied) == len(users)
+	})
+	require.Zero(t, allowed)
+}
+
 // openInTime opens a store: the first look at the servers is a short one.
 func openInTime(t testing.TB, config Config) (s *Store, err error) {
 	t.Helper()

@@ -211,7 +211,7 @@ func TestEvictionWhileNobodyRuns(t *testing.T) {
 		return err == nil && connect.ParseInfo(state)["cluster_state"] == "ok"
 	}, time.Minute, 10*time.Millisecond)
 	require.Zero(t, f.info("evicted_keys"))
-	f.stores = []*Store{openTest(t, f.config)}
+	f.stores = []*Store{openPatiently(t, f.config)}
 	f.barred(f.stores[0], "the server has evicted")
 	f.accept(true)
 }

@@ -146,7 +146,7 @@ func TestRestartsUnderTheDocumentedRights(t *testing.T) {
 		setDefault(t, master, "reset", "off", "~*", "&*", "+@all") // is as good
 		setDefault(t, replica, "reset", "off", "~*", "&*", "+@all")
 	}
-	require.Equal(t, len(o.allowed), count(filter(t, s, batchOf("last", o.allowed, rolling(1, week))), capping.Denied))
+	allDenied(t, s, "last", o.allowed)
 }
 
 // Servers that drop records while they load them make their users unavailable.
@@ -419,31 +419,6 @@ func (o *olderTrial) ask(message string, s *Store, outcome capping.Outcome) int 
 	return count(verdicts, outcome)
 }
 
-// denied requires that all users come off as denied once the victim has its replica again, and none is allowed
-// until then.
-func (o *olderTrial) denied(message string, s *Store) {
-	o.Helper()
-	allowed := 0
-	testkit.Eventually(o.T, func() bool {
-		looked(o.T, s)
-		allowed += o.ask(message, s, capping.Allowed)
-		return o.ask(message, s, capping.Denied) == len(o.users)
-	})
-	require.Zero(o, allowed)
-}
-
-// opened is a store on the servers as soon as they can be used.
-func (o *olderTrial) opened(config Config) (s *Store) {
-	o.Helper()
-	testkit.Eventually(o.T, func() bool {
-		opened, err := openInTime(o.T, config)
-		s = opened
-		return err == nil
-	}, "its replica is back")
-	o.Cleanup(func() { require.NoError(o, s.Close()) })
-	return s
-}
-
 // comesBack ends the victim and starts it with the files of the directory, for its replica as well.
 func (o *olderTrial) comesBack(from string) {
 	o.Helper()
@@ -533,8 +508,8 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			o.refused()
 
 			o.comesBack(o.newest)
-			o.stores = []*Store{o.opened(o.config), o.opened(o.config)} // its newest files are back
-			o.denied("third", o.stores[0])
+			o.stores = []*Store{openPatiently(t, o.config), openPatiently(t, o.config)} // its newest files are back
+			allDenied(t, o.stores[0], "third", o.users)
 
 			for _, s := range o.stores {
 				settled(t, s)
@@ -543,7 +518,7 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			o.barred(o.stores...)
 			o.comesBack(o.newest) // while instances run
 			for _, s := range o.stores {
-				o.denied("fourth", s)
+				allDenied(t, s, "fourth", o.users)
 			}
 
 			o.comesBack(o.early)
@@ -551,7 +526,7 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			require.NoError(t, o.stores[0].Close())
 			config := o.config
 			config.MustExist = false
-			anew := o.opened(config)
+			anew := openPatiently(t, config)
 			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "begun anew with what is left: ")
 			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "the server came back with an older state")
 			testkit.Eventually(t, func() bool {
@@ -564,7 +539,7 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			})
 			require.NotZero(t, o.ask("sixth", anew, capping.Denied))
 			require.NoError(t, o.stores[1].Close())
-			o.opened(o.config)
+			openPatiently(t, o.config)
 		})
 	}
 }
