@@ -75,10 +75,17 @@ func (g *grants) calls() int {
 	return g.asks
 }
 
+// began is when the clock of the tests began.
+var began = time.Now()
+
+// steady is a clock that nobody sets: senders wait by the monotonic clock, and the wall clock may be set or
+// adjusted while a test runs.
+func steady() time.Time { return began.Add(time.Since(began)).Round(0) }
+
 // paced serves the pacers over an embedded store; wrap may stand between.
 func paced(t *testing.T, wrap func(http.Handler) http.Handler) (url string, g *grants) {
 	t.Helper()
-	return pacedBy(t, wrap, time.Now)
+	return pacedBy(t, wrap, steady)
 }
 
 // pacedBy is paced by a clock.
@@ -130,7 +137,7 @@ func starts(ctx context.Context, t *testing.T, workers int, wait func(context.Co
 					require.ErrorIs(t, err, ctx.Err())
 					break
 				}
-				own = append(own, time.Now())
+				own = append(own, steady())
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -141,17 +148,13 @@ func starts(ctx context.Context, t *testing.T, workers int, wait func(context.Co
 	return slices.SortedFunc(slices.Values(all), time.Time.Compare)
 }
 
-// slew is by how much the wall clock, which slots are by, may be adjusted during a test against the
-// clock that senders wait by: the kernel adjusts at most 500 ppm.
-const slew = 5 * time.Millisecond
-
 // neverEarly demands that no send started before its slot: the n-th of all never
 // before the n-th slot.
 func neverEarly(t *testing.T, started, slots []time.Time) {
 	t.Helper()
 	require.LessOrEqual(t, len(started), len(slots))
 	for i, at := range started {
-		require.False(t, at.Round(0).Before(slots[i].Add(-slew)), "send %d started at %v, its slot was %v", i, at, slots[i])
+		require.False(t, at.Before(slots[i]), "send %d started at %v, its slot was %v", i, at, slots[i])
 	}
 }
 
@@ -159,7 +162,7 @@ func neverEarly(t *testing.T, started, slots []time.Time) {
 func late(started, slots []time.Time) (middle, latest time.Duration) {
 	all := make([]time.Duration, len(started))
 	for i, at := range started {
-		all[i] = at.Round(0).Sub(slots[i])
+		all[i] = at.Sub(slots[i])
 	}
 	if slices.Sort(all); len(all) == 0 {
 		return 0, 0
