@@ -24,7 +24,7 @@ export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS
 # nobody debugs these binaries: without their tables a hundred of them are linked in less time.
 # GOGC, where it is set, is meant for the compiler.
 race() {
-  CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 20m "$@"
+  CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 30m "$@"
 }
 if [ $# -gt 0 ]; then
   race "$@"
