@@ -185,7 +185,8 @@ type Parts struct {
 // Config.BatchBitmap users, at most MaxParts of them. An audience of nobody has none.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
-		return nil, errors.New("audience: Part, MaxUsers and Cursor are of one call: a whole audience is cut without them")
+		return nil, errors.New("audience: Part, MaxUsers and Cursor are of one call: a whole audience is cut " +
+			"without them")
 	}
 	count, err := c.AudienceCount(ctx, a)
 	if err != nil {
@@ -238,9 +239,11 @@ type AudienceError struct {
 
 // Error says how far the run came.
 func (e *AudienceError) Error() string {
-	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users, e.Generation)
+	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
+		e.Generation)
 	if HasCode(e.Err, CodeGone) {
-		return fmt.Sprintf("after %s: %v; what was granted is recorded: a run with the same message id on the generation in use counts nobody twice", reached, e.Err)
+		return fmt.Sprintf("after %s: %v; what was granted is recorded: a run with the same message id on the "+
+			"generation in use counts nobody twice", reached, e.Err)
 	}
 	return fmt.Sprintf("after %s: %v", reached, e.Err)
 }
@@ -265,5 +268,6 @@ func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &AudienceError{Generation: p.Generation, Parts: len(p.List), Done: r.parts, Users: p.Users, Asked: r.users, Err: err}
+	return &AudienceError{Generation: p.Generation, Parts: len(p.List), Done: r.parts, Users: p.Users, Asked: r.users,
+		Err: err}
 }

@@ -23,7 +23,8 @@ import (
 //
 // The first error is returned when the batches under way have ended. What
 // they granted is recorded: run again with the same message id.
-func (c *Client) FilterAll(ctx context.Context, r *FilterRequest, each func(*FilterRequest, *FilterResult) error) error {
+func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
+	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -39,7 +40,8 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest, each func(*Fil
 
 // FilterParts is FilterAll for parts that are known already: those of r.Audience, or
 // those of them that an earlier run has left.
-func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts, each func(*FilterRequest, *FilterResult) error) error {
+func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
+	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached
 	err := c.filterBatches(ctx, r, parts.batches(), func(batch *FilterRequest, result *FilterResult) error {
 		done.add(result.Summary.Requested)
@@ -48,7 +50,8 @@ func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts
 	return parts.fault(done, err)
 }
 
-func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches iter.Seq[batch], each func(*FilterRequest, *FilterResult) error) error {
+func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches iter.Seq[batch],
+	each func(*FilterRequest, *FilterResult) error) error {
 	var mu sync.Mutex
 	return c.parallel(ctx, batches, func(ctx context.Context, b batch) error {
 		request := *r
@@ -77,7 +80,8 @@ type batch struct {
 func (c *Client) batches(users []uint32, audience *roaring.Bitmap) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		if audience != nil {
-			SplitBitmap(audience, c.cfg.BatchBitmap, func(part *roaring.Bitmap) bool { return yield(batch{bitmap: part}) })
+			SplitBitmap(audience, c.cfg.BatchBitmap,
+				func(part *roaring.Bitmap) bool { return yield(batch{bitmap: part}) })
 			return
 		}
 		for part := range slices.Chunk(users, c.cfg.BatchIDs) {

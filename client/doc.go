@@ -10,8 +10,8 @@
 // # Retries
 //
 // Every call of the API may be repeated: a send is recognised by its message
-// id and channel (and the namespace of the key), releasing and erasing twice is once. So the client repeats what failed on
-// the way (connection errors, 408, 500, 502, 503, 504), and waits where it is told to
+// id and channel (and the namespace of the key), releasing and erasing twice is once. So the client repeats what failed
+// on the way (connection errors, 408, 500, 502, 503, 504), and waits where it is told to
 // (429), until the context ends or Config.Attempts are used up. Refusals
 // (*Error with another status) are not repeated: they would be refused again.
 //

@@ -32,7 +32,8 @@ func Example() {
 		log.Fatal(err) // no answer: send to nobody, and try again with the same message id
 	}
 	if failed := deliver(result.Allowed); len(failed) > 0 {
-		if _, err := capper.Release(ctx, &client.ReleaseRequest{MessageID: "promo-2026-11-20", Users: failed}); err != nil {
+		if _, err := capper.Release(ctx, &client.ReleaseRequest{MessageID: "promo-2026-11-20",
+			Users: failed}); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -54,7 +55,8 @@ func ExampleClient_FilterAll() {
 	audience.AddRange(1_000_000, 11_000_000)
 	var total client.Summary
 	request := &client.FilterRequest{MessageID: "blast-7", Channel: "email", Bitmap: audience, Counts: true}
-	err = capper.FilterAll(context.Background(), request, func(batch *client.FilterRequest, r *client.FilterResult) error {
+	err = capper.FilterAll(context.Background(), request, func(batch *client.FilterRequest,
+		r *client.FilterResult) error {
 		total.Add(&r.Summary)
 		deliver(r.AllowedBitmap.ToArray())
 		return nil
@@ -73,7 +75,8 @@ func ExampleClient_FilterAll_audience() {
 	}
 	request := &client.FilterRequest{
 		MessageID: "blast-8", Channel: "push",
-		Audience: &client.Audience{Expression: "active - vip - country/my", Sample: &client.Sample{Percent: 10, Salt: "subject-a"}},
+		Audience: &client.Audience{Expression: "active - vip - country/my", Sample: &client.Sample{Percent: 10,
+			Salt: "subject-a"}},
 	}
 	err = capper.FilterAll(context.Background(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {
 		deliver(r.AllowedBitmap.ToArray())
@@ -96,7 +99,8 @@ func ExampleClient_Lookup() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	found, err := capper.Lookup(context.Background(), &client.LookupRequest{Users: []uint32{7, 42}, Sets: []string{"opted-out"}})
+	found, err := capper.Lookup(context.Background(), &client.LookupRequest{Users: []uint32{7, 42},
+		Sets: []string{"opted-out"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -125,7 +129,8 @@ func ExampleClient_ReleaseMessage() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	given, err := capper.ReleaseMessage(context.Background(), &client.MessageRelease{MessageID: "promo-2026-11-20"}, nil)
+	given, err := capper.ReleaseMessage(context.Background(), &client.MessageRelease{MessageID: "promo-2026-11-20"},
+		nil)
 	switch {
 	case client.HasCode(err, client.CodeConflict):
 		log.Fatal("the service keeps no audit: Release takes the users") // or configure audit.to

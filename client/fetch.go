@@ -158,7 +158,8 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 		wait = min(wait, p.demand.lead()+p.demand.horizon())
 	}
 	return &asking{api.PermitsRequest{
-		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Permits: permits, MaxWait: api.Wait(wait), RequestID: rand.Text(),
+		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Permits: permits, MaxWait: api.Wait(wait),
+		RequestID: rand.Text(),
 	}, now}
 }
 

@@ -36,9 +36,10 @@ type FilterResult struct {
 	Denied      []Denial
 	Unavailable []uint32 // not decided: retry with the same message id
 
-	AllowedBitmap     *roaring.Bitmap
-	ReplayedBitmap    *roaring.Bitmap
-	DeniedBitmaps     map[string]*roaring.Bitmap // by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	AllowedBitmap  *roaring.Bitmap
+	ReplayedBitmap *roaring.Bitmap
+	// by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	DeniedBitmaps     map[string]*roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
 
 	Audience *AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
@@ -119,7 +120,8 @@ func exactlyOne(users []uint32, bitmap *roaring.Bitmap, audience *Audience) bool
 
 func (r *FilterRequest) wire() *api.FilterRequest {
 	no := false
-	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query(), Waves: r.Waves}
+	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users,
+		AudienceQuery: r.Audience.query(), Waves: r.Waves}
 	if r.Bitmap != nil {
 		w.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
 	}

@@ -71,7 +71,8 @@ type MessageRelease struct {
 // that from its audit, and without one refuses (CodeConflict). It calls until nothing is
 // left, or until calls give nothing back any more: then Missing or Unavailable of the result
 // are above 0, and later the same call may give back more. each is told of every answer; nil: nobody is.
-func (c *Client) ReleaseMessage(ctx context.Context, r *MessageRelease, each func(*ReleasedMessage)) (*ReleasedMessage, error) {
+func (c *Client) ReleaseMessage(ctx context.Context, r *MessageRelease, each func(*ReleasedMessage)) (*ReleasedMessage,
+	error) {
 	if r.MessageID == "" {
 		return nil, errors.New("release: the message id is missing")
 	}

@@ -27,7 +27,8 @@ func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uin
 
 // Decisions reads what the audit holds of a user since then.
 func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*api.Decisions, error) {
-	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+url.QueryEscape(since.UTC().Format(api.Milliseconds)))
+	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+
+		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
 // DecidedUsers reads who was asked for of a message on a channel ("": without one), by what

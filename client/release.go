@@ -45,7 +45,8 @@ func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	request := &api.ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query()}
+	request := &api.ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users,
+		AudienceQuery: r.Audience.query()}
 	if len(r.Users) > 0 {
 		var answer api.ReleaseIDs
 		if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
@@ -87,7 +88,8 @@ func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*R
 	return parts.fault(done, err)
 }
 
-func (c *Client) releaseBatches(ctx context.Context, r *ReleaseRequest, batches iter.Seq[batch], each func(*ReleaseResult) error) error {
+func (c *Client) releaseBatches(ctx context.Context, r *ReleaseRequest, batches iter.Seq[batch],
+	each func(*ReleaseResult) error) error {
 	var mu sync.Mutex
 	return c.parallel(ctx, batches, func(ctx context.Context, b batch) error {
 		request := *r

@@ -25,7 +25,8 @@ func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 
 // GenerationChanges tells what changed from one generation at the source to a later one.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
-	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+url.Values{"since": {from}}.Encode())
+	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
+		url.Values{"since": {from}}.Encode())
 }
 
 // LookupRequest asks what users are in. Exactly one of Users, Bitmap and Audience is set.
@@ -74,13 +75,15 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 		return nil, fmt.Errorf("look up users: %w", err)
 	}
 	return &LookupResult{
-		Generation: answer.Generation, Segments: roaringOf(answer.Segments), Sets: roaringOf(answer.Sets), Audience: answer.Audience,
+		Generation: answer.Generation, Segments: roaringOf(answer.Segments), Sets: roaringOf(answer.Sets),
+		Audience: answer.Audience,
 	}, nil
 }
 
 // SegmentBitmap reads the users of a segment or set, and of which generation they are.
 // generation asks for one that is kept; "": the one in use.
-func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string, err error) {
+func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
+	err error) {
 	var answer file
 	path := segmentPath(name, "bitmap", url.Values{}, generation)
 	if err := c.call(ctx, "GET", path, nil, &answer); err != nil {

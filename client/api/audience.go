@@ -43,7 +43,8 @@ const MaxParts = 10_000
 
 // AudienceTaken is whom a call with an audience was about.
 type AudienceTaken struct {
-	Generation string `json:"generation"`          // of the names; an instance keeps it for an hour after the last call that used it there
+	// of the names; an instance keeps it for an hour after the last call that used it there
+	Generation string `json:"generation"`
 	Users      int    `json:"users"`               // of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
 	NextPart   *Part  `json:"next_part,omitempty"` // the part that follows; nil: none
@@ -52,8 +53,9 @@ type AudienceTaken struct {
 // AudienceCountRequest is the body of POST /v1/audience/count.
 type AudienceCountRequest struct {
 	AudienceQuery
-	Channel *string `json:"channel,omitempty"` // also how many of them could be sent to now; "": by a send without a channel
-	Detail  string  `json:"detail,omitempty"`  // DetailSets, the default, or DetailTotal
+	// also how many of them could be sent to now; "": by a send without a channel
+	Channel *string `json:"channel,omitempty"`
+	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
 // How an audience is counted.
@@ -93,11 +95,12 @@ type ForecastRequest struct {
 
 // Forecast is its answer.
 type Forecast struct {
-	Generation    string          `json:"generation"`     // of the segments
-	ConfigVersion string          `json:"config_version"` // of the limits
-	Users         int             `json:"users"`
-	Audience      *AudienceTaken  `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
-	Forecasts     []ForecastPoint `json:"forecasts"`          // in the order of the times
+	Generation    string `json:"generation"`     // of the segments
+	ConfigVersion string `json:"config_version"` // of the limits
+	Users         int    `json:"users"`
+	// of a call with audience: whom it was about, and what follows
+	Audience  *AudienceTaken  `json:"audience,omitempty"`
+	Forecasts []ForecastPoint `json:"forecasts"` // in the order of the times
 }
 
 // ForecastPoint is what a filter call at the time would answer, if nobody were sent

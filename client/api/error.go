@@ -29,7 +29,8 @@ const (
 // Codes are all codes.
 func Codes() []Code {
 	return []Code{
-		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed, CodeTimeout, CodeTooLarge,
+		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed,
+		CodeTimeout, CodeTooLarge,
 		CodeUnsupportedMedia, CodeMisdirected, CodeHeaderTooLarge, CodeRateLimited, CodeTooManyRecords, CodeOverloaded,
 		CodeUnavailable, CodeInternal,
 	}
@@ -79,9 +80,11 @@ type Error struct {
 // Refusal is why a call was refused.
 type Refusal struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`          // for people; names field, value and rule
-	Field   string `json:"field,omitempty"`  // the request's field at fault, as in user_ids[3]; "": none
-	Column  int    `json:"column,omitempty"` // where in the text of Field the fault is, in characters from 1; 0: the text has no such place
-	// RequestID is the answer's X-Request-Id, by which the service's log is searched; "" of services before it was told.
+	Message string `json:"message"`         // for people; names field, value and rule
+	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
+	// where in the text of Field the fault is, in characters from 1; 0: the text has no such place
+	Column int `json:"column,omitempty"`
+	// RequestID is the answer's X-Request-Id, by which the service's log is searched; "" of services before it was
+	// told.
 	RequestID string `json:"request_id,omitempty"`
 }

@@ -13,11 +13,12 @@ type FilterRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
 	AudienceQuery
-	Enforce *bool      `json:"enforce,omitempty"` // nil: true. false: nobody is denied, and the send is counted all the same
-	Record  *bool      `json:"record,omitempty"`  // nil: true. false: decide only, count nothing
-	Detail  string     `json:"detail,omitempty"`  // DetailDenials, which "" stands for, or DetailCounts
-	Waves   bool       `json:"waves,omitempty"`   // answer also the denied by the hour of their RetryAt
-	At      *time.Time `json:"at,omitempty"`      // with Record false: decide as of this time; nil: now
+	// nil: true. false: nobody is denied, and the send is counted all the same
+	Enforce *bool      `json:"enforce,omitempty"`
+	Record  *bool      `json:"record,omitempty"` // nil: true. false: decide only, count nothing
+	Detail  string     `json:"detail,omitempty"` // DetailDenials, which "" stands for, or DetailCounts
+	Waves   bool       `json:"waves,omitempty"`  // answer also the denied by the hour of their RetryAt
+	At      *time.Time `json:"at,omitempty"`     // with Record false: decide as of this time; nil: now
 }
 
 // What FilterRequest.Detail says of the denied in the answer.
@@ -28,8 +29,9 @@ const (
 
 // FilterIDs is the answer to a filter call with user_ids.
 type FilterIDs struct {
-	Allowed       []uint32  `json:"allowed"`         // may be sent to, in the order of the request, each once
-	Replayed      []uint32  `json:"replayed"`        // those of Allowed that an earlier call with the message id had recorded
+	Allowed []uint32 `json:"allowed"` // may be sent to, in the order of the request, each once
+	// those of Allowed that an earlier call with the message id had recorded
+	Replayed      []uint32  `json:"replayed"`
 	Denied        []Denial  `json:"denied,omitzero"` // nil with DetailCounts
 	Unavailable   []uint32  `json:"unavailable"`     // not decided: retry with the same message id
 	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless asked for
@@ -40,25 +42,29 @@ type FilterIDs struct {
 
 // FilterBitmaps is the answer to a filter call with users_bitmap or audience.
 type FilterBitmaps struct {
-	AllowedBitmap     Bitmap            `json:"allowed_bitmap"`
-	ReplayedBitmap    Bitmap            `json:"replayed_bitmap"`
-	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps,omitzero"` // by the name of the limit; nil with DetailCounts
+	AllowedBitmap  Bitmap `json:"allowed_bitmap"`
+	ReplayedBitmap Bitmap `json:"replayed_bitmap"`
+	// by the name of the limit; nil with DetailCounts
+	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps,omitzero"`
 	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
-	Waves             []WaveBitmap      `json:"waves,omitzero"`     // nil unless asked for
-	Audience          *AudienceTaken    `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
-	Summary           Summary           `json:"summary"`
-	Generation        string            `json:"generation"`
-	ConfigVersion     string            `json:"config_version"`
+	Waves             []WaveBitmap      `json:"waves,omitzero"` // nil unless asked for
+	// of a call with audience: whom it was about, and what follows
+	Audience      *AudienceTaken `json:"audience,omitempty"`
+	Summary       Summary        `json:"summary"`
+	Generation    string         `json:"generation"`
+	ConfigVersion string         `json:"config_version"`
 }
 
 // Denial is a user who must not be sent to.
 type Denial struct {
-	UserID   uint32 `json:"user_id"`
-	Segment  string `json:"segment"`            // NoSegment for users in none
-	Limit    string `json:"limit"`              // the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
-	Set      string `json:"set,omitempty"`      // of LimitSuppressed: the set that the user is in
-	Max      int    `json:"max"`                // 0 where Limit is none of the policy's
-	Timezone string `json:"timezone,omitempty"` // of LimitQuiet, and of limits in the user's time zone: the one that counted
+	UserID  uint32 `json:"user_id"`
+	Segment string `json:"segment"` // NoSegment for users in none
+	// the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Limit string `json:"limit"`
+	Set   string `json:"set,omitempty"` // of LimitSuppressed: the set that the user is in
+	Max   int    `json:"max"`           // 0 where Limit is none of the policy's
+	// of LimitQuiet, and of limits in the user's time zone: the one that counted
+	Timezone string `json:"timezone,omitempty"`
 	// RetryAt is of a limit when all limits of the user have a free slot and it is not quiet, as far as
 	// is known now, and of LimitQuiet when the quiet hours end, whatever the limits say then. nil: no waiting helps.
 	RetryAt *time.Time `json:"retry_at"`
@@ -127,8 +133,9 @@ type Summary struct {
 	Replayed    int                       `json:"replayed"`
 	Segments    map[string]SegmentSummary `json:"segments"` // NoSegment for users in none
 
-	Suppressed   map[string]int `json:"suppressed,omitempty"`    // those denied by LimitSuppressed, by set
-	ShadowDenied map[string]int `json:"shadow_denied,omitempty"` // of Allowed, those whom each shadow limit would have denied
+	Suppressed map[string]int `json:"suppressed,omitempty"` // those denied by LimitSuppressed, by set
+	// of Allowed, those whom each shadow limit would have denied
+	ShadowDenied map[string]int `json:"shadow_denied,omitempty"`
 }
 
 // SegmentSummary counts the users of one segment.

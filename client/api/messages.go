@@ -18,10 +18,11 @@ type Message struct {
 	Allowed  int64 `json:"allowed"`  // sends that were recorded, each once however often it was asked for
 	Released int64 `json:"released"` // of those, given back
 
-	Calls        int64                     `json:"calls"`
-	Asked        int64                     `json:"asked"`
-	Replayed     int64                     `json:"replayed"`
-	Denied       map[string]int64          `json:"denied"` // by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Calls    int64 `json:"calls"`
+	Asked    int64 `json:"asked"`
+	Replayed int64 `json:"replayed"`
+	// by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Denied       map[string]int64          `json:"denied"`
 	Unavailable  int64                     `json:"unavailable"`
 	Suppressed   map[string]int64          `json:"suppressed,omitempty"`    // by set
 	ShadowDenied map[string]int64          `json:"shadow_denied,omitempty"` // by limit
@@ -66,8 +67,9 @@ type ReleasedMessage struct {
 
 // AuditStatus is the state of the audit.
 type AuditStatus struct {
-	To            string    `json:"to"`
-	State         string    `json:"state"`                // "ok", "behind" (records wait for the place) or "losing" (records are not kept)
+	To string `json:"to"`
+	// "ok", "behind" (records wait for the place) or "losing" (records are not kept)
+	State         string    `json:"state"`
 	Error         string    `json:"error,omitempty"`      // the last one, while it is not ok
 	Records       uint64    `json:"records"`              // since the start
 	Lost          uint64    `json:"lost"`                 // since the start

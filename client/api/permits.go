@@ -10,11 +10,12 @@ import (
 
 // PermitsRequest is the body of POST /v1/permits.
 type PermitsRequest struct {
-	Pacers    []string `json:"pacers"`               // 1 to MaxPacers configured ones, each once
-	Permits   int      `json:"permits"`              // 0 to MaxPermits; 0: only look
-	MaxWait   Wait     `json:"max_wait,omitempty"`   // 0 to MaxWait; 0: only permits that may be used now
-	RequestID string   `json:"request_id,omitempty"` // 1 to MaxRequestID bytes: the same one again answers the same grant; "": none
-	MessageID string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
+	Pacers  []string `json:"pacers"`             // 1 to MaxPacers configured ones, each once
+	Permits int      `json:"permits"`            // 0 to MaxPermits; 0: only look
+	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits that may be used now
+	// 1 to MaxRequestID bytes: the same one again answers the same grant; "": none
+	RequestID string `json:"request_id,omitempty"`
+	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 }
 
 // The bounds of a PermitsRequest.
@@ -40,13 +41,14 @@ func (w *Wait) UnmarshalText(text []byte) error {
 
 // Permits is the answer to POST /v1/permits.
 type Permits struct {
-	Granted      int          `json:"granted"`
-	Slots        []Slot       `json:"slots"` // of Granted permits, earliest first
-	Replayed     bool         `json:"replayed,omitempty"`
-	Refused      int          `json:"refused"`
-	LimitedBy    *LimitedBy   `json:"limited_by,omitempty"`     // why Refused are; nil when none is
-	RetryAfterMS *Millis      `json:"retry_after_ms,omitempty"` // until the next permit's slot; nil when none is refused
-	Pacers       []PacerState `json:"pacers"`                   // after the grant, in the order of the request
+	Granted   int        `json:"granted"`
+	Slots     []Slot     `json:"slots"` // of Granted permits, earliest first
+	Replayed  bool       `json:"replayed,omitempty"`
+	Refused   int        `json:"refused"`
+	LimitedBy *LimitedBy `json:"limited_by,omitempty"` // why Refused are; nil when none is
+	// until the next permit's slot; nil when none is refused
+	RetryAfterMS *Millis      `json:"retry_after_ms,omitempty"`
+	Pacers       []PacerState `json:"pacers"` // after the grant, in the order of the request
 }
 
 // Slot is when permits may be used: the first after WaitMS, each other EveryMS after
@@ -71,17 +73,18 @@ const (
 
 // PacerState is what a pacer has given out.
 type PacerState struct {
-	Name      string          `json:"name"`
-	Per       string          `json:"per,omitempty"`        // PerMessage, or "": one log
-	MessageID string          `json:"message_id,omitempty"` // of a pacer per message: whose log it is
-	QueueMS   Millis          `json:"queue_ms"`             // until the newest slot; 0: it is past
-	NextMS    Millis          `json:"next_ms"`              // until the slot of the next permit, by this pacer alone
-	Used      *int            `json:"used,omitempty"`       // of the fullest limit, with its Max and Window; nil without limits
-	Max       int             `json:"max,omitempty"`
-	Window    string          `json:"window,omitempty"`
-	Rate      string          `json:"rate,omitempty"`     // as configured
-	MaxWait   string          `json:"max_wait,omitempty"` // as configured
-	Limits    []PacerLimitUse `json:"limits,omitempty"`   // all of them; in answers about pacers alone
+	Name      string `json:"name"`
+	Per       string `json:"per,omitempty"`        // PerMessage, or "": one log
+	MessageID string `json:"message_id,omitempty"` // of a pacer per message: whose log it is
+	QueueMS   Millis `json:"queue_ms"`             // until the newest slot; 0: it is past
+	NextMS    Millis `json:"next_ms"`              // until the slot of the next permit, by this pacer alone
+	// of the fullest limit, with its Max and Window; nil without limits
+	Used    *int            `json:"used,omitempty"`
+	Max     int             `json:"max,omitempty"`
+	Window  string          `json:"window,omitempty"`
+	Rate    string          `json:"rate,omitempty"`     // as configured
+	MaxWait string          `json:"max_wait,omitempty"` // as configured
+	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all of them; in answers about pacers alone
 }
 
 // PerMessage is PacerState.Per of a pacer with a log for each message.
@@ -89,7 +92,8 @@ const PerMessage = "message"
 
 // PacerLimitUse is a limit of a pacer and what is used of it.
 type PacerLimitUse struct {
-	Used   *int   `json:"used,omitempty"` // slots less than a window old, those that are still to come included; nil of a pacer per message
+	// slots less than a window old, those that are still to come included; nil of a pacer per message
+	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`
 }

@@ -2,9 +2,10 @@ package api
 
 // Policy is the answer of GET /v1/limits: the limits in force.
 type Policy struct {
-	Version     string             `json:"version"`
-	Channels    map[string]uint8   `json:"channels"`
-	Default     []Limit            `json:"default"` // of users in no segment, and of segments without limits of their own
+	Version  string           `json:"version"`
+	Channels map[string]uint8 `json:"channels"`
+	// of users in no segment, and of segments without limits of their own
+	Default     []Limit            `json:"default"`
 	Segments    map[string][]Limit `json:"segments"`
 	ToleranceMS int64              `json:"tolerance_ms"` // rolling windows are longer by this
 
@@ -13,7 +14,8 @@ type Policy struct {
 	Suppress []Suppression `json:"suppress,omitempty"` // the first one that a user is in counts
 	Holdout  *Holdout      `json:"holdout,omitempty"`
 	Quiet    []Quiet       `json:"quiet,omitempty"`
-	Timezone string        `json:"timezone,omitempty"` // of users in no set of a time zone, where the policy asks for users' time zones
+	// of users in no set of a time zone, where the policy asks for users' time zones
+	Timezone string `json:"timezone,omitempty"`
 }
 
 // Suppression denies the users of a set, for good.

@@ -20,10 +20,11 @@ type ReleaseIDs struct {
 
 // ReleaseBitmaps is the answer to a release call with users_bitmap or audience.
 type ReleaseBitmaps struct {
-	ReleasedBitmap    Bitmap         `json:"released_bitmap"`
-	UnavailableBitmap Bitmap         `json:"unavailable_bitmap"`
-	Audience          *AudienceTaken `json:"audience,omitempty"` // of a call with audience: whom it was about, and what follows
-	Summary           ReleaseSummary `json:"summary"`
+	ReleasedBitmap    Bitmap `json:"released_bitmap"`
+	UnavailableBitmap Bitmap `json:"unavailable_bitmap"`
+	// of a call with audience: whom it was about, and what follows
+	Audience *AudienceTaken `json:"audience,omitempty"`
+	Summary  ReleaseSummary `json:"summary"`
 }
 
 // ReleaseSummary counts the users of a release call.

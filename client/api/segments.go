@@ -81,11 +81,12 @@ type Generations struct {
 // GenerationInfo is one published version of all segments. What its manifest says is
 // zero where that cannot be read.
 type GenerationInfo struct {
-	Generation  string    `json:"generation"`
-	Live        bool      `json:"live"`                  // at the source
-	CreatedAt   time.Time `json:"created_at,omitzero"`   // by the manifest
-	StoredAt    time.Time `json:"stored_at,omitzero"`    // by the source
-	CheckedAt   time.Time `json:"checked_at,omitzero"`   // of the one that the last build published, or found to be live
+	Generation string    `json:"generation"`
+	Live       bool      `json:"live"`                // at the source
+	CreatedAt  time.Time `json:"created_at,omitzero"` // by the manifest
+	StoredAt   time.Time `json:"stored_at,omitzero"`  // by the source
+	// of the one that the last build published, or found to be live
+	CheckedAt   time.Time `json:"checked_at,omitzero"`
 	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // it was rolled back from
 	HeldSince   time.Time `json:"held_since,omitzero"`   // of the live one: publishing is on hold
 	HeldFor     string    `json:"held_for,omitempty"`    // the reason of the hold
@@ -101,9 +102,10 @@ type GenerationInfo struct {
 // GenerationChanges is the answer of GET /v1/generations/{generation}/changes: what changed
 // since an earlier one.
 type GenerationChanges struct {
-	From     string           `json:"from"`
-	To       string           `json:"to"`
-	Exact    bool             `json:"exact"`    // users were compared. Else only sizes were, and added, removed, moved_from and in_none are not known
+	From string `json:"from"`
+	To   string `json:"to"`
+	// users were compared. Else only sizes were, and added, removed, moved_from and in_none are not known
+	Exact    bool             `json:"exact"`
 	Segments []SegmentChange  `json:"segments"` // in the order of the later generation, then those that vanished
 	Sets     []SegmentChange  `json:"sets"`
 	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil where it is not exact
@@ -111,13 +113,14 @@ type GenerationChanges struct {
 
 // SegmentChange is what became of a segment or a set.
 type SegmentChange struct {
-	Name      string        `json:"name"`
-	State     string        `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
-	Before    uint64        `json:"before"`
-	After     uint64        `json:"after"`
-	Added     uint64        `json:"added"`                // in it now and not before
-	Removed   uint64        `json:"removed"`              // in it before and not now
-	MovedFrom []SegmentMove `json:"moved_from,omitempty"` // of Added, who came from other segments; the rest was in none
+	Name    string `json:"name"`
+	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
+	Before  uint64 `json:"before"`
+	After   uint64 `json:"after"`
+	Added   uint64 `json:"added"`   // in it now and not before
+	Removed uint64 `json:"removed"` // in it before and not now
+	// of Added, who came from other segments; the rest was in none
+	MovedFrom []SegmentMove `json:"moved_from,omitempty"`
 }
 
 // SegmentMove is users who came from another segment.

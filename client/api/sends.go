@@ -11,10 +11,11 @@ type ImportRequest struct {
 
 // ImportedSend is one send that was made elsewhere.
 type ImportedSend struct {
-	UserID    uint32    `json:"user_id"`
-	At        time.Time `json:"at"`                   // to the millisecond
-	Channel   string    `json:"channel,omitempty"`    // "": that of the request
-	MessageID string    `json:"message_id,omitempty"` // "": that of the request; where that has none either, the time names the send
+	UserID  uint32    `json:"user_id"`
+	At      time.Time `json:"at"`                // to the millisecond
+	Channel string    `json:"channel,omitempty"` // "": that of the request
+	// "": that of the request; where that has none either, the time names the send
+	MessageID string `json:"message_id,omitempty"`
 }
 
 // ImportAnswer is the answer to POST /v1/sends.

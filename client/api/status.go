@@ -4,17 +4,18 @@ import "time"
 
 // Status is the answer of GET /v1/status: the state of the service.
 type Status struct {
-	Ready                bool           `json:"ready"`
-	Time                 time.Time      `json:"time"`
-	Generation           string         `json:"generation"`
-	GenerationAgeSeconds *float64       `json:"generation_age_seconds,omitempty"` // nil: not known
-	ConfigVersion        string         `json:"config_version"`
-	ZoneRules            string         `json:"zone_rules"` // release of the time zone database in the program, such as 2025c
-	Store                StoreStatus    `json:"store"`
-	Segments             SegmentsStatus `json:"segments"`
-	Config               ConfigStatus   `json:"config"`
-	Audit                *AuditStatus   `json:"audit,omitempty"` // nil: there is none
-	InFlightUsers        int64          `json:"in_flight_users"`
+	Ready                bool      `json:"ready"`
+	Time                 time.Time `json:"time"`
+	Generation           string    `json:"generation"`
+	GenerationAgeSeconds *float64  `json:"generation_age_seconds,omitempty"` // nil: not known
+	ConfigVersion        string    `json:"config_version"`
+	// release of the time zone database in the program, such as 2025c
+	ZoneRules     string         `json:"zone_rules"`
+	Store         StoreStatus    `json:"store"`
+	Segments      SegmentsStatus `json:"segments"`
+	Config        ConfigStatus   `json:"config"`
+	Audit         *AuditStatus   `json:"audit,omitempty"` // nil: there is none
+	InFlightUsers int64          `json:"in_flight_users"`
 }
 
 // StoreStatus is the state of the store.
@@ -36,25 +37,29 @@ type Fleet struct {
 
 // SegmentsStatus is the state of the segments.
 type SegmentsStatus struct {
-	Generation string        `json:"generation"`
-	CreatedAt  time.Time     `json:"created_at,omitzero"`
-	LoadedAt   time.Time     `json:"loaded_at,omitzero"`
-	Origin     string        `json:"origin,omitempty"`    // "source" or "cache"
-	CheckedAt  time.Time     `json:"checked_at,omitzero"` // when the source was last asked
-	BuiltAt    time.Time     `json:"built_at,omitzero"`   // when a build last published, or found its segments live already; zero if not known
-	Error      string        `json:"error,omitempty"`     // of the last refresh; the generation before it stays in use. "": it went well
-	ErrorAt    time.Time     `json:"error_at,omitzero"`
-	Segments   []SegmentSize `json:"segments,omitempty"` // in order of precedence
-	Sets       []SegmentSize `json:"sets,omitempty"`     // in the order of the generation
-	Pinned     []string      `json:"pinned,omitempty"`   // earlier generations that are kept for audiences
-	Missing    []string      `json:"missing,omitempty"`  // sets that the configuration needs and the generation lacks: the service is not ready
-	Guarded    []GuardedSet  `json:"guarded,omitempty"`  // sets that suppress, or that quiet hours name
+	Generation string    `json:"generation"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	LoadedAt   time.Time `json:"loaded_at,omitzero"`
+	Origin     string    `json:"origin,omitempty"`    // "source" or "cache"
+	CheckedAt  time.Time `json:"checked_at,omitzero"` // when the source was last asked
+	// when a build last published, or found its segments live already; zero if not known
+	BuiltAt time.Time `json:"built_at,omitzero"`
+	// of the last refresh; the generation before it stays in use. "": it went well
+	Error    string        `json:"error,omitempty"`
+	ErrorAt  time.Time     `json:"error_at,omitzero"`
+	Segments []SegmentSize `json:"segments,omitempty"` // in order of precedence
+	Sets     []SegmentSize `json:"sets,omitempty"`     // in the order of the generation
+	Pinned   []string      `json:"pinned,omitempty"`   // earlier generations that are kept for audiences
+	// sets that the configuration needs and the generation lacks: the service is not ready
+	Missing []string     `json:"missing,omitempty"`
+	Guarded []GuardedSet `json:"guarded,omitempty"` // sets that suppress, or that quiet hours name
 	// Refused is the published generation while it is kept out of use; nil: it is not.
 	Refused *RefusedGeneration `json:"refused,omitempty"`
 	// ComparedWith is the generation with whose guarded sets the one in use was compared when it
 	// came into use, at a start too; empty where none was compared: see Unjudged.
-	ComparedWith string   `json:"compared_with,omitempty"`
-	Unjudged     []string `json:"unjudged,omitempty"` // losses that were not compared when the generation came into use, and why
+	ComparedWith string `json:"compared_with,omitempty"`
+	// losses that were not compared when the generation came into use, and why
+	Unjudged []string `json:"unjudged,omitempty"`
 	// ZonelessUsers counts users of any segment or set who are in no set of a time zone; nil:
 	// nothing goes by users' time zones.
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
@@ -62,10 +67,11 @@ type SegmentsStatus struct {
 
 // GuardedSet is a set whose losses of users keep a generation out of use.
 type GuardedSet struct {
-	Name           string    `json:"name"`
-	Suppressed     bool      `json:"suppressed"` // false: quiet hours name it
-	Users          uint64    `json:"users"`
-	OnlyGrows      bool      `json:"only_grows"`       // the publisher lets no users leave it, beyond the loss that it states
+	Name       string `json:"name"`
+	Suppressed bool   `json:"suppressed"` // false: quiet hours name it
+	Users      uint64 `json:"users"`
+	// the publisher lets no users leave it, beyond the loss that it states
+	OnlyGrows      bool      `json:"only_grows"`
 	MayLosePercent float64   `json:"may_lose_percent"` // users who may leave it with one generation, per 100
 	Left           uint64    `json:"left"`             // users who left it with the generation in use
 	LeftSinceStart uint64    `json:"left_since_start"`
@@ -78,8 +84,9 @@ type GuardedSet struct {
 type RefusedGeneration struct {
 	Generation string    `json:"generation"`
 	Since      time.Time `json:"since"`
-	Reasons    []string  `json:"reasons"` // of "missing" (it lacks a set), "users" (they left a guarded set), "zones" (users lost their time zone)
-	Error      string    `json:"error"`
+	// of "missing" (it lacks a set), "users" (they left a guarded set), "zones" (users lost their time zone)
+	Reasons []string `json:"reasons"`
+	Error   string   `json:"error"`
 }
 
 // SegmentSize is how large a segment is.
@@ -93,7 +100,8 @@ type SegmentSize struct {
 type ConfigStatus struct {
 	Version  string    `json:"version"`
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
-	Error    string    `json:"error,omitempty"` // of the last reload; the configuration before it stays in force. "": it went well
+	// of the last reload; the configuration before it stays in force. "": it went well
+	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"error_at,omitzero"`
 	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
 }

@@ -15,12 +15,14 @@ type Explanation struct {
 	Limits        []Standing `json:"limits"`
 	Sends         []Send     `json:"sends"` // oldest first
 
-	Timezone        string          `json:"timezone,omitempty"`           // the user's, or the configured one of users in none; "": nothing goes by it
-	Suppressed      []Suppression   `json:"suppressed,omitempty"`         // that apply to the user
-	Holdout         *Holdout        `json:"holdout,omitempty"`            // the user is one of those who get nothing
-	Quiet           []QuietStanding `json:"quiet,omitempty"`              // quiet hours that apply to the user
-	NeverOpen       []string        `json:"never_open,omitempty"`         // channels of which quiet hours leave no minute open within a year
-	WouldBeDeniedBy []string        `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
+	// the user's, or the configured one of users in none; "": nothing goes by it
+	Timezone   string          `json:"timezone,omitempty"`
+	Suppressed []Suppression   `json:"suppressed,omitempty"` // that apply to the user
+	Holdout    *Holdout        `json:"holdout,omitempty"`    // the user is one of those who get nothing
+	Quiet      []QuietStanding `json:"quiet,omitempty"`      // quiet hours that apply to the user
+	// channels of which quiet hours leave no minute open within a year
+	NeverOpen       []string `json:"never_open,omitempty"`
+	WouldBeDeniedBy []string `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
 	// Missing are sets that the configuration needs and the generation lacks: the rest is told as if the
 	// user were in none of them, and sends that need one are answered unavailable.
 	Missing []string `json:"missing,omitempty"`
@@ -80,8 +82,9 @@ func (s Send) MarshalJSON() ([]byte, error) {
 
 // Decisions is the answer of GET /v1/users/{id}/decisions: what the audit holds of a user.
 type Decisions struct {
-	UserID    uint32     `json:"user_id"`
-	Since     time.Time  `json:"since"`            // as of when the audit was read: later than asked for where there is More
+	UserID uint32 `json:"user_id"`
+	// as of when the audit was read: later than asked for where there is More
+	Since     time.Time  `json:"since"`
 	More      bool       `json:"more"`             // older ones were left out: there were too many, or the time was up
 	Faults    []string   `json:"faults,omitempty"` // files that cannot be read: what they hold is missing
 	Decisions []Decision `json:"decisions"`        // oldest first
@@ -89,19 +92,21 @@ type Decisions struct {
 
 // Decision is what one call decided of a user.
 type Decision struct {
-	At            time.Time `json:"at"`      // when the call was given to the store
-	Kind          string    `json:"kind"`    // "filter", "release" or "permits"
-	Outcome       string    `json:"outcome"` // "allowed", "replayed", "denied", "unavailable", "released", "absent" or "release_unavailable"
-	MessageID     string    `json:"message_id"`
-	Namespace     string    `json:"namespace,omitempty"`
-	Channel       string    `json:"channel"`         // "": none, of a release all
-	Limit         string    `json:"limit,omitempty"` // of denied: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
-	Set           string    `json:"set,omitempty"`   // of LimitSuppressed
-	Exempt        bool      `json:"exempt,omitempty"`
-	Client        string    `json:"client"`
-	Key           string    `json:"key,omitempty"`
-	Generation    string    `json:"generation"`
-	ConfigVersion string    `json:"config_version"`
+	At   time.Time `json:"at"`   // when the call was given to the store
+	Kind string    `json:"kind"` // "filter", "release" or "permits"
+	// "allowed", "replayed", "denied", "unavailable", "released", "absent" or "release_unavailable"
+	Outcome   string `json:"outcome"`
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"` // "": none, of a release all
+	// of denied: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Limit         string `json:"limit,omitempty"`
+	Set           string `json:"set,omitempty"` // of LimitSuppressed
+	Exempt        bool   `json:"exempt,omitempty"`
+	Client        string `json:"client"`
+	Key           string `json:"key,omitempty"`
+	Generation    string `json:"generation"`
+	ConfigVersion string `json:"config_version"`
 }
 
 // MarshalJSON writes At with milliseconds.
@@ -120,9 +125,11 @@ type DecidedUsers struct {
 	Namespace string `json:"namespace,omitempty"`
 	Channel   string `json:"channel"`
 
-	AllowedBitmap     Bitmap            `json:"allowed_bitmap"` // have a send
-	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps"` // by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	AllowedBitmap Bitmap `json:"allowed_bitmap"` // have a send
+	// by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps"`
 	ReleasedBitmap    Bitmap            `json:"released_bitmap"`
 	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
-	Faults            []string          `json:"faults,omitempty"` // files that cannot be read: what they hold is missing
+	// files that cannot be read: what they hold is missing
+	Faults []string `json:"faults,omitempty"`
 }
