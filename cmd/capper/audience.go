@@ -53,7 +53,8 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	case err != nil:
 		return nil, remote.Pointed(err, a.Expression)
 	case parts.Users == 0:
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: holds no user in generation %s", a.Expression, parts.Generation))
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: holds no user in generation %s",
+			a.Expression, parts.Generation))
 	}
 	a.Generation = parts.Generation
 	return parts, nil
@@ -131,7 +132,8 @@ func unread(path string, err error) error {
 	var input *ingest.InputError
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("read audience: %w", err)), "if the file is whole: end its last line, or say --final-newline optional")
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("read audience: %w", err)),
+			"if the file is whole: end its last line, or say --final-newline optional")
 	case errors.As(err, &rows):
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: %w", path, err))
 	case errors.As(err, &input):

@@ -139,7 +139,8 @@ func TestKill9LosesLessThanASecondOfTheAudit(t *testing.T) {
 		flushed, wasKilled := killed[life]
 		if found[message] == 0 {
 			lost++
-			require.True(t, wasKilled && at.After(flushed), "%s, answered %v before the last flush", message, flushed.Sub(at))
+			require.True(t, wasKilled && at.After(flushed), "%s, answered %v before the last flush", message,
+				flushed.Sub(at))
 		}
 	}
 	for message, n := range found {
@@ -165,7 +166,8 @@ func TestAReloadIsInTheAudit(t *testing.T) {
 	require.NoError(t, err)
 	version := p.get("/v1/status")["config_version"]
 	write(t, file, strings.Replace(string(text), "daily: 1}", "daily: 2}", 1)+"audit: {to: "+place+"}\n")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, time.Minute,
+		10*time.Millisecond)
 	_, err = p.filter("after", 1, 2, 3)
 	require.NoError(t, err)
 	require.Equal(t, "ok", p.get("/v1/status")["audit"].(map[string]any)["state"])

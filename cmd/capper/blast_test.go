@@ -60,7 +60,8 @@ func TestABlastKilledAndStartedAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
 	way := newGate(t, p.url)
 	blast := func(message string) *exec.Cmd {
-		return exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", message, "--allowed", out, "--batch", "1000", "--parallel", "2")
+		return exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", message, "--allowed", out,
+			"--batch", "1000", "--parallel", "2")
 	}
 	for attempt := range int64(3) {
 		way.open.Store(way.came.Load() + 4*attempt + 3)
@@ -91,12 +92,14 @@ func TestABlastWhoseServiceDies(t *testing.T) {
 	require.NoError(t, os.WriteFile(audience, []byte("20000000\n20000001\n"), 0o600))
 	p.signal(syscall.SIGKILL)
 	run := func(url string) (string, error) {
-		text, err := exec.Command("capper", "filter", audience, "--url", url, "--message-id", "promo", "--allowed", out).CombinedOutput()
+		text, err := exec.Command("capper", "filter", audience, "--url", url, "--message-id", "promo", "--allowed",
+			out).CombinedOutput()
 		return string(text), err
 	}
 	text, err := run(p.url)
 	require.Error(t, err)
-	require.Contains(t, text, `no file was written; run the same command again: message id "promo" continues where it was`)
+	require.Contains(t, text,
+		`no file was written; run the same command again: message id "promo" continues where it was`)
 	require.NoFileExists(t, out)
 	p = serve(t, file)
 	text, err = run(p.url)
@@ -128,7 +131,8 @@ func TestABlastOutlivesItsService(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(audience, []byte(ids.String()), 0o600))
 	way := newGate(t, p.url)
-	blast := exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", "promo", "--allowed", out, "--batch", "500", "--json")
+	blast := exec.Command("capper", "filter", audience, "--url", way.URL, "--message-id", "promo", "--allowed", out,
+		"--batch", "500", "--json")
 	var stdout strings.Builder
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	require.NoError(t, err)
@@ -142,7 +146,8 @@ func TestABlastOutlivesItsService(t *testing.T) {
 		}, time.Minute, time.Millisecond)
 		way.open.Store(math.MaxInt64) // so that it has calls when it is killed
 		p.signal(syscall.SIGKILL)
-		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, time.Minute,
+			5*time.Millisecond)
 		way.open.Store(way.came.Load() + 20)
 		p = serve(t, file)
 	}

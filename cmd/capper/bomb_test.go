@@ -37,7 +37,8 @@ func TestConfigurationsThatExplodeAreRefused(t *testing.T) {
 		if runtime.GOOS == "darwin" { // there it is bytes
 			used >>= 10
 		}
-		// With the race detector it is several times what it takes otherwise, and Linux counts what this process had when it forked.
+		// With the race detector it is several times what it takes otherwise, and Linux counts what this process had
+		// when it forked.
 		require.Less(t, used, int64(1<<20), "KiB")
 	}
 }

@@ -35,7 +35,8 @@ type counted struct {
 }
 
 // The limits between which reloads change.
-const tight, wide = "{default: {daily: 80}, segments: {active: {daily: 30}}}", "{default: {daily: 100}, segments: {active: {daily: 40}}}"
+const tight, wide = "{default: {daily: 80}, segments: {active: {daily: 30}}}",
+	"{default: {daily: 100}, segments: {active: {daily: 40}}}"
 
 // newCounted is instances over one store and one audit. store is the configuration of the store, by directory.
 func newCounted(t *testing.T, instances int, store func(dir string) string) *counted {
@@ -55,7 +56,8 @@ func newCounted(t *testing.T, instances int, store func(dir string) string) *cou
 		file := filepath.Join(dir, fmt.Sprintf("capper-%d.yaml", i))
 		write(t, file, fmt.Sprintf("server:\n  listen: 127.0.0.1:0\n  stop_delay: 0s\n  api_keys:\n%[2]s"+
 			"segments: {source: %[1]s/segments, cache_dir: %[1]s/cache-%[3]d, refresh: 100ms}\nstore: %[4]s\n"+
-			"channels: {push: 1, email: 2}\naudit: {to: %[1]s/audit, roll: 2s}\nlimits: %[5]s\n", dir, keys, i, store(dir), tight))
+			"channels: {push: 1, email: 2}\naudit: {to: %[1]s/audit, roll: 2s}\nlimits: %[5]s\n", dir, keys, i,
+			store(dir), tight))
 		f.files, f.processes = append(f.files, file), append(f.processes, nil)
 		f.start(i)
 	}
@@ -73,7 +75,8 @@ func (f *counted) start(i int) {
 func (f *counted) client(i int, team string) *client.Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c, err := client.New(client.Config{URL: f.urls[i], Key: "k" + team + ".secret", LeaveUnavailable: true, Attempts: 1})
+	c, err := client.New(client.Config{URL: f.urls[i], Key: "k" + team + ".secret", LeaveUnavailable: true,
+		Attempts: 1})
 	if err != nil {
 		panic(err) // the URL was read from a log
 	}
@@ -114,7 +117,8 @@ type told struct {
 // call calls an instance at random until one answers.
 func (m *told) call(ctx context.Context, what func(c *client.Client) error) error {
 	for {
-		<-time.After(5 * time.Millisecond) // kills and reloads take their time, and what is asked meanwhile need not fill the machine
+		// kills and reloads take their time, and what is asked meanwhile need not fill the machine
+		<-time.After(5 * time.Millisecond)
 		err := what(m.fleet.client(m.random.IntN(len(m.fleet.urls)), m.team))
 		if err == nil {
 			m.fleet.asked.Add(1)
@@ -180,7 +184,8 @@ func (m *told) askAtOnce(ctx context.Context, channel string, users, more []uint
 	for i := range answers {
 		c, asked := m.fleet.client(i%len(m.fleet.urls), m.team), [][]uint32{users, more}[i/2]
 		calls.Go(func() {
-			if got, err := c.Filter(ctx, &client.FilterRequest{MessageID: m.id, Channel: channel, Users: asked}); err == nil {
+			if got, err := c.Filter(ctx, &client.FilterRequest{MessageID: m.id, Channel: channel,
+				Users: asked}); err == nil {
 				answers[i] = got
 			}
 		})
@@ -296,8 +301,10 @@ func (f *counted) campaigns(n int, rounds func()) (all []*told) {
 			return nil
 		}
 		all = append(all, &told{
-			fleet: f, random: rand.New(rand.NewPCG(seed, uint64(i))), id: fmt.Sprint("m-", i/2), team: []string{"", "growth", "crm"}[i%3],
-			sends: map[string]*sends{"": {held: map[uint32]bool{}}, "push": {held: map[uint32]bool{}}, "email": {held: map[uint32]bool{}}},
+			fleet: f, random: rand.New(rand.NewPCG(seed, uint64(i))), id: fmt.Sprint("m-", i/2),
+			team: []string{"", "growth", "crm"}[i%3],
+			sends: map[string]*sends{"": {held: map[uint32]bool{}}, "push": {held: map[uint32]bool{}},
+				"email": {held: map[uint32]bool{}}},
 		})
 		return all[i]
 	}
@@ -338,7 +345,8 @@ func (f *counted) check(all []*told) {
 	}
 	require.Positive(f.t, released)
 	require.Greater(f.t, recorded, released)
-	f.t.Logf("%d campaigns; %d calls, %d more failed; %d sends, %d of them given back", len(all), f.asked.Load(), f.failed.Load(), recorded/int64(len(f.urls)), released/int64(len(f.urls)))
+	f.t.Logf("%d campaigns; %d calls, %d more failed; %d sends, %d of them given back", len(all), f.asked.Load(),
+		f.failed.Load(), recorded/int64(len(f.urls)), released/int64(len(f.urls)))
 }
 
 // 40 campaigns on two instances, one of which is killed and reloaded, then the other one: what is counted

@@ -31,13 +31,15 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	var faults *yamltree.Faults
 	if errors.As(err, &faults) {
 		fmt.Fprintln(on.Out, faults)
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List), plural(len(faults.List), "fault")))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d %s: not valid", c.File, len(faults.List),
+			plural(len(faults.List), "fault")))
 	}
 	if err != nil {
 		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	fmt.Fprintf(on.Out, "%s: valid, version %s\n", c.File, loaded.Version)
-	fmt.Fprintf(on.Out, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source, place(loaded.Store))
+	fmt.Fprintf(on.Out, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source,
+		place(loaded.Store))
 	if a := loaded.Audit; a.To != "" {
 		fmt.Fprintf(on.Out, "  audit to %s, a file every %s\n", a.To, capping.Span(a.Roll))
 	}
@@ -159,7 +161,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 		if len(q.Sets) > 0 {
 			users = ", to users in " + strings.Join(q.Sets, " or ") + "; " + describeGuard(q.MayLose, 0)
 		}
-		add("quiet from %s to %s %s: %s%s", q.Hours.From, q.Hours.To, inZone(q.UserZone, q.Location), sendsOn(p, q.Channels), users)
+		add("quiet from %s to %s %s: %s%s", q.Hours.From, q.Hours.To, inZone(q.UserZone, q.Location),
+			sendsOn(p, q.Channels), users)
 	}
 	if p.Zone != nil {
 		add("time zone of users in no set %s…: %s", segments.ZonePrefix, p.Zone)
@@ -289,9 +292,11 @@ func describeServer(s config.Server) (lines []string) {
 		add("rate of %s: %s", client, describeRate(s.Access.Rates[client]))
 	}
 	b := s.Bounds
-	add("a call: %d ids or %d users of a bitmap, %s, %s for the store", b.JSONUsers, b.BitmapUsers, bytesText(b.BodyBytes), b.CallTimeout)
+	add("a call: %d ids or %d users of a bitmap, %s, %s for the store", b.JSONUsers, b.BitmapUsers,
+		bytesText(b.BodyBytes), b.CallTimeout)
 	add("all calls: %d users, %s of bodies, %s of answers, %d connections, at least %s a second, gzip 1 to %d",
-		b.InFlightUsers, bytesText(b.InFlightBytes), bytesText(b.AnswerBytes), b.Connections, bytesText(b.MinRate), b.GzipRatio)
+		b.InFlightUsers, bytesText(b.InFlightBytes), bytesText(b.AnswerBytes), b.Connections, bytesText(b.MinRate),
+		b.GzipRatio)
 	add("permits: %d remembered requests a client and %d in all, and as many logs of messages", b.PermitRecords.Client,
 		b.PermitRecords.All)
 	return lines

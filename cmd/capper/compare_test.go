@@ -88,7 +88,8 @@ func (c *compared) configure() {
 	}
 	write(c.t, c.file(), fmt.Sprintf("server:\n  listen: 127.0.0.1:0\n  stop_delay: 0s\n  call_timeout: 30s\n  "+
 		"api_keys:\n%s"+
-		"segments: {source: segments, refresh: 100ms, cache_dir: cache}\nstore: %s\nchannels: {push: 1, email: 2}\nlimits: %s\n%s",
+		"segments: {source: segments, refresh: 100ms, cache_dir: cache}\nstore: %s\nchannels: {push: 1, email: "+
+		"2}\nlimits: %s\n%s",
 		keys, c.store, c.limits, audit))
 }
 

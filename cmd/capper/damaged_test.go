@@ -21,7 +21,8 @@ func TestNothingIsSaidOfWhatADamagedFileHolds(t *testing.T) {
 	t.Parallel()
 	segments := filepath.Join(t.TempDir(), "segments")
 	publish(t, segments, "new=1-300")
-	d := startDecider(t, testkit.NewClockAt(time.Now()), segments, "channels: {push: 1}\nlimits: {default: {daily: 1}}\naudit: {to: audit}\n")
+	d := startDecider(t, testkit.NewClockAt(time.Now()), segments, "channels: {push: 1}\nlimits: {default: {daily: "+
+		"1}}\naudit: {to: audit}\n")
 	d.filter(&client.FilterRequest{MessageID: "m", Channel: "push", Users: []uint32{1, 2}})
 	require.NoError(t, d.service.Stop())
 	place, damagedFiles := filepath.Join(d.dir, "audit"), 0

@@ -60,7 +60,8 @@ func TestStoreOfAnEarlierVersionBelowTheWorkingDirectory(t *testing.T) {
 	p := serveFrom(t, work, file)
 	p.signal(syscall.SIGTERM)
 	require.NoError(t, os.Rename(filepath.Join(filepath.Dir(file), "var"), filepath.Join(work, "var")))
-	requireStartRefused(t, file, filepath.Join(work, "var", "log.db"), filepath.Join(filepath.Dir(file), "var", "log.db"))
+	requireStartRefused(t, file, filepath.Join(work, "var", "log.db"), filepath.Join(filepath.Dir(file), "var",
+		"log.db"))
 }
 
 // A service that must find a store does not begin without one.

@@ -42,7 +42,8 @@ func printExplanation(on *terminal.Streams, e *client.Explanation) error {
 	}
 	fmt.Fprintf(on.Out, "user %d is in segment %s%s (generation %s)\n", e.UserID, e.Segment, zone, e.Generation)
 	if len(e.Missing) > 0 {
-		fmt.Fprintf(on.Out, "missing sets: the configuration needs %s: what follows is as if the user were in none of them, and sends that need one are unavailable\n",
+		fmt.Fprintf(on.Out, "missing sets: the configuration needs %s: what follows is as if the user were in none "+
+			"of them, and sends that need one are unavailable\n",
 			strings.Join(e.Missing, ", "))
 	}
 	explainWithheld(on, e)
@@ -67,7 +68,8 @@ func printExplanation(on *terminal.Streams, e *client.Explanation) error {
 	rows := [][]any{{"SENT AT", "CHANNEL", "NAMESPACE", "MESSAGE"}}
 	for _, send := range e.Sends {
 		rows = append(rows, []any{
-			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"), or(send.MessageID, "(not remembered)"),
+			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"),
+			or(send.MessageID, "(not remembered)"),
 		})
 	}
 	return terminal.Table(on.Out, terminal.Left, rows...)
@@ -77,7 +79,8 @@ func printExplanation(on *terminal.Streams, e *client.Explanation) error {
 func explainWithheld(on *terminal.Streams, e *client.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
-		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels), exemptText(s))
+		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels),
+			exemptText(s))
 	}
 	if e.Holdout != nil {
 		fmt.Fprintf(on.Out, "held out: one of %s\n", holdoutText(e.Holdout))
@@ -94,10 +97,12 @@ func explainWithheld(on *terminal.Streams, e *client.Explanation) {
 		if q.Until != nil {
 			state = "until " + q.Until.UTC().Format(milliseconds)
 		}
-		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, zone, listed(q.Channels), state)
+		fmt.Fprintf(on.Out, "quiet hours: %s to %s in %s, channels %s: %s\n", q.From, q.To, zone, listed(q.Channels),
+			state)
 	}
 	if len(e.NeverOpen) > 0 {
-		fmt.Fprintf(on.Out, "no minute is open: the quiet hours together deny all sends on %s\n", strings.Join(e.NeverOpen, ", "))
+		fmt.Fprintf(on.Out, "no minute is open: the quiet hours together deny all sends on %s\n",
+			strings.Join(e.NeverOpen, ", "))
 	}
 }
 

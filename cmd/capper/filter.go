@@ -41,7 +41,8 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.Misuse(err)
 	}
 	api, err := client.New(client.Config{
-		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true, // until the others were asked
+		// until the others were asked
+		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
 	})
 	if err != nil {
 		return terminal.Misuse(err)
@@ -65,7 +66,8 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.Summary.Unavailable; err == nil && n > 0 {
-		err = terminal.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+"; then run the same command again")
+		err = terminal.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+
+			"; then run the same command again")
 	}
 	return err
 }
@@ -104,7 +106,8 @@ func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
 	}
-	return terminal.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers", c.MessageID))
+	return terminal.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers",
+		c.MessageID))
 }
 
 // interrupted says what to do about a blast that ended early: the same again
@@ -114,11 +117,14 @@ func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	case terminal.StatusOf(err) == terminal.BadInput: // the same again is the same answer
 		return err
 	case client.HasCode(err, client.CodeGone):
-		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+c.nobodyTwice())
+		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+
+			c.nobodyTwice())
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return terminal.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+c.pinned())
+		return terminal.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+
+			c.pinned())
 	case ctx.Err() != nil || client.Passing(err):
-		return terminal.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: message id %q continues where it was", c.pinned(), c.MessageID))
+		return terminal.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: "+
+			"message id %q continues where it was", c.pinned(), c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return terminal.Hinted(err, "--batch N asks for fewer users in a call")
 	}
@@ -135,7 +141,8 @@ func (c *filterCommand) nobodyTwice() string {
 // decide decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *client.Client, todo *blast.Todo) (*blast.Results, error) {
+func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *client.Client,
+	todo *blast.Todo) (*blast.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
 	defer shown.Stop()
 	shown.Step("filter", todo.Users())
@@ -144,7 +151,8 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
 		err := todo.Ask(ctx, api, c.request(), r, func() {
-			if pause == time.Second || decidedOf(&r.Summary) > decided { // nothing new of those who wait is told by waiting
+			// nothing new of those who wait is told by waiting
+			if pause == time.Second || decidedOf(&r.Summary) > decided {
 				showSums(shown, &r.Summary)
 			}
 		})
@@ -198,7 +206,8 @@ func (c *filterCommand) request() client.FilterRequest {
 // showSums tells what has become of the users so far.
 func showSums(shown *terminal.Progress, s *client.Summary) {
 	decided := decidedOf(s)
-	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed, s.Unavailable))
+	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
+		s.Unavailable))
 }
 
 // decidedOf is how many users are decided.
@@ -242,7 +251,8 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 	if c.Expression != "" {
 		fmt.Fprintf(to, "audience %s of generation %s\n", c.Expression, c.Generation)
 	}
-	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())}, {"allowed", s.Allowed, replays(s.Replayed)}}
+	rows := [][]any{{"requested", s.Requested, fmt.Sprintf("in %.2f s", took.Seconds())},
+		{"allowed", s.Allowed, replays(s.Replayed)}}
 	rows = append(rows, deniedRows(&s)...)
 	if err := terminal.Table(to, terminal.Left, rows...); err != nil {
 		return err

@@ -44,7 +44,8 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	reload := func(limits string) {
 		before := first.get("/v1/status")["config_version"]
 		write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1}", limits, true))
-		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, time.Minute,
+			10*time.Millisecond)
 	}
 	ask := func(p *process, message string) int {
 		got, err := p.filter(message, 7)
@@ -55,7 +56,8 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	require.Equal(t, 2, ask(first, "1")+ask(second, "2")+ask(first, "3"))
 	asked := time.Now()
 	reload(wrong)
-	require.Eventually(t, func() bool { return time.Since(asked) > 1700*time.Millisecond }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(asked) > 1700*time.Millisecond }, time.Minute,
+		10*time.Millisecond)
 	require.Equal(t, 1, ask(first, "4"), "its own limits decide")
 	status := fmt.Sprint(first.get("/v1/status"))
 	require.Contains(t, status, "a reload shortened how far they look back")
@@ -109,7 +111,8 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "no store is in namespace fc: either it was never used, or what was recorded is lost: set store.redis.create: true to begin anew")
+		require.Contains(t, p.log.String(), "no store is in namespace fc: either it was never used, or what was "+
+			"recorded is lost: set store.redis.create: true to begin anew")
 	}
 	refused()
 	create(true)

@@ -26,7 +26,8 @@ type audited struct {
 	messages int
 }
 
-const strict, loose = "{default: {daily: 2}, segments: {active: {daily: 1}}}", "{default: {daily: 2}, segments: {active: {daily: 2}}}"
+const strict, loose = "{default: {daily: 2}, segments: {active: {daily: 1}}}",
+	"{default: {daily: 2}, segments: {active: {daily: 2}}}"
 
 // newAudited is another service with the segments of the first one, nil for none.
 func newAudited(t *testing.T, to string, first uint32, other *audited) *audited {
@@ -69,7 +70,8 @@ func (a *audited) campaigns(t *testing.T, n int) {
 		a.note(message, "replayed", again.Replayed)
 		if len(got.Allowed) > 2 {
 			var released map[string]any
-			require.NoError(t, post(a.url+"/v1/release", map[string]any{"message_id": message, "channel": "push", "user_ids": got.Allowed[:2]}, &released))
+			require.NoError(t, post(a.url+"/v1/release", map[string]any{"message_id": message, "channel": "push",
+				"user_ids": got.Allowed[:2]}, &released))
 			a.note(message, "released", got.Allowed[:2])
 		}
 	}
@@ -102,7 +104,8 @@ func (a *audited) restart(t *testing.T, by syscall.Signal) {
 func (a *audited) reload(t *testing.T, limits string) {
 	before := a.get("/v1/status")["config_version"]
 	a.configure(t, limits)
-	require.Eventually(t, func() bool { return a.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return a.get("/v1/status")["config_version"] != before }, time.Minute,
+		10*time.Millisecond)
 }
 
 // auditCommand runs `capper audit`.
@@ -182,7 +185,8 @@ func TestStoresThatDoNotShareAreFoundOut(t *testing.T) {
 	two := newAudited(t, to, 1, one)
 	for i, a := range []*audited{one, two, one, two} {
 		asked := time.Now() // two calls of two instances within a few milliseconds leave open which one was first
-		require.Eventually(t, func() bool { return time.Since(asked) > 20*time.Millisecond }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return time.Since(asked) > 20*time.Millisecond }, time.Minute,
+			time.Millisecond)
 		_, err := a.filter(fmt.Sprint("m", i), 7, uint32(2000+i), 1500)
 		require.NoError(t, err)
 	}

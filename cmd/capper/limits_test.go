@@ -20,7 +20,8 @@ func TestLimitsAreATable(t *testing.T) {
 		Segments: map[string][]client.Limit{
 			"vip": {
 				{Name: "push-gap", Max: 1, Window: "30m", Channels: []string{"push", "sms"}},
-				{Name: "email-day", Max: 12, Window: "day", Calendar: "day", Timezone: "Asia/Singapore", Channels: []string{"email"}},
+				{Name: "email-day", Max: 12, Window: "day", Calendar: "day", Timezone: "Asia/Singapore",
+					Channels: []string{"email"}},
 			},
 			"staff": nil,
 		},
@@ -39,11 +40,14 @@ func TestLimitsTellWhatIsWithheld(t *testing.T) {
 	var out bytes.Buffer
 	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
 	require.NoError(t, printLimits(on, &client.Limits{
-		Version:  "v1",
-		Default:  []client.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user", Shadow: true}},
-		Suppress: []client.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
-		Quiet:    []client.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"sms", "push"}, Sets: []string{"country/sg"}}},
-		Holdout:  &client.Holdout{Percent: 2.5, Salt: "2027-q1"}, Timezone: "Asia/Singapore",
+		Version: "v1",
+		Default: []client.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user",
+			Shadow: true}},
+		Suppress: []client.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
+			EvenExempt: true}},
+		Quiet: []client.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"sms", "push"},
+			Sets: []string{"country/sg"}}},
+		Holdout: &client.Holdout{Percent: 2.5, Salt: "2027-q1"}, Timezone: "Asia/Singapore",
 	}))
 	require.Equal(t, `limits of configuration v1
 SEGMENT  LIMIT            MAX  WINDOW                   CHANNELS

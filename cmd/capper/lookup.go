@@ -81,7 +81,8 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // lookup asks in batches, all of the generation of the first.
-func (c *lookupCommand) lookup(ctx context.Context, api *client.Client, users []uint32, each func(*client.LookupResult) error) error {
+func (c *lookupCommand) lookup(ctx context.Context, api *client.Client, users []uint32,
+	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}
 	for batch := range slices.Chunk(users, lookupBatch) {
 		request.Users = batch

@@ -58,7 +58,8 @@ const scriptPacers = `pacers:
 func take(ts *testscript.TestScript, _ bool, args []string) {
 	permits, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	request := client.PermitsRequest{Pacers: args[:1], Permits: permits, MaxWait: api.Wait(time.Hour), MessageID: strings.Join(args[2:], "")}
+	request := client.PermitsRequest{Pacers: args[:1], Permits: permits, MaxWait: api.Wait(time.Hour),
+		MessageID: strings.Join(args[2:], "")}
 	c, err := client.New(client.Config{URL: ts.Getenv("URL")})
 	ts.Check(err)
 	got, err := c.Permits(context.Background(), request)
@@ -95,7 +96,8 @@ func serveSets(t *testing.T) *process {
 	dir := t.TempDir()
 	args := []string{"build", "--to", filepath.Join(dir, "segments")}
 	for name, ids := range map[string]string{
-		"--segment active": "seq 1 60", "--segment new": "seq 61 90", "--set vip": "seq 1 10", "--set opted-out": "seq 1 2",
+		"--segment active": "seq 1 60", "--segment new": "seq 61 90", "--set vip": "seq 1 10",
+		"--set opted-out":  "seq 1 2",
 		"--set country/sg": "printf '%s\\n' 1 61 1000",
 	} {
 		kind, name, _ := strings.Cut(name, " ")
@@ -107,7 +109,9 @@ func serveSets(t *testing.T) *process {
 	out, err := exec.Command(segmentbuild(t), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	file := filepath.Join(dir, "capper.yaml")
-	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\naudit: {to: "+filepath.Join(dir, "audit")+"}\n")
+	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, "+
+		"channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\naudit: {to: "+filepath.Join(dir, "audit")+
+		"}\n")
 	write(t, file, strings.Replace(content, "{push: 1}", "{push: 1, email: 2}", 1))
 	return serve(t, file)
 }

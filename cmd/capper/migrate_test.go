@@ -26,7 +26,8 @@ type move struct {
 }
 
 func newMove(t *testing.T) *move {
-	m := &move{t: t, file: configure(t, movedLimits), redis: testcluster.Single(t, testcluster.Options{}).Addrs[0], work: filepath.Join(t.TempDir(), "work")}
+	m := &move{t: t, file: configure(t, movedLimits), redis: testcluster.Single(t, testcluster.Options{}).Addrs[0],
+		work: filepath.Join(t.TempDir(), "work")}
 	m.onRedis = onServer(t, m.redis, "{push: 1, email: 2}", movedLimits)
 	m.process = serve(t, m.file)
 	return m
@@ -78,7 +79,8 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.DirExists(t, older)
 	other := newMove(t)
 	other.send("else", 400)
-	require.Contains(t, capperOutput(t, 1, append(m.args(), "--url", other.url)...), "is another store than the one of the passes before")
+	require.Contains(t, capperOutput(t, 1, append(m.args(), "--url", other.url)...),
+		"is another store than the one of the passes before")
 	other.signal(syscall.SIGTERM)
 	require.Contains(t, m.migrate(1, "--finish", other.store()), "is another store than the one of the passes before")
 	require.DirExists(t, other.store())
@@ -136,7 +138,8 @@ func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
 	require.NoError(t, os.Rename(m.store()+".migrated", m.store()))
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "is there again")
 	require.NoError(t, os.Rename(m.store(), m.store()+".migrated"))
-	require.Contains(t, m.migrate(0, "--finish", m.store()), "50002 users with 50002 sends are in Redis: 50002 logs were read back")
+	require.Contains(t, m.migrate(0, "--finish", m.store()), "50002 users with 50002 sends are in Redis: 50002 logs "+
+		"were read back")
 	m.process = serve(t, m.onRedis)
 	require.Equal(t, []any{"late"}, m.sends("7"))
 	require.Equal(t, []any{"many"}, m.sends("1000"))
@@ -155,7 +158,8 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	require.Contains(t, m.migrate(1), "in Redis is a store already")
 	left, err := filepath.Glob(filepath.Join(m.work, "*"))
 	require.NoError(t, err)
-	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left, "no copy is kept of a pass that wrote nothing")
+	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left,
+		"no copy is kept of a pass that wrote nothing")
 
 	empty := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	m.onRedis = onServer(t, empty, "{push: 1, email: 2}", movedLimits)

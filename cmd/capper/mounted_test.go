@@ -22,10 +22,13 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 	secret := func(keys ...string) map[string]string {
 		var list []string
 		for _, key := range keys {
-			list = append(list, fmt.Sprintf("{client: crm, id: %s, sha256: %x, scopes: [filter, read]}", strings.Split(key, ".")[0], sha256.Sum256([]byte(key))))
+			list = append(list, fmt.Sprintf("{client: crm, id: %s, sha256: %x, scopes: [filter, read]}",
+				strings.Split(key, ".")[0], sha256.Sum256([]byte(key))))
 		}
-		server := `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, api_keys: [` + strings.Join(list, ", ") + "]}"
-		return map[string]string{"capper.yaml": strings.Replace(string(text), `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`, server, 1)}
+		server := `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s, api_keys: [` +
+			strings.Join(list, ", ") + "]}"
+		return map[string]string{"capper.yaml": strings.Replace(string(text),
+			`server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`, server, 1)}
 	}
 	mount := testkit.NewMount(t, secret("crm-1.old"))
 	p := serve(t, mount.Path("capper.yaml"))
@@ -54,6 +57,7 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 	mount.Swap(secret("crm-2.new"))
 	testkit.Eventually(t, func() bool { return asked("crm-1.old") == http.StatusUnauthorized })
 	require.Equal(t, http.StatusOK, asked("crm-2.new"))
-	testkit.Eventually(t, func() bool { return strings.Count(p.log.String(), `msg="configuration in force"`) == 2 }, "%s", p.log)
+	testkit.Eventually(t, func() bool { return strings.Count(p.log.String(), `msg="configuration in force"`) == 2 },
+		"%s", p.log)
 	require.Equal(t, 1, strings.Count(p.log.String(), "configuration refused"), "%s", p.log)
 }

@@ -27,11 +27,13 @@ func TestTeamsShareAMessageID(t *testing.T) {
 		if key != "old" {
 			namespace = "namespace: " + key + ", "
 		}
-		keys += fmt.Sprintf("    - {client: %s, %sid: %[1]s, sha256: %[3]x, scopes: [filter, read]}\n", key, namespace, sha256.Sum256([]byte(key+".secret")))
+		keys += fmt.Sprintf("    - {client: %s, %sid: %[1]s, sha256: %[3]x, scopes: [filter, read]}\n", key, namespace,
+			sha256.Sum256([]byte(key+".secret")))
 	}
 	listen := `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`
 	require.Contains(t, string(config), listen)
-	write(t, file, strings.Replace(string(config), listen, "server:\n  listen: 127.0.0.1:0\n  stop_delay: 0s\n  api_keys:\n"+keys, 1))
+	write(t, file, strings.Replace(string(config), listen, "server:\n  listen: 127.0.0.1:0\n  stop_delay: 0s\n  "+
+		"api_keys:\n"+keys, 1))
 	p := serve(t, file)
 	audience, ids := filepath.Join(t.TempDir(), "audience.txt"), new(bytes.Buffer)
 	for id := range 2_000 {
@@ -47,11 +49,13 @@ func TestTeamsShareAMessageID(t *testing.T) {
 		return string(out)
 	}
 	for _, key := range []string{"growth", "crm", "old"} {
-		out := as(key, "filter", audience, "--message-id", "newsletter", "--channel", "push", "--allowed", filepath.Join(t.TempDir(), key+".txt"))
+		out := as(key, "filter", audience, "--message-id", "newsletter", "--channel", "push", "--allowed",
+			filepath.Join(t.TempDir(), key+".txt"))
 		require.Regexp(t, `(?m)^allowed +2000$`, out, "%s replays nobody's", key)
 	}
 	require.Regexp(t, `(?m)^absent +2000 `, as("growth", "release", audience, "--message-id", "newsletter2"))
-	require.Regexp(t, `(?m)^released +2000$`, as("growth", "release", audience, "--message-id", "newsletter", "--channel", "push"))
+	require.Regexp(t, `(?m)^released +2000$`, as("growth", "release", audience, "--message-id", "newsletter",
+		"--channel", "push"))
 	require.Regexp(t, `(?m)^released +0$`, as("growth", "release", audience, "--message-id", "newsletter"))
 	explained := as("old", "explain", "1999")
 	require.NotContains(t, explained, "growth")

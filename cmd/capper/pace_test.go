@@ -84,7 +84,8 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text, first.String()+string(second))
 	require.Greater(t, time.Since(start), time.Duration(all-n)*4*time.Millisecond)
-	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines went through, %d of them in this run: ", all, all-n))
+	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines went through, %d of them in this run: ", all,
+		all-n))
 }
 
 // A reader that does not read and a writer that does not write hold nothing up: a

@@ -23,7 +23,10 @@ func TestAReloadOfPacersAppliesToWhatIsRecorded(t *testing.T) {
 	const limits = "{default: {daily: 1}}\npacers: "
 	for kind, content := range map[string]func(dir, pacers string) string{
 		"embedded": func(dir, pacers string) string { return embedded(dir, limits+pacers) },
-		"redis":    func(dir, pacers string) string { return redisConfig(dir, redis, "{push: 1}", limits+pacers, true) },
+		"redis": func(dir, pacers string) string {
+			return redisConfig(dir, redis, "{push: 1}", limits+pacers,
+				true)
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +84,8 @@ func (p *pacedProcess) reload(pacers string) {
 	p.t.Helper()
 	before := p.get("/v1/status")["config_version"]
 	write(p.t, p.file, p.content(filepath.Dir(p.file), pacers))
-	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond, "%s", p.log)
+	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute,
+		10*time.Millisecond, "%s", p.log)
 }
 
 // callers ask for one permit of x after the other, to the end of the test. What it
@@ -101,13 +105,15 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	return func(want int64) {
 		p.t.Helper()
 		asked := p.calls.Load()
-		require.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 }, time.Minute, 5*time.Millisecond, "%d granted", p.granted.Load())
+		require.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 },
+			time.Minute, 5*time.Millisecond, "%d granted", p.granted.Load())
 		require.Equal(p.t, want, p.granted.Load())
 	}
 }
 
 func (p *pacedProcess) take() {
-	got, err := p.client.Permits(context.WithoutCancel(p.t.Context()), api.PermitsRequest{Pacers: []string{"x"}, Permits: 1, MessageID: "promo"})
+	got, err := p.client.Permits(context.WithoutCancel(p.t.Context()), api.PermitsRequest{Pacers: []string{"x"},
+		Permits: 1, MessageID: "promo"})
 	switch {
 	case err == nil:
 		p.granted.Add(int64(got.Granted))

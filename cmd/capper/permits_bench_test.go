@@ -33,22 +33,26 @@ func TestPermitsPerSecond(t *testing.T) {
 		factor, err = strconv.ParseFloat(text, 64)
 		require.NoError(t, err)
 	}
-	redis := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly yes", "appendfsync everysec"}}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly yes",
+		"appendfsync everysec"}}).Addrs[0]
 	lines := []string{
-		fmt.Sprintf("| %-8s | %-11s | %10s | %8s | %8s |", "store", "request ids", "permits/s", "p50, ms", "p99, ms"), "|---|---|---|---|---|",
+		fmt.Sprintf("| %-8s | %-11s | %10s | %8s | %8s |", "store", "request ids", "permits/s", "p50, ms", "p99, ms"),
+		"|---|---|---|---|---|",
 	}
 	for _, store := range []string{"embedded", "redis"} {
 		dir := t.TempDir()
 		publish(t, filepath.Join(dir, "segments"), "new=1-10")
 		config := embedded(dir, "{default: {daily: 1}}")
 		if store == "redis" {
-			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir), fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", redis), 1)
+			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir),
+				fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", redis), 1)
 		}
 		file := filepath.Join(dir, "capper.yaml")
 		write(t, file, config+"pacers: {provider: {limits: [{max: 10000000, window: 10s}]}}\n")
 		p := serve(t, file)
 		for _, ids := range []bool{false, true} {
-			load := permitLoad{addr: strings.TrimPrefix(p.url, "http://"), clients: 8, calls: max(10, int(5000*factor)), permits: 100, ids: ids}
+			load := permitLoad{addr: strings.TrimPrefix(p.url, "http://"), clients: 8, calls: max(10, int(5000*factor)),
+				permits: 100, ids: ids}
 			rate, took := load.run(t)
 			lines = append(lines, fmt.Sprintf("| %-8s | %-11v | %10.0f | %8.2f | %8.2f |", store, ids, rate,
 				took[len(took)/2].Seconds()*1000, took[len(took)*99/100].Seconds()*1000))
@@ -104,7 +108,8 @@ func (l *permitLoad) converse(client int) (granted int, took []time.Duration, er
 	for call := range l.calls {
 		request := fmt.Sprintf(`{"pacers": ["provider"], "permits": %d}`, l.permits)
 		if l.ids {
-			request = fmt.Sprintf(`{"pacers": ["provider"], "permits": %d, "request_id": "c%d-%d-%d"}`, l.permits, client, began, call)
+			request = fmt.Sprintf(`{"pacers": ["provider"], "permits": %d, "request_id": "c%d-%d-%d"}`, l.permits,
+				client, began, call)
 		}
 		start := time.Now()
 		answer, err := ask(c, reader, request)
@@ -117,7 +122,8 @@ func (l *permitLoad) converse(client int) (granted int, took []time.Duration, er
 }
 
 func ask(c net.Conn, reader *bufio.Reader, request string) (answer api.Permits, err error) {
-	if _, err := fmt.Fprintf(c, "POST /v1/permits HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	if _, err := fmt.Fprintf(c, "POST /v1/permits HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(request), request); err != nil {
 		return answer, err
 	}

@@ -112,7 +112,8 @@ func (s *permitStorm) call(rng *rand.Rand, caller int) {
 		<-time.After(2 * time.Millisecond) // what the services do is of interest, and not how much of the machine
 		request := api.PermitsRequest{
 			Pacers: []string{"provider", "carrier", "ledger"}, Permits: []int{1, 10, 40}[rng.IntN(3)],
-			MaxWait: api.Wait([]time.Duration{0, 10 * time.Minute}[rng.IntN(2)]), RequestID: fmt.Sprintf("%d-%d", caller, n),
+			MaxWait: api.Wait([]time.Duration{0, 10 * time.Minute}[rng.IntN(2)]), RequestID: fmt.Sprintf("%d-%d",
+				caller, n),
 		}
 		first, patience := time.Now(), time.Now().Add(time.Minute)
 		for {

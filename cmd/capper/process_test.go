@@ -39,7 +39,8 @@ var listening = regexp.MustCompile(`what=api address=(\S+)`)
 func serve(t *testing.T, file string, env ...string) *process {
 	t.Helper()
 	p := launch(t, file, env...)
-	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, time.Minute, 5*time.Millisecond, "%s", p.log)
+	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, time.Minute, 5*time.Millisecond, "%s",
+		p.log)
 	require.False(t, p.hasExited(), "%s", p.log)
 	return p
 }
@@ -47,7 +48,8 @@ func serve(t *testing.T, file string, env ...string) *process {
 // launch starts the program and waits for nothing.
 func launch(t *testing.T, file string, env ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command("capper", "serve", "--config", file), log: new(testkit.Log), exited: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command("capper", "serve", "--config", file), log: new(testkit.Log),
+		exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	stderr, err := p.cmd.StderrPipe()
 	require.NoError(t, err)
@@ -69,7 +71,8 @@ func (p *process) follow(stderr io.Reader) {
 // logs waits for a line of the log, which comes through a pipe.
 func (p *process) logs(line string) {
 	p.t.Helper()
-	testkit.Eventually(p.t, func() bool { return regexp.MustCompile(line).MatchString(p.log.String()) }, "%s: %s", line, p.log)
+	testkit.Eventually(p.t, func() bool { return regexp.MustCompile(line).MatchString(p.log.String()) }, "%s: %s", line,
+		p.log)
 }
 
 func (p *process) hasExited() bool {

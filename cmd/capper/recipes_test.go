@@ -34,8 +34,10 @@ func TestRecipes(t *testing.T) {
 	users := blocksOf(sections[1])
 	for i, section := range sections[2:] {
 		title, _, _ := strings.Cut(section, "\n")
-		t.Run(strings.ReplaceAll(title, ",", ""), func(t *testing.T) { // the name is that of a directory, which YAML has to take
-			r := &recipe{t: t, dir: t.TempDir(), clock: testkit.NewClockAt(time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC))}
+		// the name is that of a directory, which YAML has to take
+		t.Run(strings.ReplaceAll(title, ",", ""), func(t *testing.T) {
+			r := &recipe{t: t, dir: t.TempDir(), clock: testkit.NewClockAt(time.Date(2026, 11, 16, 9, 0, 0, 0,
+				time.UTC))}
 			r.run(users)
 			blocks := blocksOf(section)
 			r.run(blocks)

@@ -59,10 +59,12 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	} else {
 		err = terminal.Table(on.Out, terminal.Left,
 			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
-			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"}, []any{"unavailable", sum.Unavailable})
+			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"},
+			[]any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+"; then run the same command again: twice is once")
+		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+
+			"; then run the same command again: twice is once")
 	}
 	return err
 }
@@ -72,7 +74,8 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 	if c.audience != (audience{}) {
 		return terminal.Misuse(errors.New("--all: is of everybody, name no audience"))
 	}
-	return campaigns.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel, Namespace: c.Namespace})
+	return campaigns.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
+		Namespace: c.Namespace})
 }
 
 // releaseReport is what --json prints.
@@ -82,7 +85,8 @@ type releaseReport struct {
 }
 
 // request is what to give back, and of how many users.
-func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams, api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
+func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
+	api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
 	if c.Expression == "" {
 		if r.Bitmap, err = c.read(ctx, on); err != nil {
@@ -101,7 +105,8 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams, api 
 // interrupted says what to do about a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
-		return terminal.Hinted(err, "run the same command again without --generation, and release those who have left the audience since from a file: twice is once")
+		return terminal.Hinted(err, "run the same command again without --generation, and release those who have "+
+			"left the audience since from a file: twice is once")
 	}
 	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+": twice is once")
 }

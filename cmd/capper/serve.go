@@ -23,9 +23,13 @@ type serveCommand struct {
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) { return config.NewWatcher(c.Config, time.Now) })
+	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) {
+		return config.NewWatcher(c.Config,
+			time.Now)
+	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = terminal.Hinted(err, "--config or CAPPER_CONFIG names it; for an image it has to be mounted there (docs/install.md)")
+		err = terminal.Hinted(err, "--config or CAPPER_CONFIG names it; for an image it has to be mounted there "+
+			"(docs/install.md)")
 	}
 	if err != nil {
 		return terminal.WithStatus(terminal.BadInput, yamltree.Counted(err))
@@ -33,5 +37,6 @@ func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now, Reload: reload, NotifySocket: os.Getenv(systemd.Socket)})
+	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now, Reload: reload,
+		NotifySocket: os.Getenv(systemd.Socket)})
 }

@@ -195,7 +195,8 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	require.Equal(t, before, p.get("/v1/status")["config_version"])
 
 	write(t, file, embedded(dir, "{default: {daily: 2}, segments: {ghost: {}}}"))
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute,
+		10*time.Millisecond)
 	got, err = p.filter("second", 7)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7}, got.Allowed, "the raised limit applies to the send already recorded")
@@ -204,8 +205,12 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	require.Empty(t, got.Allowed, "and that send still counts")
 	write(t, file, embedded(dir, "{}"))
 	p.logs(`msg=audit action=reload result=refused client="" key="" request_id=[0-9a-f]{24} version=` + before)
-	p.logs(`msg=audit action=reload result=accepted client="" key="" request_id=[0-9a-f]{24} version=` + got.ConfigVersion)
-	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "are uncapped") },
+	p.logs(`msg=audit action=reload result=accepted client="" key="" request_id=[0-9a-f]{24} version=` +
+		got.ConfigVersion)
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]),
+			"are uncapped")
+	},
 		time.Minute, 10*time.Millisecond, "what is hardly meant is said after a reload too")
 	stop.Store(true)
 	load.Wait()
@@ -222,14 +227,18 @@ func TestSegmentsAreRefreshedAndABadGenerationIsRefused(t *testing.T) {
 	require.Equal(t, []uint32{1_000_005}, got.Allowed)
 
 	publish(t, place, "new=1000000-1000100")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation }, time.Minute,
+		10*time.Millisecond)
 	got, err = p.filter("m2", 5, 1_000_006)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{5}, got.Allowed)
 	p.logs(`msg=audit action=refresh result=accepted .* generation=` + got.Generation + ` before=\d`)
 
 	require.NoError(t, os.WriteFile(filepath.Join(place, "current.json"), nil, 0o600))
-	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(p.get("/v1/status")["segments"]), "error:") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["segments"]),
+			"error:")
+	}, time.Minute, 10*time.Millisecond)
 	require.Equal(t, got.Generation, p.get("/v1/status")["generation"])
 	got, err = p.filter("m3", 6)
 	require.NoError(t, err)
@@ -290,7 +299,8 @@ func TestNoCallSeesAMixOfGenerations(t *testing.T) {
 // live is the generation that current.json names.
 func live(t *testing.T, place string) string {
 	t.Helper()
-	m := regexp.MustCompile(`"generation": "([^"]+)"`).FindStringSubmatch(readFile(t, filepath.Join(place, "current.json")))
+	m := regexp.MustCompile(`"generation": "([^"]+)"`).FindStringSubmatch(readFile(t,
+		filepath.Join(place, "current.json")))
 	require.NotNil(t, m)
 	return m[1]
 }
@@ -324,7 +334,8 @@ func TestStartRefuses(t *testing.T) {
 		dir := t.TempDir()
 		publish(t, filepath.Join(dir, "segments"), "new=1-2")
 		other := filepath.Join(dir, "capper.yaml")
-		write(t, other, strings.Replace(embedded(dir, "{default: {daily: 1}}"), "127.0.0.1:0", strings.TrimPrefix(p.url, "http://"), 1))
+		write(t, other, strings.Replace(embedded(dir, "{default: {daily: 1}}"), "127.0.0.1:0",
+			strings.TrimPrefix(p.url, "http://"), 1))
 		second := launch(t, other)
 		<-second.exited
 		require.Equal(t, 1, second.cmd.ProcessState.ExitCode())
@@ -347,7 +358,8 @@ func TestMetricsHoldNoUser(t *testing.T) {
 	text := string(body)
 	require.NotContains(t, text, "424242424")
 	for _, metric := range []string{
-		`capper_http_requests_total{`, `capper_http_request_seconds_bucket{`, `capper_users_total{`, `capper_store_calls_total{`,
+		`capper_http_requests_total{`, `capper_http_request_seconds_bucket{`, `capper_users_total{`,
+		`capper_store_calls_total{`,
 		`capper_segments_generation_age_seconds`, `capper_config_reloads_total{result="refused"} 0`,
 	} {
 		require.Contains(t, text, metric)

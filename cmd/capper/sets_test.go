@@ -34,12 +34,14 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 		t.Helper()
 		var got api.FilterIDs
 		require.NoError(t, post(p.url+"/v1/filter", map[string]any{"message_id": message, "user_ids": []int{5}}, &got))
-		require.Equal(t, []api.Denial{{UserID: 5, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}}, got.Denied)
+		require.Equal(t, []api.Denial{{UserID: 5, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}},
+			got.Denied)
 	}
 
 	p := launch(t, file)
 	require.Eventually(t, func() bool {
-		return p.hasExited() || !p.ready() && p.url != "" && strings.Contains(fmt.Sprint(p.get("/readyz")), "generation "+without+" has no set opted-out")
+		return p.hasExited() || !p.ready() && p.url != "" && strings.Contains(fmt.Sprint(p.get("/readyz")),
+			"generation "+without+" has no set opted-out")
 	}, time.Minute, 5*time.Millisecond, "%s", p.log)
 	got, err := p.filter("m1", 5, 6)
 	require.NoError(t, err)
@@ -57,7 +59,8 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
 	require.Eventually(t, func() bool { return status(p)["error"] != nil }, time.Minute, 10*time.Millisecond)
-	require.Equal(t, "generation "+without+" is refused: it has no set opted-out, which the configuration needs", status(p)["error"])
+	require.Equal(t, "generation "+without+" is refused: it has no set opted-out, which the configuration needs",
+		status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
 	require.True(t, p.ready())
 	suppressed(p, "m2")
@@ -72,10 +75,12 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	require.Eventually(t, func() bool { return status(p)["generation"] == without }, time.Minute, 10*time.Millisecond)
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	require.Eventually(t, func() bool {
-		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "not yet: suppress.opted-out: generation "+without)
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "not yet: suppress.opted-out: generation "+
+			without)
 	},
 		time.Minute, 10*time.Millisecond)
 	run("rollback", with, "--at", place)
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil },
+		time.Minute, 10*time.Millisecond)
 	suppressed(p, "m4")
 }

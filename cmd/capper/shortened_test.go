@@ -19,7 +19,8 @@ func TestLimitGoneForAMomentStillCounts(t *testing.T) {
 	reload := func(limits string) {
 		before := p.get("/v1/status")["config_version"]
 		write(t, file, embedded(filepath.Dir(file), limits))
-		require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute,
+			10*time.Millisecond)
 	}
 	ask := func(message string) int {
 		got, err := p.filter(message, 7)
@@ -29,9 +30,11 @@ func TestLimitGoneForAMomentStillCounts(t *testing.T) {
 	require.Equal(t, 2, ask("first")+ask("second")+ask("third"))
 	asked := time.Now()
 	reload("{default: [{name: blink, max: 9, window: 1s}]}")
-	require.Eventually(t, func() bool { return time.Since(asked) > 1100*time.Millisecond }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(asked) > 1100*time.Millisecond }, time.Minute,
+		10*time.Millisecond)
 	require.Equal(t, 1, ask("fourth"))
-	require.Contains(t, fmt.Sprint(p.get("/v1/status")["config"]), "a reload shortened how far they look back from 168h to 1s")
+	require.Contains(t, fmt.Sprint(p.get("/v1/status")["config"]), "a reload shortened how far they look back from "+
+		"168h to 1s")
 	p.logs("a reload shortened")
 	reload("{default: {daily: 9, weekly: 3}}")
 	require.Equal(t, 0, ask("fifth"))

@@ -45,7 +45,8 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 		{"store", s.Store.Kind + " " + s.Store.State + suffix(": ", s.Store.Error)},
 		{"config", s.ConfigVersion + suffix(", last change refused: ", s.Config.Error)},
 		{"zone rules", s.ZoneRules},
-		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) + suffix(", compared with ", s.Segments.ComparedWith) + suffix(", last refresh failed: ", s.Segments.Error)},
+		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) +
+			suffix(", compared with ", s.Segments.ComparedWith) + suffix(", last refresh failed: ", s.Segments.Error)},
 	}
 	if s.Audit != nil {
 		rows = append(rows, []any{"audit", auditText(s)})
@@ -59,7 +60,8 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 	}
 	rows = append(rows, guardedRows(s)...)
 	for _, segment := range s.Segments.Segments {
-		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users, segment.SizeBytes)})
+		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users,
+			segment.SizeBytes)})
 	}
 	for _, set := range s.Segments.Sets {
 		rows = append(rows, []any{"  set " + set.Name, fmt.Sprintf("%d users, %d bytes", set.Users, set.SizeBytes)})

@@ -46,13 +46,15 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode(), "it says who was sent what")
 	_, err = p.filter("after", 3)
 	require.NoError(t, err)
-	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "open: stop the service first")
+	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"),
+		"open: stop the service first")
 	p.signal(syscall.SIGTERM)
 
 	require.Contains(t, capperOutput(t, 0, "restore", archive), "is whole")
 	out := capperOutput(t, 1, "restore", archive, "--to", store)
 	require.Contains(t, out, "sends in between would be given up")
-	require.Contains(t, out, "hint: bring the newest store back if there is one; to go on without those sends, add --accept-lost-sends")
+	require.Contains(t, out, "hint: bring the newest store back if there is one; to go on without those sends, add "+
+		"--accept-lost-sends")
 	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "is not empty")
 	require.NoError(t, os.RemoveAll(store))
 	capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
@@ -90,7 +92,8 @@ func TestBackupThatIsCutOff(t *testing.T) {
 		fake := httptest.NewServer(answer)
 		dir := t.TempDir()
 		out := capperOutput(t, 1, "backup", "--url", fake.URL, "--to", filepath.Join(dir, "b.tar"))
-		require.True(t, strings.Contains(out, "damaged or cut off") || strings.Contains(out, "receive the backup"), "%s: %s", name, out)
+		require.True(t, strings.Contains(out, "damaged or cut off") || strings.Contains(out, "receive the backup"),
+			"%s: %s", name, out)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left, name)
@@ -112,7 +115,8 @@ func ofLaterVersion(archive []byte) []byte {
 }
 
 // slowReader takes little of an answer that nobody reads.
-var slowReader = http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+var slowReader = http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+	addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err == nil {
 		err = conn.(*net.TCPConn).SetReadBuffer(1 << 16)

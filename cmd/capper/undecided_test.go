@@ -51,7 +51,8 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
 	require.Regexp(t, `capper: 1 users are unavailable and asked for again in 1s, until --timeout 8s is over: the store is degraded: \S+`, string(exit.Stderr))
-	require.Contains(t, string(exit.Stderr), "hint: they must not be sent to yet; capper status says why; then run the same command again\n")
+	require.Contains(t, string(exit.Stderr), "hint: they must not be sent to yet; capper status says why; then run "+
+		"the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()
 	require.ErrorAs(t, err, &exit)
 	require.Contains(t, string(exit.Stderr), "the store could not answer: /v1/status says why")

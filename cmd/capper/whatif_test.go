@@ -68,7 +68,8 @@ func startDecider(t *testing.T, clock *testkit.Clock, segments, fragment string)
 func (d *decider) file() string { return filepath.Join(d.dir, "capper.yaml") }
 
 func (d *decider) write(segments, fragment string) {
-	write(d.t, d.file(), fmt.Sprintf("server: {listen: \"127.0.0.1:0\", stop_delay: 0s, call_timeout: 30s}\nsegments: {source: %s, refresh: 100ms, cache_dir: cache}\nstore: {embedded: {path: log.db}}\n%s",
+	write(d.t, d.file(), fmt.Sprintf("server: {listen: \"127.0.0.1:0\", stop_delay: 0s, call_timeout: "+
+		"30s}\nsegments: {source: %s, refresh: 100ms, cache_dir: cache}\nstore: {embedded: {path: log.db}}\n%s",
 		segments, fragment))
 }
 
@@ -123,10 +124,12 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 	recorded := startDecider(t, clock, segments, recordedLimits+"audit: {to: audit}\n")
 	other := startDecider(t, clock, segments, otherLimits)
 	for step := range 160 {
-		clock.Advance([]time.Duration{0, time.Millisecond, time.Minute, time.Hour, 3 * time.Hour, 11 * time.Hour}[r.IntN(6)])
+		clock.Advance([]time.Duration{0, time.Millisecond, time.Minute, time.Hour, 3 * time.Hour,
+			11 * time.Hour}[r.IntN(6)])
 		switch step {
 		case 60:
-			recorded.write(segments, strings.Replace(recordedLimits, "daily, max: 1", "daily, max: 2", 1)+"audit: {to: audit}\n")
+			recorded.write(segments, strings.Replace(recordedLimits, "daily, max: 1", "daily, max: 2", 1)+
+				"audit: {to: audit}\n")
 			recorded.settled("")
 		case 100:
 			before := recorded.generation()
@@ -141,7 +144,8 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 		message, channel := fmt.Sprint("m-", r.IntN(40)), []string{"", "push", "email"}[r.IntN(3)]
 		if r.IntN(10) == 0 {
 			for _, d := range []*decider{recorded, other} {
-				_, err := d.Release(t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel, Users: users})
+				_, err := d.Release(t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel,
+					Users: users})
 				require.NoError(t, err)
 			}
 			continue
@@ -188,11 +192,13 @@ func checkRecheckIsGone(t *testing.T, recorded *decider) {
 func checkPages(t *testing.T, recorded *decider, limits string) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	var out, talk bytes.Buffer
-	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits, "--html", page, "--since", "20d"}, strings.NewReader(""), &out, &talk)
+	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits, "--html", page,
+		"--since", "20d"}, strings.NewReader(""), &out, &talk)
 	require.Zero(t, got, "%s", &talk)
 	require.Contains(t, out.String(), "DENIALS BY LIMIT")
 	html := readFile(t, page)
-	for _, part := range []string{"<h2>By segment</h2>", `xml;base64,`, `alt="Sends a day`, "prefers-color-scheme: dark"} {
+	for _, part := range []string{"<h2>By segment</h2>", `xml;base64,`, `alt="Sends a day`,
+		"prefers-color-scheme: dark"} {
 		require.Contains(t, html, part)
 	}
 	for _, elsewhere := range []string{"<script", "http://", "https://", "#ZgotmplZ", "@import", "url("} {
@@ -206,17 +212,21 @@ func checkGone(t *testing.T, recorded *decider, limits, segments string) {
 	require.Len(t, live, 2)
 	require.NoError(t, os.Remove(filepath.Join(segments, "generations", live[0]+".json")))
 	var out, talk bytes.Buffer
-	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits}, strings.NewReader(""), &out, &talk)
+	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", limits}, strings.NewReader(""),
+		&out, &talk)
 	require.Equal(t, int(terminal.BadInput), got)
 	require.Contains(t, talk.String(), live[0])
 	require.Contains(t, talk.String(), "--generation names one that stands in for all")
-	require.NotZero(t, asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation", live[1]).Asked)
+	require.NotZero(t, asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation",
+		live[1]).Asked)
 	faulty := filepath.Join(t.TempDir(), "faulty.yaml")
 	write(t, faulty, "limits: {default: {dayly: 1}}\n")
 	out.Reset()
-	require.Equal(t, int(terminal.BadInput), run(t.Context(), []string{"whatif", "--config", recorded.file(), "--limits", faulty}, strings.NewReader(""), &out, &talk))
+	require.Equal(t, int(terminal.BadInput), run(t.Context(), []string{"whatif", "--config", recorded.file(),
+		"--limits", faulty}, strings.NewReader(""), &out, &talk))
 	require.Contains(t, out.String(), faulty+":1:20: limits.default.dayly")
-	require.Equal(t, int(terminal.Usage), run(t.Context(), []string{"whatif", "--config", recorded.file()}, strings.NewReader(""), &out, &talk))
+	require.Equal(t, int(terminal.Usage), run(t.Context(), []string{"whatif", "--config", recorded.file()},
+		strings.NewReader(""), &out, &talk))
 }
 
 func recordedGenerations(t *testing.T, segments string) (names []string) {

@@ -86,7 +86,8 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location, report *buildReport) error {
+func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location,
+	report *buildReport) error {
 	held, err := c.checkHold(ctx, location)
 	if err != nil {
 		report.noteFailure(err)
@@ -207,7 +208,8 @@ func (c *buildCommand) checkHold(ctx context.Context, location objects.Location)
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
-func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *terminal.Progress) (*build.Result, error) {
+func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config,
+	show *terminal.Progress) (*build.Result, error) {
 	if c.BadRowsTo == "" {
 		return c.run(ctx, plan, cfg, show)
 	}
@@ -220,7 +222,8 @@ func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Co
 	return result, errors.Join(err, list.close())
 }
 
-func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config, show *terminal.Progress) (*build.Result, error) {
+func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config,
+	show *terminal.Progress) (*build.Result, error) {
 	result, err := build.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
 	if wrong := new(build.PlanError); errors.As(err, &wrong) {
 		err = c.planFault(err)
@@ -242,7 +245,8 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 	if err != nil {
 		return nil, terminal.Misuse(err)
 	}
-	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows, Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
+	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows,
+		Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
 	if c.File != "" {
 		if _, err := build.Load(c.File, base, plan); err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
@@ -272,7 +276,8 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	case c.File == "" && given == 0:
 		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
 	}
-	base = ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn, Quote: c.Quote, Escape: c.Escape, FinalNewline: c.FinalNewline}
+	base = ingest.Input{Format: c.Format, Header: c.Header, IDColumn: c.IDColumn, SegmentColumn: c.SegmentColumn,
+		Quote: c.Quote, Escape: c.Escape, FinalNewline: c.FinalNewline}
 	if c.Delimiter != "" {
 		if err := base.SetDelimiter(c.Delimiter); err != nil {
 			return base, fmt.Errorf("--delimiter %w", err)

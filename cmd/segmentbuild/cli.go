@@ -70,7 +70,8 @@ func (r *retryNotice) show(err error) {
 }
 
 // open opens a location; the context ends with the command's time-out.
-func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc, objects.Location, error) {
+func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
+	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
 	location, err := objects.Open(ctx, address, p.s3(on))
 	if err != nil {
@@ -128,7 +129,8 @@ func judge(err error) (terminal.Status, string) {
 	case errors.As(err, &hold):
 		return terminal.OnHold, "segmentbuild release-hold --at LOCATION ends it"
 	case errors.Is(err, objects.ErrLostRace):
-		return terminal.LostRace, "nothing was lost and nothing is half done: look at what is live now (segmentbuild list), then run again"
+		return terminal.LostRace, "nothing was lost and nothing is half done: look at what is live now " +
+			"(segmentbuild list), then run again"
 	case errors.Is(err, ingest.ErrNoFinalNewline):
 		return terminal.BadInput, "if the file is whole: end its last line, or say --final-newline optional"
 	case errors.As(err, &input):
@@ -145,7 +147,8 @@ func judge(err error) (terminal.Status, string) {
 func acceptHint(wrong *guard.AcceptError) string {
 	if wrong.Live != "" {
 		return fmt.Sprintf("if %s was published by --force and services refuse it: "+
-			"roll back to the generation before it, then build with --accept and --force; if not, build without the acceptance", wrong.Live)
+			"roll back to the generation before it, then build with --accept and --force; if not, build without the "+
+			"acceptance", wrong.Live)
 	}
 	return "state the change as it is, or build without the acceptance"
 }
@@ -165,7 +168,8 @@ func badRowsHint(bad *ingest.BadRowsError) string {
 			return "look at the file, its format and its columns: one without a good row is never left out"
 		}
 	}
-	return "mend the rows, or tolerate them with --max-bad-rows N or N%: they are left out and counted (--bad-rows-to FILE lists them all)"
+	return "mend the rows, or tolerate them with --max-bad-rows N or N%: they are left out and counted " +
+		"(--bad-rows-to FILE lists them all)"
 }
 
 // toolVersion is what manifests record.

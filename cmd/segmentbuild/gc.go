@@ -70,7 +70,8 @@ func (c *gcCommand) print(on *terminal.Streams, garbage *publish.Garbage) error 
 		verb = "removed"
 	}
 	for _, o := range garbage.Objects {
-		fmt.Fprintf(on.Out, "%s %s (%d bytes, stored %s)\n", verb, o.Key, o.SizeBytes, o.ChangedAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(on.Out, "%s %s (%d bytes, stored %s)\n", verb, o.Key, o.SizeBytes,
+			o.ChangedAt.UTC().Format(time.RFC3339))
 	}
 	_, err := fmt.Fprintf(on.Out, "%s %d generations, %d objects, %d bytes; kept %d generations\n",
 		verb, len(garbage.Generations), len(garbage.Objects), garbage.SizeBytes, len(garbage.Kept))

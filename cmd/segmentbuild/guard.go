@@ -118,7 +118,10 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 // its own: that one lets less through than --force.
 func refused(found *guard.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &guard.RefusedError{Refusals: found.Refusals})
-	if !slices.ContainsFunc(found.Refusals, func(reason string) bool { return !strings.Contains(reason, ": --allow-") }) {
+	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {
+		return !strings.Contains(reason,
+			": --allow-")
+	}) {
 		return ended
 	}
 	hint := "if all of this is what you want: --force --reason \"…\""

@@ -53,7 +53,8 @@ func publishedUsers(t *testing.T, root string, at time.Time, first, last int) {
 		set.Add(uint32(id + 1))
 	}
 	p := publish.Publisher{Location: store, Clock: func() time.Time { return at }}
-	_, err = p.Publish(t.Context(), &publish.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
+	_, err = p.Publish(t.Context(), &publish.Candidate{Names: []string{"active"},
+		Bitmaps: []*bitmap.Bitmap{set.Bitmap()}}, base, "")
 	require.NoError(t, err)
 }
 

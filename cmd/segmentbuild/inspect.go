@@ -143,7 +143,8 @@ func namedManifest(ctx context.Context, location objects.Location, name string) 
 }
 
 func newInspected(s *segments.Segment, b *bitmap.Bitmap) inspected {
-	row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes, Containers: b.Containers(), SHA256: s.SHA256}
+	row := inspected{Name: s.Name, Users: s.Cardinality, Min: s.Min, Max: s.Max, SizeBytes: s.SizeBytes,
+		Containers: b.Containers(), SHA256: s.SHA256}
 	if s.Cardinality > 0 {
 		row.BytesPerUser = float64(s.SizeBytes) / float64(s.Cardinality)
 	}
@@ -162,7 +163,8 @@ func inspect(c *publish.Candidate) *inspection {
 		report.Overlaps[i][j], report.Overlaps[j][i] = o.Users, o.Users
 	}
 	for i, s := range c.DescribeSets() {
-		report.Sets = append(report.Sets, inspectedSet{newInspected(&s.Segment, c.Sets[i].Bitmap), s.OnlyGrows, s.MaxLoss})
+		report.Sets = append(report.Sets, inspectedSet{newInspected(&s.Segment, c.Sets[i].Bitmap), s.OnlyGrows,
+			s.MaxLoss})
 	}
 	return report
 }
@@ -183,7 +185,8 @@ func (r *inspection) printSets(w io.Writer, sizeColumns []any) error {
 
 func (r *inspection) print(w io.Writer) error {
 	if r.Manifest != nil {
-		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation, r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), terminal.Escape(r.Manifest.ToolVersion))
+		fmt.Fprintf(w, "generation %s, created %s by %s\n", r.Generation,
+			r.Manifest.CreatedAt.Format("2006-01-02 15:04:05 MST"), terminal.Escape(r.Manifest.ToolVersion))
 		switch reason := terminal.Escape(r.Manifest.Reason); {
 		case strings.HasPrefix(reason, publish.RollbackReason):
 			fmt.Fprintln(w, reason)
@@ -192,7 +195,8 @@ func (r *inspection) print(w io.Writer) error {
 		}
 		for _, a := range r.Manifest.Accepted {
 			fmt.Fprintf(w, "accepted at %s: %s: %s: %d of %d users left (%s)\n",
-				a.At.Format(time.RFC3339), cmp.Or(a.Set, a.Segment), a.Change, a.Removed, a.Before, terminal.Escape(a.Reason))
+				a.At.Format(time.RFC3339), cmp.Or(a.Set, a.Segment), a.Change, a.Removed, a.Before,
+				terminal.Escape(a.Reason))
 		}
 		if r.CheckedAt != nil {
 			fmt.Fprintf(w, "checked by a build: %s\n", r.CheckedAt.Format(time.RFC3339))

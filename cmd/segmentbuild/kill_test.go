@@ -37,7 +37,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		return cmd.Wait()
 	}
 	root := filepath.Join(folder, "out")
-	require.NoError(t, run(time.Minute, "generate", "--users", "400000", "--segments", "vip=10%,new=40%,active=40%", "--out", folder))
+	require.NoError(t, run(time.Minute, "generate", "--users", "400000", "--segments", "vip=10%,new=40%,active=40%",
+		"--out", folder))
 	build := func(killAfter time.Duration, names ...string) error {
 		args := []string{"build", "--to", root, "--force", "--reason", "test"}
 		for _, name := range names {
@@ -81,7 +82,8 @@ func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.txt"), []byte("2\n3\n4\n"), 0o644))
 	bucket, err := s3test.NewBucket(t.Context())
 	require.NoError(t, err)
-	for name, at := range map[string]string{"directory": filepath.Join(folder, "out"), "s3": "s3://" + bucket + "/prod"} {
+	for name, at := range map[string]string{"directory": filepath.Join(folder, "out"), "s3": "s3://" + bucket +
+		"/prod"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := func(killAfter time.Duration, args ...string) error {
@@ -91,7 +93,8 @@ func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
 				defer timer.Stop()
 				return cmd.Wait()
 			}
-			build := []string{"build", "--to", at, "--force", "--reason", "test", "--segment", "vip=" + folder + "/a.txt", "--segment"}
+			build := []string{"build", "--to", at, "--force", "--reason", "test", "--segment", "vip=" + folder +
+				"/a.txt", "--segment"}
 			require.NoError(t, run(time.Minute, append(build, "new="+folder+"/a.txt", "--precedence", "vip,new")...))
 			store, err := objects.Open(t.Context(), at, objects.S3Config{})
 			require.NoError(t, err)
@@ -110,7 +113,8 @@ func TestKilledWhileOthersBuildRollBackAndCollect(t *testing.T) {
 				wg.Wait()
 				require.NoError(t, run(time.Minute, "verify", "--at", at))
 			}
-			require.NoError(t, run(time.Minute, append(slices.Clone(build), "new="+folder+"/b.txt", "--precedence", "vip,new")...))
+			require.NoError(t, run(time.Minute, append(slices.Clone(build), "new="+folder+"/b.txt", "--precedence",
+				"vip,new")...))
 			require.NoError(t, run(time.Minute, "gc", "--keep", "1", "--grace", "0s", "--delete", "--at", at))
 			require.NoError(t, run(time.Minute, "verify", "--all", "--at", at))
 		})

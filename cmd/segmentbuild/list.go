@@ -27,14 +27,16 @@ type at struct {
 // wrongPlace is what to do where nothing is found.
 const wrongPlace = "look whether --at names the location that builds publish to"
 
-func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
+	error) {
 	return a.Place.open(ctx, on, a.At)
 }
 
 // openThere opens the location, which must be there: nothing at all is mostly
 // another name than that which builds publish to. What is missing of S3 shows when
 // it is read: see notThere and mustBeThere.
-func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location, error) {
+func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
+	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
 	if err != nil || objects.IsURL(a.At) {
 		return ctx, cancel, location, err
@@ -112,7 +114,8 @@ func rowOf(l *publish.Listing) []any {
 		return []any{markOf(l), l.Generation, fmt.Sprintf("damaged: %s", l.Fault)}
 	}
 	users, size := totals(l.Manifest)
-	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments), len(l.Manifest.Sets), users, size,
+	return []any{markOf(l), l.Generation, l.Manifest.CreatedAt.Format(time.RFC3339), len(l.Manifest.Segments),
+		len(l.Manifest.Sets), users, size,
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
@@ -147,7 +150,8 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 			_, err = fmt.Fprintf(w, "checked by a build: %s%s\n", l.CheckedAt.Format(time.RFC3339), notLive(&l))
 		}
 		if l.Hold != nil {
-			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339), terminal.Escape(l.Hold.Reason))
+			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339),
+				terminal.Escape(l.Hold.Reason))
 		}
 	}
 	return err

@@ -89,7 +89,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 			c.Set, c.Before, l.live, l.remedy(c))
 	case c.State == publish.Vanishes && l.told(c):
 		return fmt.Sprintf("set %q vanishes with %d users: services that suppress it refuse each generation "+
-			"without it, whatever is accepted, until their configuration says no_longer_suppressed: [%s]", c.Set, c.Before, c.Set)
+			"without it, whatever is accepted, until their configuration says no_longer_suppressed: [%s]", c.Set,
+			c.Before, c.Set)
 	}
 	text := fmt.Sprintf("%d of %d users leave %s, such as %s", c.Removed, c.Before, c.What(), ids(c.Left))
 	switch {
@@ -138,7 +139,8 @@ func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manif
 		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })
 		grew := slices.ContainsFunc(r.SetsThatGrew, func(g publish.Grown) bool { return g.Set == c.Set })
 		if grows && c.Added > 0 && !grew {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%d users who join set %q are not published%s", c.Added, c.Set, remedy))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d users who join set %q are not published%s", c.Added, c.Set,
+				remedy))
 		}
 	}
 }

@@ -211,7 +211,8 @@ func (w *listWorld) check(s *listService) {
 		}
 		for _, id := range s.inUse[list].without(now[list]) {
 			w.counts["left by acceptance"]++
-			require.True(w.t, w.left[list][id] || s.cfg.CacheDir == "" && w.ever[list][id], "user %d is lost from %s in %s\n%s",
+			require.True(w.t, w.left[list][id] || s.cfg.CacheDir == "" && w.ever[list][id],
+				"user %d is lost from %s in %s\n%s",
 				id, list, s.Current().Generation(), strings.Join(w.log, "\n"))
 		}
 	}

@@ -45,7 +45,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			testkit.EndAtOnceIn(env)
-			for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"} {
+			for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+				"AWS_REGION"} {
 				env.Setenv(name, os.Getenv(name))
 			}
 			return nil
@@ -202,7 +203,8 @@ func TestStopsWhenInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	root := t.TempDir()
-	status := run(ctx, []string{"build", "--to", root, "--segment", "vip=-"}, strings.NewReader("1\n"), &stdout, &stderr)
+	status := run(ctx, []string{"build", "--to", root, "--segment", "vip=-"}, strings.NewReader("1\n"), &stdout,
+		&stderr)
 	require.Equal(t, int(terminal.Failure), status)
 	require.Contains(t, stderr.String(), "context canceled")
 	require.NoFileExists(t, filepath.Join(root, "current.json"))

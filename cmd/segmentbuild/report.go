@@ -19,7 +19,8 @@ import (
 
 // buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
 type buildReport struct {
-	// Status: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold, failed.
+	// Status: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold,
+	// failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
@@ -74,7 +75,8 @@ type builtSet struct {
 }
 
 func newBuiltSegment(s *segments.Segment) builtSegment {
-	return builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min, Max: s.Max}
+	return builtSegment{Name: s.Name, Users: s.Cardinality, SizeBytes: s.SizeBytes, SHA256: s.SHA256, Min: s.Min,
+		Max: s.Max}
 }
 
 func (r *buildReport) noteResult(result *build.Result) {
@@ -168,13 +170,15 @@ func (r *buildReport) print(w io.Writer) error {
 	if r.ComparedWith != "" {
 		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
 	}
-	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printSetChanges(w, r.SetChanges), printDrift(w, r.Week), r.printEnd(w))
+	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printSetChanges(w, r.SetChanges),
+		printDrift(w, r.Week), r.printEnd(w))
 }
 
 // printZones says how many users have several time zones.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
-		fmt.Fprintf(w, "time zones: %d users are in a further set of %s, and are in the zone of the first, in the order above\n", r.FurtherZones, segments.ZonePrefix)
+		fmt.Fprintf(w, "time zones: %d users are in a further set of %s, and are in the zone of the first, in the "+
+			"order above\n", r.FurtherZones, segments.ZonePrefix)
 	}
 }
 
@@ -195,7 +199,8 @@ const shownSets = 60
 func (r *buildReport) printSets(w io.Writer) error {
 	var table [][]any
 	for _, s := range r.Sets {
-		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max), growth(s.OnlyGrows, s.MaxLoss)})
+		table = append(table, []any{s.Name, s.Users, s.SizeBytes, bound(s.Min), bound(s.Max),
+			growth(s.OnlyGrows, s.MaxLoss)})
 	}
 	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
 }
@@ -239,7 +244,8 @@ func (r *buildReport) printFiles(w io.Writer) {
 		if f.DistinctEstimated {
 			about = "about "
 		}
-		fmt.Fprintf(w, "read %s (%s%s): %d rows, %s%d distinct ids\n", f.File, f.Format, column, f.Rows, about, f.DistinctIDs)
+		fmt.Fprintf(w, "read %s (%s%s): %d rows, %s%d distinct ids\n", f.File, f.Format, column, f.Rows, about,
+			f.DistinctIDs)
 	}
 	if more := len(r.Files) - shownFiles; more > 0 {
 		fmt.Fprintf(w, "read %d more files: --json lists all\n", more)
@@ -266,13 +272,16 @@ func (r *buildReport) printEnd(w io.Writer) error {
 	var err error
 	switch r.Status {
 	case setsPublished:
-		_, err = fmt.Fprintf(w, "published %s to %s: sets that only grew; all else stays as in %s\n", r.Generation, r.Location, r.Before)
+		_, err = fmt.Fprintf(w, "published %s to %s: sets that only grew; all else stays as in %s\n", r.Generation,
+			r.Location, r.Before)
 	case "published":
-		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location, r.UploadedBytes)
+		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location,
+			r.UploadedBytes)
 	case "unchanged":
 		_, err = fmt.Fprintf(w, "unchanged: %s is live in %s already\n", r.Generation, r.Location)
 	case "dry run":
-		_, err = fmt.Fprintf(w, "dry run: nothing was published to %s, live is %s\n", r.Location, cmp.Or(r.Before, "nothing"))
+		_, err = fmt.Fprintf(w, "dry run: nothing was published to %s, live is %s\n", r.Location,
+			cmp.Or(r.Before, "nothing"))
 	}
 	return err
 }

@@ -72,7 +72,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	defer cancel()
 	report, err := c.rollback(ctx, location)
 	if err != nil && c.Hold != "" && !c.DryRun {
-		err = terminal.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold ends it")
+		err = terminal.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold "+
+			"ends it")
 	}
 	if err != nil {
 		return timedOut(ctx, err)
@@ -80,7 +81,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, report)
 	}
-	if err := errors.Join(printChanges(on.Out, report.Changes, report.NoSegment), printSetChanges(on.Out, report.Sets)); err != nil {
+	if err := errors.Join(printChanges(on.Out, report.Changes, report.NoSegment),
+		printSetChanges(on.Out, report.Sets)); err != nil {
 		return err
 	}
 	return c.print(on.Out, report)
@@ -99,7 +101,8 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 		fmt.Fprintf(to, "rolled back as well: set %q: %d of its %d users leave\n", a.Set, a.Removed, a.Before)
 	}
 	for _, c := range r.Shrinks {
-		fmt.Fprintf(to, "warning: %s only grows, and %d of its %d users leave, such as %s\n", c.What(), c.Removed, c.Before, ids(c.Left))
+		fmt.Fprintf(to, "warning: %s only grows, and %d of its %d users leave, such as %s\n", c.What(), c.Removed,
+			c.Before, ids(c.Left))
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(to, "warning: %s\n", text)
@@ -128,7 +131,8 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		if err := publisher.SetHold(ctx, c.Hold); err != nil { // first: whatever becomes of the rest, nothing is published over it
+		// first: whatever becomes of the rest, nothing is published over it
+		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
 	}
@@ -219,6 +223,7 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 		_, err = fmt.Fprintf(on.Out, "publishing to %s is not on hold\n", c.At)
 		return err
 	}
-	_, err = fmt.Fprintf(on.Out, "released: publishing to %s was on hold since %s: %s\n", c.At, hold.Since.Format(time.RFC3339), terminal.Escape(hold.Reason))
+	_, err = fmt.Fprintf(on.Out, "released: publishing to %s was on hold since %s: %s\n", c.At,
+		hold.Since.Format(time.RFC3339), terminal.Escape(hold.Reason))
 	return err
 }

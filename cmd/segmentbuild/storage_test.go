@@ -33,31 +33,50 @@ func TestFaultsOnTheWayToAnInputAreNoBadInput(t *testing.T) {
 		status  int
 		talk    []string
 	}{
-		"nothing":                    {serve: pass, key: "a.txt", status: int(terminal.Done)},
-		"500":                        {serve: answer(500, "InternalError"), key: "a.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s", later}},
-		"500 of a list":              {serve: answer(500, "InternalError"), key: "*.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s", later}},
-		"403":                        {serve: answer(403, "AccessDenied"), key: "a.txt", status: int(terminal.Failure), talk: []string{"status 403, AccessDenied"}},
-		"403 of a list":              {serve: answer(403, "AccessDenied"), key: "**/*.txt", status: int(terminal.Failure), talk: []string{"status 403, AccessDenied"}},
-		"connection refused":         {refused: true, key: "a.txt", timeout: "8s", status: int(terminal.Failure), talk: []string{"connection refused", "not done after --timeout 8s", later}},
-		"a time-out before anything": {serve: pass, key: "a.txt", timeout: "1ns", status: int(terminal.Failure), talk: []string{"not done after --timeout 1ns", later}},
-		"it stalls until the time-out": {serve: func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() },
-			key: "a.txt", timeout: "1s", status: int(terminal.Failure), talk: []string{"not done after --timeout 1s", later}},
-		"a body that breaks": {serve: cutAfter(1000), key: "a.txt", status: int(terminal.Failure), talk: []string{"6 times in a row"}},
+		"nothing": {serve: pass, key: "a.txt", status: int(terminal.Done)},
+		"500": {serve: answer(500, "InternalError"), key: "a.txt", timeout: "8s",
+			status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s",
+				later}},
+		"500 of a list": {serve: answer(500, "InternalError"), key: "*.txt", timeout: "8s",
+			status: int(terminal.Failure), talk: []string{"status 500, InternalError", "not done after --timeout 8s",
+				later}},
+		"403": {serve: answer(403, "AccessDenied"), key: "a.txt", status: int(terminal.Failure),
+			talk: []string{"status 403, AccessDenied"}},
+		"403 of a list": {serve: answer(403, "AccessDenied"), key: "**/*.txt",
+			status: int(terminal.Failure), talk: []string{"status 403, AccessDenied"}},
+		"connection refused": {refused: true, key: "a.txt", timeout: "8s", status: int(terminal.Failure),
+			talk: []string{"connection refused", "not done after --timeout 8s", later}},
+		"a time-out before anything": {serve: pass, key: "a.txt", timeout: "1ns", status: int(terminal.Failure),
+			talk: []string{"not done after --timeout 1ns", later}},
+		"it stalls until the time-out": {serve: func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+			<-r.Context().Done()
+		},
+			key: "a.txt", timeout: "1s", status: int(terminal.Failure), talk: []string{"not done after --timeout 1s",
+				later}},
+		"a body that breaks": {serve: cutAfter(1000), key: "a.txt", status: int(terminal.Failure),
+			talk: []string{"6 times in a row"}},
 		"412 on reading on": {serve: func(w http.ResponseWriter, r *http.Request, server http.Handler) {
 			if r.Header.Get("Range") != "" {
 				answer(412, "PreconditionFailed")(w, r, server)
 				return
 			}
 			cutAfter(1000)(w, r, server)
-		}, key: "a.txt", status: int(terminal.Failure), talk: []string{"status 412", "it was replaced while it was read"}},
+		}, key: "a.txt", status: int(terminal.Failure), talk: []string{"status 412",
+			"it was replaced while it was read"}},
 
-		"no such object":     {serve: pass, key: "b.txt", status: int(terminal.BadInput), talk: []string{"not found"}},
-		"nothing matches":    {serve: pass, key: "b*.txt", status: int(terminal.BadInput), talk: []string{"no file matches"}},
-		"no such bucket":     {serve: answer(404, "NoSuchBucket"), key: "a.txt", status: int(terminal.BadInput), talk: []string{"no such bucket"}},
-		"a damaged archive":  {serve: pass, key: "damaged.txt.gz", status: int(terminal.BadInput), talk: []string{"gzip"}},
-		"no Parquet":         {serve: pass, key: "c.parquet", status: int(terminal.BadInput), talk: []string{"parquet"}},
-		"a pattern's fault":  {serve: pass, key: "a**.txt", status: int(terminal.BadInput), talk: []string{"must be alone between slashes"}},
-		"a last line, ended": {serve: pass, key: "unended.txt", status: int(terminal.BadInput), talk: []string{"the last line does not end"}},
+		"no such object": {serve: pass, key: "b.txt", status: int(terminal.BadInput), talk: []string{"not found"}},
+		"nothing matches": {serve: pass, key: "b*.txt", status: int(terminal.BadInput),
+			talk: []string{"no file matches"}},
+		"no such bucket": {serve: answer(404, "NoSuchBucket"), key: "a.txt", status: int(terminal.BadInput),
+			talk: []string{"no such bucket"}},
+		"a damaged archive": {serve: pass, key: "damaged.txt.gz", status: int(terminal.BadInput),
+			talk: []string{"gzip"}},
+		"no Parquet": {serve: pass, key: "c.parquet", status: int(terminal.BadInput),
+			talk: []string{"parquet"}},
+		"a pattern's fault": {serve: pass, key: "a**.txt", status: int(terminal.BadInput),
+			talk: []string{"must be alone between slashes"}},
+		"a last line, ended": {serve: pass, key: "unended.txt", status: int(terminal.BadInput),
+			talk: []string{"the last line does not end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +120,8 @@ func inputs(t *testing.T) (bucket string) {
 		"a.txt": ids, "damaged.txt.gz": append([]byte("\x1f\x8b"), ids...),
 		"c.parquet": ids, "unended.txt": append(ids[:len(ids):len(ids)], '1'),
 	} {
-		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content)})
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+			Body: bytes.NewReader(content)})
 		require.NoError(t, err)
 	}
 	return bucket

@@ -66,7 +66,8 @@ func printVerified(on *terminal.Streams, report []verification) error {
 		if v.Fault != "" {
 			continue // it is the error
 		}
-		if _, err := fmt.Fprintf(on.Out, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users, v.SizeBytes); err != nil {
+		if _, err := fmt.Fprintf(on.Out, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users,
+			v.SizeBytes); err != nil {
 			return err
 		}
 	}

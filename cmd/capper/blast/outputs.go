@@ -79,7 +79,8 @@ func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	if o.WavesDir != "" {
 		errs = append(errs, o.writeWaves(r))
 	}
-	users := map[string]*roaring.Bitmap{"--unavailable": r.Unavailable, "--replayed": r.Replayed, "--allowed": r.Allowed}
+	users := map[string]*roaring.Bitmap{"--unavailable": r.Unavailable, "--replayed": r.Replayed,
+		"--allowed": r.Allowed}
 	for _, f := range o.files() {
 		if f.flag == "--allowed" && errors.Join(errs...) != nil {
 			break
@@ -106,7 +107,8 @@ type WaveReport struct {
 func (o *Outputs) Waves(r *Results) []WaveReport {
 	list := []WaveReport{}
 	for from, w := range r.waves {
-		list = append(list, WaveReport{from, w.readyAt, w.users.GetCardinality(), from.Format(waveName) + o.extension()})
+		list = append(list, WaveReport{from, w.readyAt, w.users.GetCardinality(), from.Format(waveName) +
+			o.extension()})
 	}
 	slices.SortFunc(list, func(a, b WaveReport) int { return a.From.Compare(b.From) })
 	return list
@@ -259,7 +261,8 @@ func checkDir(flag, dir string) error {
 	owned := append(ownedIn(dir), ownFiles)
 	for _, entry := range entries {
 		if !slices.Contains(owned, entry.Name()) {
-			return fmt.Errorf("%s %s: holds %s, which no run of this command wrote: name a directory of its own", flag, dir, entry.Name())
+			return fmt.Errorf("%s %s: holds %s, which no run of this command wrote: name a directory of its own", flag,
+				dir, entry.Name())
 		}
 	}
 	return nil

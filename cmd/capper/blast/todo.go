@@ -31,7 +31,8 @@ func (t *Todo) Users() int64 {
 }
 
 // Ask asks for all of them once and adds what is answered to r; told is called after each answer.
-func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results, told func()) error {
+func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
+	told func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
 		if batch.Audience != nil {
 			t.answered[batch.Audience.Part.Index] = uint64(result.Summary.Requested)

@@ -79,11 +79,13 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, api *c
 		fmt.Fprintln(on.Out, "no messages")
 		return nil
 	}
-	rows := [][]any{{"MESSAGE", "NAMESPACE", "CHANNEL", "ALLOWED", "RELEASED", "ASKED", "DENIED", "UNAVAILABLE", "LAST CALL"}}
+	rows := [][]any{{"MESSAGE", "NAMESPACE", "CHANNEL", "ALLOWED", "RELEASED", "ASKED", "DENIED", "UNAVAILABLE",
+		"LAST CALL"}}
 	for i := range found.Messages {
 		m := &found.Messages[i]
 		rows = append(rows, []any{
-			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), m.Allowed, m.Released, m.Asked, sum(m.Denied), m.Unavailable, seconds(m.LastCall),
+			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), m.Allowed, m.Released, m.Asked, sum(m.Denied),
+			m.Unavailable, seconds(m.LastCall),
 		})
 	}
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
@@ -100,7 +102,8 @@ func printMessage(on *terminal.Streams, m *client.Message) error {
 	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
 	rows := [][]any{
 		{"allowed", m.Allowed, "sends that were recorded, each once"}, {"released", m.Released, "of those, given back"},
-		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"}, {"unavailable", m.Unavailable, ""},
+		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"},
+		{"unavailable", m.Unavailable, ""},
 	}
 	for _, limit := range sortedKeys(m.Denied) {
 		rows = append(rows, []any{"denied by " + limit, m.Denied[limit], ""})

@@ -18,7 +18,8 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 	given, err := api.ReleaseMessage(ctx, message, nil)
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		return terminal.Hinted(err, "name the audience that the message was sent to: capper release AUDIENCE --message-id …")
+		return terminal.Hinted(err, "name the audience that the message was sent to: capper release AUDIENCE "+
+			"--message-id …")
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeForbidden):
 		return service.Hinted(err)
 	case err != nil:
@@ -28,12 +29,15 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 		err = terminal.JSON(on.Out, given)
 	} else {
 		err = terminal.Table(on.Out, terminal.Left,
-			[]any{"found", given.Found, "sends in the audit"}, []any{"released", given.Released, ""}, []any{"absent", given.Absent, "released before, or forgotten"},
-			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, "recorded, and not in the audit yet"})
+			[]any{"found", given.Found, "sends in the audit"}, []any{"released", given.Released, ""},
+			[]any{"absent", given.Absent, "released before, or forgotten"},
+			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing,
+				"recorded, and not in the audit yet"})
 	}
 	if err == nil && given.Unavailable+given.Missing > 0 {
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends are not given back yet")),
-			"run the same command again when the other instances have rolled their files of the audit (audit.roll): twice is once")
+			"run the same command again when the other instances have rolled their files of the audit (audit.roll): "+
+				"twice is once")
 	}
 	return err
 }

@@ -90,13 +90,15 @@ func (c *Command) print(on *terminal.Streams, report *doctor.Report) error {
 		}
 		lines := fmt.Sprintf("%-8s %-22s %s%s\n", f.Result, f.Check, terminal.Escape(of), terminal.Escape(f.Seen))
 		if f.Change != "" {
-			lines += fmt.Sprintf("         change: %s\n         why:    %s\n", terminal.Escape(f.Change), terminal.Escape(f.Why))
+			lines += fmt.Sprintf("         change: %s\n         why:    %s\n", terminal.Escape(f.Change),
+				terminal.Escape(f.Why))
 		}
 		if _, err := fmt.Fprint(on.Out, lines); err != nil {
 			return err
 		}
 	}
 	n := report.Counts
-	_, err := fmt.Fprintf(on.Out, "%d ok, %d warnings, %d failed, %d skipped\n", n[doctor.OK], n[doctor.Warning], n[doctor.Failed], n[doctor.Skipped])
+	_, err := fmt.Fprintf(on.Out, "%d ok, %d warnings, %d failed, %d skipped\n", n[doctor.OK], n[doctor.Warning],
+		n[doctor.Failed], n[doctor.Skipped])
 	return err
 }

@@ -90,7 +90,8 @@ func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
 			}
 			fmt.Fprintln(on.Out, room)
 		}
-		if _, err := fmt.Fprintf(on.Out, "  %-34s %12s   %s\n", figure.Name, figure.Text(), figure.Formula); err != nil {
+		if _, err := fmt.Fprintf(on.Out, "  %-34s %12s   %s\n", figure.Name, figure.Text(),
+			figure.Formula); err != nil {
 			return err
 		}
 	}

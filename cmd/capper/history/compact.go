@@ -30,7 +30,8 @@ func (c *CompactCommand) Validate() error {
 
 // Help is printed below the flags.
 func (c *CompactCommand) Help() string {
-	return "Files in which erased users are left are rewritten without them. It may run beside services that write, and beside whoever reads, " +
+	return "Files in which erased users are left are rewritten without them. It may run beside services that write, " +
+		"and beside whoever reads, " +
 		"and be stopped at any time: run it again."
 }
 
@@ -40,7 +41,8 @@ func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	report, err := compact.Run(ctx, at, archive.New(at, config.ParsePolicy), compact.Config{Keep: c.Keep.ago, Now: time.Now(), Dry: c.DryRun})
+	report, err := compact.Run(ctx, at, archive.New(at, config.ParsePolicy), compact.Config{Keep: c.Keep.ago,
+		Now: time.Now(), Dry: c.DryRun})
 	if err != nil {
 		return terminal.Hinted(err, "what was done is whole: run it again when the cause is mended")
 	}
@@ -51,7 +53,9 @@ func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users taken out), %d %stoo old and taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
-		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would, report.Before, report.After)
+	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users taken out), %d %stoo old and "+
+		"taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
+		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would,
+		report.Before, report.After)
 	return err
 }

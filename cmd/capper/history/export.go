@@ -20,8 +20,10 @@ type ExportCommand struct {
 
 // Help is printed below the flags.
 func (c *ExportCommand) Help() string {
-	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, limit, set, exempt, client, key_id, generation, " +
-		"config_version, instance, sequence. Rows come in the order of time. A file that cannot be read ends the export."
+	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, " +
+		"limit, set, exempt, client, key_id, generation, " +
+		"config_version, instance, sequence. Rows come in the order of time. A file that cannot be read ends the " +
+		"export."
 }
 
 // Run writes the rows.

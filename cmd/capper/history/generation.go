@@ -12,7 +12,8 @@ import (
 )
 
 // generations reads generations from their source, "" for that of the configuration.
-func (p *Place) generations(ctx context.Context, source string) (func(context.Context, string) (capping.Segments, error), error) {
+func (p *Place) generations(ctx context.Context, source string) (func(context.Context, string) (capping.Segments,
+	error), error) {
 	if source == "" && p.configured != nil {
 		source = p.configured.Segments.Source
 	}

@@ -82,7 +82,8 @@ func (c *MessageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	message := messageOf(c.Namespace, c.MessageID)
 	q.Message, q.Kinds = &message, kinds()
 	r := &reading{archive: from}
-	t := &totals{MessageID: c.MessageID, Namespace: c.Namespace, Outcomes: map[string]int64{}, Denied: map[string]int64{}, Segments: map[string]*segmentTotals{}, Latest: []call{}}
+	t := &totals{MessageID: c.MessageID, Namespace: c.Namespace, Outcomes: map[string]int64{},
+		Denied: map[string]int64{}, Segments: map[string]*segmentTotals{}, Latest: []call{}}
 	err = r.each(ctx, q, func(record *audit.Record) error {
 		on := r.channel(ctx, record)
 		if c.Channel != "" && on != c.Channel && (record.Kind == audit.Filter || record.Channel != 0) {
@@ -106,8 +107,10 @@ func (c *MessageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func (t *totals) add(r *audit.Record, channel string, keep int) {
-	one := call{Time: r.At.Time().Format(milliseconds), TookMS: r.Took.Milliseconds(), Kind: r.Kind.String(), Channel: channel, Exempt: r.Exempt, Audience: r.Audience,
-		Caller: caller(r.Client, r.Key), Outcomes: map[string]int64{}, Generation: r.Generation, Config: r.Config, Instance: r.Instance, Sequence: r.Sequence}
+	one := call{Time: r.At.Time().Format(milliseconds), TookMS: r.Took.Milliseconds(), Kind: r.Kind.String(),
+		Channel: channel, Exempt: r.Exempt, Audience: r.Audience,
+		Caller: caller(r.Client, r.Key), Outcomes: map[string]int64{}, Generation: r.Generation, Config: r.Config,
+		Instance: r.Instance, Sequence: r.Sequence}
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		n := int64(g.Users.Cardinality())
@@ -129,7 +132,8 @@ func (t *totals) add(r *audit.Record, channel string, keep int) {
 			t.Segments[name] = &segmentTotals{}
 		}
 		of := t.Segments[name]
-		of.Asked, of.Allowed, of.Denied, of.Unavailable = of.Asked+int64(s.Requested), of.Allowed+int64(s.Allowed), of.Denied+int64(s.Denied), of.Unavailable+int64(s.Unavailable)
+		of.Asked, of.Allowed, of.Denied, of.Unavailable = of.Asked+int64(s.Requested), of.Allowed+int64(s.Allowed),
+			of.Denied+int64(s.Denied), of.Unavailable+int64(s.Unavailable)
 	}
 	if t.Latest = append(t.Latest, one); len(t.Latest) > keep {
 		t.Latest = t.Latest[1:]
@@ -145,7 +149,8 @@ func (t *totals) print(on *terminal.Streams) error {
 		rows := [][]any{{"TIME", "TOOK", "KIND", "CHANNEL", "USERS", "OUTCOMES", "GENERATION", "CONFIG", "CALLER"}}
 		for i := range t.Latest {
 			one := &t.Latest[i]
-			rows = append(rows, []any{one.Time, fmt.Sprintf("%d ms", one.TookMS), one.Kind, shown(one.Channel), one.Users, counts(one.Outcomes), one.Generation, one.Config, one.Caller})
+			rows = append(rows, []any{one.Time, fmt.Sprintf("%d ms", one.TookMS), one.Kind, shown(one.Channel),
+				one.Users, counts(one.Outcomes), one.Generation, one.Config, one.Caller})
 		}
 		if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 			return err

@@ -35,7 +35,8 @@ func (m *Moment) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("must be so long ago, such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or 2026-11-22, got %q", m.text)
+	return fmt.Errorf("must be so long ago, such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or "+
+		"2026-11-22, got %q", m.text)
 }
 
 // parseAgo reads a duration, of which days and weeks are units too.

@@ -13,7 +13,8 @@ func TestMoment(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
-		"30d": now.AddDate(0, 0, -30), "2w": now.AddDate(0, 0, -14), "12h": now.Add(-12 * time.Hour), "90m": now.Add(-90 * time.Minute),
+		"30d": now.AddDate(0, 0, -30), "2w": now.AddDate(0, 0, -14), "12h": now.Add(-12 * time.Hour),
+		"90m":                       now.Add(-90 * time.Minute),
 		"2026-11-20":                time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
 		"2026-11-20T08:30":          time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC),
 		"2026-11-20T08:30:05Z":      time.Date(2026, 11, 20, 8, 30, 5, 0, time.UTC),
@@ -25,7 +26,8 @@ func TestMoment(t *testing.T) {
 	}
 	require.Zero(t, new(Moment).Instant(now))
 	for _, text := range []string{"", "d", "-3d", "0d", "1.5d", "-5m", "0s", "yesterday", "2026-13-01", "20261120"} {
-		require.ErrorContains(t, new(Moment).UnmarshalText([]byte(text)), "must be so long ago, such as 30d or 12h, or a time", text)
+		require.ErrorContains(t, new(Moment).UnmarshalText([]byte(text)),
+			"must be so long ago, such as 30d or 12h, or a time", text)
 	}
 }
 

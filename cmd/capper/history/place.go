@@ -61,7 +61,8 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 		p.Audit = p.configured.Audit.To
 	}
 	if p.Audit == "" {
-		return nil, terminal.Hinted(terminal.Misuse(errors.New("no audit: --audit names the place, or --config a configuration with audit.to")),
+		return nil, terminal.Hinted(terminal.Misuse(errors.New("no audit: --audit names the place, or --config a "+
+			"configuration with audit.to")),
 			"audit: {to: var/audit} in a configuration begins one")
 	}
 	at, err := objects.Open(ctx, p.Audit, p.s3())
@@ -93,6 +94,7 @@ func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of the files could not be read: %w", len(faults), errors.Join(faults...))),
+	return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of the files could not be read: %w",
+		len(faults), errors.Join(faults...))),
 		"capper audit verify says what else is damaged")
 }

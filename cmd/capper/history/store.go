@@ -228,7 +228,8 @@ func addAnswer(to *verify.Answer, found *client.SendsCheck) {
 
 func (a *storeAsker) hinted(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
-		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope read and no namespace: the comparison is about the sends of all namespaces")
+		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope read and no namespace: the "+
+			"comparison is about the sends of all namespaces")
 	}
 	service := remote.Service{URL: a.flags.URL}
 	return service.Hinted(err)

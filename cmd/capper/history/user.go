@@ -22,8 +22,10 @@ type UserCommand struct {
 
 // Help is printed below the flags.
 func (c *UserCommand) Help() string {
-	return "Every call that recorded something about the user, or could have: allowed, replayed (recorded before), denied with the limit or set that did it, " +
-		"unavailable, and releases: released, absent (nothing to give back). What was recorded before the user was erased is not shown."
+	return "Every call that recorded something about the user, or could have: allowed, replayed (recorded before), " +
+		"denied with the limit or set that did it, " +
+		"unavailable, and releases: released, absent (nothing to give back). What was recorded before the user was " +
+		"erased is not shown."
 }
 
 // Run prints the decisions.
@@ -53,7 +55,8 @@ func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // what a damaged file holds is not known
-		if err := printRows(on, rows, fmt.Sprintf("no decision about user %d is recorded in that time", user)); err != nil {
+		if err := printRows(on, rows, fmt.Sprintf("no decision about user %d is recorded in that time",
+			user)); err != nil {
 			return err
 		}
 	}
@@ -69,7 +72,8 @@ func userRow(row *export.Row, record *audit.Record, g *audit.Group) []any {
 	if record.Kind == audit.Release && record.Channel == 0 {
 		channel = "all"
 	}
-	return []any{row.Time, row.MessageID, shown(row.Namespace), channel, outcome, by(g), row.Generation, row.Config, caller(row.Client, row.KeyID)}
+	return []any{row.Time, row.MessageID, shown(row.Namespace), channel, outcome, by(g), row.Generation, row.Config,
+		caller(row.Client, row.KeyID)}
 }
 
 // printRows prints a table with its head, or says that there is nothing in it.

@@ -31,7 +31,8 @@ type VerifyCommand struct {
 
 // Help is printed below the flags.
 func (c *VerifyCommand) Help() string {
-	return "Ends with 8 when something is not as it should be: damage, files or records that are missing, records that a service could not keep, objects that no audit has, " +
+	return "Ends with 8 when something is not as it should be: damage, files or records that are missing, records " +
+		"that a service could not keep, objects that no audit has, " +
 		"and sends that a limit forbade, of which those are told that are certain. Sends from before --since do not " +
 		"count.\n\n" +
 		"With --store the running service at --url is asked for the sends that the audit names, within the longest " +
@@ -143,7 +144,8 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 				f.At.Format(milliseconds), f.Place)
 		}
 		if f.Kind == verify.OverSend {
-			text += fmt.Sprintf(": message %s, channel %s, %s (record %d of instance %s)", f.Message, shown(f.Channel), f.At.Format(milliseconds), f.Sequence, f.Instance)
+			text += fmt.Sprintf(": message %s, channel %s, %s (record %d of instance %s)", f.Message, shown(f.Channel),
+				f.At.Format(milliseconds), f.Sequence, f.Instance)
 		}
 		fmt.Fprintln(on.Out, terminal.Escape(text))
 	}
@@ -163,8 +165,10 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	if r.Accepted > 0 {
 		fmt.Fprintf(on.Out, "note: %d over-sends until --accepted-until are accepted\n", r.Accepted)
 	}
-	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d other findings; in %s\n",
-		r.Files, r.Open, r.Bytes, r.Records, r.Sends, r.Found[verify.OverSend], others(r), took.Round(10*time.Millisecond))
+	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d "+
+		"other findings; in %s\n",
+		r.Files, r.Open, r.Bytes, r.Records, r.Sends, r.Found[verify.OverSend], others(r),
+		took.Round(10*time.Millisecond))
 	return err
 }
 

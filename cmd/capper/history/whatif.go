@@ -36,8 +36,10 @@ type WhatIfCommand struct {
 
 // Help is printed below the flags.
 func (c *WhatIfCommand) Help() string {
-	return "Replays the recorded demand, those who were denied too, in order, and tells what would have been sent. Who was asked for again after a denial " +
-		"is asked for again as recorded: what callers would have done instead, nobody knows. Calls before --since are replayed as far back as the longest limit " +
+	return "Replays the recorded demand, those who were denied too, in order, and tells what would have been sent. " +
+		"Who was asked for again after a denial " +
+		"is asked for again as recorded: what callers would have done instead, nobody knows. Calls before --since " +
+		"are replayed as far back as the longest limit " +
 		"looks, and not counted."
 }
 
@@ -45,7 +47,8 @@ func (c *WhatIfCommand) Help() string {
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Recheck:
-		return terminal.Hinted(errors.New("--recheck: was removed, because it reported over-sends that a crash explains"),
+		return terminal.Hinted(errors.New("--recheck: was removed, because it reported over-sends that a crash "+
+			"explains"),
 			"capper audit verify judges the recorded sends by the limits that were in force")
 	case c.Limits == "" && c.Generation == "":
 		return errors.New("whatif: name other limits with --limits, or other segments with --generation")
@@ -100,7 +103,8 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if errors.As(err, &faults) {
 		faults.File = c.Limits
 		fmt.Fprintln(on.Out, faults)
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: not valid", c.Limits, len(faults.List)))
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: not valid", c.Limits,
+			len(faults.List)))
 	}
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
@@ -120,7 +124,8 @@ func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.P
 		Generations: func(name string) (capping.Segments, error) {
 			found, err := segments(ctx, name)
 			if errors.Is(err, objects.ErrNotFound) {
-				err = terminal.Hinted(fmt.Errorf("generation %s, by which users were decided, is not there any more: %w", name, err),
+				err = terminal.Hinted(fmt.Errorf("generation %s, by which users were decided, is not there any "+
+					"more: %w", name, err),
 					"--generation names one that stands in for all: segmentbuild list shows those that are there")
 			}
 			return found, terminal.WithStatus(terminal.BadInput, err)
@@ -249,8 +254,10 @@ func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, er
 		result.Until = w.until.Time()
 	}
 	begins, err := w.begins(ctx, result)
-	if knows := begins + capping.Instant(longest.Milliseconds()); err == nil && result.Calls > 0 && begins > from && knows > w.since {
-		result.Notes = append(result.Notes, fmt.Sprintf("the first %s after %s, where the audit begins, may differ: limits see what was sent before, and the audit does not know it",
+	if knows := begins + capping.Instant(longest.Milliseconds()); err == nil && result.Calls > 0 && begins > from &&
+		knows > w.since {
+		result.Notes = append(result.Notes, fmt.Sprintf("the first %s after %s, where the audit begins, may differ: "+
+			"limits see what was sent before, and the audit does not know it",
 			days(longest), begins.Time().Format(time.RFC3339)))
 	}
 	for _, fault := range w.faults {
@@ -290,7 +297,8 @@ func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.D
 		if !ok {
 			continue
 		}
-		if policy, err := w.archive.Policy(ctx, version); err == nil { // what cannot be read shows when a record names it
+		// what cannot be read shows when a record names it
+		if policy, err := w.archive.Policy(ctx, version); err == nil {
 			longest = max(longest, policy.Retention(cfg.Widen))
 		}
 	}

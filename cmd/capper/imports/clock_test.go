@@ -39,8 +39,10 @@ func imported(t *testing.T, url, text string) (said string, err error) {
 	name := filepath.Join(t.TempDir(), "x.csv")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	var out, talk bytes.Buffer
-	c := &Command{Service: remote.Service{URL: url}, Files: []string{name}, Batch: 100, Parallel: 2, Patience: time.Second}
-	err = c.Run(t.Context(), &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out), Err: terminal.NewWriter(&talk)})
+	c := &Command{Service: remote.Service{URL: url}, Files: []string{name}, Batch: 100, Parallel: 2,
+		Patience: time.Second}
+	err = c.Run(t.Context(), &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out),
+		Err: terminal.NewWriter(&talk)})
 	return talk.String(), err
 }
 
@@ -49,9 +51,11 @@ func TestTheServicesClockJudges(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	url := behind(t, now, func(_ http.ResponseWriter, r *http.Request) { t.Error("it was called:", r.URL) })
-	said, err := imported(t, url, "user_id,at\n1,"+now.Format(time.RFC3339)+"\n2,"+now.Add(time.Minute).Format(time.RFC3339)+"\n")
+	said, err := imported(t, url, "user_id,at\n1,"+now.Format(time.RFC3339)+"\n2,"+
+		now.Add(time.Minute).Format(time.RFC3339)+"\n")
 	require.ErrorContains(t, err, "1 of 2 rows are no sends")
-	require.ErrorContains(t, err, ":3: at: "+now.Add(time.Minute).Format(time.RFC3339)+" is in the future: it is "+now.Format(time.RFC3339))
+	require.ErrorContains(t, err, ":3: at: "+now.Add(time.Minute).Format(time.RFC3339)+" is in the future: it is "+
+		now.Format(time.RFC3339))
 	require.Equal(t, terminal.BadInput, terminal.StatusOf(err))
 	require.Regexp(t, `the service's clock is 1h0m\ds apart from this machine's`, said)
 }
@@ -63,11 +67,13 @@ func TestASendThatIsRefusedIsTold(t *testing.T) {
 	url := behind(t, now, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(api.Error{Error: api.Refusal{Code: api.CodeInvalidRequest, Message: "sends[1].at: it is in the future", Field: "sends[1].at"}})
+		_ = json.NewEncoder(w).Encode(api.Error{Error: api.Refusal{Code: api.CodeInvalidRequest,
+			Message: "sends[1].at: it is in the future", Field: "sends[1].at"}})
 	})
 	at := now.Add(-time.Minute).Truncate(time.Millisecond)
 	text := at.Format("2006-01-02T15:04:05.000Z")
-	_, err := imported(t, url, "user_id,at,message_id\n7,"+at.Add(-time.Second).Format(time.RFC3339Nano)+",m\n7,"+text+",n\n")
+	_, err := imported(t, url, "user_id,at,message_id\n7,"+at.Add(-time.Second).Format(time.RFC3339Nano)+",m\n7,"+text+
+		",n\n")
 	require.ErrorContains(t, err, "the service refuses the send of user 7 at "+text+` with message id "n": `)
 	require.Contains(t, terminal.Hint(err), "what was sent before is recorded")
 }

@@ -131,7 +131,8 @@ func (c *Command) ask(ctx context.Context, on *terminal.Streams, api *client.Cli
 		return c.Hinted(err)
 	}
 	if apart := status.Time.Sub(o.Now).Round(time.Second); apart.Abs() > farClock {
-		on.Warn(fmt.Sprintf("the service's clock is %s apart from this machine's; times are judged by the service's, %s", apart.Abs(), status.Time.Format(time.RFC3339)))
+		on.Warn(fmt.Sprintf("the service's clock is %s apart from this machine's; times are judged by the "+
+			"service's, %s", apart.Abs(), status.Time.Format(time.RFC3339)))
 	}
 	o.Now = status.Time
 	return nil
@@ -148,7 +149,8 @@ func (c *Command) options() (*sends.Options, error) {
 			Namespace: c.NamespaceColumn,
 		},
 		Namespace: c.Namespace,
-		Format:    c.Format, Channel: c.Channel, MessageID: c.MessageID, FinalNewline: c.FinalNewline != "optional", Now: time.Now(),
+		Format:    c.Format, Channel: c.Channel, MessageID: c.MessageID, FinalNewline: c.FinalNewline != "optional",
+		Now: time.Now(),
 	}
 	if c.Namespace != nil && *c.Namespace != "" && !capping.IsName(*c.Namespace) {
 		return nil, fmt.Errorf("--namespace: "+capping.NameRule, *c.Namespace)
@@ -199,11 +201,14 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 		}
 	}
 	if r.BadRows > c.MaxBadRows {
-		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of %d rows are no sends, such as\n  %s",
-			r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))), "nothing was sent; mend them, or leave them out with --max-bad-rows")
+		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput,
+			fmt.Errorf("%d of %d rows are no sends, such as\n  %s",
+				r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))),
+			"nothing was sent; mend them, or leave them out with --max-bad-rows")
 	}
 	if r.Rows == 0 {
-		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, r.nothing()), "was the export cut off, or is it of another time?")
+		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, r.nothing()),
+			"was the export cut off, or is it of another time?")
 	}
 	if len(r.empty) > 0 {
 		on.Warn(fmt.Sprintf("%d of %d files have no rows, such as %s", len(r.empty), len(files), r.empty[0]))
@@ -216,7 +221,8 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
-		return fmt.Errorf("there is no send, all %d rows are bad, such as\n  %s", r.BadRows, strings.Join(r.bad, "\n  "))
+		return fmt.Errorf("there is no send, all %d rows are bad, such as\n  %s", r.BadRows,
+			strings.Join(r.bad, "\n  "))
 	case len(r.Files) == 1:
 		return fmt.Errorf("%s: there is no send in it", r.Files[0])
 	}
@@ -294,7 +300,9 @@ func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Cl
 // unsent says what to do about sends that the service did not take: the same again, where that helps.
 func (c *Command) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
-		return terminal.Hinted(err, "what was sent before is recorded, nothing else is; mend that send, or where its time is the fault the clocks of the service's instances, and run the same command again: twice is once")
+		return terminal.Hinted(err, "what was sent before is recorded, nothing else is; mend that send, or where "+
+			"its time is the fault the clocks of the service's instances, and run the same command again: twice "+
+			"is once")
 	}
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)
@@ -329,7 +337,8 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 	}
 	if r.Sent != nil {
 		table = append(table, []any{"added", r.Sent.Added}, []any{"known", r.Sent.Known, "were there already"},
-			[]any{"expired", r.Sent.Expired, "older than any limit looks back"}, []any{"unavailable", r.Sent.Unavailable})
+			[]any{"expired", r.Sent.Expired, "older than any limit looks back"},
+			[]any{"unavailable", r.Sent.Unavailable})
 	}
 	if r.Verified != nil {
 		table = append(table, []any{"verified", r.Verified.Known + r.Verified.Expired})
@@ -341,7 +350,8 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 func (r *report) fault() error {
 	for _, sum := range []*client.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {
-			return terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d sends: the store could not say whether they are recorded", sum.Unavailable)),
+			return terminal.Hinted(terminal.WithStatus(terminal.Undecided,
+				fmt.Errorf("%d sends: the store could not say whether they are recorded", sum.Unavailable)),
 				remote.StatusSays+"; then run the same command again: twice is once")
 		}
 	}

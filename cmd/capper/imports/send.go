@@ -35,7 +35,8 @@ func (s *sender) all(ctx context.Context, rows *sorter) (client.ImportSummary, e
 	lanes := make([]lane, s.parallel)
 	var workers sync.WaitGroup
 	for i := range lanes {
-		lanes[i].batches = make(chan []sends.Row, 1) // so that who reads need not wait for one lane while others are idle
+		// so that who reads need not wait for one lane while others are idle
+		lanes[i].batches = make(chan []sends.Row, 1)
 		workers.Go(func() {
 			for batch := range lanes[i].batches {
 				if err := s.send(ctx, batch); err != nil {
@@ -99,8 +100,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send has one batch recorded, whose rows are of one namespace. Users that the store cannot answer for, and a service that is away, are
-// asked for again until patience is over.
+// send has one batch recorded, whose rows are of one namespace. Users that the store cannot answer for, and a service
+// that is away, are asked for again until patience is over.
 func (s *sender) send(ctx context.Context, batch []sends.Row) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -167,7 +168,8 @@ type refusedSend struct {
 
 // Error tells the send as files have it: its place in a call says nothing to who reads this.
 func (r *refusedSend) Error() string {
-	text := fmt.Sprintf("the service refuses the send of user %d at %s", r.row.User, time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
+	text := fmt.Sprintf("the service refuses the send of user %d at %s", r.row.User,
+		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
 	if r.row.MessageID != "" {
 		text += fmt.Sprintf(" with message id %q", r.row.MessageID)
 	}
@@ -197,7 +199,8 @@ func refusedOf(batch []sends.Row, err error) (row sends.Row, ok bool) {
 
 // requestOf is the rows as a call: what all of them share stands once.
 func requestOf(batch []sends.Row) *client.ImportRequest {
-	r := &client.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID, Sends: make([]client.ImportedSend, len(batch))}
+	r := &client.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID,
+		Sends: make([]client.ImportedSend, len(batch))}
 	for _, row := range batch {
 		if row.Channel != r.Channel {
 			r.Channel = ""

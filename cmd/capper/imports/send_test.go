@@ -86,7 +86,8 @@ func TestTheEarliestOfEqualSendsIsRecorded(t *testing.T) {
 			sum, err := s.all(t.Context(), rows)
 			require.NoError(t, err)
 			require.NoError(t, rows.close())
-			require.Equal(t, client.ImportSummary{Requested: users * times, Added: users, Known: users * (times - 1)}, sum)
+			require.Equal(t, client.ImportSummary{Requested: users * times, Added: users, Known: users * (times - 1)},
+				sum)
 			require.Empty(t, service.both)
 			for user, at := range service.first {
 				require.Equal(t, begin, at, user)

@@ -20,7 +20,8 @@ func TestRunsAreMerged(t *testing.T) {
 		s := &sorter{dir: t.TempDir(), most: 100}
 		var want []sends.Row
 		for range n {
-			r := sends.Row{User: rng.Uint32(), At: int64(rng.IntN(1000)) - 10, Channel: []string{"", "push"}[rng.IntN(2)], MessageID: "é" + strconv.Itoa(rng.IntN(50)),
+			r := sends.Row{User: rng.Uint32(), At: int64(rng.IntN(1000)) - 10,
+				Channel: []string{"", "push"}[rng.IntN(2)], MessageID: "é" + strconv.Itoa(rng.IntN(50)),
 				Namespace: []string{"", "crm", "growth"}[rng.IntN(3)],
 			}
 			want = append(want, r)

@@ -43,7 +43,8 @@ func (l *limited) Write(p []byte) (int, error) {
 func TestCopiesGoOnWhereTheyEnded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "\n", "\r\n", strings.Repeat("long", 3000)}), 0, 60).Draw(t, "text"), "")
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "\n", "\r\n",
+			strings.Repeat("long", 3000)}), 0, 60).Draw(t, "text"), "")
 		whole := ""
 		for skip, tries := int64(0), 0; ; tries++ {
 			to := &limited{left: 1 << 30}
@@ -51,8 +52,12 @@ func TestCopiesGoOnWhereTheyEnded(t *testing.T) {
 				to.left = rapid.IntRange(0, len(text)).Draw(t, "left")
 			}
 			c := &Copy{
-				From: piecemeal{strings.NewReader(text), func() int { return rapid.IntRange(1, 5000).Draw(t, "read") }}, To: to, Skip: skip, Reached: func(int64) {},
-				Take: func(_ context.Context, most int) (int, error) { return rapid.IntRange(1, most).Draw(t, "take"), nil },
+				From: piecemeal{strings.NewReader(text), func() int { return rapid.IntRange(1, 5000).Draw(t, "read") }},
+				To:   to, Skip: skip, Reached: func(int64) {},
+				Take: func(_ context.Context, most int) (int, error) {
+					return rapid.IntRange(1, most).Draw(t, "take"),
+						nil
+				},
 			}
 			err := c.Run(t.Context())
 			require.True(t, strings.HasPrefix(text[len(whole):], to.String()))
@@ -104,8 +109,9 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 		require.Equal(t, c.skip+c.through, copied.Lines())
 	}
 	broken := errors.New("broken")
-	copied := &Copy{From: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), To: io.Discard, Reached: func(int64) {},
-		Take: func(_ context.Context, most int) (int, error) { return most, nil }}
+	copied := &Copy{From: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), To: io.Discard,
+		Reached: func(int64) {},
+		Take:    func(_ context.Context, most int) (int, error) { return most, nil }}
 	require.ErrorIs(t, copied.Run(t.Context()), broken)
 	require.EqualValues(t, 1, copied.Lines(), "what was cut off is no line")
 }

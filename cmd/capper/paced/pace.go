@@ -31,9 +31,11 @@ type PaceCommand struct {
 
 // Help is printed below the flags.
 func (c *PaceCommand) Help() string {
-	return "Lines go to standard output as they are, each when a permit of the pacer lets it, those that may go at the same time together. " +
+	return "Lines go to standard output as they are, each when a permit of the pacer lets it, those that may go at " +
+		"the same time together. " +
 		"Stopped, it says how many went through, counted from the beginning of the input, and --skip goes on there. " +
-		"Slots that were given out for later hold back others, used or not, at all of the pacers: about a second of them, with --max-wait up to that."
+		"Slots that were given out for later hold back others, used or not, at all of the pacers: about a second of " +
+		"them, with --max-wait up to that."
 }
 
 // Validate refuses flags that make no sense.
@@ -42,7 +44,8 @@ func (c *PaceCommand) Validate() error {
 	case c.Skip < 0:
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
-		return fmt.Errorf("--max-wait %v: must be more than 0s, 24h at most; without it lines wait however long it takes", *c.MaxWait)
+		return fmt.Errorf("--max-wait %v: must be more than 0s, 24h at most; without it lines wait however long "+
+			"it takes", *c.MaxWait)
 	}
 	return nil
 }
@@ -73,7 +76,8 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	shown := terminal.NewProgress(on, terminal.Lines)
-	waits := &longWaits{pacer: pacer, say: shown.Note, look: func(ctx context.Context) (wait time.Duration, text string) {
+	waits := &longWaits{pacer: pacer, say: shown.Note, look: func(ctx context.Context) (wait time.Duration,
+		text string) {
 		answer, err := service.Permits(ctx, look)
 		if err != nil {
 			return 0, "" // the pacer tells of it
@@ -101,7 +105,8 @@ func (c *PaceCommand) longest() time.Duration {
 }
 
 // pacer is the client's for the lines.
-func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer, error) {
+func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer,
+	error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
@@ -114,10 +119,12 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look c
 // write.
 const stopPatience = 200 * time.Millisecond
 
-func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take lines.Take, from io.Reader, total int64) error {
+func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take lines.Take,
+	from io.Reader, total int64) error {
 	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
-	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take, Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
+	copied := &lines.Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take,
+		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
 	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	shown.Stop()
 	return c.report(on, copied.Lines(), time.Since(start), err)
@@ -265,7 +272,8 @@ func (c *PaceCommand) fault(err error) error {
 // queueHint is what to do about a queue that is too long.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
-		return fmt.Sprintf("go on later, or through another provider; a --max-wait of more than %s waits for the limit", long.Limit)
+		return fmt.Sprintf("go on later, or through another provider; a --max-wait of more than %s waits for the limit",
+			long.Limit)
 	}
 	return "go on later, or through another provider"
 }

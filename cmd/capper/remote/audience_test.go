@@ -14,7 +14,8 @@ import (
 func TestPointed(t *testing.T) {
 	t.Parallel()
 	at := func(column int) error {
-		return fmt.Errorf("count: %w", &client.Error{Code: client.CodeInvalidRequest, Message: "column", Column: column})
+		return fmt.Errorf("count: %w", &client.Error{Code: client.CodeInvalidRequest, Message: "column",
+			Column: column})
 	}
 	for name, c := range map[string]struct {
 		expression string
@@ -55,7 +56,8 @@ func TestPercent(t *testing.T) {
 	}
 	for _, text := range []string{"", "%", "0", "0%", "-1%", "100.1%", "NaN", "ten", "10%%", "20%-10%", "10%-10%",
 		"10%-", "-", "-10%", "10%-101%", "NaN-10%", "10%-20%-30%", "+1-2"} {
-		require.ErrorContains(t, new(remote.Percent).UnmarshalText([]byte(text)), "must be more than 0%, at most 100%", text)
+		require.ErrorContains(t, new(remote.Percent).UnmarshalText([]byte(text)), "must be more than 0%, at most 100%",
+			text)
 	}
 }
 
@@ -68,7 +70,8 @@ func TestNarrowed(t *testing.T) {
 	n := remote.Narrowed{Sample: remote.Percent{To: 10}, Salt: "a", Generation: "g1"}
 	got, err := n.Audience("vip")
 	require.NoError(t, err)
-	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &client.Sample{Percent: 10, Salt: "a"}}, got)
+	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &client.Sample{Percent: 10,
+		Salt: "a"}}, got)
 	n.Sample.From = 2.5
 	got, err = n.Audience("vip")
 	require.NoError(t, err)

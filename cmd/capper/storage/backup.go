@@ -25,8 +25,10 @@ type backedUp struct {
 
 // Help is printed below the flags.
 func (c *BackupCommand) Help() string {
-	return "Asks the running service for an archive of its embedded store, while it serves: all that was answered before is in it. " +
-		"The archive says itself whether it is whole, and capper restore checks that. The key needs the scope admin, and the URL is that of the admin listener where there is one."
+	return "Asks the running service for an archive of its embedded store, while it serves: all that was answered " +
+		"before is in it. " +
+		"The archive says itself whether it is whole, and capper restore checks that. The key needs the scope " +
+		"admin, and the URL is that of the admin listener where there is one."
 }
 
 // Run receives the archive and demands that it is whole.
@@ -52,7 +54,8 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, done)
 	}
-	on.Say("%s: %d bytes in %s; capper restore puts it back", done.File, done.SizeBytes, time.Since(begun).Round(time.Millisecond))
+	on.Say("%s: %d bytes in %s; capper restore puts it back", done.File, done.SizeBytes,
+		time.Since(begun).Round(time.Millisecond))
 	return nil
 }
 

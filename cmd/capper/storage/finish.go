@@ -48,9 +48,11 @@ func (w *work) checkFinishing(dir string) error {
 	case begun == "":
 		return nil
 	case begun != dir:
-		return terminal.Hinted(fmt.Errorf("the last pass was begun with %s, not with %s", begun, dir), "add --finish "+begun)
+		return terminal.Hinted(fmt.Errorf("the last pass was begun with %s, not with %s", begun, dir), "add --finish "+
+			begun)
 	case exists(dir):
-		return terminal.Hinted(fmt.Errorf("%s is there again, though the last pass was begun with it: it may have changed in a way that no pass can find", dir),
+		return terminal.Hinted(fmt.Errorf("%s is there again, though the last pass was begun with it: it may have "+
+			"changed in a way that no pass can find", dir),
 			"empty Redis, and begin with another --work")
 	}
 	return nil

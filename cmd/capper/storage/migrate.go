@@ -32,8 +32,10 @@ type migrated struct {
 
 // Help is printed below the flags.
 func (c *MigrateCommand) Help() string {
-	return "Brings what the embedded store of a running service has recorded to Redis, while it goes on deciding, and reads every log back. " +
-		"Made again, a pass brings over what has changed since. Then stop the service, make the last pass with --finish, and start it with --config. " +
+	return "Brings what the embedded store of a running service has recorded to Redis, while it goes on deciding, " +
+		"and reads every log back. " +
+		"Made again, a pass brings over what has changed since. Then stop the service, make the last pass with " +
+		"--finish, and start it with --config. " +
 		"The key needs the scope admin, and the URL is that of the admin listener where there is one."
 }
 
@@ -45,7 +47,8 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	if cfg.Store.Kind != config.Redis {
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config is what the service will have after the migration", c.Config, cfg.Store.Kind))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config "+
+			"is what the service will have after the migration", c.Config, cfg.Store.Kind))
 	}
 	work, err := openWork(c.Work, c.Finish != "")
 	if err != nil {
@@ -68,7 +71,8 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return err
 	}
 	done := migrated{Finished: c.Finish != ""}
-	pass := migration.Pass{Now: now, Last: work.last, Unfinished: work.unfinished, Target: target, Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
+	pass := migration.Pass{Now: now, Last: work.last, Unfinished: work.unfinished, Target: target,
+		Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
 	if done.Result, err = bring(ctx, &pass, on); err != nil {
 		return err
 	}
@@ -129,10 +133,12 @@ func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, done)
 	}
-	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them written anew), %d as the last pass left them; %.1f s",
+	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them written anew), %d "+
+		"as the last pass left them; %.1f s",
 		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
 	if !done.Finished {
-		on.Say("the embedded store still decides: make the pass again until little changes, then stop the service and add --finish DIR")
+		on.Say("the embedded store still decides: make the pass again until little changes, then stop the service " +
+			"and add --finish DIR")
 		return nil
 	}
 	on.Say("the embedded store is %s now; start the service with %s", done.Moved, c.Config)
@@ -148,14 +154,17 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 	options.MustExist = known
 	target, err := redisstore.Open(ctx, options)
 	if err != nil && known {
-		return nil, terminal.Hinted(err, "where the Redis of this migration was emptied or lost something, begin with an empty one and another --work")
+		return nil, terminal.Hinted(err, "where the Redis of this migration was emptied or lost something, begin "+
+			"with an empty one and another --work")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !known && !target.Made() {
-		return nil, errors.Join(terminal.Hinted(errors.New("in Redis is a store already: a migration begins with an empty one"),
-			"if it is of this migration, name its --work; else take another Redis, or empty it if nobody needs what it holds"), target.Close())
+		return nil, errors.Join(terminal.Hinted(errors.New("in Redis is a store already: a migration begins with an "+
+			"empty one"),
+			"if it is of this migration, name its --work; else take another Redis, or empty it if nobody needs what "+
+				"it holds"), target.Close())
 	}
 	if err := errors.Join(alone(ctx, target), target.Announce(ctx, cfg.Policy)); err != nil {
 		return nil, errors.Join(err, target.Close())
@@ -174,7 +183,8 @@ func alone(ctx context.Context, target *redisstore.Store) error {
 			return nil
 		}
 		if time.Since(started) > ghost {
-			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: until the migration has ended nobody may decide there", fleet.Instances-1),
+			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: until the migration has ended "+
+				"nobody may decide there", fleet.Instances-1),
 				"stop them, empty Redis, and begin with another --work")
 		}
 		select {

@@ -32,8 +32,10 @@ type restored struct {
 
 // Help is printed below the flags.
 func (c *RestoreCommand) Help() string {
-	return "Puts back the embedded store of a service that does not run. The archive is read whole and checked before anything is written; " +
-		"a directory that is not empty is refused. The service then starts as of the time of the backup, and says from when sends are missing."
+	return "Puts back the embedded store of a service that does not run. The archive is read whole and checked " +
+		"before anything is written; " +
+		"a directory that is not empty is refused. The service then starts as of the time of the backup, and says " +
+		"from when sends are missing."
 }
 
 // Run checks the archive and extracts it.
@@ -55,13 +57,15 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	)
 	switch {
 	case errors.As(err, &loss):
-		return terminal.Hinted(err, "bring the newest store back if there is one; to go on without those sends, add --accept-lost-sends")
+		return terminal.Hinted(err, "bring the newest store back if there is one; to go on without those sends, add "+
+			"--accept-lost-sends")
 	case errors.Is(err, backup.ErrDamaged), errors.As(err, &other):
 		return terminal.WithStatus(terminal.BadInput, err)
 	case err != nil:
 		return err
 	}
-	done := restored{File: c.File, Store: m.Store, MissingFrom: m.At.UTC(), Program: m.Program, Files: len(m.Files), SizeBytes: m.Size()}
+	done := restored{File: c.File, Store: m.Store, MissingFrom: m.At.UTC(), Program: m.Program, Files: len(m.Files),
+		SizeBytes: m.Size()}
 	if c.To != "" {
 		done.To = filepath.Clean(c.To)
 	}

@@ -61,7 +61,8 @@ func (s *state) takes(dir, id string, mark uint64) error {
 	case s.Store != id:
 		return s.errAnother(dir)
 	case mark <= s.Mark:
-		return terminal.Hinted(fmt.Errorf("%s is an older copy of the store than the last pass had: later sends are not in it", dir),
+		return terminal.Hinted(fmt.Errorf("%s is an older copy of the store than the last pass had: later sends are "+
+			"not in it", dir),
 			"name the directory that the service used (store.embedded.path)")
 	}
 	return nil

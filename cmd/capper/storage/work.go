@@ -54,16 +54,19 @@ func (w *work) begin(finish bool) (err error) {
 	}
 	switch s := &w.state; {
 	case s.Finished != nil:
-		return terminal.Hinted(fmt.Errorf("the migration in %s has ended, at %s", w.dir, s.Finished.Format(time.RFC3339)),
+		return terminal.Hinted(fmt.Errorf("the migration in %s has ended, at %s", w.dir,
+			s.Finished.Format(time.RFC3339)),
 			"start the service with the new configuration")
 	case s.Finishing != "" && !finish:
 		return terminal.Hinted(errors.New("the last pass was begun: only it may be made again"),
-			"add --finish "+s.Finishing+"; to stay with the embedded store, rename "+migratedDir(s.Finishing)+" to that, empty Redis, and begin with another --work some day")
+			"add --finish "+s.Finishing+"; to stay with the embedded store, rename "+migratedDir(s.Finishing)+
+				" to that, empty Redis, and begin with another --work some day")
 	}
 	return w.openCopies()
 }
 
-// openCopies opens what earlier passes were about. That of one that did not end keeps its copy, as it may have written it.
+// openCopies opens what earlier passes were about. That of one that did not end keeps its copy, as it may have written
+// it.
 func (w *work) openCopies() error {
 	half, err := filepath.Glob(w.path(halfCopy + "*.id"))
 	if err != nil {
@@ -99,7 +102,8 @@ func (w *work) note(reached func(*state)) error {
 
 // open opens a store that nobody else has open.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
-	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true, CacheBytes: copyCache})
+	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
+		CacheBytes: copyCache})
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
 	}
