@@ -18,7 +18,8 @@ func TestCheckFindsEveryGroupWithoutRules(t *testing.T) {
 		groups := rapid.IntRange(1, 256).Draw(t, "groups of rules")
 		n := rapid.IntRange(0, 40).Draw(t, "users")
 		b := &capping.Batch{
-			Users: make([]capping.UserID, n), Groups: rapid.SliceOfN(rapid.Uint8Max(uint8(groups-1)), n, n).Draw(t, "groups"),
+			Users: make([]capping.UserID, n), Groups: rapid.SliceOfN(rapid.Uint8Max(uint8(groups-1)), n, n).Draw(t,
+				"groups"),
 			Rules: make([][]capping.Rule, groups), Retention: time.Hour,
 		}
 		require.NoError(t, b.Check(make([]capping.Verdict, n)))
@@ -32,7 +33,8 @@ func TestCheckFindsEveryGroupWithoutRules(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	const users = 10_000
 	batch := &capping.Batch{
-		Users: make([]capping.UserID, users), Groups: make([]uint8, users), Rules: make([][]capping.Rule, 5), Retention: time.Hour,
+		Users: make([]capping.UserID, users), Groups: make([]uint8, users), Rules: make([][]capping.Rule, 5),
+		Retention: time.Hour,
 	}
 	for i := range batch.Groups {
 		batch.Groups[i] = uint8(i % 5)

@@ -169,7 +169,8 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	e.HeldOut = policy.Holdout != nil && policy.Holdout.Share.Has(user)
 	for i := range policy.Quiet {
 		q := &policy.Quiet[i]
-		if len(q.Sets) > 0 && !slices.ContainsFunc(q.Sets, func(name string) bool { return inSet(segments, name, user) }) {
+		if len(q.Sets) > 0 && !slices.ContainsFunc(q.Sets,
+			func(name string) bool { return inSet(segments, name, user) }) {
 			continue
 		}
 		standing := QuietStanding{Quiet: q, Location: q.in(e.Zone)}

@@ -41,7 +41,8 @@ type bench struct {
 
 func newCapper(t *testing.T, policy *capping.Policy) *bench {
 	clock := storetest.NewClock()
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: math.MaxInt64})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now,
+		ClockBound: math.MaxInt64})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	segments := func() capping.Segments { return halves{generation: "g1"} }
@@ -97,10 +98,13 @@ func TestNewPolicyKeepsTheLogs(t *testing.T) {
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 3, 7*day)}})
 	one := []capping.UserID{7}
 	for i := range 3 {
-		require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint(i)}, Users: one, Enforce: true, Record: true}))
+		require.Equal(t, []capping.Outcome{capping.Allowed},
+			b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint(i)}, Users: one, Enforce: true,
+				Record: true}))
 	}
 	for most, want := range map[int]capping.Outcome{2: capping.Denied, 3: capping.Denied, 4: capping.Allowed} {
-		b.SetPolicy(&capping.Policy{Version: fmt.Sprint(most), Default: []capping.Limit{rolling("weekly", most, 7*day)}})
+		b.SetPolicy(&capping.Policy{Version: fmt.Sprint(most),
+			Default: []capping.Limit{rolling("weekly", most, 7*day)}})
 		d := b.filter(&capping.Send{Message: capping.Message{ID: "preview"}, Users: one, Enforce: true})
 		require.Equal(t, want, d.Verdicts[0].Outcome)
 		require.Equal(t, fmt.Sprint(most), d.Policy.Version)
@@ -115,9 +119,11 @@ func TestExemptPreviewAndForecast(t *testing.T) {
 		require.Equal(t, []capping.Outcome{capping.Allowed},
 			b.outcomes(&capping.Send{Message: capping.Message{ID: fmt.Sprint("exempt", i)}, Users: one, Record: true}))
 	}
-	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: one, Enforce: true, Record: true}))
+	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"},
+		Users: one, Enforce: true, Record: true}))
 	tomorrow := capping.InstantOf(b.clock.Now().Add(day))
-	for at, want := range map[capping.Instant]capping.Outcome{0: capping.Denied, tomorrow - 1: capping.Denied, tomorrow: capping.Allowed} {
+	for at, want := range map[capping.Instant]capping.Outcome{0: capping.Denied, tomorrow - 1: capping.Denied,
+		tomorrow: capping.Allowed} {
 		require.Equal(t, []capping.Outcome{want}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: at}))
 	}
 	e, err := b.Explain(context.Background(), 7)
@@ -135,8 +141,10 @@ func TestForecastOfCalendarLimits(t *testing.T) {
 	d = b.filter(&capping.Send{Users: one, Enforce: true})
 	midnight := d.Verdicts[0].FreesAt
 	require.Zero(t, midnight.Time().Sub(midnight.Time().Truncate(day)))
-	require.Equal(t, []capping.Outcome{capping.Denied}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight - 1}))
-	require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight}))
+	require.Equal(t, []capping.Outcome{capping.Denied},
+		b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight - 1}))
+	require.Equal(t, []capping.Outcome{capping.Allowed},
+		b.outcomes(&capping.Send{Users: one, Enforce: true, At: midnight}))
 }
 
 func TestExplain(t *testing.T) {
@@ -150,7 +158,8 @@ func TestExplain(t *testing.T) {
 	for i := range users {
 		users[i] = capping.UserID(100 + i)
 	}
-	b.filter(&capping.Send{Message: capping.Message{ID: "first"}, Channel: push, Users: users, Enforce: true, Record: true})
+	b.filter(&capping.Send{Message: capping.Message{ID: "first"}, Channel: push, Users: users, Enforce: true,
+		Record: true})
 	b.clock.Advance(time.Minute)
 	b.filter(&capping.Send{Message: capping.Message{ID: "second"}, Users: users, Enforce: true, Record: true})
 	e, err := b.Explain(context.Background(), 150)
@@ -163,9 +172,11 @@ func TestExplain(t *testing.T) {
 		{Limit: &limits[2], FreesAt: capping.Never},
 	}, e.Standings)
 	require.Equal(t, []capping.Entry{
-		{At: start, Channel: push, Token: capping.TokenOf("first")}, {At: start + 60_000, Token: capping.TokenOf("second")},
+		{At: start, Channel: push, Token: capping.TokenOf("first")},
+		{At: start + 60_000, Token: capping.TokenOf("second")},
 	}, e.Log.Entries())
-	require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("first"): {ID: "first"}, capping.TokenOf("second"): {ID: "second"}}, e.Messages)
+	require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("first"): {ID: "first"},
+		capping.TokenOf("second"): {ID: "second"}}, e.Messages)
 
 	b.clock.Advance(day - time.Minute) // the first send has left every window
 	e, err = b.Explain(context.Background(), 150)
@@ -178,7 +189,8 @@ func TestReleaseAndErase(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("daily", 1, day)}})
 	users := []capping.UserID{1000, 2000}
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed},
+		b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
 	for _, want := range []capping.Released{capping.ReleaseDone, capping.ReleaseAbsent} {
 		released, err := b.Release(context.Background(), capping.Message{ID: "m"}, 0, users[:1])
 		require.NoError(t, err)
@@ -186,7 +198,8 @@ func TestReleaseAndErase(t *testing.T) {
 	}
 	require.NoError(t, b.Erase(context.Background(), 2000))
 	require.NoError(t, b.Erase(context.Background(), 2000))
-	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed}, b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
+	require.Equal(t, []capping.Outcome{capping.Allowed, capping.Allowed},
+		b.outcomes(&capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true}))
 }
 
 func TestPassedDeadline(t *testing.T) {
@@ -194,7 +207,8 @@ func TestPassedDeadline(t *testing.T) {
 	b := newCapper(t, &capping.Policy{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	d := b.Filter(ctx, &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{1, 2}, Enforce: true, Record: true})
+	d := b.Filter(ctx, &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{1, 2}, Enforce: true,
+		Record: true})
 	require.ErrorIs(t, d.Err, context.Canceled)
 	require.Equal(t, make([]capping.Verdict, 2), d.Verdicts)
 	_, err := b.Explain(ctx, 1)

@@ -229,7 +229,8 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 }
 
 // ruleset resolves the limits of a segment for one call.
-func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration, zone *time.Location) (set ruleset) {
+func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
+	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)
 	for i := range limits {
 		if limits[i].AppliesTo(channel) {

@@ -64,7 +64,8 @@ func TestMessageText(t *testing.T) {
 	namespace := rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9_.-]{0,3})?`)
 	rapid.Check(t, func(t *rapid.T) {
 		a := capping.Message{Namespace: namespace.Draw(t, "namespace"), ID: rapid.StringN(1, 4, 8).Draw(t, "id")}
-		b := capping.Message{Namespace: namespace.Draw(t, "other namespace"), ID: rapid.StringN(1, 4, 8).Draw(t, "other id")}
+		b := capping.Message{Namespace: namespace.Draw(t, "other namespace"), ID: rapid.StringN(1, 4, 8).Draw(t,
+			"other id")}
 		require.Equal(t, a, capping.MessageOf(a.Text()))
 		require.Equal(t, a == b, a.Text() == b.Text())
 	})
@@ -73,7 +74,8 @@ func TestMessageText(t *testing.T) {
 // The layout is what stores hold: it must not change by accident.
 func TestEntryLayout(t *testing.T) {
 	t.Parallel()
-	log := capping.Log(nil).Record(nil, capping.Entry{At: 0x0102030405, Channel: 6, Token: capping.Token{7, 8, 9, 10, 11, 12}}, 0)
+	log := capping.Log(nil).Record(nil, capping.Entry{At: 0x0102030405, Channel: 6, Token: capping.Token{7, 8, 9, 10,
+		11, 12}}, 0)
 	require.Equal(t, capping.Log{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, capping.Log(log))
 }
 

@@ -37,11 +37,13 @@ func cpu(b *testing.B) time.Duration {
 // limits only.
 func BenchmarkFilterBeforeTheStore(b *testing.B) {
 	policy := &capping.Policy{
-		Default:  []capping.Limit{rolling("daily", 1, day), rolling("weekly", 2, 7*day)},
-		Segments: map[string][]capping.Limit{"new": {rolling("daily", 1, day), {Name: "week", Max: 3, Calendar: capping.CalendarWeek}}},
+		Default: []capping.Limit{rolling("daily", 1, day), rolling("weekly", 2, 7*day)},
+		Segments: map[string][]capping.Limit{"new": {rolling("daily", 1, day),
+			{Name: "week", Max: 3, Calendar: capping.CalendarWeek}}},
 	}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	c := capping.New(instant{}, func() capping.Segments { return halves{generation: "g"} }, policy, func() time.Time { return now })
+	c := capping.New(instant{}, func() capping.Segments { return halves{generation: "g"} }, policy,
+		func() time.Time { return now })
 	for _, n := range []int{1, 10_000} {
 		users := make([]capping.UserID, n)
 		for i := range users {
@@ -51,7 +53,8 @@ func BenchmarkFilterBeforeTheStore(b *testing.B) {
 			began := cpu(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true})
+				c.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: users,
+					Enforce: true, Record: true})
 			}
 			b.ReportMetric(float64(cpu(b)-began)/float64(b.N*n), "cpu-ns/user")
 		})
@@ -63,11 +66,15 @@ func BenchmarkFilterBeforeTheStore(b *testing.B) {
 func BenchmarkFilterWithEverythingOn(b *testing.B) {
 	people := &population{
 		names: []string{"new", "vip"}, places: zonesOf(b, 38),
-		sets: map[string]predicate{"opted-out": func(user capping.UserID) bool { return user%20 == 0 }, "bounced": func(user capping.UserID) bool { return user%5 == 0 }},
-		zone: func(user capping.UserID) uint16 { return uint16(user % 39) }, segment: func(user capping.UserID) uint8 { return uint8(user % 3) },
+		sets: map[string]predicate{"opted-out": func(user capping.UserID) bool { return user%20 == 0 },
+			"bounced": func(user capping.UserID) bool { return user%5 == 0 }},
+		zone: func(user capping.UserID) uint16 { return uint16(user % 39) }, segment: func(user capping.UserID) uint8 {
+			return uint8(user % 3)
+		},
 	}
 	rollingOnly := []capping.Limit{rolling("daily", 1, day), rolling("weekly", 2, 7*day)}
-	byDay := []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true}, rolling("weekly", 2, 7*day)}
+	byDay := []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true},
+		rolling("weekly", 2, 7*day)}
 	evening := []capping.Quiet{{Hours: hours(b, "21:00", "08:00"), UserZone: true}}
 	suppress := []capping.Suppression{{Set: "opted-out"}, {Set: "bounced"}}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -81,9 +88,11 @@ func BenchmarkFilterWithEverythingOn(b *testing.B) {
 		{"quiet", &capping.Policy{Default: rollingOnly, Quiet: evening}},
 		{"users' days", &capping.Policy{Default: byDay}},
 		{"all", &capping.Policy{Default: rollingOnly, Suppress: suppress, Holdout: holdout(b, 5), Quiet: evening}},
-		{"all, and users' days", &capping.Policy{Default: byDay, Suppress: suppress, Holdout: holdout(b, 5), Quiet: evening}},
+		{"all, and users' days", &capping.Policy{Default: byDay, Suppress: suppress, Holdout: holdout(b, 5),
+			Quiet: evening}},
 	} {
-		capper := capping.New(instant{}, func() capping.Segments { return people }, c.policy, func() time.Time { return now })
+		capper := capping.New(instant{}, func() capping.Segments { return people }, c.policy,
+			func() time.Time { return now })
 		for _, n := range []int{1, 10_000} {
 			users := make([]capping.UserID, n)
 			for i := range users {
@@ -93,7 +102,8 @@ func BenchmarkFilterWithEverythingOn(b *testing.B) {
 				began := cpu(b)
 				b.ReportAllocs()
 				for b.Loop() {
-					capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true})
+					capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: users,
+						Enforce: true, Record: true})
 				}
 				b.ReportMetric(float64(cpu(b)-began)/float64(b.N*n), "cpu-ns/user")
 			})
@@ -107,7 +117,8 @@ type fullUntil struct{ instant }
 func (fullUntil) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := capping.InstantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for i := range verdicts {
-		verdicts[i] = capping.Verdict{Outcome: capping.Denied, FreesAt: now + capping.Instant(rand.Int64N((30 * day).Milliseconds()))}
+		verdicts[i] = capping.Verdict{Outcome: capping.Denied, FreesAt: now +
+			capping.Instant(rand.Int64N((30 * day).Milliseconds()))}
 	}
 	return nil
 }
@@ -116,8 +127,11 @@ func (fullUntil) Filter(_ context.Context, b *capping.Batch, verdicts []capping.
 func BenchmarkFilterSlotsThatAreFreeAtNight(b *testing.B) {
 	people := &population{places: zonesOf(b, 38), zone: func(user capping.UserID) uint16 { return uint16(user % 39) }}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for name, hours := range map[string][]capping.Quiet{"without": nil, "with": {{Hours: hours(b, "21:00", "08:00"), UserZone: true}}} {
-		capper := capping.New(fullUntil{}, func() capping.Segments { return people }, &capping.Policy{Default: []capping.Limit{rolling("d", 1, day)}, Quiet: hours}, func() time.Time { return now })
+	for name, hours := range map[string][]capping.Quiet{"without": nil,
+		"with": {{Hours: hours(b, "21:00", "08:00"), UserZone: true}}} {
+		capper := capping.New(fullUntil{}, func() capping.Segments { return people },
+			&capping.Policy{Default: []capping.Limit{rolling("d", 1, day)}, Quiet: hours},
+			func() time.Time { return now })
 		users := upTo(1_000_000)
 		b.Run(name, func(b *testing.B) {
 			began := cpu(b)

@@ -13,9 +13,13 @@ func TestFormatErrorSaysWhatToDo(t *testing.T) {
 		err  FormatError
 		says []string
 	}{
-		"newer":   {FormatError{Marker: "capper log 3", Found: 3, Oldest: 1, Newest: 2}, []string{"in format 3, which a newer version", "reads the formats 1 to 2", "start the newer version again"}},
-		"older":   {FormatError{Marker: "capper log 1", Found: 1, Oldest: 3, Newest: 3}, []string{"in format 1,", "reads format 3 only", "start a version that reads both"}},
-		"another": {FormatError{Marker: "capper log 1 bucket 64", Found: 1, Oldest: 1, Newest: 1, Want: "capper log 1 bucket 1"}, []string{"bucket 64", "bucket 1\"", "another build"}},
+		"newer": {FormatError{Marker: "capper log 3", Found: 3, Oldest: 1, Newest: 2},
+			[]string{"in format 3, which a newer version", "reads the formats 1 to 2",
+				"start the newer version again"}},
+		"older": {FormatError{Marker: "capper log 1", Found: 1, Oldest: 3, Newest: 3},
+			[]string{"in format 1,", "reads format 3 only", "start a version that reads both"}},
+		"another": {FormatError{Marker: "capper log 1 bucket 64", Found: 1, Oldest: 1, Newest: 1,
+			Want: "capper log 1 bucket 1"}, []string{"bucket 64", "bucket 1\"", "another build"}},
 		"foreign": {FormatError{Oldest: 1, Newest: 1}, []string{"not a capper store"}},
 	} {
 		for _, part := range c.says {

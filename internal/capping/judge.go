@@ -15,8 +15,10 @@ const (
 // Verdict is the decision on one user. The zero value is Unavailable.
 type Verdict struct {
 	Outcome Outcome
-	By      Reason  // Denied: by what
-	Rule    uint8   // Denied by a limit: the rule that frees a slot last, an index into the user's rules; by suppression: its index in the policy
+	By      Reason // Denied: by what
+	// Denied by a limit: the rule that frees a slot last, an index into the user's rules; by suppression: its index in
+	// the policy
+	Rule    uint8
 	Shadow  uint32  // Allowed: the shadow rules that would have denied, a bit each: 1<<i for rule i
 	FreesAt Instant // Denied: when every rule has a free slot; Never when no waiting helps
 }

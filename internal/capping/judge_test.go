@@ -65,7 +65,8 @@ func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []ca
 	return nil
 }
 
-func (s *plainStore) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+func (s *plainStore) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
 		return err
 	}
@@ -171,27 +172,36 @@ func TestJudge(t *testing.T) {
 	}{
 		{"no log, no rule", nil, letter(9), nil, 1000, allowed},
 		{"no log", nil, letter(9), []capping.Rule{hold(1, 50)}, 1000, allowed},
-		{"a millisecond before the window ends", logOf(951), letter(9), []capping.Rule{hold(1, 50)}, 1000, denied(0, 1001)},
+		{"a millisecond before the window ends", logOf(951), letter(9), []capping.Rule{hold(1, 50)}, 1000,
+			denied(0, 1001)},
 		{"when the window ends", logOf(950), letter(9), []capping.Rule{hold(1, 50)}, 1000, allowed},
 		{"a send of this very millisecond", logOf(1000), letter(9), []capping.Rule{hold(1, 50)}, 1000, denied(0, 1050)},
-		{"a send stamped later than now, by a clock set back", logOf(1200), letter(9), []capping.Rule{hold(1, 50)}, 1000, denied(0, 1250)},
+		{"a send stamped later than now, by a clock set back", logOf(1200), letter(9), []capping.Rule{hold(1, 50)},
+			1000, denied(0, 1250)},
 		{"below max", logOf(980, 990), letter(9), []capping.Rule{hold(3, 50)}, 1000, allowed},
-		{"at max: the oldest frees it", logOf(980, 985, 990), letter(9), []capping.Rule{hold(3, 50)}, 1000, denied(0, 1030)},
-		{"above max: the max-th newest frees it", logOf(970, 980, 985, 990), letter(9), []capping.Rule{hold(2, 50)}, 1000, denied(0, 1035)},
+		{"at max: the oldest frees it", logOf(980, 985, 990), letter(9), []capping.Rule{hold(3, 50)}, 1000,
+			denied(0, 1030)},
+		{"above max: the max-th newest frees it", logOf(970, 980, 985, 990), letter(9), []capping.Rule{hold(2, 50)},
+			1000, denied(0, 1035)},
 		{"max 0", nil, letter(9), []capping.Rule{hold(0, 50)}, 1000, denied(0, capping.Never)},
-		{"max 0 and a longer denial", logOf(999), letter(9), []capping.Rule{hold(1, 500), hold(0, 5)}, 1000, denied(1, capping.Never)},
+		{"max 0 and a longer denial", logOf(999), letter(9), []capping.Rule{hold(1, 500), hold(0, 5)}, 1000,
+			denied(1, capping.Never)},
 		{"the retried send", logOf(980, 990), letter(0), []capping.Rule{hold(1, 50)}, 1000, replayed},
 		{"the retried send, max 0", logOf(980), letter(0), []capping.Rule{hold(0, 50)}, 1000, replayed},
 		{"no message is no retry", logOf(980), capping.Token{}, []capping.Rule{hold(1, 50)}, 1000, denied(0, 1030)},
-		{"no message is no retry of no message", capping.Log(nil).Record(nil, capping.Entry{At: 980}, 0), capping.Token{}, []capping.Rule{hold(1, 50)}, 1000, denied(0, 1030)},
+		{"no message is no retry of no message", capping.Log(nil).Record(nil, capping.Entry{At: 980}, 0),
+			capping.Token{}, []capping.Rule{hold(1, 50)}, 1000, denied(0, 1030)},
 		{"at the horizon: forgotten", logOf(100), letter(0), []capping.Rule{hold(1, 5000)}, 1000, allowed},
 		{"after the horizon: remembered", logOf(101), letter(0), []capping.Rule{hold(1, 5000)}, 1000, replayed},
 		{"after the horizon: counted", logOf(100, 101), letter(9), []capping.Rule{hold(2, 5000)}, 1000, allowed},
 		{"another channel does not count", logOf(990), letter(9), []capping.Rule{hold(1, 50, 2, 3)}, 1000, allowed},
-		{"one channel of the limit's", logOf(990), letter(9), []capping.Rule{hold(1, 50, 1, 255)}, 1000, denied(0, 1040)},
+		{"one channel of the limit's", logOf(990), letter(9), []capping.Rule{hold(1, 50, 1, 255)}, 1000,
+			denied(0, 1040)},
 		{"before the period", logOf(899), letter(9), []capping.Rule{period(1, 900, 1100)}, 1000, allowed},
-		{"the period's first millisecond", logOf(900), letter(9), []capping.Rule{period(1, 900, 1100)}, 1000, denied(0, 1100)},
-		{"the later of two", logOf(990), letter(9), []capping.Rule{hold(1, 50), period(1, 900, 1100)}, 1000, denied(1, 1100)},
+		{"the period's first millisecond", logOf(900), letter(9), []capping.Rule{period(1, 900, 1100)}, 1000,
+			denied(0, 1100)},
+		{"the later of two", logOf(990), letter(9), []capping.Rule{hold(1, 50), period(1, 900, 1100)}, 1000,
+			denied(1, 1100)},
 		{"the first of equals", logOf(990), letter(9), []capping.Rule{hold(1, 50), hold(1, 50)}, 1000, denied(0, 1040)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -229,7 +239,8 @@ func TestJudgeByChannel(t *testing.T) {
 	log := logOf(980, 985, 990)
 	rules := []capping.Rule{{Max: 3, Hold: 50}}
 	denied := capping.Verdict{Outcome: capping.Denied, FreesAt: 1030}
-	for channel, want := range map[capping.Channel]capping.Verdict{0: denied, 1: {Outcome: capping.Replayed}, 2: denied, 255: denied} {
+	for channel, want := range map[capping.Channel]capping.Verdict{0: denied, 1: {Outcome: capping.Replayed}, 2: denied,
+		255: denied} {
 		require.Equal(t, want, capping.Judge(log, channel, letter(1), rules, 1000, 0), "channel %d", channel)
 	}
 	both := log.Record(nil, capping.Entry{At: 995, Channel: 2, Token: letter(1)}, 0)
@@ -246,10 +257,12 @@ func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{0, 1, 5, 20, 1000} {
 		var log capping.Log
 		for i := range n {
-			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i), Token: capping.TokenOf(fmt.Sprint(i))}, 0)
+			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i), Token: capping.TokenOf(fmt.Sprint(i))},
+				0)
 		}
 		rules := []capping.Rule{{Max: 1000, Hold: 86_400_000}, {Max: 1000, Hold: 7 * 86_400_000}}
-		for name, token := range map[string]capping.Token{"new": capping.TokenOf("new"), "retried": capping.TokenOf(fmt.Sprint(n - 1))} {
+		for name, token := range map[string]capping.Token{"new": capping.TokenOf("new"),
+			"retried": capping.TokenOf(fmt.Sprint(n - 1))} {
 			b.Run(fmt.Sprintf("%d entries/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -27,8 +27,10 @@ func (c Calendar) shown(i Instant, location *time.Location) string {
 func TestCalendarPeriodsTileTime(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"UTC", "Asia/Singapore", "America/New_York", "America/Sao_Paulo", "America/Havana",
-		"Asia/Beirut", "Asia/Amman", "Asia/Damascus", "Africa/Cairo", "Atlantic/Azores", "Australia/Lord_Howe", "Asia/Gaza", "Asia/Tehran",
-		"Antarctica/Troll", "Africa/Casablanca", "Asia/Kolkata", "Pacific/Apia", "Pacific/Kiritimati", "Pacific/Chatham", "Europe/Berlin", "America/Santiago"} {
+		"Asia/Beirut", "Asia/Amman", "Asia/Damascus", "Africa/Cairo", "Atlantic/Azores", "Australia/Lord_Howe",
+		"Asia/Gaza", "Asia/Tehran",
+		"Antarctica/Troll", "Africa/Casablanca", "Asia/Kolkata", "Pacific/Apia", "Pacific/Kiritimati",
+		"Pacific/Chatham", "Europe/Berlin", "America/Santiago"} {
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
 			location, err := time.LoadLocation(zone)
@@ -45,7 +47,8 @@ func requireTiles(t *testing.T, c Calendar, location *time.Location) {
 	at := InstantOf(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	for at < InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		start, until := c.period(at, location)
-		require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location), start.Time(), until.Time())
+		require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location),
+			start.Time(), until.Time())
 		require.Equal(t, c.shown(at, location), c.shown(start, location))
 		require.NotEqual(t, c.shown(start-1, location), c.shown(start, location))
 		require.Equal(t, c.shown(at, location), c.shown(until-1, location))

@@ -35,8 +35,10 @@ type Merge struct {
 
 // Merged is what became of a user. The zero value is a user that was not settled.
 type Merged struct {
-	Done  bool
-	Added uint16 // entries that the log had not held before; see MergedOf. Of a user who was asked for again within the call, those of the last time
+	Done bool
+	// entries that the log had not held before; see MergedOf. Of a user who was asked for again within the call, those
+	// of the last time
+	Added uint16
 }
 
 // Check is why no store can take m, with so many results to set; nil: every store can. That
@@ -140,7 +142,8 @@ func (e Entry) send() Entry {
 // has reports whether an entry of the log is the same send as e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
-		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel && (e.Token != (Token{}) || l.At(i) == e.At) {
+		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
+			(e.Token != (Token{}) || l.At(i) == e.At) {
 			return true
 		}
 	}

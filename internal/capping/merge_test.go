@@ -86,7 +86,8 @@ func drawLog(t *rapid.T, name string) capping.Log {
 			return o.Channel == e.Channel && o.Token == e.Token && e.Token != capping.Token{}
 		}
 		of := func(o capping.Entry) bool { return o.Channel == e.Channel }
-		if !slices.ContainsFunc(entries, again) && (len(entries) < capping.LogBound || !slices.ContainsFunc(entries, of)) {
+		if !slices.ContainsFunc(entries, again) && (len(entries) < capping.LogBound || !slices.ContainsFunc(entries,
+			of)) {
 			entries = append(entries, e)
 		}
 	}
@@ -141,7 +142,8 @@ func TestUnionKeepsTheTimeOfTheLog(t *testing.T) {
 	), 5)
 	require.Equal(t, 4, added)
 	require.Equal(t, []capping.Entry{
-		{At: 6, Channel: 2, Token: a}, {At: 7, Channel: 1, Token: b}, {At: 7, Channel: 1}, {At: 8, Channel: 1}, {At: 10, Channel: 1, Token: a},
+		{At: 6, Channel: 2, Token: a}, {At: 7, Channel: 1, Token: b}, {At: 7, Channel: 1}, {At: 8, Channel: 1},
+		{At: 10, Channel: 1, Token: a},
 	}, capping.Log(union).Entries())
 }
 
@@ -149,8 +151,10 @@ func TestMergeOfKeepsTheNewestOfAChannel(t *testing.T) {
 	t.Parallel()
 	var sent []capping.Sent
 	for i := range 2*capping.LogBound + 10 {
-		e := capping.Entry{At: capping.Instant(i / 2), Channel: capping.Channel(1 + i%2), Token: capping.Token{1, byte(i >> 8), byte(i)}}
-		sent = append(sent, capping.Sent{User: 8, Entry: e}, capping.Sent{User: 8, Entry: e}, capping.Sent{User: 7, Entry: capping.Entry{At: e.At}})
+		e := capping.Entry{At: capping.Instant(i / 2), Channel: capping.Channel(1 + i%2),
+			Token: capping.Token{1, byte(i >> 8), byte(i)}}
+		sent = append(sent, capping.Sent{User: 8, Entry: e}, capping.Sent{User: 8, Entry: e},
+			capping.Sent{User: 7, Entry: capping.Entry{At: e.At}})
 	}
 	m := capping.MergeOf(sent)
 	require.Equal(t, []capping.UserID{7, 8}, m.Users)
@@ -168,17 +172,23 @@ func TestMergeOfKeepsTheNewestOfAChannel(t *testing.T) {
 func TestMalformedMerge(t *testing.T) {
 	t.Parallel()
 	good := func() *capping.Merge {
-		return &capping.Merge{Users: []capping.UserID{7}, Logs: []capping.Log{logWith(capping.Entry{At: 1}, capping.Entry{At: 1})}, Retention: time.Hour}
+		return &capping.Merge{Users: []capping.UserID{7},
+			Logs: []capping.Log{logWith(capping.Entry{At: 1}, capping.Entry{At: 1})}, Retention: time.Hour}
 	}
 	require.NoError(t, good().Check(make([]capping.Merged, 1)))
 	require.ErrorContains(t, good().Check(nil), "merge of 1 users: 1 logs, 0 results")
 	for want, spoil := range map[string]func(m *capping.Merge){
-		"merge of 2 users: 1 logs":                func(m *capping.Merge) { m.Users = append(m.Users, 8) },
-		"retention: must be":                      func(m *capping.Merge) { m.Retention = 0 },
-		"user 7: log of 25 bytes":                 func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
-		"user 7: log entry 1: earlier than":       func(m *capping.Merge) { m.Logs[0] = logWith(capping.Entry{At: 2}, capping.Entry{At: 1}) },
-		"user 7: log entry stamped 1099511627775": func(m *capping.Merge) { m.Logs[0] = logWith(capping.Entry{At: capping.Never}) },
-		"message of 0 bytes":                      func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
+		"merge of 2 users: 1 logs": func(m *capping.Merge) { m.Users = append(m.Users, 8) },
+		"retention: must be":       func(m *capping.Merge) { m.Retention = 0 },
+		"user 7: log of 25 bytes":  func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
+		"user 7: log entry 1: earlier than": func(m *capping.Merge) {
+			m.Logs[0] = logWith(capping.Entry{At: 2},
+				capping.Entry{At: 1})
+		},
+		"user 7: log entry stamped 1099511627775": func(m *capping.Merge) {
+			m.Logs[0] = logWith(capping.Entry{At: capping.Never})
+		},
+		"message of 0 bytes": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
 	} {
 		m := good()
 		spoil(m)

@@ -40,13 +40,17 @@ func TestRetention(t *testing.T) {
 		widen  time.Duration
 		want   time.Duration
 	}{
-		"no limits":                {want: day},
-		"no limits, widened":       {widen: time.Second, want: day + time.Second},
-		"short windows only":       {capping.Policy{Default: rolling(time.Minute)}, 0, time.Minute},
-		"the longest of a segment": {capping.Policy{Default: rolling(day), Segments: map[string][]capping.Limit{"a": rolling(7*day, time.Hour)}}, 0, 7 * day},
-		"widened":                  {capping.Policy{Default: rolling(day)}, 500 * time.Millisecond, day + 500*time.Millisecond},
-		"week of a calendar":       {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarWeek}}}, 0, 7*day + 2*time.Hour},
-		"month of a calendar":      {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarMonth, UserZone: true}}}, time.Second, 31*day + 2*time.Hour + time.Second},
+		"no limits":          {want: day},
+		"no limits, widened": {widen: time.Second, want: day + time.Second},
+		"short windows only": {capping.Policy{Default: rolling(time.Minute)}, 0, time.Minute},
+		"the longest of a segment": {capping.Policy{Default: rolling(day),
+			Segments: map[string][]capping.Limit{"a": rolling(7*day, time.Hour)}}, 0, 7 * day},
+		"widened": {capping.Policy{Default: rolling(day)}, 500 * time.Millisecond, day +
+			500*time.Millisecond},
+		"week of a calendar": {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarWeek}}}, 0,
+			7*day + 2*time.Hour},
+		"month of a calendar": {capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: capping.CalendarMonth,
+			UserZone: true}}}, time.Second, 31*day + 2*time.Hour + time.Second},
 	} {
 		require.Equal(t, c.want, c.policy.Retention(c.widen), name)
 	}
@@ -76,7 +80,8 @@ func TestChannelSet(t *testing.T) {
 	require.True(t, all.Has(255))
 	require.Empty(t, all.Channels())
 	rapid.Check(t, func(t *rapid.T) {
-		channels := rapid.SliceOfNDistinct(rapid.Map(rapid.Uint8(), func(c uint8) capping.Channel { return capping.Channel(c) }),
+		channels := rapid.SliceOfNDistinct(rapid.Map(rapid.Uint8(),
+			func(c uint8) capping.Channel { return capping.Channel(c) }),
 			1, 20, func(c capping.Channel) capping.Channel { return c }).Draw(t, "channels")
 		set := capping.ChannelSetOf(channels...)
 		require.False(t, set.All())

@@ -176,10 +176,13 @@ func (e *FormatError) Error() string {
 		return "there is data without capper's format marker: not a capper store"
 	case e.Found > e.Newest:
 		return fmt.Sprintf("the logs are in format %d, which a newer version of capper wrote, and %s: "+
-			"start the newer version again; there is no way back but a copy from before it (format marker %q)", e.Found, reads, e.Marker)
+			"start the newer version again; there is no way back but a copy from before it (format marker %q)", e.Found,
+			reads, e.Marker)
 	case e.Found > 0 && e.Found < e.Oldest:
 		return fmt.Sprintf("the logs are in format %d, and %s: "+
-			"start a version that reads both and let it finish the upgrade first (format marker %q)", e.Found, reads, e.Marker)
+			"start a version that reads both and let it finish the upgrade first (format marker %q)", e.Found, reads,
+			e.Marker)
 	}
-	return fmt.Sprintf("the stored format marker is %q, and this version of capper reads and writes %q: the store belongs to another build", e.Marker, e.Want)
+	return fmt.Sprintf("the stored format marker is %q, and this version of capper reads and writes %q: the store "+
+		"belongs to another build", e.Marker, e.Want)
 }

@@ -229,7 +229,8 @@ func (n *nights) night(zone, mask uint16) *night {
 		if n.zones != nil {
 			location = n.places[zone]
 		}
-		clocks, index = append(clocks, quiet.Clock{Hours: hours.Hours, Location: hours.in(location)}), append(index, n.index[k])
+		clocks, index = append(clocks, quiet.Clock{Hours: hours.Hours, Location: hours.in(location)}),
+			append(index, n.index[k])
 	}
 	found := &night{clocks: clocks}
 	if on, by, until := quietAt(clocks, n.now); on {

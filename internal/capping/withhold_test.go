@@ -107,7 +107,8 @@ func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]cap
 }
 
 // at is a capper over the population and the logs, at a time.
-func at(now time.Time, policy *capping.Policy, people capping.Segments, sends ...time.Duration) (*capping.Capper, *logs) {
+func at(now time.Time, policy *capping.Policy, people capping.Segments, sends ...time.Duration) (*capping.Capper,
+	*logs) {
 	store := &logs{now: capping.InstantOf(now)}
 	for i, ago := range sends { // the oldest first
 		store.log = store.log.Record(nil, capping.Entry{At: capping.InstantOf(now.Add(-ago)), Token: letter(i)}, 0)
@@ -158,7 +159,8 @@ func TestOrderOfWhatDenies(t *testing.T) {
 	}
 	c, store := at(night, policy, people)
 	d := c.Filter(t.Context(), send)
-	require.Equal(t, []capping.Verdict{never(capping.BySuppression, 0), never(capping.BySuppression, 1), never(capping.ByHoldout, 0)}, d.Verdicts)
+	require.Equal(t, []capping.Verdict{never(capping.BySuppression, 0), never(capping.BySuppression, 1),
+		never(capping.ByHoldout, 0)}, d.Verdicts)
 	require.Equal(t, []string{"a", "b", ""}, []string{d.Set(0), d.Set(1), d.Set(2)})
 	require.Nil(t, d.Zone(0))
 	require.Nil(t, d.Limit(2))
@@ -167,7 +169,8 @@ func TestOrderOfWhatDenies(t *testing.T) {
 	policy.Holdout, people.sets["b"] = nil, nobody
 	d = c.Filter(t.Context(), send)
 	until := capping.InstantOf(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
-	require.Equal(t, capping.Verdict{Outcome: capping.Denied, By: capping.ByQuiet, Rule: 1, FreesAt: until}, d.Verdicts[2])
+	require.Equal(t, capping.Verdict{Outcome: capping.Denied, By: capping.ByQuiet, Rule: 1, FreesAt: until},
+		d.Verdicts[2])
 	require.Equal(t, time.UTC, d.Zone(2))
 	policy.Quiet = nil
 	d = c.Filter(t.Context(), send)
@@ -178,9 +181,11 @@ func TestOrderOfWhatDenies(t *testing.T) {
 // What is exempt passes everything but the suppressions that say otherwise.
 func TestExemptSends(t *testing.T) {
 	t.Parallel()
-	people := &population{sets: map[string]predicate{"a": everyone, "b": func(user capping.UserID) bool { return user == 1 }}}
+	people := &population{sets: map[string]predicate{"a": everyone,
+		"b": func(user capping.UserID) bool { return user == 1 }}}
 	c, _ := at(night, &capping.Policy{
-		Default: []capping.Limit{rolling("closed", 0, day)}, Suppress: []capping.Suppression{{Set: "a"}, {Set: "b", EvenExempt: true}},
+		Default: []capping.Limit{rolling("closed", 0, day)}, Suppress: []capping.Suppression{{Set: "a"},
+			{Set: "b", EvenExempt: true}},
 		Holdout: holdout(t, 100), Quiet: []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), UserZone: true}},
 	}, people)
 	d := c.Filter(t.Context(), &capping.Send{Message: capping.Message{ID: "m"}, Users: upTo(3), Record: true})
@@ -203,9 +208,10 @@ func TestWithholdingByChannel(t *testing.T) {
 		Quiet: []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), Channels: capping.ChannelSetOf(push)}},
 	}, people)
 	for channel, want := range map[capping.Channel]capping.Verdict{
-		0:     {Outcome: capping.Allowed},
-		4:     {Outcome: capping.Allowed},
-		push:  {Outcome: capping.Denied, By: capping.ByQuiet, FreesAt: capping.InstantOf(night.Add(9*time.Hour + 30*time.Minute))},
+		0: {Outcome: capping.Allowed},
+		4: {Outcome: capping.Allowed},
+		push: {Outcome: capping.Denied, By: capping.ByQuiet,
+			FreesAt: capping.InstantOf(night.Add(9*time.Hour + 30*time.Minute))},
 		sms:   {Outcome: capping.Denied, By: capping.BySuppression, FreesAt: capping.Never},
 		email: {Outcome: capping.Denied, By: capping.ByHoldout, FreesAt: capping.Never},
 	} {
@@ -217,7 +223,8 @@ func TestWithholdingByChannel(t *testing.T) {
 // A replay is told only of whom nothing is withheld; after the quiet hours it is one again.
 func TestReplaysAreWithheldToo(t *testing.T) {
 	t.Parallel()
-	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 5, 7*day)}, Quiet: []capping.Quiet{{Hours: hours(t, "00:00", "23:59")}}})
+	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 5, 7*day)},
+		Quiet: []capping.Quiet{{Hours: hours(t, "00:00", "23:59")}}})
 	send := &capping.Send{Message: capping.Message{ID: "m"}, Users: []capping.UserID{7}, Record: true}
 	require.Equal(t, []capping.Outcome{capping.Allowed}, b.outcomes(send))
 	send.Enforce = true
@@ -234,11 +241,13 @@ func TestMissingSets(t *testing.T) {
 	t.Parallel()
 	const sms = 2
 	policy := &capping.Policy{
-		Suppress: []capping.Suppression{{Set: "opted-out", EvenExempt: true}, {Set: "bounced"}, {Set: "sms-stop", Channels: capping.ChannelSetOf(sms)}},
-		Quiet:    []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), Sets: []string{"country/sg", "country/my"}}},
+		Suppress: []capping.Suppression{{Set: "opted-out", EvenExempt: true}, {Set: "bounced"},
+			{Set: "sms-stop", Channels: capping.ChannelSetOf(sms)}},
+		Quiet: []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), Sets: []string{"country/sg", "country/my"}}},
 	}
 	require.Equal(t, []string{"bounced", "country/my", "country/sg", "opted-out", "sms-stop"}, policy.Sets())
-	people := &population{names: []string{"new"}, segment: func(capping.UserID) uint8 { return 1 }, sets: map[string]predicate{}}
+	people := &population{names: []string{"new"}, segment: func(capping.UserID) uint8 { return 1 },
+		sets: map[string]predicate{}}
 	require.Equal(t, policy.Sets(), policy.Missing(people))
 	for _, name := range policy.Sets() {
 		people.sets[name] = nobody
@@ -246,7 +255,8 @@ func TestMissingSets(t *testing.T) {
 	require.Empty(t, policy.Missing(people))
 	c, store := at(night, policy, people)
 	for name, c2 := range map[string]struct{ plain, sms, exempt bool }{ // is the send decided?
-		"opted-out": {}, "bounced": {exempt: true}, "sms-stop": {plain: true, exempt: true}, "country/sg": {exempt: true}, "country/my": {exempt: true},
+		"opted-out": {}, "bounced": {exempt: true}, "sms-stop": {plain: true, exempt: true},
+		"country/sg": {exempt: true}, "country/my": {exempt: true},
 	} {
 		delete(people.sets, name)
 		require.Equal(t, []string{name}, policy.Missing(people))
@@ -284,16 +294,19 @@ func TestHoursThatNeverOpen(t *testing.T) {
 		quiet []capping.Quiet
 		want  []capping.Channel
 	}{
-		"none":             {nil, nil},
-		"half a day":       {[]capping.Quiet{{Hours: morning}}, nil},
-		"all of the day":   {[]capping.Quiet{{Hours: morning}, {Hours: rest}}, []capping.Channel{push, email}},
-		"of one channel":   {[]capping.Quiet{{Hours: morning}, {Hours: rest, Channels: capping.ChannelSetOf(push)}}, []capping.Channel{push}},
-		"of two channels":  {[]capping.Quiet{{Hours: morning, Channels: capping.ChannelSetOf(email)}, {Hours: rest, Channels: capping.ChannelSetOf(push)}}, nil},
+		"none":           {nil, nil},
+		"half a day":     {[]capping.Quiet{{Hours: morning}}, nil},
+		"all of the day": {[]capping.Quiet{{Hours: morning}, {Hours: rest}}, []capping.Channel{push, email}},
+		"of one channel": {[]capping.Quiet{{Hours: morning}, {Hours: rest, Channels: capping.ChannelSetOf(push)}},
+			[]capping.Channel{push}},
+		"of two channels": {[]capping.Quiet{{Hours: morning, Channels: capping.ChannelSetOf(email)},
+			{Hours: rest, Channels: capping.ChannelSetOf(push)}}, nil},
 		"a minute is open": {[]capping.Quiet{{Hours: morning}, {Hours: hours(t, "13:01", "00:00")}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy := &capping.Policy{Channels: map[string]capping.Channel{"push": push, "email": email}, Quiet: c.quiet}
+			policy := &capping.Policy{Channels: map[string]capping.Channel{"push": push, "email": email},
+				Quiet: c.quiet}
 			capper, _ := at(noon, policy, &population{}, 15*time.Hour)
 			e, err := capper.Explain(t.Context(), 7)
 			require.NoError(t, err)
@@ -313,34 +326,45 @@ func TestSlotsThatAreFreeAtNight(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	singapore, err := time.LoadLocation("Asia/Singapore")
 	require.NoError(t, err)
-	people := &population{places: []*time.Location{singapore}, zone: func(user capping.UserID) uint16 { return uint16(user % 2) }}
+	people := &population{places: []*time.Location{singapore},
+		zone: func(user capping.UserID) uint16 { return uint16(user % 2) }}
 	nine := capping.InstantOf(noon.Add(9 * time.Hour))
 	for name, c := range map[string]struct {
 		limit          capping.Limit
 		quiet          []capping.Quiet
 		utc, singapore capping.Instant
 	}{
-		"free before the night":   {rolling("d", 1, day), nil, nine, nine},
-		"in the users' nights":    {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "20:00", "08:00"), UserZone: true}}, nine + 11*3_600_000, nine + 3*3_600_000},
-		"at the opening":          {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "13:00", "21:00")}}, nine, nine},
-		"at the beginning":        {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "21:00", "21:01")}}, nine + 60_000, nine + 60_000},
-		"never":                   {rolling("d", 0, day), []capping.Quiet{{Hours: hours(t, "21:00", "21:01")}}, capping.Never, capping.Never},
-		"nights that meet":        {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "13:00", "01:00")}, {Hours: hours(t, "00:30", "11:59")}}, nine + 15*3_600_000 - 60_000, nine + 15*3_600_000 - 60_000},
-		"hours of other channels": {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "13:00", "01:00"), Channels: capping.ChannelSetOf(3)}}, nine, nine},
+		"free before the night": {rolling("d", 1, day), nil, nine, nine},
+		"in the users' nights": {rolling("d", 1, day),
+			[]capping.Quiet{{Hours: hours(t, "20:00", "08:00"), UserZone: true}}, nine + 11*3_600_000, nine +
+				3*3_600_000},
+		"at the opening": {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "13:00", "21:00")}}, nine,
+			nine},
+		"at the beginning": {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "21:00", "21:01")}}, nine +
+			60_000, nine + 60_000},
+		"never": {rolling("d", 0, day), []capping.Quiet{{Hours: hours(t, "21:00", "21:01")}},
+			capping.Never, capping.Never},
+		"nights that meet": {rolling("d", 1, day), []capping.Quiet{{Hours: hours(t, "13:00", "01:00")},
+			{Hours: hours(t, "00:30", "11:59")}}, nine + 15*3_600_000 - 60_000, nine + 15*3_600_000 - 60_000},
+		"hours of other channels": {rolling("d", 1, day),
+			[]capping.Quiet{{Hours: hours(t, "13:00", "01:00"), Channels: capping.ChannelSetOf(3)}}, nine, nine},
 	} {
 		capper, _ := at(noon, &capping.Policy{Default: []capping.Limit{c.limit}, Quiet: c.quiet}, people, 15*time.Hour)
 		d := capper.Filter(t.Context(), &capping.Send{Users: []capping.UserID{2, 3}, Enforce: true})
 		require.NoError(t, d.Err)
-		require.Equal(t, []capping.Instant{c.utc, c.singapore}, []capping.Instant{d.Verdicts[0].FreesAt, d.Verdicts[1].FreesAt}, name)
+		require.Equal(t, []capping.Instant{c.utc, c.singapore}, []capping.Instant{d.Verdicts[0].FreesAt,
+			d.Verdicts[1].FreesAt}, name)
 		require.Equal(t, capping.ByLimit, d.Verdicts[0].By)
 	}
 }
 
 func TestQuietWithoutAnOpening(t *testing.T) {
 	t.Parallel()
-	c, _ := at(night, &capping.Policy{Quiet: []capping.Quiet{{Hours: hours(t, "20:00", "08:00")}, {Hours: hours(t, "08:00", "20:00")}}}, &population{})
+	c, _ := at(night, &capping.Policy{Quiet: []capping.Quiet{{Hours: hours(t, "20:00", "08:00")},
+		{Hours: hours(t, "08:00", "20:00")}}}, &population{})
 	d := c.Filter(t.Context(), &capping.Send{Users: upTo(1), Enforce: true})
-	require.Equal(t, capping.Verdict{Outcome: capping.Denied, By: capping.ByQuiet, FreesAt: capping.Never}, d.Verdicts[0])
+	require.Equal(t, capping.Verdict{Outcome: capping.Denied, By: capping.ByQuiet, FreesAt: capping.Never},
+		d.Verdicts[0])
 }
 
 // zonesOf are so many of the time zones of the world, with those whose clocks change oddly.
@@ -357,11 +381,16 @@ func zonesOf(t testing.TB, n int) (places []*time.Location) {
 
 func knownZones() []string {
 	return []string{
-		"Asia/Singapore", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Australia/Sydney", "Pacific/Apia", "Asia/Beirut", "America/Havana",
-		"Antarctica/Troll", "Africa/Casablanca", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Kiritimati", "Pacific/Chatham", "America/St_Johns", "Asia/Tokyo",
-		"Asia/Dubai", "Asia/Tehran", "Asia/Yangon", "America/Los_Angeles", "America/Denver", "America/Chicago", "America/Halifax", "America/Sao_Paulo",
-		"Atlantic/Azores", "Europe/London", "Europe/Athens", "Europe/Moscow", "Asia/Karachi", "Asia/Dhaka", "Asia/Jakarta", "Asia/Manila",
-		"Australia/Adelaide", "Pacific/Auckland", "Pacific/Honolulu", "America/Anchorage", "Pacific/Marquesas", "Asia/Kuala_Lumpur",
+		"Asia/Singapore", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Australia/Sydney",
+		"Pacific/Apia", "Asia/Beirut", "America/Havana",
+		"Antarctica/Troll", "Africa/Casablanca", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Kiritimati",
+		"Pacific/Chatham", "America/St_Johns", "Asia/Tokyo",
+		"Asia/Dubai", "Asia/Tehran", "Asia/Yangon", "America/Los_Angeles", "America/Denver", "America/Chicago",
+		"America/Halifax", "America/Sao_Paulo",
+		"Atlantic/Azores", "Europe/London", "Europe/Athens", "Europe/Moscow", "Asia/Karachi", "Asia/Dhaka",
+		"Asia/Jakarta", "Asia/Manila",
+		"Australia/Adelaide", "Pacific/Auckland", "Pacific/Honolulu", "America/Anchorage", "Pacific/Marquesas",
+		"Asia/Kuala_Lumpur",
 	}
 }
 
@@ -372,7 +401,8 @@ func fixedZones(n int) (names []string) {
 	return names
 }
 
-// manyRules is a policy of which each segment has limits of its own, by the users' days, weeks and months, and the default none.
+// manyRules is a policy of which each segment has limits of its own, by the users' days, weeks and months, and the
+// default none.
 func manyRules(segments int) *capping.Policy {
 	policy := &capping.Policy{Segments: map[string][]capping.Limit{}, Zone: time.FixedZone("elsewhere", 3*3600+600)}
 	for s := range segments {
@@ -387,7 +417,8 @@ func manyRules(segments int) *capping.Policy {
 	return policy
 }
 
-// Every user is decided as if alone: with 38 zones times 8 segments, and with so many that the store has to be asked in parts.
+// Every user is decided as if alone: with 38 zones times 8 segments, and with so many that the store has to be asked in
+// parts.
 func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zones, segments, parts int }{{38, 8, 1}, {400, 10, 2}} {
@@ -416,7 +447,8 @@ func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 }
 
 // requireDecidedAlone compares a decision with the one that limits in the user's own zone make.
-func requireDecidedAlone(t *testing.T, d *capping.Decisions, i int, policy *capping.Policy, place *time.Location, store *logs) {
+func requireDecidedAlone(t *testing.T, d *capping.Decisions, i int, policy *capping.Policy, place *time.Location,
+	store *logs) {
 	t.Helper()
 	var rules []capping.Rule
 	limits := slices.Clone(policy.Limits(d.Segment(i)))
@@ -469,13 +501,16 @@ func TestZonesAreAskedForWhereTheyMatter(t *testing.T) {
 	const push, sms = 1, 2
 	people := &population{lookedUp: new(int)}
 	c, _ := at(night, &capping.Policy{
-		Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true, Channels: capping.ChannelSetOf(push)}, rolling("r", 1, day)},
-		Quiet:   []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), UserZone: true, Channels: capping.ChannelSetOf(sms)}, {Hours: hours(t, "01:00", "02:00")}},
+		Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay, UserZone: true,
+			Channels: capping.ChannelSetOf(push)}, rolling("r", 1, day)},
+		Quiet: []capping.Quiet{{Hours: hours(t, "21:00", "08:00"), UserZone: true, Channels: capping.ChannelSetOf(sms)},
+			{Hours: hours(t, "01:00", "02:00")}},
 	}, people)
 	for _, want := range []struct {
 		send  capping.Send
 		asked int
-	}{{capping.Send{Enforce: true}, 0}, {capping.Send{Channel: push, Enforce: true}, 1}, {capping.Send{Channel: sms, Enforce: true}, 1}, {capping.Send{Channel: push}, 0}} {
+	}{{capping.Send{Enforce: true}, 0}, {capping.Send{Channel: push, Enforce: true}, 1},
+		{capping.Send{Channel: sms, Enforce: true}, 1}, {capping.Send{Channel: push}, 0}} {
 		*people.lookedUp = 0
 		want.send.Users = upTo(2)
 		require.NoError(t, c.Filter(t.Context(), &want.send).Err)
@@ -492,7 +527,8 @@ func TestExplainWhatWithholds(t *testing.T) {
 		Holdout:  holdout(t, 100), Zone: singapore,
 		Quiet: []capping.Quiet{
 			{Hours: hours(t, "06:00", "07:00"), UserZone: true}, {Hours: hours(t, "21:00", "08:00")},
-			{Hours: hours(t, "21:00", "08:00"), Sets: []string{"a", "c"}}, {Hours: hours(t, "21:00", "08:00"), Sets: []string{"c"}}, {Hours: hours(t, "01:00", "02:00")},
+			{Hours: hours(t, "21:00", "08:00"), Sets: []string{"a", "c"}}, {Hours: hours(t, "21:00", "08:00"),
+				Sets: []string{"c"}}, {Hours: hours(t, "01:00", "02:00")},
 		},
 	}
 	people := &population{sets: map[string]predicate{"a": everyone, "b": everyone, "c": nobody}}

@@ -14,7 +14,8 @@ import (
 // and zones on both sides of the date line.
 func zoneNames() []string {
 	return []string{
-		"UTC", "Asia/Singapore", "Asia/Kolkata", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Kiritimati",
+		"UTC", "Asia/Singapore", "Asia/Kolkata", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
+		"Pacific/Apia", "Pacific/Kiritimati",
 		"Asia/Beirut", "America/Havana", "Antarctica/Troll", "Africa/Casablanca",
 	}
 }
@@ -54,7 +55,8 @@ func drawWorld(t *rapid.T, generation string, users []capping.UserID) *world {
 func drawRules(t *rapid.T) *rules {
 	r := &rules{zone: rapid.SampledFrom(zoneNames()).Draw(t, "zone"), limits: map[string][]limit{}}
 	for _, set := range rapid.Permutation(setNames()).Draw(t, "suppress")[:rapid.IntRange(0, 2).Draw(t, "suppressed")] {
-		r.suppress = append(r.suppress, suppression{set, drawChannels(t, "suppressed channels"), rapid.Bool().Draw(t, "even exempt")})
+		r.suppress = append(r.suppress, suppression{set, drawChannels(t, "suppressed channels"),
+			rapid.Bool().Draw(t, "even exempt")})
 	}
 	if rapid.Bool().Draw(t, "holdout") {
 		held, err := share.New(share.Holdout, rapid.SampledFrom([]float64{5, 20, 50}).Draw(t, "percent"), "2027-q1")
@@ -72,7 +74,8 @@ func drawRules(t *rapid.T) *rules {
 			r.limits[segment] = drawLimits(t, segment)
 		}
 	}
-	r.limits["nobody"] = []limit{{name: "month", most: 1, unit: "month"}} // so that all histories of a store remember for as long
+	// so that all histories of a store remember for as long
+	r.limits["nobody"] = []limit{{name: "month", most: 1, unit: "month"}}
 	return r
 }
 

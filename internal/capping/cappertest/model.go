@@ -20,7 +20,8 @@ type model struct {
 
 func newModel(rules *rules, world *world) *model {
 	return &model{
-		rules: rules, world: world, sends: map[capping.UserID][]send{}, ends: map[string]time.Time{}, places: map[string]*time.Location{},
+		rules: rules, world: world, sends: map[capping.UserID][]send{}, ends: map[string]time.Time{},
+		places: map[string]*time.Location{},
 	}
 }
 
@@ -69,7 +70,8 @@ func (m *model) ask(user capping.UserID, c call) answer {
 			return answer{outcome: capping.Denied, by: "holdout"}
 		}
 		if night := m.night(user, c.channel, c.at); night != nil {
-			return answer{outcome: capping.Denied, by: "quiet", zone: m.zoneBy(night.zone, user), until: m.opening(user, c.channel, c.at)}
+			return answer{outcome: capping.Denied, by: "quiet", zone: m.zoneBy(night.zone, user),
+				until: m.opening(user, c.channel, c.at)}
 		}
 	}
 	for _, s := range m.remembered(user, c.at) {
@@ -242,7 +244,8 @@ func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.s
 
 // release removes the message's sends on the channel, 0 for all, and reports whether one was remembered,
 // and whether any was there.
-func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel, at time.Time) (remembered, known bool) {
+func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
+	at time.Time) (remembered, known bool) {
 	var kept []send
 	for _, s := range m.sends[user] {
 		if s.message != message || channel != 0 && s.channel != channel {

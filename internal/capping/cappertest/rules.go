@@ -68,14 +68,16 @@ func (r *rules) of(segment string) []limit {
 func (r *rules) policy() *capping.Policy {
 	p := &capping.Policy{Zone: load(r.zone), Segments: map[string][]capping.Limit{}}
 	for _, s := range r.suppress {
-		p.Suppress = append(p.Suppress, capping.Suppression{Set: s.set, Channels: capping.ChannelSetOf(s.channels...), EvenExempt: s.evenExempt})
+		p.Suppress = append(p.Suppress, capping.Suppression{Set: s.set, Channels: capping.ChannelSetOf(s.channels...),
+			EvenExempt: s.evenExempt})
 	}
 	if r.held != nil {
 		p.Holdout = &capping.Holdout{Share: r.held.share, Channels: capping.ChannelSetOf(r.held.channels...)}
 	}
 	for _, q := range r.quiet {
 		hours := capping.Quiet{
-			Hours: quiet.Hours{From: quiet.Minute(q.from), To: quiet.Minute(q.to)}, Channels: capping.ChannelSetOf(q.channels...),
+			Hours:    quiet.Hours{From: quiet.Minute(q.from), To: quiet.Minute(q.to)},
+			Channels: capping.ChannelSetOf(q.channels...),
 			UserZone: q.zone == "", Sets: q.sets,
 		}
 		if q.zone != "" {
@@ -99,7 +101,8 @@ func (r *rules) policy() *capping.Policy {
 
 func (l limit) limit() capping.Limit {
 	limit := capping.Limit{
-		Name: l.name, Max: l.most, Window: l.window, Calendar: capping.Calendar(l.unit), Channels: capping.ChannelSetOf(l.channels...), Shadow: l.shadow,
+		Name: l.name, Max: l.most, Window: l.window, Calendar: capping.Calendar(l.unit),
+		Channels: capping.ChannelSetOf(l.channels...), Shadow: l.shadow,
 	}
 	if l.unit != "" {
 		limit.UserZone = l.zone == ""

@@ -65,7 +65,8 @@ func newHistory(t *rapid.T, store capping.Store, clock *testkit.Clock, first cap
 func (h *history) run() {
 	for step := range rapid.IntRange(1, 20).Draw(h.T, "steps") {
 		pause := rapid.SampledFrom([]time.Duration{
-			0, 0, time.Millisecond, time.Second, time.Minute, time.Hour, 5 * time.Hour, 13 * time.Hour, day - time.Millisecond, day, 3*day + 7*time.Hour,
+			0, 0, time.Millisecond, time.Second, time.Minute, time.Hour, 5 * time.Hour, 13 * time.Hour,
+			day - time.Millisecond, day, 3*day + 7*time.Hour,
 		}).Draw(h.T, "pause")
 		if capping.InstantOf(h.clock.Now()) > capping.Never/2 {
 			pause %= time.Second // a long run must not come to the end of storable time
@@ -95,10 +96,12 @@ func (h *history) run() {
 
 // forecast is an instant up to a year ahead, half of them near a change of some zone's clocks.
 func (h *history) forecast() capping.Instant {
-	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*day.Milliseconds()).Draw(h.T, "ahead")) * time.Millisecond)
+	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*day.Milliseconds()).Draw(h.T,
+		"ahead")) * time.Millisecond)
 	_, change := at.In(load(rapid.SampledFrom(zoneNames()).Draw(h.T, "near"))).ZoneBounds()
 	if !change.IsZero() && rapid.Bool().Draw(h.T, "near a change") {
-		at = change.Add(time.Duration(rapid.Int64Range(0, 30*time.Hour.Milliseconds()).Draw(h.T, "before")) * -time.Millisecond)
+		at = change.Add(time.Duration(rapid.Int64Range(0, 30*time.Hour.Milliseconds()).Draw(h.T,
+			"before")) * -time.Millisecond)
 	}
 	return max(capping.InstantOf(at), capping.InstantOf(h.clock.Now()))
 }
@@ -153,7 +156,8 @@ func (h *history) compare(want answer, d *capping.Decisions, i int, c call) {
 		got.zone = zone.String()
 	}
 	if v.Outcome == capping.Denied {
-		got.by = [...]string{capping.BySuppression: "suppressed", capping.ByHoldout: "holdout", capping.ByQuiet: "quiet", capping.ByLimit: ""}[v.By]
+		got.by = [...]string{capping.BySuppression: "suppressed", capping.ByHoldout: "holdout",
+			capping.ByQuiet: "quiet", capping.ByLimit: ""}[v.By]
 		if limit := d.Limit(i); limit != nil {
 			got.by = limit.Name
 		}
@@ -187,7 +191,8 @@ func (h *history) explain(user capping.UserID) {
 	require.Empty(h, e.Missing)
 	entries := []capping.Entry{}
 	for _, s := range h.model.remembered(user, now) {
-		entries = append(entries, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel, Token: s.message.Token()})
+		entries = append(entries, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel,
+			Token: s.message.Token()})
 	}
 	require.Equal(h, entries, e.Log.Entries())
 	for i, l := range h.model.rules.of(e.Segment) {

@@ -52,13 +52,15 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 		return store, nil
 	}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_store_calls_total", Help: "Calls of the store by result: ok, partial (some users undecided) or error.",
+		Name: "capper_store_calls_total", Help: "Calls of the store by result: ok, partial (some users undecided) " +
+			"or error.",
 	}, []string{"store", "op", "result"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	}, []string{"store", "op"})
-	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds), registerer.Register(newState(store, kind))); err != nil {
+	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds),
+		registerer.Register(newState(store, kind))); err != nil {
 		return nil, err
 	}
 	of := func(op string) (m callMetrics) {
@@ -122,7 +124,8 @@ func (m *measuredMerger) Merge(ctx context.Context, merge *capping.Merge, merged
 	return err
 }
 
-func (m *measured) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+func (m *measured) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
 	ctx, span := trace.Start(ctx, "store release")
 	span.Int("capper.users", len(users))
 	began := time.Now()

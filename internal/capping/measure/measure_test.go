@@ -27,7 +27,8 @@ func (halfStore) Filter(_ context.Context, b *capping.Batch, verdicts []capping.
 	return errHalf
 }
 
-func (halfStore) Release(_ context.Context, _ capping.Token, _ capping.Channel, users []capping.UserID, released []capping.Released) error {
+func (halfStore) Release(_ context.Context, _ capping.Token, _ capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
 	if len(users) > 0 {
 		released[0] = capping.ReleaseAbsent
 	}
@@ -59,9 +60,11 @@ func TestCallsAreCountedByResult(t *testing.T) {
 	_, err = measure.Store(halfStore{}, "half", registry)
 	require.Error(t, err, "one store to a registry")
 
-	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{Users: make([]capping.UserID, 2)}, make([]capping.Verdict, 2)), errHalf)
+	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{Users: make([]capping.UserID, 2)}, make([]capping.Verdict, 2)),
+		errHalf)
 	require.ErrorIs(t, store.Filter(ctx, &capping.Batch{}, nil), errHalf)
-	require.ErrorIs(t, store.Release(ctx, capping.Token{}, 0, make([]capping.UserID, 2), make([]capping.Released, 2)), errHalf)
+	require.ErrorIs(t, store.Release(ctx, capping.Token{}, 0, make([]capping.UserID, 2), make([]capping.Released, 2)),
+		errHalf)
 	require.NoError(t, store.Erase(ctx, 1))
 	_, err = store.Log(ctx, 1)
 	require.ErrorIs(t, err, errHalf)
@@ -80,8 +83,9 @@ func TestCallsAreCountedByResult(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]float64{
-		"filter ok": 0, "filter partial": 1, "filter error": 1, "release ok": 0, "release partial": 1, "release error": 0,
-		"erase ok": 1, "erase partial": 0, "erase error": 0, "log ok": 0, "log partial": 0, "log error": 1,
+		"filter ok": 0, "filter partial": 1, "filter error": 1, "release ok": 0, "release partial": 1,
+		"release error": 0,
+		"erase ok":      1, "erase partial": 0, "erase error": 0, "log ok": 0, "log partial": 0, "log error": 1,
 		"messages ok": 0, "messages partial": 1, "messages error": 0,
 	}, got)
 	require.Equal(t, "capper_store_call_seconds", families[0].GetName())

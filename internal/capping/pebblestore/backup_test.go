@@ -35,7 +35,8 @@ type answered struct {
 }
 
 func newAnswered() *answered {
-	return &answered{allowed: map[capping.UserID]map[capping.Token]bool{}, asked: map[capping.UserID]map[capping.Token]bool{}}
+	return &answered{allowed: map[capping.UserID]map[capping.Token]bool{},
+		asked: map[capping.UserID]map[capping.Token]bool{}}
 }
 
 func note(of map[capping.UserID]map[capping.Token]bool, user capping.UserID, token capping.Token) {

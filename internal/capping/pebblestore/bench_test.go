@@ -38,7 +38,8 @@ func filled(b *testing.B, users, stride int) *Store {
 			log = log[:0]
 			for k := range benchEntries {
 				token := binary.BigEndian.AppendUint64(nil, rand.Uint64())
-				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)), Token: capping.Token(token)}, 0)
+				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)),
+					Token: capping.Token(token)}, 0)
 			}
 			s.db.Put(batch, capping.UserID(i*stride), append(beginLog(nil), log...))
 		}
@@ -54,8 +55,9 @@ func filled(b *testing.B, users, stride int) *Store {
 func benchBatch(message string, users []capping.UserID) *capping.Batch {
 	day, week := capping.Limit{Max: 1000, Window: 24 * time.Hour}, capping.Limit{Max: 1000, Window: 7 * 24 * time.Hour}
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
-		Rules: [][]capping.Rule{{day.Rule(0, 0), week.Rule(0, 0)}}, Record: true, Retention: 7 * 24 * time.Hour,
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users,
+		Groups: make([]uint8, len(users)),
+		Rules:  [][]capping.Rule{{day.Rule(0, 0), week.Rule(0, 0)}}, Record: true, Retention: 7 * 24 * time.Hour,
 	}
 }
 

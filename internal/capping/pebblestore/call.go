@@ -154,7 +154,8 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 }
 
 // decideUser does one user, packed as in plan.
-func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant, packed uint64) {
+func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
+	packed uint64) {
 	user, index := capping.UserID(packed>>32), int(uint32(packed))
 	cache := s.cacheOf(user)
 	log, cached, err := w.log(cache, user)

@@ -24,13 +24,17 @@ import (
 
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
-	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store { return openDefault(t, clock).(*Store) })
+	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+		return openDefault(t,
+			clock).(*Store)
+	})
 }
 
 // inLogs counts the entries of all logs by campaign.
 func inLogs(t *testing.T, s *Store) map[id]int64 {
 	t.Helper()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog}, UpperBound: []byte{database.KeyLog + 1}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog},
+		UpperBound: []byte{database.KeyLog + 1}})
 	require.NoError(t, err)
 	found := map[id]int64{}
 	for ok := it.First(); ok; ok = it.Next() {
@@ -58,7 +62,8 @@ func requireCounted(t *testing.T, s *Store) {
 	logs := inLogs(t, s)
 	for _, c := range campaigns {
 		at := id{c.Message.Token(), c.Channel}
-		require.Equal(t, logs[at], c.Recorded-c.Released, "%v on channel %d: recorded %d, released %d", c.Message, c.Channel, c.Recorded, c.Released)
+		require.Equal(t, logs[at], c.Recorded-c.Released, "%v on channel %d: recorded %d, released %d", c.Message,
+			c.Channel, c.Recorded, c.Released)
 		delete(logs, at)
 	}
 	require.Empty(t, logs, "recorded, and not counted")
@@ -148,7 +153,10 @@ func TestCountsAreKept(t *testing.T) {
 			s := reopen(t, config)
 			b := benchBatch("kept", spread(1000))
 			b.Retention = c.retention
-			send := func() { require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, len(b.Users)))) }
+			send := func() {
+				require.NoError(t, s.Filter(context.Background(), b,
+					make([]capping.Verdict, len(b.Users))))
+			}
 			send()
 			clock.Advance(c.kept - time.Hour)
 			send()
@@ -195,7 +203,8 @@ func spread(n int) (users []capping.UserID) {
 // campaignKeys is how many keys counts have.
 func campaignKeys(t *testing.T, s *Store) (n int) {
 	t.Helper()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF}, UpperBound: []byte{database.KeyLog}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF},
+		UpperBound: []byte{database.KeyLog}})
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
 		n++
@@ -245,7 +254,8 @@ func TestCountsThatCannotBeRead(t *testing.T) {
 	}
 	call(b)
 	call(other)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF, 1}, UpperBound: []byte{database.KeyMeta, 0xFF, 3}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF, 1},
+		UpperBound: []byte{database.KeyMeta, 0xFF, 3}})
 	require.NoError(t, err)
 	broken := s.db.NewBatch()
 	for ok := it.First(); ok; ok = it.Next() {

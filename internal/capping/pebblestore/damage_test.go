@@ -107,7 +107,8 @@ func eraseAll(t *testing.T, s *Store, users []capping.UserID) {
 
 // filterParts filters users in calls of 100,000, demands one of the outcomes of
 // all but the unavailable ones, and returns those.
-func filterParts(t *testing.T, s *Store, message string, users []capping.UserID, want ...capping.Outcome) (unavailable []capping.UserID) {
+func filterParts(t *testing.T, s *Store, message string, users []capping.UserID,
+	want ...capping.Outcome) (unavailable []capping.UserID) {
 	t.Helper()
 	for part := range slices.Chunk(users, 100_000) {
 		verdicts, _ := filterAll(s, message, part...)

@@ -95,7 +95,8 @@ func promises(v capping.Verdict) bool {
 }
 
 // Release removes a message's sends; see capping.Store.
-func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
 		return err
 	}

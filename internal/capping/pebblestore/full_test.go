@@ -178,7 +178,8 @@ func TestNoSpaceForTables(t *testing.T) {
 	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
 	registry := prometheus.NewRegistry()
 	var said testkit.Log
-	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Registerer: registry, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	s, err := Open(context.Background(), Config{Path: "/db", fs: full, Registerer: registry,
+		Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
 	full.full.Store(true)
 	_, err = filterAll(s, "m", 1, 2, 3)

@@ -143,7 +143,8 @@ func TestLogGone(t *testing.T) {
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log, log+".aside"))
 	}
-	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+filepath.Join(config.Path, directory.NotesFile))
+	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+
+		filepath.Join(config.Path, directory.NotesFile))
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log+".aside", log))
 	}
@@ -185,7 +186,8 @@ func TestEarlierVersionInBetween(t *testing.T) {
 	notes, err := os.ReadFile(filepath.Join(config.Path, directory.NotesFile))
 	require.NoError(t, err)
 	used(t, config, "n")
-	require.NoError(t, os.WriteFile(filepath.Join(config.Path, directory.NotesFile), notes, 0o600)) // as it had left them
+	// as it had left them
+	require.NoError(t, os.WriteFile(filepath.Join(config.Path, directory.NotesFile), notes, 0o600))
 	require.NotContains(t, string(notes), "nothing")
 	used(t, config, "o")
 	s := reopen(t, config)

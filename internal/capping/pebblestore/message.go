@@ -129,7 +129,8 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
 }
 
 // Campaigns are those of the latest calls; see campaign.Store.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) ([]campaign.Campaign, bool, error) {
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
+	[]campaign.Campaign, bool, error) {
 	var found []campaign.Campaign
 	var more bool
 	err := s.db.Read(ctx, func() (err error) {

@@ -49,12 +49,14 @@ func oldLogs() map[capping.UserID]capping.Log {
 		user, at := capping.UserID(i*oldStep), capping.InstantOf(oldTime)
 		var log []byte
 		for k := range i%5 + 1 {
-			e := capping.Entry{At: at + capping.Instant(k)*capping.Instant(hour.Milliseconds()), Channel: capping.Channel(k), Token: capping.TokenOf(fmt.Sprintf("m%d", k))}
+			e := capping.Entry{At: at + capping.Instant(k)*capping.Instant(hour.Milliseconds()),
+				Channel: capping.Channel(k), Token: capping.TokenOf(fmt.Sprintf("m%d", k))}
 			log = capping.Log(log).Record(nil, e, 0)
 		}
 		if i%7 == 0 {
 			promo := capping.Message{Namespace: "growth", ID: "promo"}
-			log = capping.Log(log).Record(nil, capping.Entry{At: at + 5*capping.Instant(hour.Milliseconds()), Channel: 1, Token: promo.Token()}, 0)
+			log = capping.Log(log).Record(nil, capping.Entry{At: at + 5*capping.Instant(hour.Milliseconds()),
+				Channel: 1, Token: promo.Token()}, 0)
 		}
 		logs[user] = log
 	}

@@ -21,7 +21,8 @@ func BenchmarkPermits(b *testing.B) {
 			s, err := Open(context.Background(), Config{Path: b.TempDir()})
 			require.NoError(b, err)
 			ask := &pacing.Ask{
-				Targets: []pacing.Target{{Pacer: "fcm", Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: 100 * time.Millisecond}}}},
+				Targets: []pacing.Target{{Pacer: "fcm",
+					Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: 100 * time.Millisecond}}}},
 				Permits: permits,
 			}
 			b.ReportAllocs()

@@ -64,7 +64,8 @@ func TestDamagedPacerBlocks(t *testing.T) {
 	}
 	require.Greater(t, len(damaged), flips)
 	require.Less(t, len(damaged), all/2)
-	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("logs of pacers that cannot be read: %d", len(damaged)))
+	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("logs of pacers that cannot be read: %d",
+		len(damaged)))
 	for _, i := range damaged {
 		pacer := asks[i].Targets[0].Pacer
 		require.NoError(t, s.ForgetPacer(context.Background(), pacer))

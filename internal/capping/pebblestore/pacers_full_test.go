@@ -24,7 +24,8 @@ func someAsk() *pacing.Ask {
 		{Pacer: "sms", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 2000, Window: time.Hour}}},
 		{Pacer: "carrier", Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 		{Pacer: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
-		{Pacer: "campaign", Message: fmt.Sprintf("%012x", rand.IntN(5)), Limits: []pacing.Limit{{Max: 500, Window: time.Second}}},
+		{Pacer: "campaign", Message: fmt.Sprintf("%012x", rand.IntN(5)),
+			Limits: []pacing.Limit{{Max: 500, Window: time.Second}}},
 	}
 	rand.Shuffle(len(targets), func(i, k int) { targets[i], targets[k] = targets[k], targets[i] })
 	ask := &pacing.Ask{

@@ -77,7 +77,8 @@ func TestPermits(t *testing.T) {
 func TestPacersUnderAnyClock(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
-	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: 30 * time.Hour, SweepInterval: time.Millisecond})
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: 30 * time.Hour,
+		SweepInterval: time.Millisecond})
 	require.Equal(t, 100, take(t, s, hundred(1000, 0)).Granted)
 	clock.Advance(-20 * time.Minute)
 	require.Zero(t, take(t, s, hundred(1, 0)).Granted)
@@ -99,7 +100,8 @@ func TestManyRuns(t *testing.T) {
 	clock := storetest.NewClock()
 	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour}
 	s := reopen(t, config)
-	ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}}}, Permits: 1}
+	ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "fcm",
+		Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}}}, Permits: 1}
 	for n := range 10_000 {
 		clock.Advance(time.Duration(n%7+n%11+1) * time.Microsecond)
 		require.Equal(t, 1, take(t, s, ask).Granted)

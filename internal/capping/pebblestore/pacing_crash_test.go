@@ -43,7 +43,8 @@ func fullTargets() (targets []pacing.Target, asks []*pacing.Ask) {
 	ledger := pacingtest.Ledger()
 	ledger.Pacer = "full-ledger"
 	irregular, asks := pacingtest.Irregular("irregular", 40)
-	return []pacing.Target{irregular, {Pacer: "long", Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}}, ledger}, asks
+	return []pacing.Target{irregular, {Pacer: "long", Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}},
+		ledger}, asks
 }
 
 // granted is an answer as the process tells it.

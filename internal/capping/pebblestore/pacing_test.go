@@ -24,7 +24,10 @@ func TestPacing(t *testing.T) {
 
 func TestPacingOnAClock(t *testing.T) {
 	t.Parallel()
-	pacingtest.RunOnClock(t, func(t *testing.T, clock func() time.Time) pacing.Store { return openDefault(t, clock).(*Store) })
+	pacingtest.RunOnClock(t, func(t *testing.T, clock func() time.Time) pacing.Store {
+		return openDefault(t,
+			clock).(*Store)
+	})
 }
 
 func TestPacingIsGreedilyTaken(t *testing.T) {

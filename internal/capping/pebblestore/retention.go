@@ -84,7 +84,8 @@ func (r retentions) warning(now capping.Instant) string {
 		return ""
 	}
 	until := kept.until + capping.Instant(kept.millis)
-	return fmt.Sprintf("the limits in force look back %s, earlier ones looked back %s: sends are kept for those until %s",
+	return fmt.Sprintf("the limits in force look back %s, earlier ones looked back %s: sends are kept for those "+
+		"until %s",
 		span(last.millis), span(kept.millis), until.Time().Format(time.RFC3339))
 }
 
@@ -186,7 +187,8 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("retentions value of %d bytes: must be up to %d times %d", len(value), maxRetentions, size)
+		return nil, fmt.Errorf("retentions value of %d bytes: must be up to %d times %d", len(value), maxRetentions,
+			size)
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
@@ -194,7 +196,8 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 			return nil, fmt.Errorf("retentions value: %d ms until %d: out of range", r.millis, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retentions value: %d ms after %d ms: must become shorter", r.millis, noted[n-1].millis)
+			return nil, fmt.Errorf("retentions value: %d ms after %d ms: must become shorter", r.millis,
+				noted[n-1].millis)
 		}
 		noted = append(noted, r)
 	}

@@ -21,7 +21,8 @@ const (
 )
 
 // under filters users under a policy of limits: at most most sends a window.
-func under(t *testing.T, s *Store, message string, most int, users []capping.UserID, windows ...time.Duration) []capping.Verdict {
+func under(t *testing.T, s *Store, message string, most int, users []capping.UserID,
+	windows ...time.Duration) []capping.Verdict {
 	t.Helper()
 	batch := benchBatch(message, users)
 	batch.Rules, batch.Retention = [][]capping.Rule{nil}, 0
@@ -77,7 +78,8 @@ func TestLimitGoneForAMoment(t *testing.T) {
 		// The mistake: who is sent to meanwhile is no less remembered for it.
 		sent := users[:len(users)/2]
 		requireAll(t, capping.Allowed, under(t, s, "thursday", 2, sent, day))
-		require.Contains(t, strings.Join(s.Health(context.Background()).Warnings, "; "), "look back 24h, earlier ones looked back 168h")
+		require.Contains(t, strings.Join(s.Health(context.Background()).Warnings, "; "),
+			"look back 24h, earlier ones looked back 168h")
 		sweepAll(t, s)
 		again()
 		sweepAll(t, s)

@@ -71,7 +71,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(err, s.db.Close())
 	}
 	if upgrade := s.db.Upgrade(); upgrade != nil {
-		s.logger.Warn("logs are being rewritten into a newer format, while the store serves: older versions of capper do not open it any more",
+		s.logger.Warn("logs are being rewritten into a newer format, while the store serves: older versions of "+
+			"capper do not open it any more",
 			"from", upgrade.From, "to", upgrade.To)
 	}
 	if s.db.Created() {
@@ -81,7 +82,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	if restored := s.db.Restored(); restored != nil {
 		s.logger.Warn("the embedded store was put back from a backup: sends after it are not known",
-			"missing_from", restored.Until.UTC().Format(time.RFC3339), "missing_until", restored.At.UTC().Format(time.RFC3339))
+			"missing_from", restored.Until.UTC().Format(time.RFC3339), "missing_until",
+			restored.At.UTC().Format(time.RFC3339))
 	}
 	tending, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -99,7 +101,8 @@ func (s *Store) load() (err error) {
 }
 
 func newStore(config Config) *Store {
-	s := &Store{clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(config.Clock), metrics: newMetrics()}
+	s := &Store{clock: config.Clock, logger: config.Logger, memory: capping.NewMessageMemory(config.Clock),
+		metrics: newMetrics()}
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: s.db.NewReader()} }
 	for i := range s.stripes {
@@ -139,7 +142,8 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 // could see them.
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
-	if restored == nil || now-capping.InstantOf(restored.At) > capping.Instant(s.retained.current().longest(now).millis) {
+	if restored == nil ||
+		now-capping.InstantOf(restored.At) > capping.Instant(s.retained.current().longest(now).millis) {
 		return ""
 	}
 	return fmt.Sprintf("put back from a backup: sends from %s to %s are not known",

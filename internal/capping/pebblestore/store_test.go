@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, upgradeChild(arguments))
 		os.Exit(1)
 	}
-	os.Exit(testkit.NoLeaks(m.Run(), goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
+	os.Exit(testkit.NoLeaks(m.Run(),
+		goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
 }
 
 func openDefault(t *testing.T, clock func() time.Time) capping.Store {

@@ -14,7 +14,8 @@ import (
 func TestPortionsHoldEveryUserOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		users := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 5000)), 1, 3000, rapid.ID).Draw(t, "users")
+		users := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 5000)), 1, 3000,
+			rapid.ID).Draw(t, "users")
 		var p plan
 		p.arrange(users)
 		portions := p.portions(nil)

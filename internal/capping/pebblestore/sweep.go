@@ -41,7 +41,8 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		if s.db.Broken() != nil {
 			continue
 		}
-		s.reportTending(ctx, "looking after the files", s.db.Rescue(ctx, func() error { return s.db.Watch(time.Now()) }))
+		s.reportTending(ctx, "looking after the files",
+			s.db.Rescue(ctx, func() error { return s.db.Watch(time.Now()) }))
 		s.reportTending(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
 		for _, sweep := range sweeps {
 			s.reportTending(ctx, "the sweep", s.advance(ctx, sweep))
@@ -122,7 +123,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 			}
 			continue
 		}
-		if log, _, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize && log.At(log.Len()-1) <= horizon {
+		if log, _, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize &&
+			log.At(log.Len()-1) <= horizon {
 			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
 		}
 	}

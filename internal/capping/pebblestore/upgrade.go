@@ -56,7 +56,8 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 			return users, append([]byte(nil), key...), nil
 		}
 		last = append(last[:0], key...)
-		if _, version, err := decodeLog(it.Value()); err == nil && version != logVersion && len(key) == database.LogKeySize {
+		if _, version, err := decodeLog(it.Value()); err == nil && version != logVersion &&
+			len(key) == database.LogKeySize {
 			users = append(users, binary.BigEndian.Uint32(key[1:]))
 		}
 	}

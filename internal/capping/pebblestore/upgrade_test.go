@@ -35,7 +35,8 @@ func requireLogs(t *testing.T, s *Store, want map[capping.UserID]capping.Log) {
 func versions(t *testing.T, s *Store) map[int]int {
 	t.Helper()
 	count := make(map[int]int)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog}, UpperBound: []byte{database.KeyLog + 1}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog},
+		UpperBound: []byte{database.KeyLog + 1}})
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
 		_, version, err := decodeLog(it.Value())
@@ -52,7 +53,8 @@ func versions(t *testing.T, s *Store) map[int]int {
 func TestUpgradeWhileServing(t *testing.T) {
 	t.Parallel()
 	config := oldConfig(oldStore(t))
-	config.SweepInterval, config.upgradeKeys = 20*time.Millisecond, 5 // four seconds, so that calls come in between on a busy machine
+	// four seconds, so that calls come in between on a busy machine
+	config.SweepInterval, config.upgradeKeys = 20*time.Millisecond, 5
 	s := reopen(t, config)
 	require.NotNil(t, s.db.Upgrade())
 	require.Contains(t, fmt.Sprint(s.Health(t.Context()).Warnings), "logs are being rewritten from format 1 to 2")
@@ -91,7 +93,8 @@ func TestUpgradeWhileServing(t *testing.T) {
 		}
 		require.Zero(t, versions(t, s)[bareVersion])
 		require.NotContains(t, fmt.Sprint(s.Health(t.Context()).Warnings), "rewritten")
-		found, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("m3"), capping.Message{Namespace: "growth", ID: "promo"}.Token()})
+		found, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("m3"),
+			capping.Message{Namespace: "growth", ID: "promo"}.Token()})
 		require.NoError(t, err)
 		require.Len(t, found, 2)
 		require.NoError(t, s.Close())
@@ -216,8 +219,10 @@ func TestOtherFormats(t *testing.T) {
 		key, value []byte
 		says       []string
 	}{
-		{database.MarkerKey, []byte(database.Marker(3)), []string{"in format 3, which a newer version of capper wrote", "reads the formats 1 to 2", "start the newer version again"}},
-		{database.MarkerKey, []byte("capper embedded store, format 2, something else"), []string{"something else", database.Marker(2)}},
+		{database.MarkerKey, []byte(database.Marker(3)), []string{"in format 3, which a newer version of capper wrote",
+			"reads the formats 1 to 2", "start the newer version again"}},
+		{database.MarkerKey, []byte("capper embedded store, format 2, something else"),
+			[]string{"something else", database.Marker(2)}},
 		{database.MarkerKey, []byte("another program's"), []string{"another program's", database.Marker(2)}},
 		{[]byte("\x00upgrade"), []byte{1}, []string{"upgrade value"}},
 	} {
@@ -249,7 +254,8 @@ func TestOldProgramsRefuseTheNewFormat(t *testing.T) {
 	}
 	identity, err := os.ReadFile(dir + ".id")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(dir+".id", bytes.Replace(identity, []byte(`"mark":2`), []byte(`"mark":9`), 1), 0o600))
+	require.NoError(t, os.WriteFile(dir+".id", bytes.Replace(identity, []byte(`"mark":2`), []byte(`"mark":9`), 1),
+		0o600))
 	refused(t, oldConfig(dir), "it lacks its newest sends")
 	require.Equal(t, old, marker())
 	require.NoError(t, os.WriteFile(dir+".id", identity, 0o600))

@@ -62,9 +62,11 @@ func entriesOf(value []byte) capping.Log {
 
 // Logs is up to most users from an id on who have a log, in ascending order, and their logs. An error
 // is of the first that cannot be read; nothing is returned then.
-func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log, err error) {
+func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
+	err error) {
 	err = s.db.Rescue(ctx, func() error {
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: database.LogKey(from), UpperBound: []byte{database.KeyLog + 1}})
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: database.LogKey(from),
+			UpperBound: []byte{database.KeyLog + 1}})
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ import (
 func FuzzDecodeLog(f *testing.F) {
 	one := capping.Log(nil).Record(nil, capping.Entry{At: 5, Channel: 3, Token: capping.TokenOf("a")}, 0)
 	two := capping.Log(one).Record(nil, capping.Entry{At: 9, Channel: 255, Token: capping.TokenOf("b")}, 0)
-	for _, seed := range [][]byte{nil, one, two, two[1:], append(two[12:24:24], one...), bytes.Repeat([]byte{255}, 12)} {
+	for _, seed := range [][]byte{nil, one, two, two[1:], append(two[12:24:24], one...),
+		bytes.Repeat([]byte{255}, 12)} {
 		f.Add(seed)
 	}
 	f.Add(append(beginLog(nil), two...))

@@ -36,7 +36,8 @@ func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 	with := func(acks Acks) *Store {
 		return openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, AttemptTimeout: 400 * time.Millisecond})
 	}
-	a := &acksTrial{cluster: c, master: c.Addrs[0], patience: time.Second, healthy: with(Healthy), one: with(FixedAcks(1)), two: with(FixedAcks(2))}
+	a := &acksTrial{cluster: c, master: c.Addrs[0], patience: time.Second, healthy: with(Healthy),
+		one: with(FixedAcks(1)), two: with(FixedAcks(2))}
 	a.findUsers(t)
 	return a
 }
@@ -101,7 +102,8 @@ func (a *acksTrial) replicas(t *testing.T) (addrs []string) {
 	for _, name := range []string{"slave0", "slave1"} {
 		fields := strings.Split(info[name], ",") // ip=…,port=…,state=…
 		require.Greater(t, len(fields), 1, "%s of %q", name, text)
-		addrs = append(addrs, net.JoinHostPort(strings.TrimPrefix(fields[0], "ip="), strings.TrimPrefix(fields[1], "port=")))
+		addrs = append(addrs, net.JoinHostPort(strings.TrimPrefix(fields[0], "ip="), strings.TrimPrefix(fields[1],
+			"port=")))
 	}
 	return addrs
 }
@@ -161,7 +163,8 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 	require.NoError(t, c.Pause(c.Addrs[1]))
 	for _, s := range []*Store{first, second, first} {
 		verdicts := make([]capping.Verdict, 20)
-		require.Error(t, s.Filter(background(t, time.Second), batchOf("a", spread(20), rolling(5, time.Hour)), verdicts))
+		require.Error(t, s.Filter(background(t, time.Second), batchOf("a", spread(20), rolling(5, time.Hour)),
+			verdicts))
 		require.Equal(t, 20, count(verdicts, capping.Unavailable))
 	}
 	for _, s := range []*Store{first, second} {
@@ -170,7 +173,8 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 		require.Error(t, s.Release(ctx, capping.TokenOf("a"), 0, spread(20), make([]capping.Released, 20)))
 	}
 	require.NoError(t, c.Resume(c.Addrs[1]))
-	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 30*time.Second,
+		20*time.Millisecond)
 }
 
 // uncountedTrial is a master of two replicas and a store that can be kept from counting them.
@@ -185,7 +189,8 @@ func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
 	t.Helper()
 	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0], patience: 8 * time.Second}}
 	u.admin = admin(t, u.master)
-	u.counts = holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}), only: "replication"}
+	u.counts = holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{}),
+		only: "replication"}
 	u.healthy = openTest(t, Config{Addrs: c.Addrs, AttemptTimeout: 20 * time.Second, dial: u.counts.dial("", u.master)})
 	u.findUsers(t)
 	u.allows(t, u.healthy)
@@ -240,7 +245,8 @@ func (u *uncountedTrial) run(t *testing.T, leave, comeBack func() error) {
 	require.NoError(t, comeBack())
 	require.Eventually(t, func() bool {
 		fed := u.fed(t)
-		return len(fed) > 0 && fed[2] == "state=online" && (len(before) == 0 || fed[3] != before[3]) // it has confirmed something
+		// it has confirmed something
+		return len(fed) > 0 && fed[2] == "state=online" && (len(before) == 0 || fed[3] != before[3])
 	}, 30*time.Second, 5*time.Millisecond)
 	if len(before) == 0 {
 		require.NoError(t, u.cluster.Pause(u.back), "being fed is enough: it need not have confirmed anything")
@@ -282,7 +288,8 @@ func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 
 func TestAReplicaOfAShardThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	options := testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60", "cluster-allow-replica-migration no"}}
+	options := testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60",
+		"cluster-allow-replica-migration no"}}
 	t.Run("after its death", func(t *testing.T) {
 		t.Parallel()
 		u := newUncountedTrial(t, testcluster.Start(t, options))

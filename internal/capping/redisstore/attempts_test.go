@@ -51,16 +51,19 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	require.NoError(t, c.Kill(copying))
 	a.allows(t, a.healthy)
 	master := admin(t, a.master)
-	require.NoError(t, master.ConfigSet(t.Context(), "repl-diskless-sync-delay", "120").Err()) // for which it waits with the copy
+	// for which it waits with the copy
+	require.NoError(t, master.ConfigSet(t.Context(), "repl-diskless-sync-delay", "120").Err())
 	tag := a.healthy.prefixes[a.healthy.keyspace.Partition(a.users[0])]
-	require.NoError(t, master.Set(t.Context(), tag+"filler", make([]byte, 100_000), time.Minute).Err()) // more than its backlog
+	// more than its backlog
+	require.NoError(t, master.Set(t.Context(), tag+"filler", make([]byte, 100_000), time.Minute).Err())
 	require.NoError(t, c.Restart(copying))
 	state := func() string {
 		text, err := master.Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
 		return text
 	}
-	require.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") }, 30*time.Second,
+		10*time.Millisecond)
 	refreshes(t, a.healthy)
 	a.allows(t, a.healthy)
 	require.Contains(t, state(), "state=wait_bgsave", "it was still copying")

@@ -150,15 +150,17 @@ func (f *fleet) learn(heard *script.Heard) {
 	f.longest.Store(heard.Longest.Milliseconds())
 	f.top.SetSigned(heard.Signed)
 	f.seen.Store(&sight{
-		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made", adopted: heard.Outcome == "adopted",
-		format: heard.Format,
+		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made",
+		adopted: heard.Outcome == "adopted",
+		format:  heard.Format,
 	})
 	logger := f.config.Logger
 	if heard.Outcome != "found" {
 		logger.Warn("Redis store", "namespace", f.config.Namespace, "made", madeSentence[heard.Outcome])
 	}
 	if heard.Format > heard.Before {
-		logger.Info("the stored format is a newer one now: older versions of capper refuse it", "before", heard.Before, "format", heard.Format)
+		logger.Info("the stored format is a newer one now: older versions of capper refuse it", "before", heard.Before,
+			"format", heard.Format)
 	}
 }
 
@@ -169,7 +171,8 @@ func (f *fleet) olderFormat() string {
 	if found == 0 || found >= newest {
 		return ""
 	}
-	return fmt.Sprintf("the store is in format %d until every instance reads format %d: upgrade the others", found, newest)
+	return fmt.Sprintf("the store is in format %d until every instance reads format %d: upgrade the others", found,
+		newest)
 }
 
 var madeSentence = map[string]string{
@@ -183,7 +186,8 @@ var errGone = fmt.Errorf("the store's records are gone, as after FLUSHALL: what 
 
 func channelError(r []string) error {
 	return fmt.Errorf("channels.%s: is %s here, but the sends that are stored have %s as %s: "+
-		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2], r[3])
+		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2],
+		r[3])
 }
 
 // runBeat runs beat.lua.

@@ -32,7 +32,8 @@ func (f *fleet) start(ctx context.Context) error {
 	case had == 0:
 		f.made = true
 	default:
-		f.warnOfLoss(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was recorded there", asked-had, asked))
+		f.warnOfLoss(fmt.Sprintf("the store's records and the signs of %d of %d partitions were gone, and what was "+
+			"recorded there", asked-had, asked))
 	}
 	return f.mend(ctx)
 }
@@ -94,7 +95,8 @@ func (f *fleet) mend(ctx context.Context) error {
 		return nil
 	}
 	for what, n := range whats {
-		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.keyspace.Partitions+1, what)
+		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.keyspace.Partitions+1,
+			what)
 		if f.config.MustExist {
 			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
 		}
@@ -120,7 +122,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 // markSigned notes that every sign has been made: from now on a missing one is
 // one that was lost.
 func (f *fleet) markSigned(ctx context.Context) {
-	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed", "1").Err() == nil {
+	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
+		"1").Err() == nil {
 		f.top.SetSigned(true)
 	}
 }

@@ -74,14 +74,16 @@ func (b *bench) manyRandom(d decider, users []capping.UserID) float64 {
 		for i := range audience { // a stride that is prime to any population: distinct, in no order
 			audience[i] = users[(first+i*7_654_321)%len(users)]
 		}
-		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience), make([]capping.Verdict, len(audience))))
+		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience),
+			make([]capping.Verdict, len(audience))))
 	})
 }
 
 func (b *bench) oneAtATime(d decider, users []capping.UserID) float64 {
 	return b.concurrently(64, b.scaled(700, 50), 1, func(rng *rand.Rand) {
 		audience := []capping.UserID{users[rng.IntN(len(users))]}
-		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience), make([]capping.Verdict, 1)))
+		require.NoError(b, d.Filter(context.Background(), b.batch(fmt.Sprint(rng.Uint64()), audience),
+			make([]capping.Verdict, 1)))
 	})
 }
 

@@ -29,7 +29,8 @@ func TestPacingComparedWithOthers(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
 	b.server = admin(t, c.Addrs[0])
 	b.store = openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
-	shared := baseline.Share(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
+	shared := baseline.Share(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true,
+		ReadTimeout: time.Minute}))
 	t.Cleanup(func() { require.NoError(t, shared.Close()) })
 	var err error
 	b.usual, err = baseline.NewPacer(t.Context(), shared)
@@ -123,7 +124,8 @@ func (b *pacingBench) takeOursWithID(w pacedWork, pacer string, permits int) int
 
 func (b *pacingBench) takeAs(w pacedWork, pacer string, permits int, request pacing.Request) int {
 	grant, err := b.store.TakePermits(context.Background(), &pacing.Ask{
-		Targets: []pacing.Target{{Pacer: pacer, Limits: []pacing.Limit{w.limit}}}, Permits: permits, MaxWait: w.wait, Request: request,
+		Targets: []pacing.Target{{Pacer: pacer, Limits: []pacing.Limit{w.limit}}}, Permits: permits, MaxWait: w.wait,
+		Request: request,
 	})
 	require.NoError(b, err)
 	return grant.Granted
@@ -225,7 +227,8 @@ func (b *pacingBench) bound() (longest float64) {
 		for t := range pacing.MaxPacers {
 			target := pacing.Target{Pacer: fmt.Sprint("bound", t)}
 			for l := range pacing.MaxLimits + 1 {
-				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(t+l), Window: time.Duration(60+t+l) * time.Second})
+				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(t+l), Window: time.Duration(60+t+
+					l) * time.Second})
 			}
 			ask.Targets = append(ask.Targets, target)
 		}

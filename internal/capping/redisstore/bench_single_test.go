@@ -30,7 +30,8 @@ func (b *bench) onSingleServer() {
 		b.clock = newClock()
 		sides[i] = side{server: admin(b, c.Addrs[0]), clock: b.clock}
 		if i == 0 {
-			sides[i].decider = b.usual(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true, ReadTimeout: time.Minute}))
+			sides[i].decider = b.usual(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true,
+				ReadTimeout: time.Minute}))
 		} else {
 			sides[i].decider = openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})
 		}

@@ -66,7 +66,8 @@ type row struct {
 
 func (b *bench) table() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "| %-58s | %10s | %10s | %6s | %-14s |\n|---|---|---|---|---|\n", "", "usual", "ours", "ratio", "at least")
+	fmt.Fprintf(&s, "| %-58s | %10s | %10s | %6s | %-14s |\n|---|---|---|---|---|\n", "", "usual", "ours", "ratio",
+		"at least")
 	for _, r := range b.rows {
 		usual, ratio := "–", "–"
 		if r.usual > 0 {

@@ -40,7 +40,8 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 			// Whether a call is under way when a node stalls is luck: a few storms have it.
 			for attempt := range 6 {
 				f.heal()
-				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+capping.UserID(attempt)*500_000_000, client)
+				s := newStorm(capping.UserID(i+1)*400_000_000/capping.UserID(len(breakages))+
+					capping.UserID(attempt)*500_000_000, client)
 				s.kinds, s.shadows = []identity{{}}, nil // the usual design knows no others
 				s.begin(uint64(i + attempt))
 				s.answered(t, 40)

@@ -43,7 +43,8 @@ func newField(t testing.TB, change func(*Config)) *field {
 	}
 	for i := range 3 {
 		config := Config{
-			Addrs: f.cluster.Addrs, Namespace: "fc", AttemptTimeout: 500 * time.Millisecond, ClockSkew: 250 * time.Millisecond,
+			Addrs: f.cluster.Addrs, Namespace: "fc", AttemptTimeout: 500 * time.Millisecond,
+			ClockSkew: 250 * time.Millisecond,
 		}
 		if i == 0 {
 			config.Clock = func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }

@@ -57,10 +57,12 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 			change: func(c *Config) { c.Username, c.Password = leastUser, "" },
 			want:   `username: "capper" has no password, and without one Redis takes the user default`,
 		},
-		"no server":   {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
-		"no address":  {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
-		"wild skew":   {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, got -1ns"},
-		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 }, want: "replica_acks: must be healthy or 0 to 5, got 98"},
+		"no server":  {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
+		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
+		"wild skew": {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, " +
+			"got -1ns"},
+		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 },
+			want: "replica_acks: must be healthy or 0 to 5, got 98"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.set != nil {
@@ -81,15 +83,19 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 
 func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Settings: []string{"hash-max-listpack-entries 64", "hash-max-listpack-value 64"}})
+	c := testcluster.Single(t, testcluster.Options{Settings: []string{"hash-max-listpack-entries 64",
+		"hash-max-listpack-value 64"}})
 	var log bytes.Buffer
-	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0),
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	storetest.IsOK(t, s)
 	warnings := warningsOf(t, s)
 	require.Len(t, warnings, 3)
 	require.Contains(t, warnings[0], "replica_acks is 0")
-	require.Contains(t, warnings[1], "hash-max-listpack-entries is 64: logs take several times the memory with less than 191")
-	require.Contains(t, warnings[2], "hash-max-listpack-value is 64: logs take several times the memory with less than 256")
+	require.Contains(t, warnings[1], "hash-max-listpack-entries is 64: logs take several times the memory with less "+
+		"than 191")
+	require.Contains(t, warnings[2], "hash-max-listpack-value is 64: logs take several times the memory with less "+
+		"than 256")
 	for _, w := range warnings {
 		require.Contains(t, log.String(), w)
 	}
@@ -99,11 +105,13 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	for acks, warnings := range map[Acks]int{Healthy: 0, FixedAcks(1): 1, FixedAcks(2): 0} {
-		s := openTest(t, unhurried(Config{Addrs: c.Addrs, ReplicaAcks: acks, Namespace: namespace()})) // instances of a fleet would differ
+		// instances of a fleet would differ
+		s := openTest(t, unhurried(Config{Addrs: c.Addrs, ReplicaAcks: acks, Namespace: namespace()}))
 		found := warningsOf(t, s)
 		require.Len(t, found, warnings, acks)
 		if warnings > 0 {
-			require.Contains(t, found[0], "has 2 replicas, replica_acks: 1 waits for 1: a send is lost when a replica that lacks it is promoted")
+			require.Contains(t, found[0], "has 2 replicas, replica_acks: 1 waits for 1: a send is lost when a "+
+				"replica that lacks it is promoted")
 		}
 	}
 }
@@ -138,7 +146,8 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		require.WithinDuration(c, time.Now(), h.Fleet.Made, time.Minute)
 		require.Equal(c, capping.Health{
 			Kind: "redis", State: "ok", Fleet: &capping.Fleet{Instances: 1, Made: h.Fleet.Made},
-			Warnings: []string{"the store was made at this start, with nothing recorded: every user may receive a message"},
+			Warnings: []string{"the store was made at this start, with nothing recorded: every user may receive a " +
+				"message"},
 		}, h)
 	}, 30*time.Second, 10*time.Millisecond)
 	is := func(state, problem string) {

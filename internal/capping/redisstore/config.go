@@ -58,9 +58,10 @@ type Config struct {
 	// passwords that change. Nil: Username and Password.
 	Credentials func() (username, password string, err error)
 
-	ReplicaAcks Acks          // replica_acks: default Healthy
-	ClockSkew   time.Duration // clock_skew: nodes whose clock differs by more refuse calls, up to MaxClockSkew; 0: no guard
-	Namespace   string        // prefix of every key; default "fc"
+	ReplicaAcks Acks // replica_acks: default Healthy
+	// clock_skew: nodes whose clock differs by more refuse calls, up to MaxClockSkew; 0: no guard
+	ClockSkew time.Duration
+	Namespace string // prefix of every key; default "fc"
 	// WithoutAppendOnly (allow_no_append_only) takes servers whose append-only file is off. They must
 	// never be restarted empty under their old name and address: a managed
 	// service that replaces lost nodes by copies of their replicas does so.
@@ -122,7 +123,8 @@ func (c *Config) validate() error {
 		faults = append(faults, errors.New("addrs: must name at least one host:port"))
 	}
 	if c.Username != "" && c.Password == "" && c.Credentials == nil {
-		faults = append(faults, fmt.Errorf("username: %q has no password, and without one Redis takes the user default: "+
+		faults = append(faults, fmt.Errorf("username: %q has no password, and without one Redis takes the user "+
+			"default: "+
 			"set one (any will do for a user who needs none)", c.Username))
 	}
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
@@ -140,7 +142,8 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 	return topology.Config{
 		Options: connect.Options{
 			Addrs: c.Addrs, SentinelMaster: c.SentinelMaster, Username: c.Username, Password: c.Password,
-			TLS: c.TLS, Authorities: c.Authorities, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout, Connections: poolSize, Dial: c.dial,
+			TLS: c.TLS, Authorities: c.Authorities, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout,
+			Connections: poolSize, Dial: c.dial,
 			Shown: new(connect.Shown),
 		},
 		CertificatesEvery: c.certificatesEvery,

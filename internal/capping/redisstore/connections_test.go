@@ -139,7 +139,8 @@ func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how bre
 	deadline := time.Now().Add(2 * time.Minute)
 	for enough := false; !enough; { // on a busy machine a call may end before its connection breaks
 		require.True(t, time.Now().Before(deadline), "%d connections were dialed", d.dialed.Load()-dialed)
-		require.Error(t, s.Filter(background(t, 20*time.Millisecond), batchOf("a", users), make([]capping.Verdict, len(users))))
+		require.Error(t, s.Filter(background(t, 20*time.Millisecond), batchOf("a", users),
+			make([]capping.Verdict, len(users))))
 		enough = d.dialed.Load()-dialed > many && (how.broken == nil || how.broken() > many)
 	}
 	how.end()
@@ -163,6 +164,7 @@ func allowed(t *testing.T, s *Store, users []capping.UserID) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		verdicts := make([]capping.Verdict, len(users))
-		return s.Filter(t.Context(), batchOf(namespace(), users), verdicts) == nil && count(verdicts, capping.Allowed) == len(users)
+		return s.Filter(t.Context(), batchOf(namespace(), users), verdicts) == nil &&
+			count(verdicts, capping.Allowed) == len(users)
 	})
 }

@@ -131,7 +131,8 @@ func (b *blast) settle(t testing.TB) {
 	require.EqualValues(t, len(b.users), recorded)
 	require.Equal(t, recorded, counted.Recorded-counted.Released)
 	released := make([]capping.Released, len(b.users))
-	require.NoError(t, b.stores[1].Release(background(t, testkit.Patience), b.key.message.Token(), 0, b.users, released))
+	require.NoError(t, b.stores[1].Release(background(t, testkit.Patience), b.key.message.Token(), 0, b.users,
+		released))
 	counted, recorded = b.sends(t)
 	require.Zero(t, recorded)
 	require.Equal(t, counted.Recorded, counted.Released)
@@ -143,7 +144,8 @@ func TestCountsAreThoseOfTheLogs(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)
 	f := newField(t, func(c *Config) { c.dial = between.dial })
-	named := []string{"kill -9 of a master, failover", "slots moved under load", "SCRIPT FLUSH on all nodes", "a full Redis", "slots held half-moved"}
+	named := []string{"kill -9 of a master, failover", "slots moved under load", "SCRIPT FLUSH on all nodes",
+		"a full Redis", "slots held half-moved"}
 	met, cut := 0, 0
 	for i, b := range append(slices.Clone(breakages), wireBreakages(between)...) {
 		if cuts(b) {
@@ -205,7 +207,8 @@ func TestWrongCountsAreFound(t *testing.T) {
 func TestCountsOutliveTheLogs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ retention, keep time.Duration }{
-		{7 * 24 * time.Hour, 7 * 24 * time.Hour}, {time.Second, campaign.MinKeep}, {365 * 24 * time.Hour, campaign.MaxKeep},
+		{7 * 24 * time.Hour, 7 * 24 * time.Hour}, {time.Second, campaign.MinKeep},
+		{365 * 24 * time.Hour, campaign.MaxKeep},
 	} {
 		c := newClock()
 		s := openShared(t, func(config *Config) { config.Clock = c.now })
@@ -215,7 +218,8 @@ func TestCountsOutliveTheLogs(t *testing.T) {
 		var ends time.Time
 		for i := range 60 {
 			c.advance(time.Hour)
-			require.NoError(t, client.PExpire(t.Context(), key, 10*time.Minute).Err()) // so that a call that sets it stands out
+			// so that a call that sets it stands out
+			require.NoError(t, client.PExpire(t.Context(), key, 10*time.Minute).Err())
 			b := batchOf("m", users[:capping.BulkUsers+i])
 			b.Retention = test.retention
 			filter(t, s, b)
@@ -280,7 +284,8 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 func answersOf(message capping.Message, asked int64) campaign.Delta {
 	at := capping.InstantOf(time.Now())
 	return campaign.Delta{
-		Key: campaign.Key{Message: message, Channel: 1}, Answers: campaign.Answers{Calls: 1, Asked: asked, First: at, Last: at},
+		Key: campaign.Key{Message: message, Channel: 1}, Answers: campaign.Answers{Calls: 1, Asked: asked, First: at,
+			Last: at},
 	}
 }
 
@@ -293,7 +298,8 @@ func TestAnswersAreAddedOnceWhenConnectionsBreak(t *testing.T) {
 	sure, open := int64(0), int64(0)
 	for i := range 60 {
 		between.each(func(x *proxy) { x.cut.Store(int64(i % 2)) })
-		healed := time.AfterFunc(time.Duration(i)*time.Millisecond, func() { between.each(func(x *proxy) { x.cut.Store(cutNever) }) })
+		healed := time.AfterFunc(time.Duration(i)*time.Millisecond,
+			func() { between.each(func(x *proxy) { x.cut.Store(cutNever) }) })
 		if s.AddAnswers(background(t, 5*time.Second), []campaign.Delta{answersOf(message, 100)}) == nil {
 			sure++
 		} else {

@@ -40,7 +40,8 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		s.fleet.longest.Store(inForce)
 		groups := rapid.SliceOfN(rapid.SliceOfN(ruleGen(now), 0, 4), 1, 3).Draw(r, "groups")
 		// Few different logs, so that neighbours often have the same one.
-		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r, "logs")
+		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r,
+			"logs")
 		base := next
 		next += script.Standard.BucketSize // no sweep of what another check left
 		b := batchOf(message.ID, nil)

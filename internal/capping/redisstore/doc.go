@@ -162,10 +162,10 @@
 // was there for four seconds, more than appendfsync everysec costs: with the pause between two looks, some
 // ten seconds may be missing unseen. The mark of a
 // partition half of all slots away keeps it as well, so that another master remembers when all
-// instances restart. A mark that is earlier bars its partition. The look that finds one notes that in the mark, with the
-// beginning of the records that it is about, and in the sign (.75, for earlier versions): it holds for instances that
-// remember nothing, until somebody begins anew. The newest files do not have the note. A point settles by two looks at
-// one run of a server, since a start may lose the first look's second. Who begins anew writes down when, and
+// instances restart. A mark that is earlier bars its partition. The look that finds one notes that in the mark, with
+// the beginning of the records that it is about, and in the sign (.75, for earlier versions): it holds for instances
+// that remember nothing, until somebody begins anew. The newest files do not have the note. A point settles by two
+// looks at one run of a server, since a start may lose the first look's second. Who begins anew writes down when, and
 // times before that count no more.
 //
 // The logs are lost before the sign is looked at: a server that started is not believed until its signs

@@ -31,7 +31,8 @@ func TestIdleKeyspaceEmpties(t *testing.T) {
 	}, "logs, the message id and the records")
 	require.Eventually(t, func() bool {
 		size, err := client.DBSize(t.Context()).Result()
-		return err == nil && size == records+1+int64(s.keyspace.Partitions) // that of the retention, and counts, which are kept for a day
+		// that of the retention, and counts, which are kept for a day
+		return err == nil && size == records+1+int64(s.keyspace.Partitions)
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Greater(t, time.Since(began), time.Second)
 	for _, key := range client.Keys(t.Context(), "*").Val() { // which expire a month after the last instance is gone

@@ -76,7 +76,8 @@ func TestFarServersGetMoreTime(t *testing.T) {
 	d := &distance{roundTrip: 600 * time.Millisecond}
 	defer d.open.Wait()
 	s, err := openInTime(t, Config{
-		Addrs: c.Addrs[:3], Username: leastUser, Password: leastUser, dial: d.dial, ClockSkew: time.Second, Timeout: 30 * time.Second,
+		Addrs: c.Addrs[:3], Username: leastUser, Password: leastUser, dial: d.dial, ClockSkew: time.Second,
+		Timeout: 30 * time.Second,
 	})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -94,7 +95,8 @@ func TestFarServersGetMoreTime(t *testing.T) {
 	testkit.Eventually(t, func() bool { // a connection that was slow once looks far
 		near := openTest(t, Config{Addrs: c.Addrs[:3]})
 		filter(t, near, batchOf("c", users))
-		return !slices.ContainsFunc(near.top.Masters(), func(n *topology.Node) bool { return n.AttemptTime() >= far[n.Addr()] })
+		return !slices.ContainsFunc(near.top.Masters(),
+			func(n *topology.Node) bool { return n.AttemptTime() >= far[n.Addr()] })
 	}, "near servers get less")
 }
 
@@ -104,7 +106,8 @@ func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{})
 	d := &distance{roundTrip: 500 * time.Millisecond}
 	defer d.open.Wait()
-	s, err := openInTime(t, Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond, ReplicaAcks: FixedAcks(0)})
+	s, err := openInTime(t, Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond,
+		ReplicaAcks: FixedAcks(0)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	require.Contains(t, warningsOf(t, s)[1], "on their way for longer than clock_skew 100ms")

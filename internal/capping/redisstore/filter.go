@@ -27,7 +27,8 @@ type filterOperation struct {
 // Encode sets the arguments for the items of c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules, countsOf(o.counted, o.batch.Token, c))
+	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules,
+		countsOf(o.counted, o.batch.Token, c))
 }
 
 // countsOf is how the command counts sends of the token.
@@ -89,7 +90,8 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 
 var (
 	errCorrupt   = errors.New("the stored log is not a whole number of entries: erase the user")
-	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the keys of capper; find out what and move its key away")
+	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the " +
+		"keys of capper; find out what and move its key away")
 )
 
 // prepare encodes what is the same for every command.

@@ -30,9 +30,10 @@ type fleet struct {
 	widening time.Duration // of windows, see capping.Widening
 	told     func()        // what follows a look at the records and signs
 
-	mismatch  atomic.Pointer[capping.FormatError] // another version has taken the keyspace
-	warnings  []string                            // what a start went on without
-	announced atomic.Int64                        // milliseconds: the retention of this instance's policy; 0: none was announced
+	mismatch atomic.Pointer[capping.FormatError] // another version has taken the keyspace
+	warnings []string                            // what a start went on without
+	// milliseconds: the retention of this instance's policy; 0: none was announced
+	announced atomic.Int64
 	id        string
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
@@ -144,7 +145,8 @@ func (f *fleet) retention() time.Duration {
 // in common. rewriting is how far logs of an older format are rewritten.
 func (f *fleet) remarks(seen *sight, rewriting string) (remarks []string) {
 	if f.made {
-		remarks = append(remarks, "the store was made at this start, with nothing recorded: every user may receive a message")
+		remarks = append(remarks, "the store was made at this start, with nothing recorded: every user may receive "+
+			"a message")
 	}
 	for _, remark := range []string{f.keptLonger(), rewriting, f.olderFormat()} {
 		if remark != "" {
@@ -166,7 +168,8 @@ func (f *fleet) keptLonger() string {
 		return ""
 	}
 	span := func(ms int64) string { return capping.Span(time.Duration(ms) * time.Millisecond) }
-	return fmt.Sprintf("sends are kept for %s, though the limits here look back %s: so long they looked back within that time, here or in another instance",
+	return fmt.Sprintf("sends are kept for %s, though the limits here look back %s: so long they looked back within "+
+		"that time, here or in another instance",
 		span(longest), span(own))
 }
 

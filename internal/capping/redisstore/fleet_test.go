@@ -19,7 +19,8 @@ import (
 
 // policyOf is a policy with one rolling window.
 func policyOf(version string, window time.Duration, channels map[string]capping.Channel) *capping.Policy {
-	return &capping.Policy{Version: version, Channels: channels, Default: []capping.Limit{{Name: "a", Max: 2, Window: window}}}
+	return &capping.Policy{Version: version, Channels: channels,
+		Default: []capping.Limit{{Name: "a", Max: 2, Window: window}}}
 }
 
 const (
@@ -59,7 +60,10 @@ func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
 			require.NoError(t, right.Announce(t.Context(), day))
 			return right
 		},
-		"an instance with another file": func(right *Store, c *clock) *Store { return open(c, right.config.Namespace, day) },
+		"an instance with another file": func(right *Store, c *clock) *Store {
+			return open(c, right.config.Namespace,
+				day)
+		},
 		"all instances start anew": func(right *Store, c *clock) *Store {
 			return open(c, right.config.Namespace, day)
 		},
@@ -142,12 +146,16 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 30*time.Second, 5*time.Millisecond)
 	storetest.IsOK(t, first)
 	require.Equal(t, []string{"sends are kept for 168h0m2s, though the limits here look back 168h: " +
-		"so long they looked back within that time, here or in another instance", // the other's clocks may differ by more
-		"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another clock_skew than this one",
-		"1 of 2 other instances have another config_version than this one", "1 of 2 other instances have another replica_acks than this one"},
+		// the other's clocks may differ by more
+		"so long they looked back within that time, here or in another instance",
+		"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another " +
+			"clock_skew than this one",
+		"1 of 2 other instances have another config_version than this one",
+		"1 of 2 other instances have another replica_acks than this one"},
 		warningsOf(t, first))
 	require.Eventually(t, func() bool {
-		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 && sample(t, registry, "capper_store_instances", "redis") == 3
+		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 &&
+			sample(t, registry, "capper_store_instances", "redis") == 3
 	}, 30*time.Second, 5*time.Millisecond)
 
 	// Who stops is off the list at once, who is silent for long some time later.
@@ -162,7 +170,8 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	})
 	old := fmt.Sprint(time.Now().Add(-silentFor-time.Second).UnixMilli()) + " {}"
 	require.NoError(t, client.HSet(t.Context(), first.marker.Key+":instances", second.fleet.id, old).Err())
-	require.NoError(t, first.Announce(t.Context(), policyOf("v1", week, map[string]capping.Channel{"push": 1, "email": 2})))
+	require.NoError(t, first.Announce(t.Context(), policyOf("v1", week, map[string]capping.Channel{"push": 1,
+		"email": 2})))
 	testkit.Eventually(t, func() bool {
 		fleet := first.Health(t.Context()).Fleet
 		return fleet.Instances == 2 && len(fleet.Differing) == 0
@@ -176,8 +185,10 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	s := openShared(t, nil)
 	announce := func(s *Store, c channels) error { return s.Announce(t.Context(), policyOf("v", week, c)) }
 	require.NoError(t, announce(s, channels{"push": 1, "email": 2}))
-	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: is 3 here, but the sends that are stored have push as 1")
-	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: is 2 here, but the sends that are stored have email as 2")
+	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: is 3 here, but the sends that are "+
+		"stored have push as 1")
+	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: is 2 here, but the sends that are "+
+		"stored have email as 2")
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed), "the one before stays")
 
 	again := openShared(t, func(c *Config) { c.Namespace = s.config.Namespace })
@@ -193,13 +204,16 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 		s.fleet.beatSoon()
 	}
 	stored(9, 0)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second,
+		5*time.Millisecond)
 	verdicts := make([]capping.Verdict, 1)
-	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts), "channels.push: is 1 here")
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts),
+		"channels.push: is 1 here")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	// What nobody has used for longer than sends are kept is in no log.
 	stored(9, 15*day)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second,
+		5*time.Millisecond)
 }
 
 // Everything that happens at the beginning happens to many instances at once.
@@ -214,7 +228,8 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := s.Announce(t.Context(), policyOf(fmt.Sprint(i), week, map[string]capping.Channel{"push": 1})); err != nil {
+			if err := s.Announce(t.Context(), policyOf(fmt.Sprint(i), week,
+				map[string]capping.Channel{"push": 1})); err != nil {
 				t.Error(err)
 			}
 			if h := s.Health(t.Context()); strings.Contains(fmt.Sprint(h.Warnings), "anew") {

@@ -36,7 +36,8 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	require.NoError(t, again.Close())
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
 	_, err = openInTime(t, other)
-	require.ErrorContains(t, err, `the stored format marker is "capper log 2 bucket 64", and this version of capper reads and writes "capper log 2 least 2 bucket 190`)
+	require.ErrorContains(t, err,
+		`the stored format marker is "capper log 2 bucket 64", and this version of capper reads and writes "capper log 2 least 2 bucket 190`)
 	testkit.FailsWith(t, "the store belongs to another build", func() error {
 		_, err := open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
 		return err
@@ -99,7 +100,8 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	beat(t, newer)
 	marker := func() string { return records(t, newer).Get(t.Context(), newer.marker.Key).Val() }
 	require.Equal(t, "capper log 1 "+space, marker())
-	require.Contains(t, newer.Health(t.Context()).Warnings, "the store is in format 1 until every instance reads format 2: upgrade the others")
+	require.Contains(t, newer.Health(t.Context()).Warnings, "the store is in format 1 until every instance reads "+
+		"format 2: upgrade the others")
 	for i, s := range []*Store{older, newer} {
 		require.Equal(t, 1, count(filter(t, s, batchOf(fmt.Sprint(i), []capping.UserID{1})), capping.Allowed))
 	}
@@ -111,7 +113,8 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	for _, warning := range newer.Health(t.Context()).Warnings {
 		require.NotContains(t, warning, "is in format")
 	}
-	testkit.FailsWith(t, "the logs are in format 2, which a newer version of capper wrote, and this version of capper reads format 1 only: start the newer version again", func() error {
+	testkit.FailsWith(t, "the logs are in format 2, which a newer version of capper wrote, and this version of "+
+		"capper reads format 1 only: start the newer version again", func() error {
 		_, err := open(t.Context(), config, script.Standard, script.Known[:1])
 		return err
 	})
@@ -153,7 +156,8 @@ func TestMarkersOfNewerFormats(t *testing.T) {
 	require.Equal(t, goes, client.Get(t.Context(), key).Val())
 	require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour)
 	for marker, says := range map[string]string{
-		"capper log 3 least 3 " + space:       "in format 3, which a newer version of capper wrote, and this version of capper reads the formats 1 to 2",
+		"capper log 3 least 3 " + space: "in format 3, which a newer version of capper wrote, and this " +
+			"version of capper reads the formats 1 to 2",
 		"capper log 2 least 2 " + space + "5": "the store belongs to another build",
 		"capper log 2 least 2 bucket 64":      "the store belongs to another build",
 		"capper log x":                        "the store belongs to another build",
@@ -231,7 +235,8 @@ func TestLogsAreRewrittenWhileServing(t *testing.T) {
 
 // upgradeWhileServing lets two instances of a program that knows the formats
 // serve a keyspace of format 1 until it is in the newest one.
-func upgradeWhileServing(t *testing.T, formats script.Formats, prepare func(*Store, map[capping.UserID]capping.Log)) (*Store, map[capping.UserID]capping.Log) {
+func upgradeWhileServing(t *testing.T, formats script.Formats, prepare func(*Store, map[capping.UserID]capping.Log)) (
+	*Store, map[capping.UserID]capping.Log) {
 	locator := openShared(t, nil)
 	start := time.Now()
 	recorded := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -270,7 +275,8 @@ func upgradeWhileServing(t *testing.T, formats script.Formats, prepare func(*Sto
 	}
 	for _, s := range []*Store{a, b} {
 		s.fleet.beatSoon()
-		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == formats.Newest() }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == formats.Newest() }, time.Minute,
+			5*time.Millisecond)
 	}
 	served(200)
 	st.end()
@@ -283,7 +289,8 @@ func upgradeWhileServing(t *testing.T, formats script.Formats, prepare func(*Sto
 		require.NoError(t, err)
 		require.Contains(t, string(now), string(log), "user %d", user)
 	}
-	messages, err := b.Messages(t.Context(), []capping.Token{capping.TokenOf("offer"), capping.Message{Namespace: "growth", ID: "newsletter"}.Token()})
+	messages, err := b.Messages(t.Context(), []capping.Token{capping.TokenOf("offer"),
+		capping.Message{Namespace: "growth", ID: "newsletter"}.Token()})
 	require.NoError(t, err)
 	require.Len(t, messages, 2)
 	return a, logs

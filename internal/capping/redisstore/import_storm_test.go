@@ -54,7 +54,8 @@ func (f *field) beginImports(seed uint64) *importStorm {
 				case <-p.stop:
 					return
 				case <-pace.C:
-					p.ask(p.stores[rng.IntN(len(p.stores))], p.next(rng, fmt.Sprintf("import-%d-%d-%d", p.base, caller, n)))
+					p.ask(p.stores[rng.IntN(len(p.stores))], p.next(rng, fmt.Sprintf("import-%d-%d-%d", p.base, caller,
+						n)))
 				}
 			}
 		})
@@ -175,7 +176,8 @@ func (p *importStorm) logFaults(logs map[capping.UserID]capping.Log) (faults []s
 				}
 			}
 			if found != 1 {
-				faults = append(faults, fmt.Sprintf("user %d: %s is in the log %d times", user, m.Messages[0].ID, found))
+				faults = append(faults, fmt.Sprintf("user %d: %s is in the log %d times", user, m.Messages[0].ID,
+					found))
 			}
 		}
 	}
@@ -273,7 +275,8 @@ func TestImportOracleBites(t *testing.T) {
 		return importCall{m, []capping.Merged{capping.MergedOf(added)}, at(began), at(ended)}
 	}
 	allowed := func(message string, began, ended int) answer {
-		return answer{identity{message: capping.Message{ID: message}}, []capping.UserID{7}, []capping.Verdict{{Outcome: capping.Allowed}}, at(began), at(ended)}
+		return answer{identity{message: capping.Message{ID: message}}, []capping.UserID{7},
+			[]capping.Verdict{{Outcome: capping.Allowed}}, at(began), at(ended)}
 	}
 	moved := entry
 	moved.At++
@@ -284,14 +287,20 @@ func TestImportOracleBites(t *testing.T) {
 		log     capping.Log
 		fault   string
 	}{
-		"nothing":               {calls: []importCall{imported(1, 2, 1), imported(3, 4, 0)}, answers: []answer{allowed("a", 1, 2), allowed("b", 1, 2)}, log: once(entry)},
-		"missing":               {calls: []importCall{imported(1, 2, 1)}, fault: "user 7: elsewhere is in the log 0 times"},
-		"twice":                 {calls: []importCall{imported(1, 2, 1)}, log: append(once(entry), once(entry)...), fault: "user 7: elsewhere is in the log 2 times"},
-		"at another time":       {calls: []importCall{imported(1, 2, 1)}, log: once(moved), fault: "was imported as"},
-		"added again":           {calls: []importCall{imported(1, 2, 1), imported(3, 4, 1)}, log: once(entry), fault: "user 7: elsewhere was added again"},
-		"beside it, at once":    {calls: []importCall{imported(1, 3, 1), imported(2, 4, 1)}, log: once(entry)},
-		"beyond the limit":      {calls: []importCall{imported(1, 2, 1)}, answers: []answer{allowed("a", 1, 2), allowed("b", 3, 4)}, log: once(entry), fault: "user 7: was allowed"},
-		"beside what is judged": {calls: []importCall{imported(1, 4, 1)}, answers: []answer{allowed("a", 1, 2), allowed("b", 3, 5)}, log: once(entry)},
+		"nothing": {calls: []importCall{imported(1, 2, 1), imported(3, 4, 0)},
+			answers: []answer{allowed("a", 1, 2), allowed("b", 1, 2)}, log: once(entry)},
+		"missing": {calls: []importCall{imported(1, 2, 1)},
+			fault: "user 7: elsewhere is in the log 0 times"},
+		"twice": {calls: []importCall{imported(1, 2, 1)}, log: append(once(entry), once(entry)...),
+			fault: "user 7: elsewhere is in the log 2 times"},
+		"at another time": {calls: []importCall{imported(1, 2, 1)}, log: once(moved), fault: "was imported as"},
+		"added again": {calls: []importCall{imported(1, 2, 1), imported(3, 4, 1)}, log: once(entry),
+			fault: "user 7: elsewhere was added again"},
+		"beside it, at once": {calls: []importCall{imported(1, 3, 1), imported(2, 4, 1)}, log: once(entry)},
+		"beyond the limit": {calls: []importCall{imported(1, 2, 1)}, answers: []answer{allowed("a", 1, 2),
+			allowed("b", 3, 4)}, log: once(entry), fault: "user 7: was allowed"},
+		"beside what is judged": {calls: []importCall{imported(1, 4, 1)}, answers: []answer{allowed("a", 1, 2),
+			allowed("b", 3, 5)}, log: once(entry)},
 	} {
 		s := newStorm(0)
 		s.limit, s.answers = rolling(2, time.Hour), c.answers

@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // before any client is made: dead nodes are this package's daily bread
-	// Tests here mostly wait for nodes, not for processors. The command line's -parallel is read later, and goes before.
+	// Tests here mostly wait for nodes, not for processors. The command line's -parallel is read later, and goes
+	// before.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
@@ -128,8 +129,9 @@ func rolling(max int, d time.Duration) capping.Rule {
 // batchOf is a recording batch of one group.
 func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
-		Rules: [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users,
+		Groups: make([]uint8, len(users)),
+		Rules:  [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
 	}
 }
 
@@ -148,7 +150,8 @@ func admin(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
-		DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience, PoolTimeout: testkit.Patience,
+		DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience,
+		PoolTimeout: testkit.Patience,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -98,13 +98,15 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS", "nobody is told of an empty log")
 	require.ErrorContains(t, s.Erase(t.Context(), 0), "WRONGPASS", "nothing is said to be erased")
 	released := make([]capping.Released, 1)
-	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), 0, []capping.UserID{0}, released), "WRONGPASS")
+	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), 0, []capping.UserID{0}, released),
+		"WRONGPASS")
 	require.Equal(t, capping.ReleaseUnavailable, released[0])
 	password.Store("second")
 	require.Equal(t, 20, count(filter(t, s, batchOf("b", spread(20))), capping.Allowed))
 	password.Store("")
 	change("third")
-	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", spread(20)), make([]capping.Verdict, 20)), "no token today")
+	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", spread(20)), make([]capping.Verdict, 20)),
+		"no token today")
 }
 
 // What listens where no Redis answers is told at start.
@@ -122,7 +124,8 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	secured := secure(t, authority, server)
 	client := admin(t, down.Addrs[0])
-	testkit.Eventually(t, func() bool { // and stays down: a last sign of life that is read late would make it serve again
+	// and stays down: a last sign of life that is read late would make it serve again
+	testkit.Eventually(t, func() bool {
 		lost := 0
 		for node := range strings.Lines(client.ClusterNodes(t.Context()).Val()) {
 			if strings.Contains(node, "fail") && strings.Contains(node, " disconnected") {
@@ -147,7 +150,8 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 			hints(t, test.config, test.hint)
 		})
 	}
-	_, err = openInTime(t, Config{Addrs: []string{secured}, TLS: testkit.NewAuthority(t).Client(t), ReplicaAcks: FixedAcks(0)})
+	_, err = openInTime(t, Config{Addrs: []string{secured}, TLS: testkit.NewAuthority(t).Client(t),
+		ReplicaAcks: FixedAcks(0)})
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
 }
 
@@ -156,7 +160,8 @@ func TestOpenHintsAtABusyServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
 	keepBusy(t, admin(t, server.Addrs[0]))
-	hints(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Timeout: time.Second}, "the node starts, fails over or is out of service")
+	hints(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Timeout: time.Second},
+		"the node starts, fails over or is out of service")
 }
 
 // hints repeats a start, which must fail each time, until it says so: on a busy machine another server

@@ -56,7 +56,8 @@ func (f *promiseTrial) acceptLoss() {
 	require.NotEmpty(f, losses)
 	for _, s := range f.stores {
 		looked(f, s)
-		require.Eventually(f, func() bool { return len(s.top.BrokenPromises()) == 0 }, testkit.Patience, 10*time.Millisecond)
+		require.Eventually(f, func() bool { return len(s.top.BrokenPromises()) == 0 }, testkit.Patience,
+			10*time.Millisecond)
 	}
 }
 
@@ -140,7 +141,10 @@ func TestAcceptanceLeavesOtherLossesBarred(t *testing.T) {
 		for _, one := range f.stores {
 			looked(t, one)
 		}
-		testkit.Eventually(t, func() bool { return len(s.top.BrokenPromises()) > 0 && len(f.stores[1].top.BrokenPromises()) > 0 })
+		testkit.Eventually(t, func() bool {
+			return len(s.top.BrokenPromises()) > 0 &&
+				len(f.stores[1].top.BrokenPromises()) > 0
+		})
 	}
 
 	// The store's records are evicted, and another server has lost a sign, which it did not evict.
@@ -165,7 +169,8 @@ func TestAcceptanceLeavesOtherLossesBarred(t *testing.T) {
 	f.stays("older", own[0])
 	f.beganAnew()
 	evicted()
-	require.NoError(t, f.node.Set(t.Context(), f.signs(own)[1], strconv.FormatInt(time.Now().UnixMilli(), 10)+".75", 0).Err())
+	require.NoError(t, f.node.Set(t.Context(), f.signs(own)[1], strconv.FormatInt(time.Now().UnixMilli(), 10)+".75",
+		0).Err())
 	f.drop(f.marks(own)[1])
 	f.acceptLoss()
 	f.stays("dropped", own[1])
@@ -224,7 +229,8 @@ func TestAcceptanceOfServersThatComeBackEmpty(t *testing.T) {
 				return err == nil
 			})
 			if !test.anew {
-				testkit.Eventually(t, func() bool { looked(t, f.stores[1]); return len(f.stores[1].top.BrokenPromises()) == 0 })
+				testkit.Eventually(t,
+					func() bool { looked(t, f.stores[1]); return len(f.stores[1].top.BrokenPromises()) == 0 })
 				f.stays("gone", own...)
 				f.beganAnew()
 				return
@@ -274,7 +280,8 @@ func TestALostRecordMakesNoSigns(t *testing.T) {
 	config := s.config
 	config.MustExist = true
 	_, err := openInTime(t, config)
-	require.ErrorContains(t, err, "the server was emptied, what was recorded there is lost: set store.redis.create: true")
+	require.ErrorContains(t, err, "the server was emptied, what was recorded there is lost: set "+
+		"store.redis.create: true")
 	again := openTest(t, s.config)
 	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left: 1 of 65 partitions")
 }

@@ -89,7 +89,8 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 		r.AddUsers(m.Users, mergedUsers(m.Logs))
 		for _, message := range m.Messages {
 			token := message.Token()
-			set := &single{args: []string{"set", s.messageKey(token), message.Text(), "px", strconv.FormatInt(op.header.Life(), 10)}}
+			set := &single{args: []string{"set", s.messageKey(token), message.Text(), "px",
+				strconv.FormatInt(op.header.Life(), 10)}}
 			r.AddOnce(set, s.messagePartition(token))
 		}
 		for _, key := range op.campaigns() {

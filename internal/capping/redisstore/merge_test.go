@@ -33,7 +33,8 @@ func TestScriptAgreesWithUnion(t *testing.T) {
 			kinds = append(kinds, full.Live(now-capping.Instant(rapid.IntRange(0, 1200).Draw(r, "of the full one"))))
 		}
 		draw := func(name string) capping.Log { return rapid.SampledFrom(kinds).Draw(r, name) }
-		m := &capping.Merge{Retention: time.Duration(retention) * time.Millisecond, Counted: rapid.Bool().Draw(r, "counted")}
+		m := &capping.Merge{Retention: time.Duration(retention) * time.Millisecond, Counted: rapid.Bool().Draw(r,
+			"counted")}
 		var logs []capping.Log
 		for i := range rapid.IntRange(1, 40).Draw(r, "users") {
 			m.Users = append(m.Users, next+capping.UserID(i))
@@ -52,7 +53,8 @@ func TestScriptAgreesWithUnion(t *testing.T) {
 			}
 			stored, err := s.Log(t.Context(), m.Users[i])
 			require.NoError(r, err)
-			require.Equal(r, append(capping.Log{}, want...), append(capping.Log{}, stored...), "log %v and %v", log.Entries(), m.Logs[i].Entries())
+			require.Equal(r, append(capping.Log{}, want...), append(capping.Log{}, stored...), "log %v and %v",
+				log.Entries(), m.Logs[i].Entries())
 			require.Equal(r, capping.MergedOf(added), merged[i])
 		}
 	}
@@ -75,7 +77,8 @@ func fullLog() (log capping.Log) {
 func TestUnionScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond
-	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
+		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client, now := admin(t, server.Addrs[0]), capping.InstantOf(time.Now())
 	bound := func(of byte, phase int) (log capping.Log) {
@@ -85,12 +88,14 @@ func TestUnionScriptStaysShort(t *testing.T) {
 		}
 		return log
 	}
-	for name, brought := range map[string]capping.Log{"others, in between": bound(2, 5), "the same once more": bound(1, 0)} {
+	for name, brought := range map[string]capping.Log{"others, in between": bound(2, 5), "the same once more": bound(1,
+		0)} {
 		var took []time.Duration
 		for user := range capping.UserID(20) {
 			require.NoError(t, s.Erase(t.Context(), user))
 			put(t, s, user, bound(1, 0))
-			m := &capping.Merge{Users: []capping.UserID{user}, Logs: []capping.Log{brought}, Retention: 7 * 24 * time.Hour}
+			m := &capping.Merge{Users: []capping.UserID{user}, Logs: []capping.Log{brought},
+				Retention: 7 * 24 * time.Hour}
 			took = append(took, usedByCalls(t, s.scripts.Union, client, func() {
 				require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, 1)))
 			}))
@@ -113,7 +118,8 @@ func TestMergedKeysExpire(t *testing.T) {
 	bring := func(user capping.UserID, age time.Duration, token byte) {
 		t.Helper()
 		m := &capping.Merge{Users: []capping.UserID{user}, Retention: keep, Logs: []capping.Log{
-			capping.Log(nil).Record(nil, capping.Entry{At: now - capping.Instant(age.Milliseconds()), Channel: 1, Token: capping.Token{token}}, 0),
+			capping.Log(nil).Record(nil, capping.Entry{At: now - capping.Instant(age.Milliseconds()), Channel: 1,
+				Token: capping.Token{token}}, 0),
 		}}
 		require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, 1)))
 	}
@@ -155,7 +161,8 @@ func TestMergedSendsAreCounted(t *testing.T) {
 		var log capping.Log
 		for i, message := range []capping.Message{named, plain, {ID: "not counted"}} {
 			if channel := capping.Channel(rng.IntN(3)); channel > 0 {
-				log = log.Record(nil, capping.Entry{At: now - 1000 + capping.Instant(i), Channel: channel, Token: message.Token()}, 0)
+				log = log.Record(nil, capping.Entry{At: now - 1000 + capping.Instant(i), Channel: channel,
+					Token: message.Token()}, 0)
 				want[campaign.Key{Message: message, Channel: channel}]++
 			}
 		}

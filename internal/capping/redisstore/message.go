@@ -16,7 +16,8 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 	if !s.memory.Due(b) {
 		return
 	}
-	set := &single{args: []string{"set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(), 10)}}
+	set := &single{args: []string{"set", s.messageKey(b.Token), b.Message.Text(), "px", strconv.FormatInt(h.Life(),
+		10)}}
 	r.AddAside(set, s.messagePartition(b.Token))
 }
 

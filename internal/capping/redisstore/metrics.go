@@ -39,12 +39,15 @@ func newShards() *shards {
 		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"store": "redis"})
 	}
 	return &shards{
-		all:      desc("capper_store_shards", "Masters that hold users."),
-		degraded: desc("capper_store_degraded_shards", "Masters whose users are unavailable: they do not answer, or too few of their replicas work."),
+		all: desc("capper_store_shards", "Masters that hold users."),
+		degraded: desc("capper_store_degraded_shards", "Masters whose users are unavailable: they do not answer, or "+
+			"too few of their replicas work."),
 		unserved: desc("capper_store_unserved_partitions", "Partitions on slots that no node serves."),
-		least:    desc("capper_store_replicas_needed", "Replicas of a master that have to work for its users to be decided."),
+		least: desc("capper_store_replicas_needed", "Replicas of a master that have to work for its users to be "+
+			"decided."),
 		replicas: desc("capper_store_replicas", "Replicas of each master that can hold a send.", "node"),
-		known:    desc("capper_store_replicas_known", "Replicas of each master that it has, also those that do not work; 0 while it does not answer.", "node"),
+		known: desc("capper_store_replicas_known", "Replicas of each master that it has, also those that do not "+
+			"work; 0 while it does not answer.", "node"),
 
 		certificates: desc("capper_store_certificate_expiry_timestamp_seconds",
 			"End of the certificate that each Redis server shows to new connections, in Unix seconds; only with TLS.",
@@ -124,7 +127,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	var faults []error
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g, err := register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"store"}, labels...)))
+		g, err := register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
+			append([]string{"store"}, labels...)))
 		faults = append(faults, err)
 		return g
 	}
@@ -135,9 +139,12 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 			"(parted), or their server broke a promise (broken).", "reason")
 	m.gone = gauge("capper_store_records_gone", "1 while the store's records are gone, as after FLUSHALL.")
 	m.instances = gauge("capper_store_instances", "Instances that share the store, this one with them.")
-	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what differs.", "key")
-	m.made = gauge("capper_store_made_timestamp_seconds", "When the store was begun with nothing recorded, in Unix seconds.")
-	m.unheard = gauge("capper_store_unheard_seconds", "For how long what instances share could not be renewed; 0: it was, at the latest attempt.")
+	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what "+
+		"differs.", "key")
+	m.made = gauge("capper_store_made_timestamp_seconds", "When the store was begun with nothing recorded, in Unix "+
+		"seconds.")
+	m.unheard = gauge("capper_store_unheard_seconds", "For how long what instances share could not be renewed; 0: "+
+		"it was, at the latest attempt.")
 	return errors.Join(faults...)
 }
 

@@ -32,7 +32,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 	for _, key := range []string{keys.Log("p", "0a"), keys.Forgotten("p"), keys.Request(ask.Request)} {
 		require.NoError(t, client.HSet(t.Context(), key, "a", "b").Err())
 		_, err := s.TakePermits(t.Context(), ask)
-		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the key of a pacer holds another type than a string", key)
+		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the key of a pacer holds "+
+			"another type than a string", key)
 		require.NotContains(t, err.Error(), "users")
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
@@ -49,19 +50,22 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 	require.NoError(t, client.Del(t.Context(), keys.Forgotten("p")).Err())
 
 	for _, key := range []string{keys.Log("p", "0a"), keys.Log("good", ""), keys.Request(ask.Request)} {
-		for _, text := range []string{"x", string(make([]byte, 64)), string(append(make([]byte, 999), 1)), string(append(make([]byte, 10), 2))} {
+		for _, text := range []string{"x", string(make([]byte, 64)), string(append(make([]byte, 999), 1)),
+			string(append(make([]byte, 10), 2))} {
 			require.NoError(t, client.Set(t.Context(), key, text, time.Hour).Err())
 			_, err := s.TakePermits(t.Context(), ask)
 			if key == keys.Request(ask.Request) && len(text) > 11 {
 				require.IsType(t, &pacing.ReuseError{}, err)
 			} else {
-				require.ErrorContains(t, err, "undecided (corrupt): what is stored of a pacer is not what capper writes: forget the pacer", "%q", text)
+				require.ErrorContains(t, err, "undecided (corrupt): what is stored of a pacer is not what capper "+
+					"writes: forget the pacer", "%q", text)
 			}
 			require.Equal(t, text, client.Get(t.Context(), key).Val(), "nothing is written")
 		}
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
-	require.Zero(t, client.Exists(t.Context(), keys.Log("p", "0a"), keys.Log("good", "")).Val(), "nothing was taken of any")
+	require.Zero(t, client.Exists(t.Context(), keys.Log("p", "0a"), keys.Log("good", "")).Val(),
+		"nothing was taken of any")
 	require.Equal(t, 1, take(t, s, ask).Granted)
 }
 
@@ -95,7 +99,8 @@ func TestAFullServerGivesNoPermits(t *testing.T) {
 		_, err := s.TakePermits(t.Context(), askOf(pacer, 1, 0, hourly))
 		require.ErrorContains(t, err, "the call for permits is undecided (memory)", pacer)
 	}
-	require.Zero(t, take(t, s, askOf("a", 1, 0, pacing.Limit{Max: 1, Window: time.Hour})).Granted, "a refusal needs no memory")
+	require.Zero(t, take(t, s, askOf("a", 1, 0, pacing.Limit{Max: 1, Window: time.Hour})).Granted,
+		"a refusal needs no memory")
 	testkit.Eventually(t, func() bool { return strings.Contains(s.Health(t.Context()).Error, "OOM") })
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	require.Equal(t, 9, take(t, s, askOf("a", 10, 0, hourly)).Granted)
@@ -194,8 +199,10 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	with := func(at int, text string) string { return good[:at] + text + good[at+len(text):] }
 	for i, bad := range [][]string{
 		{}, {"x"}, {good, "x"}, {good[:len(good)-1]}, {good + "x"}, {good[:20]},
-		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x03")}, {with(18, "\x00")}, {with(18, "\x02")}, {with(18, "\x09")},
-		{with(19, "\x02")}, {with(26, "\x00")}, {with(26, "\x06")}, {with(27, "\x00\x00\x00")}, {with(30, "\x00\x00\x00\x00\x00\x00")},
+		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x03")}, {with(18, "\x00")}, {with(18, "\x02")},
+		{with(18, "\x09")},
+		{with(19, "\x02")}, {with(26, "\x00")}, {with(26, "\x06")}, {with(27, "\x00\x00\x00")},
+		{with(30, "\x00\x00\x00\x00\x00\x00")},
 		{with(36, "\x00\x00\x00")}, {with(39, "\x00\x00\x00\x00\x00\x00")},
 	} {
 		rest := make([]any, len(bad))
@@ -208,7 +215,8 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 		require.Error(t, client.EvalSha(t.Context(), s.scripts.Forget.SHA, names, rest...).Err(), "case %d", i)
 	}
 	require.ErrorContains(t, client.EvalSha(t.Context(), s.scripts.Pace.SHA, names[:1], good).Err(), "BADARG")
-	require.ErrorContains(t, client.EvalSha(t.Context(), s.scripts.Pace.SHA, slices.Concat(names, names), good).Err(), "BADARG")
+	require.ErrorContains(t, client.EvalSha(t.Context(), s.scripts.Pace.SHA, slices.Concat(names, names), good).Err(),
+		"BADARG")
 	require.Zero(t, client.Exists(t.Context(), names...).Val())
 	require.NoError(t, client.EvalSha(t.Context(), s.scripts.Pace.SHA, names, good).Err())
 	require.EqualValues(t, 2, client.Exists(t.Context(), names...).Val())

@@ -80,7 +80,8 @@ func (r *referee) check(t require.TestingT, ask *pacing.Ask, g *pacing.Grant) {
 		require.Equal(t, placed.Limit, g.Limit)
 	}
 	for i := range ask.Targets {
-		require.Equal(t, pacing.StateOf(g.At, &ask.Targets[i], logs[i]), g.States[i], "%s of %v", ask.Targets[i].Pacer, ask.Targets[i].Limits)
+		require.Equal(t, pacing.StateOf(g.At, &ask.Targets[i], logs[i]), g.States[i], "%s of %v", ask.Targets[i].Pacer,
+			ask.Targets[i].Limits)
 	}
 }
 
@@ -112,7 +113,8 @@ func TestPaceScriptAgreesWithPlace(t *testing.T) {
 			if r.IntN(5) == 0 { // a reload
 				targets[r.IntN(len(targets))].Limits = randomLimits(r)
 			}
-			ask := &pacing.Ask{Targets: targets[r.IntN(len(targets)):], Permits: r.IntN([]int{2, 2, 10, 3000}[r.IntN(4)])}
+			ask := &pacing.Ask{Targets: targets[r.IntN(len(targets)):],
+				Permits: r.IntN([]int{2, 2, 10, 3000}[r.IntN(4)])}
 			ask.MaxWait = time.Duration(r.IntN([]int{1, 1000, 1_000_000}[r.IntN(3)])) * time.Microsecond
 			if r.IntN(3) == 0 {
 				ask.Request = pacing.Request{byte(r.IntN(3)), 5: byte(seed), 6: byte(seed >> 8)}
@@ -212,7 +214,8 @@ func TestRequestsAreRemembered(t *testing.T) {
 	s := openShared(t, nil)
 	limits := []pacing.Limit{{Max: 10, Window: time.Hour}, {Max: 1, Window: time.Millisecond}}
 	for name, ask := range map[string]*pacing.Ask{
-		"at once": askOf("a", 1, 0, limits[0]), "in the future": askOf("b", 7, time.Second, limits...), "in part": askOf("c", 50, 2*time.Second, limits...),
+		"at once": askOf("a", 1, 0, limits[0]), "in the future": askOf("b", 7, time.Second, limits...),
+		"in part": askOf("c", 50, 2*time.Second, limits...),
 	} {
 		ask.Request = pacing.Request{1, byte(ask.Permits)}
 		first := take(t, s, ask)
@@ -252,7 +255,8 @@ func TestForgottenPacersBeginAnew(t *testing.T) {
 		ask.Targets[0].Message = message
 		return ask
 	}
-	asks := []*pacing.Ask{ofMessage("a", ""), ofMessage("a", "01"), ofMessage("a", "02"), ofMessage("b", ""), ofMessage("b", "01")}
+	asks := []*pacing.Ask{ofMessage("a", ""), ofMessage("a", "01"), ofMessage("a", "02"), ofMessage("b", ""),
+		ofMessage("b", "01")}
 	for range 3 {
 		for _, ask := range asks {
 			require.Equal(t, 3, take(t, s, ask).Granted)
@@ -346,7 +350,8 @@ func TestPaceScriptStaysShort(t *testing.T) {
 		for i := range pacing.MaxPacers {
 			target := pacing.Target{Pacer: fmt.Sprint("bound", i)}
 			for l := range pacing.MaxLimits + 1 {
-				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(i+l), Window: time.Duration(60+i+l) * time.Second})
+				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(i+l), Window: time.Duration(60+i+
+					l) * time.Second})
 			}
 			ask.Targets = append(ask.Targets, target)
 		}

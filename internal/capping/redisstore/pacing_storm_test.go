@@ -29,11 +29,13 @@ type pacingLoad struct {
 func (f *field) pace(seed uint64) {
 	f.Helper()
 	regular := f.pacingLoad(
-		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 4000, Window: time.Minute}}},
+		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second},
+			{Max: 4000, Window: time.Minute}}},
 		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 	)
 	one, asks := pacingtest.Irregular(pacingtest.Name(), 40)
-	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}})
+	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(),
+		Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}})
 	filling := &pacing.Ask{Targets: irregular.Targets, Permits: pacing.MaxPermits, MaxWait: pacing.MaxWait}
 	for range 2 * pacing.MostRuns / pacing.MostSteps {
 		asks = append(asks, filling)
@@ -118,7 +120,10 @@ func TestPacingRequestsAreTakenOnceWhenAnswersAreCut(t *testing.T) {
 	t.Parallel()
 	between, shared := newProxies(t), namespace()
 	open := func() pacing.Store {
-		return openShared(t, func(c *Config) { c.dial, c.Namespace, c.AttemptTimeout = between.dial, shared, 300*time.Millisecond })
+		return openShared(t, func(c *Config) {
+			c.dial, c.Namespace, c.AttemptTimeout = between.dial, shared,
+				300*time.Millisecond
+		})
 	}
 	ledger := pacingtest.Ledger()
 	g := pacingtest.NewGreedy([]pacing.Store{open(), open()},

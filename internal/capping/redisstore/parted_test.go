@@ -47,13 +47,15 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			slot := s.keyspace.Slot(f.partitions(victim.master)[0])
 			m := slotMove{f, slot, f.admins[victim.master], f.admins[to]}
 			users := inSlot(s, slot)
-			require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))), capping.Allowed))
+			require.Equal(t, len(users), count(filter(t, s, batchOf("first", users, rolling(1, week))),
+				capping.Allowed))
 
 			m.begin()
 			for range m.keys() / 2 {
 				require.True(t, m.carry())
 			}
-			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))), capping.Denied), "a move costs nobody anything")
+			require.Equal(t, len(users), count(filter(t, s, batchOf("moving", users, rolling(1, week))),
+				capping.Denied), "a move costs nobody anything")
 			p := slotPartition(s.keyspace, slot)
 			refreshes(t, s) // the move is known
 			pressed := press(s, users)
@@ -61,17 +63,22 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.pressed(t, &pressed.denied, 200)
 			require.NoError(t, c.Kill(victim.master))
 			f.until("the replica takes over", func() bool { return f.role(victim.replica) == "master" })
-			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn },
+				30*time.Second, 5*time.Millisecond)
 			pressed.pressed(t, &pressed.unavailable, 200)
 			require.EventuallyWithT(t, func(c *assert.CollectT) { // a refresh may have been late
 				h := s.Health(t.Context())
-				require.Contains(c, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot was being moved")
+				require.Contains(c, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot "+
+					"was being moved")
 				require.Equal(c, "degraded", h.State)
 			}, 30*time.Second, 10*time.Millisecond)
 			pressed.stop()
 			require.Zero(t, pressed.allowed.Load())
 			s.fleet.beatSoon()
-			require.Eventually(t, func() bool { return sample(t, registry, "capper_store_barred_partitions", "parted") == 1 }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool {
+				return sample(t, registry, "capper_store_barred_partitions",
+					"parted") == 1
+			}, 30*time.Second, 5*time.Millisecond)
 
 			require.NoError(t, c.Restart(victim.master)) // a replica now, so that acks are possible
 			fix := func() string {
@@ -125,7 +132,8 @@ func (f *field) newMaster(c *testcluster.Cluster) string {
 	f.until("everybody knows the new node", func() bool {
 		for _, addr := range append(c.Addrs[:len(c.Addrs):len(c.Addrs)], extra) {
 			text, err := f.admins[addr].ClusterNodes(f.Context()).Result()
-			if err != nil || strings.Count(text, " connected") != len(c.Addrs)+1 || strings.Contains(text, "handshake") {
+			if err != nil || strings.Count(text, " connected") != len(c.Addrs)+1 ||
+				strings.Contains(text, "handshake") {
 				return false
 			}
 		}

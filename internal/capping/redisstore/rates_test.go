@@ -31,7 +31,8 @@ func TestBudgetIsShared(t *testing.T) {
 		var calls sync.WaitGroup
 		for i := range 40 {
 			calls.Go(func() {
-				budget, err := stores[i%2].Take(context.Background(), caller, capping.Rate{UsersPerSecond: 1, Burst: 1000}, 100)
+				budget, err := stores[i%2].Take(context.Background(), caller, capping.Rate{UsersPerSecond: 1,
+					Burst: 1000}, 100)
 				if err != nil {
 					t.Error(err)
 				}
@@ -57,7 +58,8 @@ func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{})
 	server := admin(t, c.Addrs[0])
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}) // as the user of deploy/redis.acl
-	for range 2 {                                                       // with the script, and where the node has lost it
+	// with the script, and where the node has lost it
+	for range 2 {
 		budget, err := s.Take(t.Context(), "crm", capping.Rate{UsersPerSecond: 1, Burst: 100}, 10)
 		require.NoError(t, err)
 		require.True(t, budget.Allowed)

@@ -84,7 +84,10 @@ var wrongPassword = breakage{"a wrong password", otherShards, func(f *field, s s
 	ctx := context.WithoutCancel(f.Context())
 	conn := f.admins[s.master].Conn()
 	defer func() { require.NoError(f, conn.Close()) }()
-	password := func(text string) error { return conn.Do(ctx, "acl", "setuser", leastUser, "resetpass", ">"+text).Err() }
+	password := func(text string) error {
+		return conn.Do(ctx, "acl", "setuser", leastUser, "resetpass", ">"+
+			text).Err()
+	}
 	require.NoError(f, password("battery staple"))
 	defer func() { require.NoError(f, password(leastUser)) }()
 	require.NoError(f, conn.Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err())

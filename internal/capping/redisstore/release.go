@@ -44,7 +44,8 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 // Release removes the token's sends on the channel, 0 for all, from the logs of
 // the users. Where an answer was lost and the send is gone when asked again, it
 // counts as done.
-func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID, released []capping.Released) error {
+func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
 		return err
 	}

@@ -305,7 +305,8 @@ func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 	}
 	require.NoError(t, operate(t, c.Addrs[0]).Do(t.Context(), "acl", "setuser", leastUser, "-acl|dryrun").Err())
 	warnings := strings.Join(warningsOf(t, openTest(t, config)), "\n")
-	require.Contains(t, warnings, `the user "capper" may not run acl|dryrun: a server whose user default lacks rights loses recorded sends`)
+	require.Contains(t, warnings,
+		`the user "capper" may not run acl|dryrun: a server whose user default lacks rights loses recorded sends`)
 	require.Contains(t, warnings, "add +acl|dryrun to the user's rights (deploy/redis.acl)")
 }
 
@@ -460,7 +461,8 @@ func (o *olderTrial) barred(stores ...*Store) {
 // refused requires that an instance that must not begin anew is refused.
 func (o *olderTrial) refused() {
 	o.Helper()
-	testkit.FailsWith(o.T, "the server came back with an older state", func() error { // else its replica is not back yet
+	// else its replica is not back yet
+	testkit.FailsWith(o.T, "the server came back with an older state", func() error {
 		_, err := openInTime(o.T, o.config)
 		return err
 	})

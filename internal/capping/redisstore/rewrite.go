@@ -36,7 +36,8 @@ const (
 )
 
 func newRewriter(s *Store, formats script.Formats) *rewriter {
-	w := &rewriter{store: s, scripts: formats.Rewrites(), last: cmp.Or(s.config.lastUser, math.MaxUint32), after: cmp.Or(s.config.rewriteAfter, silentFor), cancel: func() {}}
+	w := &rewriter{store: s, scripts: formats.Rewrites(), last: cmp.Or(s.config.lastUser, math.MaxUint32),
+		after: cmp.Or(s.config.rewriteAfter, silentFor), cancel: func() {}}
 	w.percent.Store(idle)
 	return w
 }
@@ -70,7 +71,8 @@ func (w *rewriter) warning() string {
 	if percent == idle {
 		return ""
 	}
-	return fmt.Sprintf("the logs are being rewritten into format %d: %d %% done", w.store.fleet.seen.Load().format, percent)
+	return fmt.Sprintf("the logs are being rewritten into format %d: %d %% done", w.store.fleet.seen.Load().format,
+		percent)
 }
 
 // rewrite takes the logs from format to format, up to that of the store.

@@ -90,17 +90,21 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 				continue
 			}
 			without(t, client, "-"+command)
-			require.ErrorContains(t, open(), `the user "capper" may not run `+command+":", "%s without %s", name, command)
+			require.ErrorContains(t, open(), `the user "capper" may not run `+command+":", "%s without %s", name,
+				command)
 		}
 		without(t, client, "-hmget", "-pexpire", "-set", "-wait")
-		require.ErrorContains(t, open(), `the user "capper" may not run set, hmget, pexpire, wait: the rights that are needed are in deploy/redis.acl`)
+		require.ErrorContains(t, open(),
+			`the user "capper" may not run set, hmget, pexpire, wait: the rights that are needed are in deploy/redis.acl`)
 		without(t, client, "resetkeys", "~other:*")
 		require.ErrorContains(t, open(), `the user "capper" may not use the keys fc:*`)
 		without(t, client)
 		require.NoError(t, open(), name)
 
-		require.NoError(t, admin(t, c.Addrs[len(c.Addrs)-1]).Do(t.Context(), "acl", "setuser", leastUser, "-hset").Err())
-		require.ErrorContains(t, open(), `replica `+c.Addrs[len(c.Addrs)-1]+`: the user "capper" may not run hset`, name)
+		require.NoError(t, admin(t, c.Addrs[len(c.Addrs)-1]).Do(t.Context(), "acl", "setuser", leastUser,
+			"-hset").Err())
+		require.ErrorContains(t, open(), `replica `+c.Addrs[len(c.Addrs)-1]+`: the user "capper" may not run hset`,
+			name)
 		for _, addr := range c.Addrs {
 			require.Empty(t, admin(t, addr).Keys(t.Context(), "*RIGHTS*").Val(), "the trials leave nothing behind")
 		}
@@ -128,7 +132,8 @@ func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 	require.Empty(t, openTest(t, config).warnings)
 	s = openTest(t, config)
 	without(t, client, "-role")
-	require.Equal(t, 20, count(filter(t, s, batchOf("b", spread(20))), capping.Allowed), "it is taken away while the store runs")
+	require.Equal(t, 20, count(filter(t, s, batchOf("b", spread(20))), capping.Allowed),
+		"it is taken away while the store runs")
 	require.NoError(t, admin(t, c.Addrs[1]).Do(t.Context(), "acl", "setuser", leastUser, "-role").Err())
 	require.Contains(t, strings.Join(openTest(t, config).warnings, "\n"), "replica "+c.Addrs[1]+what)
 }
@@ -217,7 +222,8 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 		return h.State != "ok" && strings.Contains(h.Error, "may not run get")
 	}, 30*time.Second, 20*time.Millisecond)
 	without(t, client)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second, 20*time.Millisecond, "it was emptied")
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second,
+		20*time.Millisecond, "it was emptied")
 }
 
 // A key whose TTL could not be set gets it with the next write.
@@ -249,9 +255,11 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+":…) could not be renewed since") &&
+		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+
+			":…) could not be renewed since") &&
 			strings.Contains(h.Error, "WRONGTYPE")
 	}, time.Minute, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second,
+		50*time.Millisecond)
 }

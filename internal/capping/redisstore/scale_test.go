@@ -53,7 +53,8 @@ func TestLongLogsAreSpreadOverCalls(t *testing.T) {
 // longLogs judges the users of one bucket, all of whose logs are full in every
 // one of so many channels.
 func longLogs(t *testing.T, channels, leastCalls int) {
-	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
+		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	users := everyNth(int(script.Standard.BucketSize), 1)
@@ -62,7 +63,8 @@ func longLogs(t *testing.T, channels, leastCalls int) {
 	first := capping.InstantOf(time.Now()) - 2_000_000
 	for i := range channels * capping.LogBound {
 		at := first + capping.Instant(i*1_800_000/(channels*capping.LogBound))
-		log = log.Record(nil, capping.Entry{At: at, Channel: capping.Channel(i % channels), Token: capping.TokenOf(fmt.Sprint(i))}, 0)
+		log = log.Record(nil, capping.Entry{At: at, Channel: capping.Channel(i % channels),
+			Token: capping.TokenOf(fmt.Sprint(i))}, 0)
 	}
 	for channel := range capping.Channel(channels) {
 		// Half of the sends are older: the rule has to look at each and allows.
@@ -132,10 +134,12 @@ func TestChangedLimitsApplyToRecordedSends(t *testing.T) {
 func TestFilterScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond
-	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0", "slowlog-max-len 10000"}})
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
+		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
-	users := everyNth(512, int(script.Standard.BucketSize)*script.Standard.Partitions) // of one partition, each in a bucket of its own
+	// of one partition, each in a bucket of its own
+	users := everyNth(512, int(script.Standard.BucketSize)*script.Standard.Partitions)
 	for i := range 9 {
 		filter(t, s, batchOf(fmt.Sprint(i), users))
 	}
@@ -153,7 +157,8 @@ func TestFilterScriptStaysShort(t *testing.T) {
 		var took []time.Duration
 		for i := range 20 {
 			b := batchOf(fmt.Sprint(name, i), users)
-			b.Rules = slices.Repeat([][]capping.Rule{slices.Repeat([]capping.Rule{bound.kind}, bound.rules)}, bound.groups)
+			b.Rules = slices.Repeat([][]capping.Rule{slices.Repeat([]capping.Rule{bound.kind}, bound.rules)},
+				bound.groups)
 			for i := range b.Groups {
 				b.Groups[i] = uint8(i % bound.groups)
 			}

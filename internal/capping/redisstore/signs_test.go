@@ -77,11 +77,13 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	p.pressed(t, &p.unavailable, 50_000)
 	health := func() capping.Health { return s.Health(t.Context()) }
 	require.Eventually(t, func() bool {
-		return health().State == "down" && strings.Contains(health().Error, "the store's records are gone, as after FLUSHALL") &&
+		return health().State == "down" && strings.Contains(health().Error,
+			"the store's records are gone, as after FLUSHALL") &&
 			strings.Contains(health().Error, "64 of 64 partitions: the server was emptied")
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
-		return sample(t, registry, "capper_store_barred_partitions", "gone") == 64 && sample(t, registry, "capper_store_records_gone") == 1
+		return sample(t, registry, "capper_store_barred_partitions", "gone") == 64 &&
+			sample(t, registry, "capper_store_records_gone") == 1
 	}, 30*time.Second, 10*time.Millisecond)
 	_, err := s.Log(t.Context(), users[0])
 	require.ErrorContains(t, err, "the server was emptied", "nothing is said of a user of whom nothing is known")
@@ -90,16 +92,22 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 
 	config.MustExist = true
 	_, err = openInTime(t, config)
-	require.ErrorContains(t, err, "no store is in namespace fc: either it was never used, or what was recorded is lost: set store.redis.create: true to begin anew")
+	require.ErrorContains(t, err, "no store is in namespace fc: either it was never used, or what was recorded is "+
+		"lost: set store.redis.create: true to begin anew")
 	config.MustExist = false
 	again := openTest(t, config)
 	require.WithinDuration(t, time.Now(), again.Health(t.Context()).Fleet.Made, time.Minute)
 	anew := filter(t, again, batchOf("anew", users, rolling(1, week)))
-	require.Equal(t, len(users), count(anew, capping.Allowed)+count(anew, capping.Denied), "some were recorded while they were unavailable")
+	require.Equal(t, len(users), count(anew, capping.Allowed)+count(anew, capping.Denied),
+		"some were recorded while they were unavailable")
 	require.NotZero(t, count(anew, capping.Allowed))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return health().State == "ok" || strings.Contains(health().Error, "within the last") }, 30*time.Second, 10*time.Millisecond)
-	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied), "one restart is enough for all instances")
+	require.Eventually(t, func() bool {
+		return health().State == "ok" || strings.Contains(health().Error,
+			"within the last")
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied),
+		"one restart is enough for all instances")
 }
 
 // A master that comes back empty, or is emptied, costs its own users alone.
@@ -144,9 +152,11 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			p.pressed(t, &p.unavailable, 5000)
 			require.Eventually(t, func() bool {
 				h := s.Health(t.Context())
-				return h.State != "down" && strings.Contains(h.Error, "of 64 partitions: the server was emptied, what was recorded there is lost: the users are unavailable until capper is restarted")
+				return h.State != "down" && strings.Contains(h.Error, "of 64 partitions: the server was emptied, "+
+					"what was recorded there is lost: the users are unavailable until capper is restarted")
 			}, 30*time.Second, 10*time.Millisecond)
-			require.Equal(t, len(others), count(filter(t, s, batchOf("second", others, rolling(1, week))), capping.Denied))
+			require.Equal(t, len(others), count(filter(t, s, batchOf("second", others, rolling(1, week))),
+				capping.Denied))
 			p.stop()
 			require.Zero(t, p.allowed.Load())
 
@@ -157,7 +167,8 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			again := openTest(t, config)
 			require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left")
 			require.NotZero(t, count(filter(t, again, batchOf("third", own, rolling(1, week))), capping.Allowed))
-			require.Equal(t, len(others), count(filter(t, again, batchOf("third", others, rolling(1, week))), capping.Denied))
+			require.Equal(t, len(others), count(filter(t, again, batchOf("third", others, rolling(1, week))),
+				capping.Denied))
 		})
 	}
 }
@@ -201,13 +212,17 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.Error(t, err)
 	require.Regexp(t, aheadBy, err.Error())
 	ahead(2 * time.Second) // waiting heals it as well
-	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 30*time.Second,
+		5*time.Millisecond)
 	ahead(8 * day)
-	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 30*time.Second,
+		5*time.Millisecond)
 	again := openTest(t, s.config)
-	require.Regexp(t, "begun anew with what is left: 1 of 65 partitions, that of the records among them: "+aheadBy, strings.Join(warningsOf(t, again), "\n"))
+	require.Regexp(t, "begun anew with what is left: 1 of 65 partitions, that of the records among them: "+aheadBy,
+		strings.Join(warningsOf(t, again), "\n"))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 30*time.Second,
+		5*time.Millisecond)
 }
 
 // What a version without these records left is taken over, also by an instance

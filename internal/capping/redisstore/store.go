@@ -95,12 +95,14 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
 	})
 	s.counts = counts.New(counts.Config{
-		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition, TextKey: s.messageKey,
+		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition,
+		TextKey:   s.messageKey,
 		Retention: s.Retention, Perform: s.perform,
 	})
 	p := l.PartitionOf("pacers")
 	s.pacers = pace.New(pace.Config{
-		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew, Perform: s.perform,
+		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew,
+		Perform: s.perform,
 	})
 }
 
@@ -171,7 +173,8 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
 }
 
 // Campaigns are those that match and were called at or after since.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(campaign.Key) bool) ([]campaign.Campaign, bool, error) {
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(campaign.Key) bool) (
+	[]campaign.Campaign, bool, error) {
 	return s.counts.Campaigns(ctx, since, max, match)
 }
 
@@ -216,7 +219,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	if n == nil {
 		return capping.RateState{}, fault.ErrNoRoute
 	}
-	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, client)}, script.RateArgs(rate, users)...).Int64Slice()
+	reply, err := s.scripts.Rate.Run(ctx, n.Client(), []string{s.rateKey(partition, client)},
+		script.RateArgs(rate, users)...).Int64Slice()
 	var state capping.RateState
 	if err == nil {
 		state, err = script.DecodeRate(reply)

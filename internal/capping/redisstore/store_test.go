@@ -45,9 +45,11 @@ func TestFilterDecidesRecordsAndReplays(t *testing.T) {
 		}, log.Entries())
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) { // no call waits for them for long
-		names, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("a"), capping.TokenOf("b"), capping.TokenOf("c")})
+		names, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("a"), capping.TokenOf("b"),
+			capping.TokenOf("c")})
 		require.NoError(c, err)
-		require.Equal(c, map[capping.Token]capping.Message{capping.TokenOf("a"): {ID: "a"}, capping.TokenOf("b"): {ID: "b"}}, names)
+		require.Equal(c, map[capping.Token]capping.Message{capping.TokenOf("a"): {ID: "a"},
+			capping.TokenOf("b"): {ID: "b"}}, names)
 	}, testkit.Patience, 10*time.Millisecond)
 	storetest.IsOK(t, s)
 }

@@ -87,8 +87,10 @@ type tally struct {
 
 func newStorm(base capping.UserID, deciders ...decider) *storm {
 	return &storm{
-		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond, tick: 50 * time.Millisecond,
-		kinds:   []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1}, {capping.Message{Namespace: "growth"}, 255}},
+		deciders: deciders, limit: rolling(3, 24*time.Hour), patience: 1200 * time.Millisecond,
+		tick: 50 * time.Millisecond,
+		kinds: []identity{{}, {channel: 1}, {capping.Message{Namespace: "growth"}, 1},
+			{capping.Message{Namespace: "growth"}, 255}},
 		shadows: []capping.Rule{{Max: 1, Hold: 24 * 3_600_000, Shadow: true}},
 		base:    base, hot: 300, stop: make(chan struct{}),
 		spared: func(decider, capping.UserID) bool { return true },
@@ -150,7 +152,8 @@ func (s *storm) await(t testing.TB, more int, what string, figure func(*tally) i
 func (s *storm) send() identity {
 	n := s.messages.Add(1)
 	next := s.kinds[int(n)%len(s.kinds)]
-	next.message.ID = "storm-" + strconv.FormatUint(uint64(s.base), 10) + "-" + strconv.FormatInt(n/int64(len(s.kinds)), 10)
+	next.message.ID = "storm-" + strconv.FormatUint(uint64(s.base), 10) + "-" + strconv.FormatInt(n/int64(len(s.kinds)),
+		10)
 	return next
 }
 
@@ -300,7 +303,8 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 				got = one.Sends
 			}
 		}
-		lost := s.torn && (s.cut || s.tally.unavailable > 0) && got.Released == 0 && got.Recorded < want // see "Counts by message" in doc.go
+		// see "Counts by message" in doc.go
+		lost := s.torn && (s.cut || s.tally.unavailable > 0) && got.Released == 0 && got.Recorded < want
 		if want := (campaign.Sends{Recorded: want}); got != want && !lost {
 			t.Logf("%v: counted %+v, in the logs are %+v", send, got, want)
 			n++
@@ -415,7 +419,8 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 			})
 			require.NoError(t, err)
 			for i, bucket := range buckets {
-				addLogs(logs, capping.UserID(bucketOf(keys[i]))*store.keyspace.BucketSize, bucket.(*redis.MapStringStringCmd).Val())
+				addLogs(logs, capping.UserID(bucketOf(keys[i]))*store.keyspace.BucketSize,
+					bucket.(*redis.MapStringStringCmd).Val())
 			}
 		}
 	}
@@ -428,7 +433,8 @@ func keysOfLogs(t testing.TB, node *redis.Client, namespace string) (keys []stri
 	scan := node.Scan(t.Context(), 0, namespace+":*", 1000).Iterator()
 	for scan.Next(t.Context()) {
 		key := scan.Val()
-		if bucketOf(key) >= 0 && !strings.Contains(key, ":m:") && !strings.Contains(key, ":c:") && !strings.Contains(key, ":a:") {
+		if bucketOf(key) >= 0 && !strings.Contains(key, ":m:") && !strings.Contains(key, ":c:") &&
+			!strings.Contains(key, ":a:") {
 			keys = append(keys, key)
 		}
 	}

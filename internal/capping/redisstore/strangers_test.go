@@ -49,7 +49,8 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
 		if n.Addr() == addr {
-			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 30*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 30*time.Second,
+				20*time.Millisecond)
 		}
 	}
 }
@@ -67,14 +68,18 @@ func refreshes(t *testing.T, s *Store) {
 func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 	t.Parallel()
 	one, other := testcluster.Single(t, testcluster.Options{}), testcluster.Single(t, testcluster.Options{})
-	clusters := []*testcluster.Cluster{testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})}
+	clusters := []*testcluster.Cluster{testcluster.Start(t, testcluster.Options{}),
+		testcluster.Start(t, testcluster.Options{})}
 	for name, test := range map[string]struct {
 		addrs []string
 		want  string
 	}{
-		"two masters":             {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] + ": is a master of its own"},
-		"a server and a cluster":  {[]string{one.Addrs[0], clusters[0].Addrs[1]}, "do not belong together: one is a node of a cluster, the other is not"},
-		"nodes of two clusters":   {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]}, "do not belong together: they are nodes of different clusters"},
+		"two masters": {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] +
+			": is a master of its own"},
+		"a server and a cluster": {[]string{one.Addrs[0], clusters[0].Addrs[1]},
+			"do not belong together: one is a node of a cluster, the other is not"},
+		"nodes of two clusters": {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]},
+			"do not belong together: they are nodes of different clusters"},
 		"an address that is none": {[]string{"127.0.0.1:1"}, "redis 127.0.0.1:1: dial tcp"},
 	} {
 		for range 3 { // who answers first is chance
@@ -104,11 +109,13 @@ func TestAddressesThatDoNotAnswerAreWarnedOf(t *testing.T) {
 // allowed again.
 func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	t.Parallel()
-	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}}), testcluster.Single(t, testcluster.Options{})
+	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
+		testcluster.Single(t, testcluster.Options{})
 	require.NoError(t, stranger.Kill(stranger.Addrs[0]))
 	master, replica := ours.Addrs[0], ours.Addrs[1]
 	s := openTest(t, Config{
-		Addrs: []string{stranger.Addrs[0], master, replica}, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond,
+		Addrs: []string{stranger.Addrs[0], master, replica}, ReplicaAcks: FixedAcks(0),
+		AttemptTimeout: 400 * time.Millisecond,
 	})
 	users, daily := spread(40), rolling(1, time.Hour)
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
@@ -137,7 +144,8 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	refreshes(t, s)
 	require.Equal(t, replica, s.top.Route(0).Addr())
 	require.NoError(t, ours.Kill(replica))
-	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("e", more, daily), make([]capping.Verdict, len(more))))
+	require.Error(t, s.Filter(background(t, 2*time.Second), batchOf("e", more, daily),
+		make([]capping.Verdict, len(more))))
 
 	// Made a replica, it has everything, and may take over.
 	restart(t, ours, s, replica)
@@ -212,7 +220,8 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	ours, others := testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})
 	stranger := others.Addrs[0]
 	require.NoError(t, others.Kill(stranger))
-	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
+	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0),
+		AttemptTimeout: 400 * time.Millisecond})
 	restart(t, others, s, stranger)
 	require.Eventually(t, func() bool {
 		_, problem := s.top.State()
@@ -289,7 +298,8 @@ func TestReplicasThatEvictAreSeen(t *testing.T) {
 	set("allkeys-lru")
 	testkit.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "replica "+c.Addrs[1]+": maxmemory-policy is allkeys-lru")
+		return h.State == "degraded" && strings.Contains(h.Error, "replica "+c.Addrs[1]+
+			": maxmemory-policy is allkeys-lru")
 	})
 	set("noeviction")
 	storetest.IsOK(t, s)

@@ -54,7 +54,8 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 			set("appendonly", "no")
 			_, err = openInTime(t, config)
 			require.EqualError(t, err, "replica "+replica+
-				": appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes"+inGroup+
+				": appendonly is no: a master that restarts comes back empty and empties its replicas: set "+
+				"appendonly yes"+inGroup+
 				", or allow_no_append_only: true where lost nodes are replaced and never restarted empty")
 			config.ReplicaAcks = FixedAcks(0)
 			require.Contains(t, openTest(t, config).warnings,
@@ -100,7 +101,8 @@ func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
 	t.Run("by a Sentinel", func(t *testing.T) { // the node keeps its name
 		t.Parallel()
 		c := testcluster.Single(t, testcluster.Options{Replicas: 1})
-		promotionIsLogged(t, c, Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"}, "node sentinel:logs")
+		promotionIsLogged(t, c, Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"},
+			"node sentinel:logs")
 	})
 }
 
@@ -120,11 +122,13 @@ func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who 
 	for _, want := range []string{
 		who + ": maxmemory-policy is allkeys-lru", who + ": hash-max-listpack-value is 64",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, time.Minute, 20*time.Millisecond, want)
+		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, time.Minute,
+			20*time.Millisecond, want)
 	}
 	refreshes(t, s)
 	require.NoError(t, s.Close())
-	for _, message := range []string{`msg="Redis master breaks a promise"`, `msg="Redis store"`} { // what is wrong, and who is barred
+	// what is wrong, and who is barred
+	for _, message := range []string{`msg="Redis master breaks a promise"`, `msg="Redis store"`} {
 		said := 0
 		for line := range strings.Lines(log.text()) {
 			if strings.Contains(line, message) && strings.Contains(line, "allkeys-lru") {
@@ -160,7 +164,8 @@ func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	master, replica := c.Addrs[0], c.Addrs[1]
 	held := holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{})}
-	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Second, dial: held.dial(master, replica)})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Second,
+		dial: held.dial(master, replica)})
 	users, daily := spread(40), rolling(1, time.Hour)
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 	replicated(t, master)

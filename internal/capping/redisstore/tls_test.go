@@ -29,7 +29,8 @@ func secure(t *testing.T, a *testkit.Authority, server *testcluster.Cluster) (ad
 	} {
 		require.NoError(t, client.ConfigSet(t.Context(), setting[0], setting[1]).Err())
 	}
-	require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"), "tls-key-file", a.File("server.key")).Err())
+	require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"), "tls-key-file",
+		a.File("server.key")).Err())
 	require.NoError(t, client.ConfigSet(t.Context(), "tls-port", strconv.Itoa(free.Addr().(*net.TCPAddr).Port)).Err())
 	return addr
 }
@@ -65,7 +66,8 @@ func TestCertificatesAreWatchedWhileConnectionsStand(t *testing.T) {
 	}{
 		{end: 1000 * time.Hour},
 		{end: 100 * time.Hour, warned: "node " + addr + ": its certificate ends at "},
-		{end: -time.Hour, warned: "node " + addr + ": new connections refuse its certificate: tls: failed to verify certificate: x509: certificate has expired"},
+		{end: -time.Hour, warned: "node " + addr + ": new connections refuse its certificate: tls: failed to verify " +
+			"certificate: x509: certificate has expired"},
 		{end: 1000 * time.Hour, names: []string{"10.1.2.3"},
 			warned: "is for 10.1.2.3 and not for 127.0.0.1: set tls.server_name"},
 		{end: 2000 * time.Hour},

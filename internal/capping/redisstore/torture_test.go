@@ -66,7 +66,8 @@ func wireBreakages(between *proxies) []breakage {
 		f.storming.answered(f, 10)
 		between.each(func(x *proxy) { x.delay.Store(0) })
 	}}}
-	for after, name := range map[int64]string{0: "the first answer", 1: "the second answer", cutAtWait: "the last answer", cutAfterWait: "everything"} {
+	for after, name := range map[int64]string{0: "the first answer", 1: "the second answer",
+		cutAtWait: "the last answer", cutAfterWait: "everything"} {
 		wire = append(wire, breakage{"connections cut at " + name, nobody, func(f *field, _ shard) { cut(f, after) }})
 	}
 	slices.SortFunc(wire, func(a, b breakage) int { return strings.Compare(a.name, b.name) })
@@ -94,7 +95,8 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	r.storms++
 	victim := r.victim(shard)
 	s := newStorm(capping.UserID(r.storms%40+1)*100_000_000, r.deciders()...)
-	s.spared, s.torn, s.cut = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears), slices.ContainsFunc(drawn, cuts)
+	s.spared, s.torn, s.cut = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears),
+		slices.ContainsFunc(drawn, cuts)
 	s.tick = 20 * time.Millisecond
 	s.imported, r.storming = true, s
 	s.begin(r.rng.Uint64())
@@ -195,9 +197,12 @@ func (y *tally) add(z tally) {
 func (r *torture) report() string {
 	var b strings.Builder
 	b.WriteString(r.faults.String())
-	fmt.Fprintf(&b, "%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, misjudged by a shadow limit %d, miscounted %d)\n",
-		r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged, r.found.miscounted)
-	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v", r.tally.spoilt, r.tally, r.imports, &r.paced)
+	fmt.Fprintf(&b, "%6d  violations (over a limit %d, doubled %d, allowed but missing %d, denied but recorded %d, "+
+		"misjudged by a shadow limit %d, miscounted %d)\n",
+		r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged,
+		r.found.miscounted)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v", r.tally.spoilt,
+		r.tally, r.imports, &r.paced)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
 	}

@@ -58,7 +58,8 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	users := []capping.UserID{0, 1, 2, 190, 191, 64 * 190, 64*190 + 1} // buckets 0, 1 and 64; 0 and 64 share a partition
+	// buckets 0, 1 and 64; 0 and 64 share a partition
+	users := []capping.UserID{0, 1, 2, 190, 191, 64 * 190, 64*190 + 1}
 	_, key, _ := s.key(1)
 	client := owner(t, s, 1)
 	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
@@ -77,7 +78,8 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	require.ErrorContains(t, err, "corrupt")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(t.Context(), capping.TokenOf("a"), 0, users, released))
-	require.Equal(t, []capping.Released{0, 0, 0, capping.ReleaseDone, 0, capping.ReleaseDone, capping.ReleaseDone}, released)
+	require.Equal(t, []capping.Released{0, 0, 0, capping.ReleaseDone, 0, capping.ReleaseDone, capping.ReleaseDone},
+		released)
 
 	require.ErrorContains(t, s.Erase(t.Context(), 1), "wrong_type")
 	require.NoError(t, client.Del(t.Context(), key).Err())
@@ -189,10 +191,12 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	n, key := s.top.Route(0), s.prefixes[0]+"0"
-	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true, Token: capping.Token{1}}
+	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true,
+		Token: capping.Token{1}}
 	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
-	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book, script.Counts{})
+	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book,
+		script.Counts{})
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)
@@ -231,7 +235,8 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	}
 	sign, err := os.ReadFile("topology/sign.lua")
 	require.NoError(t, err)
-	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate, s.scripts.Owed, s.scripts.Answers, script.New(string(sign))} {
+	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate,
+		s.scripts.Owed, s.scripts.Answers, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
 			if one != s.scripts.Erase || len(args) != 1 {

@@ -76,7 +76,8 @@ var serverTime = regexp.MustCompile(`\b\d{13}\b`)
 func TestStoredMessages(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	for text, m := range map[string]capping.Message{"promo": {ID: "promo"}, "\xffgrowth\xffpromo": {Namespace: "growth", ID: "promo"}} {
+	for text, m := range map[string]capping.Message{"promo": {ID: "promo"}, "\xffgrowth\xffpromo": {Namespace: "growth",
+		ID: "promo"}} {
 		require.EventuallyWithT(t, func(c *assert.CollectT) { // no call waits for it for long
 			filter(t, s, identity{message: m}.batch(spread(capping.BulkUsers)))
 			client := s.top.Route(s.messagePartition(m.Token())).Client()

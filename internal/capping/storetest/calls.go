@@ -93,7 +93,8 @@ func slotIsALock(f *fixture) {
 				held, err := f.take(message, users, holders)
 				if err == nil && len(held) > 0 {
 					taken.Add(int32(len(held)))
-					err = f.store.Release(context.Background(), capping.TokenOf(message), 0, held, make([]capping.Released, len(held)))
+					err = f.store.Release(context.Background(), capping.TokenOf(message), 0, held,
+						make([]capping.Released, len(held)))
 				}
 				if err != nil {
 					f.Error(err)
@@ -109,7 +110,8 @@ func slotIsALock(f *fixture) {
 
 // take filters the message, demands that nobody else holds the slots that it
 // got, and lists their users.
-func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID, err error) {
+func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
+	err error) {
 	verdicts := make([]capping.Verdict, len(users))
 	if err := f.store.Filter(context.Background(), f.batch(message, users, daily(1)), verdicts); err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func drawLimit(rt *rapid.T) capping.Limit {
 		Shadow:   rapid.IntRange(0, 3).Draw(rt, "shadow") == 0,
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "calendar") == 0 {
-		limit.Calendar = rapid.SampledFrom([]capping.Calendar{capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth}).Draw(rt, "unit")
+		limit.Calendar = rapid.SampledFrom([]capping.Calendar{capping.CalendarDay, capping.CalendarWeek,
+			capping.CalendarMonth}).Draw(rt, "unit")
 		return limit
 	}
 	limit.Window = rapid.SampledFrom(windowLengths).Draw(rt, "window")
@@ -174,7 +175,8 @@ func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry
 		for _, s := range h.model.remembered(user, h.clock.Now()) {
-			want = append(want, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel, Token: s.message.Token()})
+			want = append(want, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel,
+				Token: s.message.Token()})
 		}
 		live := h.log(user).Live(h.clock.Instant() - capping.Instant(week.Milliseconds()))
 		require.ElementsMatch(h.rt, want, live.Entries())

@@ -16,7 +16,8 @@ func (f *fixture) release(message string, users ...capping.UserID) []capping.Rel
 	return f.releaseOn(capping.Message{ID: message}, 0, users...)
 }
 
-func (f *fixture) releaseOn(message capping.Message, channel capping.Channel, users ...capping.UserID) []capping.Released {
+func (f *fixture) releaseOn(message capping.Message, channel capping.Channel,
+	users ...capping.UserID) []capping.Released {
 	f.Helper()
 	released := make([]capping.Released, len(users))
 	require.NoError(f, f.store.Release(context.Background(), message.Token(), channel, users, released))

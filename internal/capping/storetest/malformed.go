@@ -25,16 +25,22 @@ var malformations = map[string]func(b *capping.Batch){
 	"max: must be 0 to 1000, got -1":          func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold: must be 0 to":              func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
 	"rule 0: must be either rolling or":       func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
-	"rule 0: period: 9 to 8":                  func(b *capping.Batch) { b.Rules[0][0] = capping.Rule{Start: 9, Until: 8} },
-	"rule 32: shadow rules must be among":     func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: shadow rules must be among":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
-	"retention: must be 1ms to":               func(b *capping.Batch) { b.Retention = 0 },
-	"retention: must be 1ms to 43920h0m0s":    func(b *capping.Batch) { b.Retention = -time.Hour },
-	"got 87840h0m0s":                          func(b *capping.Batch) { b.Retention = 10 * 366 * day },
-	"records without a message id":            func(b *capping.Batch) { b.Message, b.Token = capping.Message{}, capping.Token{} },
-	"records as of another time than now":     func(b *capping.Batch) { b.At = 1 },
-	"batch as of -1":                          func(b *capping.Batch) { b.Record, b.At = false, -1 },
-	"not between 2024 and 2058":               func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
+	"rule 0: period: 9 to 8": func(b *capping.Batch) {
+		b.Rules[0][0] = capping.Rule{Start: 9,
+			Until: 8}
+	},
+	"rule 32: shadow rules must be among":  func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule 254: shadow rules must be among": func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"retention: must be 1ms to":            func(b *capping.Batch) { b.Retention = 0 },
+	"retention: must be 1ms to 43920h0m0s": func(b *capping.Batch) { b.Retention = -time.Hour },
+	"got 87840h0m0s":                       func(b *capping.Batch) { b.Retention = 10 * 366 * day },
+	"records without a message id": func(b *capping.Batch) {
+		b.Message, b.Token = capping.Message{},
+			capping.Token{}
+	},
+	"records as of another time than now": func(b *capping.Batch) { b.At = 1 },
+	"batch as of -1":                      func(b *capping.Batch) { b.Record, b.At = false, -1 },
+	"not between 2024 and 2058":           func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
 // manyRules is the first rule of b many times, the last one a shadow rule.

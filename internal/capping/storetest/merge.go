@@ -104,9 +104,11 @@ func mergedBounds(f *fixture) {
 	for _, want := range []int{capping.LogBound, 0} {
 		require.Equal(f, want, f.bring(user, full...))
 		require.Equal(f, logOf(full...), f.log(user))
-		require.Zero(f, f.bring(user, entry(2, week-time.Millisecond), entry(9, time.Duration(capping.LogBound)*time.Minute)))
+		require.Zero(f, f.bring(user, entry(2, week-time.Millisecond),
+			entry(9, time.Duration(capping.LogBound)*time.Minute)))
 	}
-	require.Equal(f, 2, f.bring(user, entry(7, time.Minute), capping.Entry{At: now, Channel: 2, Token: capping.Token{7}}, full[999]))
+	require.Equal(f, 2, f.bring(user, entry(7, time.Minute), capping.Entry{At: now, Channel: 2,
+		Token: capping.Token{7}}, full[999]))
 	require.Equal(f, capping.LogBound+1, f.log(user).Len())
 }
 
@@ -115,7 +117,8 @@ func mergedLong(f *fixture) {
 	users, now := f.users(40), f.clock.Instant()
 	var entries []capping.Entry
 	for i := range 700 {
-		entries = append(entries, capping.Entry{At: after(now, time.Duration(i-800)*time.Second), Channel: capping.Channel(i % 256)})
+		entries = append(entries, capping.Entry{At: after(now, time.Duration(i-800)*time.Second),
+			Channel: capping.Channel(i % 256)})
 	}
 	for _, part := range []int{100, 600, 100, 700} {
 		from := map[int]int{100: 300}[part]
@@ -171,7 +174,8 @@ func mergesBesideCalls(f *fixture) {
 	for i := range 4 {
 		all.Go(func() {
 			for n := range 5 {
-				entry := capping.Entry{At: after(at, -time.Hour-time.Duration(n)*time.Minute), Channel: 2, Token: capping.Token{byte(n), 1}}
+				entry := capping.Entry{At: after(at, -time.Hour-time.Duration(n)*time.Minute), Channel: 2,
+					Token: capping.Token{byte(n), 1}}
 				f.merge(mergeOf(users, logOf(entry)))
 			}
 		})
@@ -207,7 +211,8 @@ func (h *history) mergeStep() {
 		var sends []send
 		for range rapid.IntRange(0, 3).Draw(h.rt, "merged") {
 			at := h.clock.Now().Add(-rapid.SampledFrom(pauses).Draw(h.rt, "ago"))
-			s := send{at, rapid.SampledFrom([]capping.Channel{0, 1, 2}).Draw(h.rt, "merged channel"), rapid.SampledFrom(h.messages).Draw(h.rt, "merged message")}
+			s := send{at, rapid.SampledFrom([]capping.Channel{0, 1, 2}).Draw(h.rt, "merged channel"),
+				rapid.SampledFrom(h.messages).Draw(h.rt, "merged message")}
 			same := func(o send) bool { return o.channel == s.channel && o.message == s.message }
 			if !slices.ContainsFunc(sends, same) {
 				sends = append(sends, s)
@@ -215,7 +220,8 @@ func (h *history) mergeStep() {
 		}
 		slices.SortStableFunc(sends, func(a, b send) int { return a.at.Compare(b.at) })
 		for _, s := range sends {
-			entries = append(entries, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel, Token: s.message.Token()})
+			entries = append(entries, capping.Entry{At: capping.InstantOf(s.at), Channel: s.channel,
+				Token: s.message.Token()})
 		}
 		m.Users, m.Logs = append(m.Users, user), append(m.Logs, logOf(entries...))
 		h.model.unite(user, sends, h.clock.Now())
@@ -227,7 +233,10 @@ func (h *history) mergeStep() {
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {
-		if at.Sub(s.at) < m.retention && !slices.ContainsFunc(kept, func(o send) bool { return o.channel == s.channel && o.message == s.message }) {
+		if at.Sub(s.at) < m.retention && !slices.ContainsFunc(kept, func(o send) bool {
+			return o.channel == s.channel &&
+				o.message == s.message
+		}) {
 			m.sends[user] = append(m.sends[user], s)
 		}
 	}

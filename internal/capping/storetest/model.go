@@ -67,7 +67,8 @@ type answer struct {
 	shadow  []int
 }
 
-func (m *model) ask(user capping.UserID, message capping.Message, channel capping.Channel, windows []window, at time.Time) answer {
+func (m *model) ask(user capping.UserID, message capping.Message, channel capping.Channel, windows []window,
+	at time.Time) answer {
 	sends := m.remembered(user, at)
 	for _, s := range sends {
 		if message.ID != "" && s.message == message && s.channel == channel {
@@ -123,7 +124,8 @@ func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.s
 
 // release removes the message's sends on the channel, 0 for all: remembered tells whether one was
 // younger than the retention, known whether there was any.
-func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel, at time.Time) (remembered, known bool) {
+func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
+	at time.Time) (remembered, known bool) {
 	var kept []send
 	for _, s := range m.sends[user] {
 		if s.message != message || channel != 0 && s.channel != channel {

@@ -85,7 +85,8 @@ func shadowPreview(f *fixture) {
 func shadowChannels(f *fixture) {
 	const push, email = 1, 255
 	users := f.users(40)
-	limits := []capping.Limit{shadow(rolling("push", 1, time.Hour, push)), daily(3), shadow(rolling("loud", 3, day, push, email))}
+	limits := []capping.Limit{shadow(rolling("push", 1, time.Hour, push)), daily(3),
+		shadow(rolling("loud", 3, day, push, email))}
 	to := func(channel capping.Channel) []capping.Verdict {
 		return f.filter(on(f.batch(f.message(), users, limits...), channel))
 	}

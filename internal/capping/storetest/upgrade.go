@@ -67,11 +67,13 @@ func (f *fixture) requireOldLogs() {
 			want = append(want, capping.Entry{At: at + 2*hour, Token: capping.TokenOf("order-1")})
 		}
 		if user < 100 {
-			want = append(want, capping.Entry{At: at + 3*hour, Channel: 3, Token: capping.TokenOf(strings.Repeat("é", 64))})
+			want = append(want, capping.Entry{At: at + 3*hour, Channel: 3,
+				Token: capping.TokenOf(strings.Repeat("é", 64))})
 		}
 		require.Equal(f, want, f.log(user).Entries(), "user %d", user)
 	}
-	messages, err := f.store.Messages(context.Background(), []capping.Token{capping.TokenOf("newsletter"), capping.TokenOf("order-1")})
+	messages, err := f.store.Messages(context.Background(), []capping.Token{capping.TokenOf("newsletter"),
+		capping.TokenOf("order-1")})
 	require.NoError(f, err)
 	require.Equal(f, map[capping.Token]capping.Message{
 		capping.TokenOf("newsletter"): {ID: "newsletter"}, capping.TokenOf("order-1"): {ID: "order-1"},

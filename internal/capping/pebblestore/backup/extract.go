@@ -27,7 +27,8 @@ func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 			notes = append(notes, file.Name)
 		}
 	}
-	if err := directory.ReplaceFile(vfs.Default, filepath.Join(dir, directory.NotesFile), []byte(strings.Join(notes, "\n")+"\n")); err != nil {
+	if err := directory.ReplaceFile(vfs.Default, filepath.Join(dir, directory.NotesFile),
+		[]byte(strings.Join(notes, "\n")+"\n")); err != nil {
 		return err
 	}
 	err := each(archive, func(h *tar.Header, content io.Reader) error {

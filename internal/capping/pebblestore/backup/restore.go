@@ -26,9 +26,11 @@ type LossError struct {
 func (e *LossError) Error() string {
 	from, to := e.From.UTC().Format(time.RFC3339), e.To.UTC().Format(time.RFC3339)
 	if e.Other {
-		return fmt.Sprintf("the backup, of %s, is of another store than the one that was in %s, last used at %s: that one's sends would be given up", from, e.Dir, to)
+		return fmt.Sprintf("the backup, of %s, is of another store than the one that was in %s, last used at %s: "+
+			"that one's sends would be given up", from, e.Dir, to)
 	}
-	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s at least: sends in between would be given up", from, e.Dir, to)
+	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s at least: sends in between would "+
+		"be given up", from, e.Dir, to)
 }
 
 // Restore puts an archive back into a directory, which must be empty or absent, as of now. What it

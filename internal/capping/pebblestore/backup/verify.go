@@ -103,7 +103,8 @@ func (m *Manifest) check(sizes map[string]int64) error {
 		case !there:
 			return fmt.Errorf("%w: %s names file %q, which is not in it", ErrDamaged, manifestName, file.Name)
 		case size != file.Size:
-			return fmt.Errorf("%w: file %q has %d bytes, and %d by %s", ErrDamaged, file.Name, size, file.Size, manifestName)
+			return fmt.Errorf("%w: file %q has %d bytes, and %d by %s", ErrDamaged, file.Name, size, file.Size,
+				manifestName)
 		}
 		delete(sizes, file.Name)
 	}

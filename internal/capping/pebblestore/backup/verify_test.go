@@ -65,12 +65,16 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 		change func([]entry) []entry
 		want   string
 	}{
-		"another in its place": {func(e []entry) []entry { e[1].name = "000003.sst"; return e }, `names file "000002.sst", which is not in it`},
-		"one missing":          {func(e []entry) []entry { return append(e[:1], e[2:]...) }, `names file "000002.sst", which is not in it`},
-		"one more":             {func(e []entry) []entry { return append(e, entry{"000009.sst", "x"}) }, `it has file "000009.sst", which manifest.json does not name`},
-		"twice":                {func(e []entry) []entry { return append(e, e[0]) }, `entry "000001.log" stands in it twice`},
-		"another size":         {func(e []entry) []entry { e[1].content += "more"; return e }, `file "000002.sst" has 17 bytes, and 13 by manifest.json`},
-		"no manifest":          {func(e []entry) []entry { return e[:3] }, "it has no manifest.json"},
+		"another in its place": {func(e []entry) []entry { e[1].name = "000003.sst"; return e },
+			`names file "000002.sst", which is not in it`},
+		"one missing": {func(e []entry) []entry { return append(e[:1], e[2:]...) },
+			`names file "000002.sst", which is not in it`},
+		"one more": {func(e []entry) []entry { return append(e, entry{"000009.sst", "x"}) },
+			`it has file "000009.sst", which manifest.json does not name`},
+		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `entry "000001.log" stands in it twice`},
+		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
+			`file "000002.sst" has 17 bytes, and 13 by manifest.json`},
+		"no manifest": {func(e []entry) []entry { return e[:3] }, "it has no manifest.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,10 +105,11 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		change func([]entry) []entry
 		want   string
 	}{
-		"a later version":   {manifest(`"version": 1`, `"version": 2`), "version 2: this program reads up to 1"},
-		"another kind":      {manifest(kind, "a diary"), `kind "a diary"`},
-		"no JSON":           {manifest("{", "["), "manifest.json"},
-		"a way out":         {func(e []entry) []entry { e[1].name = "../000002.sst"; return e }, `entry "../000002.sst": must be a plain file`},
+		"a later version": {manifest(`"version": 1`, `"version": 2`), "version 2: this program reads up to 1"},
+		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
+		"no JSON":         {manifest("{", "["), "manifest.json"},
+		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
+			`entry "../000002.sst": must be a plain file`},
 		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
 		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "names no store"},
 	} {

@@ -99,7 +99,8 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 
 // header is an entry's, the same for the same name and size: no time, no owner.
 func header(name string, size int64) *tar.Header {
-	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg,
+		Format: tar.FormatPAX}
 }
 
 func add(archive *tar.Writer, name string, content []byte) error {

@@ -37,7 +37,8 @@ func (c *Counts) campaign(i id, r *record) (campaign.Campaign, error) {
 		return campaign.Campaign{}, fmt.Errorf("message %q: %w", r.Message, err)
 	}
 	answers := r.Answers
-	if answers.Calls == 0 { // that the record was begun, by what brought sends of elsewhere, is no call that was answered
+	// that the record was begun, by what brought sends of elsewhere, is no call that was answered
+	if answers.Calls == 0 {
 		answers.First = 0
 	}
 	return campaign.Campaign{Key: r.key(i), Sends: sends, Answers: answers}, nil
@@ -59,7 +60,8 @@ type row struct {
 }
 
 // Campaigns are those of the latest calls; see campaign.Store.
-func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (found []campaign.Campaign, more bool, err error) {
+func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
+	found []campaign.Campaign, more bool, err error) {
 	l := listing{c: c, since: since, most: most, match: match}
 	if err := l.walk(ctx); err != nil {
 		return nil, false, err
@@ -76,7 +78,8 @@ func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int,
 }
 
 func (l *listing) walk(ctx context.Context) error {
-	it, err := l.c.db.NewIter(&pebble.IterOptions{LowerBound: listKey(l.since, id{}), UpperBound: database.After(listPrefix)})
+	it, err := l.c.db.NewIter(&pebble.IterOptions{LowerBound: listKey(l.since, id{}),
+		UpperBound: database.After(listPrefix)})
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,8 @@ func (c *Counts) begin(key campaign.Key, now capping.Instant) (life capping.Inst
 }
 
 func newRecord(key campaign.Key, now capping.Instant) *record {
-	return &record{Namespace: key.Message.Namespace, Message: key.Message.ID, Life: max(now, 1), Answers: campaign.Answers{First: now}}
+	return &record{Namespace: key.Message.Namespace, Message: key.Message.ID, Life: max(now, 1),
+		Answers: campaign.Answers{First: now}}
 }
 
 // put writes the record, with a call at an instant. c.mu is held.

@@ -113,7 +113,8 @@ func encodeSends(s campaign.Sends) []byte {
 
 func decodeSends(value []byte) (campaign.Sends, error) {
 	if len(value) != sendsSize || value[0] != sendsVersion {
-		return campaign.Sends{}, fmt.Errorf("sends of a campaign %x: must be %d bytes of version %d", value, sendsSize, sendsVersion)
+		return campaign.Sends{}, fmt.Errorf("sends of a campaign %x: must be %d bytes of version %d", value, sendsSize,
+			sendsVersion)
 	}
 	return campaign.Sends{
 		Recorded: int64(binary.BigEndian.Uint64(value[1:])), Released: int64(binary.BigEndian.Uint64(value[9:])),

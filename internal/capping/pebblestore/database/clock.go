@@ -26,12 +26,15 @@ type clockGuard struct {
 }
 
 func (g *clockGuard) check(now capping.Instant) error {
-	latest := capping.InstantOf(g.known) + capping.Instant((time.Since(g.opened)).Milliseconds()) + capping.Instant(g.bound.Milliseconds())
+	latest := capping.InstantOf(g.known) + capping.Instant((time.Since(g.opened)).Milliseconds()) +
+		capping.Instant(g.bound.Milliseconds())
 	if now <= latest {
 		return nil
 	}
-	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system and of what has passed since the start: "+
-		"sends stamped with it would mute their users; set the clock, or restart if it is right", now.Time(), capping.Span(g.bound))
+	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system and of what has passed since the "+
+		"start: "+
+		"sends stamped with it would mute their users; set the clock, or restart if it is right", now.Time(),
+		capping.Span(g.bound))
 }
 
 // Now is the clock's time, if an entry can be stamped with it.
@@ -65,10 +68,12 @@ func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
 	case rest < -bound:
-		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: one of them is wrong, and sends may have been forgotten: "+
+		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: one of them is wrong, "+
+			"and sends may have been forgotten: "+
 			"set the clock; or, if it is right now, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	case rest > max(bound, longestRest):
-		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: sends stamped with a wrong time would mute their users: "+
+		return fmt.Errorf("according to %s it was last used at %s, and the clock shows %s: sends stamped with a "+
+			"wrong time would mute their users: "+
 			"set the clock; or, if it is right, remove that file", file, stamp(last), stamp(d.config.Clock()))
 	}
 	return nil

@@ -113,7 +113,8 @@ func (d *DB) checkRoom() error {
 	}
 	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
 	if usage.AvailBytes < need {
-		return fmt.Errorf("%d MiB are free at %s, and a backup needs %d MiB for a while: the copy of what is on its way into files, and room for the store to go on",
+		return fmt.Errorf("%d MiB are free at %s, and a backup needs %d MiB for a while: the copy of what is on its "+
+			"way into files, and room for the store to go on",
 			usage.AvailBytes>>20, d.config.Path, need>>20)
 	}
 	return nil

@@ -116,7 +116,8 @@ func (d *DB) Damage() Damage {
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
-		return fmt.Errorf("damaged blocks of logs: %d, among them that of users %d to %d: %w", len(*blocks), first.first, first.last, first.err)
+		return fmt.Errorf("damaged blocks of logs: %d, among them that of users %d to %d: %w", len(*blocks),
+			first.first, first.last, first.err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +179,8 @@ func (d *DB) loadMended() error {
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
-		d.config.Logger.ErrorContext(ctx, "a log cannot be read; erasing the user makes it new", "user", user, "error", err.Error())
+		d.config.Logger.ErrorContext(ctx, "a log cannot be read; erasing the user makes it new", "user", user, "error",
+			err.Error())
 	}
 }
 

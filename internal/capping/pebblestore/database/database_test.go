@@ -17,7 +17,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testkit.NoLeaks(m.Run(), goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
+	os.Exit(testkit.NoLeaks(m.Run(),
+		goleak.IgnoreTopFunction("capper/internal/capping/pebblestore/database.pebbleLogger.Fatalf")))
 }
 
 func reopen(t *testing.T, config Config) *DB {
@@ -178,9 +179,12 @@ func TestReadable(t *testing.T) {
 	require.NoError(t, checkReadable(Marker(2), nil, 1, 2))
 	require.NoError(t, checkReadable(Marker(1), nil, 1, 2))
 	require.NoError(t, checkReadable(Marker(2), &Upgrade{From: 1}, 1, 3))
-	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2), "in format 3, which a newer version of capper wrote")
-	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that reads both and let it finish the upgrade")
-	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3), "the logs are in format 1, and this version of capper reads the formats 2 to 3")
+	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2),
+		"in format 3, which a newer version of capper wrote")
+	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that reads both and let it "+
+		"finish the upgrade")
+	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3),
+		"the logs are in format 1, and this version of capper reads the formats 2 to 3")
 	require.ErrorContains(t, checkReadable(Marker(2)+" ", nil, 1, 2), "another build")
 }
 

@@ -52,7 +52,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 		err = errors.New("holds no id")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, which tells which store belongs here, cannot be read: %w; if the store is the right one, remove that file", name, err)
+		return nil, fmt.Errorf("%s, which tells which store belongs here, cannot be read: %w; if the store is the "+
+			"right one, remove that file", name, err)
 	}
 	return found, nil
 }
@@ -70,7 +71,8 @@ func (c Config) hasDatabase() (bool, error) {
 	files, err := c.FS.List(c.Path)
 	for _, file := range files {
 		if directory.IsTable(file) || strings.HasSuffix(file, ".log") {
-			return false, fmt.Errorf("it has the file %s and not the manifest that tells what to do with it: put back what is missing, or give the store an empty directory", file)
+			return false, fmt.Errorf("it has the file %s and not the manifest that tells what to do with it: put "+
+				"back what is missing, or give the store an empty directory", file)
 		}
 	}
 	return false, err
@@ -83,11 +85,15 @@ func (c Config) checkCreation() error {
 	case err != nil:
 		return err
 	case known != nil && c.MustExist:
-		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
-			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file and start once with create: true", c.identityFile(), stamp(known.At))
+		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not "+
+			"mounted, or the directory was emptied: "+
+			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file and "+
+			"start once with create: true", c.identityFile(), stamp(known.At))
 	case known != nil:
-		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not mounted, or the directory was emptied: "+
-			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file", c.identityFile(), stamp(known.At))
+		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not "+
+			"mounted, or the directory was emptied: "+
+			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file",
+			c.identityFile(), stamp(known.At))
 	case c.MustExist:
 		return errors.New("no store is there, and create is false: check the path, and that its volume is mounted; " +
 			"or, to begin with an empty store, which allows everybody again, start once with create: true")
@@ -111,14 +117,16 @@ func (d *DB) identify(config Config) error {
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
-		return fmt.Errorf("it is another store than the one that was here, according to %s last used at %s: bring that back; "+
+		return fmt.Errorf("it is another store than the one that was here, according to %s last used at %s: bring "+
+			"that back; "+
 			"or, to go on with this one, remove that file", file, stamp(known.At))
 	case own.Mark < known.Mark:
 		ends := "at " + stamp(own.At)
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("it lacks its newest sends: according to %s it was last used at %s, and what is there ends %s: an older copy was put back, or files are lost or damaged: "+
+		return fmt.Errorf("it lacks its newest sends: according to %s it was last used at %s, and what is there "+
+			"ends %s: an older copy was put back, or files are lost or damaged: "+
 			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
 	}
 	if known != nil {
@@ -270,7 +278,8 @@ func Adopt(store Copy, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := directory.ReplaceFile(vfs.Default, filepath.Join(store.Dir, restoredFile), append(note, '\n')); err != nil {
+	if err := directory.ReplaceFile(vfs.Default, filepath.Join(store.Dir, restoredFile),
+		append(note, '\n')); err != nil {
 		return err
 	}
 	content, err := json.Marshal(identity{store.ID, store.Mark, store.At})

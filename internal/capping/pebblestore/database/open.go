@@ -102,8 +102,8 @@ const (
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for calls that nobody waits for any more, and closes the database. It waits half a minute, and two seconds when the store
-// is out of service; then it leaves Pebble as it is, with the files untouched
+// Close waits for calls that nobody waits for any more, and closes the database. It waits half a minute, and two
+// seconds when the store is out of service; then it leaves Pebble as it is, with the files untouched
 // from that moment on, which loses nothing that was answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()

@@ -28,7 +28,8 @@ func (d *DB) options(config Config) *pebble.Options {
 			FlushEnd:        func(info pebble.FlushInfo) { d.noteFlush(info.Err) },
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				d.config.CountError("corruption")
-				d.config.Logger.Error("the embedded store has a damaged file", "file", info.Path, "error", fmt.Sprint(info.Details))
+				d.config.Logger.Error("the embedded store has a damaged file", "file", info.Path, "error",
+					fmt.Sprint(info.Details))
 			},
 		},
 	}

@@ -67,7 +67,8 @@ func (d *DB) isolate(err error) error {
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.config.Logger.ErrorContext(ctx, "a panic in the embedded store", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			d.config.Logger.ErrorContext(ctx, "a panic in the embedded store", "panic", fmt.Sprint(r), "stack",
+				string(debug.Stack()))
 			if cause, ok := r.(error); ok {
 				err = d.isolate(cause)
 			} else {

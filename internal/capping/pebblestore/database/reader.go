@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads the logs of some users, best in the order of the database: neighbouring keys share files and blocks, and each seek
-// continues where the last one ended.
+// Reader reads the logs of some users, best in the order of the database: neighbouring keys share files and blocks, and
+// each seek continues where the last one ended.
 type Reader struct {
 	db  *DB
 	it  *pebble.Iterator // its view is from the first read on

@@ -47,7 +47,8 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 // stopFiltering reads without filters from now on, as one of them is damaged.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
-		d.config.Logger.Error("a filter of a table is damaged: logs are read without filters, more slowly", "error", firstLine(err).Error())
+		d.config.Logger.Error("a filter of a table is damaged: logs are read without filters, more slowly", "error",
+			firstLine(err).Error())
 	}
 }
 

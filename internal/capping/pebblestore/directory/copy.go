@@ -11,7 +11,8 @@ import (
 // tables are in both by a link, and take no room twice.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
-var errNoLinks = errors.New("the file system of the store has no hard links: a copy would take as much room as the store: " +
+var errNoLinks = errors.New("the file system of the store has no hard links: a copy would take as much room as the " +
+	"store: " +
 	"stop the service and copy the directory, or move it to a file system that has them")
 
 // isCopy reports whether the file is one of the copy.

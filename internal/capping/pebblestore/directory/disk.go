@@ -43,7 +43,8 @@ type Disk struct {
 // Pebble learns of a refused write.
 func New(fs vfs.FS, dir string, refused func(error)) *Disk {
 	return &Disk{
-		FS: fs, Notes: &Notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused, quit: make(chan struct{}), void: vfs.NewMem(),
+		FS: fs, Notes: &Notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
+		quit: make(chan struct{}), void: vfs.NewMem(),
 	}
 }
 

@@ -34,7 +34,8 @@ func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
 	}
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || err.Error() == "lock held by current process" {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		err.Error() == "lock held by current process" {
 		return fmt.Errorf("another capper has it open (%w): stop that one, or give this one a path of its own", err)
 	}
 	return err

@@ -95,7 +95,8 @@ func (n *Notes) Check() error {
 		}
 	}
 	if len(gone) > 0 {
-		return fmt.Errorf("files with its newest sends are gone: %s: put them back; or, to go on without those sends, remove the file %s",
+		return fmt.Errorf("files with its newest sends are gone: %s: put them back; or, to go on without those "+
+			"sends, remove the file %s",
 			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, NotesFile))
 	}
 	n.names = names

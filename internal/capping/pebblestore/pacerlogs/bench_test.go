@@ -17,11 +17,13 @@ func BenchmarkTake(b *testing.B) {
 	for name, gaps := range map[string][]time.Duration{"regular": {1000}, "irregular": {1000, 3000, 2000, 7000}} {
 		b.Run(name, func(b *testing.B) {
 			now, n := time.Now(), 0
-			db, err := database.Open(b.Context(), database.Config{Path: "/db", FS: vfs.NewMem(), Clock: func() time.Time { return now }, CacheBytes: 64 << 20})
+			db, err := database.Open(b.Context(), database.Config{Path: "/db", FS: vfs.NewMem(),
+				Clock: func() time.Time { return now }, CacheBytes: 64 << 20})
 			require.NoError(b, err)
 			l, err := New(db)
 			require.NoError(b, err)
-			ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Second}}}}, Permits: 1}
+			ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "fcm",
+				Limits: []pacing.Limit{{Max: 600_000, Window: time.Second}}}}, Permits: 1}
 			b.ReportAllocs()
 			var longest time.Duration
 			for b.Loop() {

@@ -24,8 +24,9 @@ type entry struct {
 
 // write puts into the batch what is new in the log.
 func (e *entry) write(batch *pebble.Batch) {
-	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs)}), nil) // fails only for indexed batches
-	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ {                                   // the last one may have been joined
+	// fails only for indexed batches
+	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs)}), nil)
+	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ { // the last one may have been joined
 		_ = batch.Set(runKey(e.key, e.log.Runs[i].First), pacing.AppendRun(nil, e.log.Runs[i]), nil)
 	}
 	e.stored = len(e.log.Runs)

@@ -24,7 +24,8 @@ func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) 
 const lifePrefix = "\x00pacer "
 
 func loadLives(db *database.DB) (lives, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix), UpperBound: database.After([]byte(lifePrefix))})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix),
+		UpperBound: database.After([]byte(lifePrefix))})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func newClock() *clock { return &clock{now: time.Now().Truncate(time.Hour)} }
 
 // logsOn are the logs of a new database.
 func logsOn(t *testing.T, clock *clock) *Logs {
-	db, err := database.Open(t.Context(), database.Config{Path: "/db", FS: vfs.NewMem(), Clock: clock.Now, ClockBound: 100_000 * time.Hour, CacheBytes: 1 << 20})
+	db, err := database.Open(t.Context(), database.Config{Path: "/db", FS: vfs.NewMem(), Clock: clock.Now,
+		ClockBound: 100_000 * time.Hour, CacheBytes: 1 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	l, err := New(db)
@@ -61,7 +62,8 @@ func TestLoadedLogsAreThoseInMemory(t *testing.T) {
 		}
 		pacer := r.IntN(3)
 		ask := &pacing.Ask{
-			Targets: []pacing.Target{{Pacer: fmt.Sprint("p", pacer), Message: []string{"", "0a", "0b"}[r.IntN(1+pacer)], Limits: []pacing.Limit{{Max: 9000, Window: time.Minute}}}},
+			Targets: []pacing.Target{{Pacer: fmt.Sprint("p", pacer), Message: []string{"", "0a", "0b"}[r.IntN(1+pacer)],
+				Limits: []pacing.Limit{{Max: 9000, Window: time.Minute}}}},
 			Permits: r.IntN(5), MaxWait: time.Duration(r.IntN(2)) * time.Minute,
 		}
 		if r.IntN(3) == 0 {
@@ -114,7 +116,8 @@ func TestCacheIsBounded(t *testing.T) {
 	l := logsOn(t, newClock())
 	l.cache.most = 20 * entryBytes
 	for n := range 300 {
-		ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Message: fmt.Sprint(n), Limits: []pacing.Limit{{Max: 1, Window: time.Hour}}}}}
+		ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Message: fmt.Sprint(n),
+			Limits: []pacing.Limit{{Max: 1, Window: time.Hour}}}}}
 		ask.Permits = n % 2
 		_, err := l.TakePermits(t.Context(), ask)
 		require.NoError(t, err)
@@ -131,7 +134,8 @@ func TestStoredBytes(t *testing.T) {
 	clock := &clock{now: time.UnixMicro(1_800_000_000_000_000)}
 	l := logsOn(t, clock)
 	ask := &pacing.Ask{
-		Targets: []pacing.Target{{Pacer: "sms", Message: "0a", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}}},
+		Targets: []pacing.Target{{Pacer: "sms", Message: "0a",
+			Limits: []pacing.Limit{{Max: 100, Window: time.Second}}}},
 		Permits: 250, MaxWait: time.Minute, Request: pacing.Request{1, 2, 3},
 	}
 	_, err := l.TakePermits(t.Context(), ask)
@@ -148,9 +152,11 @@ func TestStoredBytes(t *testing.T) {
 	require.NoError(t, it.Close())
 	run := "06651728988000" + "00000f4240" + "000064" + "000000000000"
 	require.Equal(t, map[string]string{
-		hex.EncodeToString([]byte(lifePrefix + "carrier")):         "00000001",
-		"05" + "01020300000000000000000000000000":                  "01" + "000665172fbf8e00" + hex.EncodeToString(fingerprint(ask)) + "00" + "0000000000fa" + run,
-		"06" + "00000000" + "03736d73" + "023061":                  "01" + "0006652b468e6480" + "00000000000000fa" + "00000001",
+		hex.EncodeToString([]byte(lifePrefix + "carrier")): "00000001",
+		"05" + "01020300000000000000000000000000": "01" + "000665172fbf8e00" +
+			hex.EncodeToString(fingerprint(ask)) + "00" + "0000000000fa" + run,
+		"06" + "00000000" + "03736d73" + "023061": "01" + "0006652b468e6480" + "00000000000000fa" +
+			"00000001",
 		"06" + "00000000" + "03736d73" + "023061" + "000000000000": run,
 	}, found)
 }
@@ -164,7 +170,8 @@ func fingerprint(ask *pacing.Ask) []byte {
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	l := logsOn(t, newClock())
-	ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Limits: []pacing.Limit{{Max: 1, Window: time.Hour}}}}, Permits: 1}
+	ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Limits: []pacing.Limit{{Max: 1, Window: time.Hour}}}},
+		Permits: 1}
 	l.mu.Lock()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -190,7 +197,8 @@ func FuzzStoredValues(f *testing.F) {
 		} else {
 			require.True(t, isDamage(err))
 		}
-		for _, key := range [][]byte{append([]byte{database.KeyPacer}, value...), append([]byte{database.KeyRequest}, value...)} {
+		for _, key := range [][]byte{append([]byte{database.KeyPacer}, value...), append([]byte{database.KeyRequest},
+			value...)} {
 			if log := logOf(key); log != nil {
 				require.LessOrEqual(t, len(log), len(key))
 			}

@@ -32,7 +32,8 @@ func decodeRequest(value []byte) (expires pacing.Time, grant *pacing.Remembered,
 
 func decodeExpiry(value []byte) (pacing.Time, error) {
 	if len(value) < requestHeader || value[0] != requestVersion {
-		return 0, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader, requestVersion)
+		return 0, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader,
+			requestVersion)
 	}
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
@@ -60,5 +61,6 @@ func (l *Logs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered,
 
 func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
 	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
-	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil) // fails only for indexed batches
+	// fails only for indexed batches
+	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil)
 }

@@ -76,7 +76,8 @@ func (l *Logs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, 
 		}
 	}
 	if err = it.Error(); isDamage(err) {
-		l.db.NotePacerUnreadable("block", fmt.Errorf("block of logs of pacers, or of requests, cannot be read: %w", err))
+		l.db.NotePacerUnreadable("block", fmt.Errorf("block of logs of pacers, or of requests, cannot be read: %w",
+			err))
 		return past, l.behindDamage(last), nil
 	}
 	return past, nil, err

@@ -30,7 +30,8 @@ func (p *Pacer) Request(ctx context.Context, provider string, most int, window t
 	var member [8]byte
 	_, _ = rand.Read(member[:])
 	live := (window + time.Millisecond - 1).Milliseconds()
-	return p.redis.EvalSha(ctx, p.sha, []string{ProviderKey(provider)}, most, window.Microseconds(), live, member[:]).Bool()
+	return p.redis.EvalSha(ctx, p.sha, []string{ProviderKey(provider)}, most, window.Microseconds(), live,
+		member[:]).Bool()
 }
 
 // ProviderKey is the key of a provider.

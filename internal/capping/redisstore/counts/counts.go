@@ -56,7 +56,8 @@ func (c *Counts) AddAnswers(ctx context.Context, deltas []campaign.Delta) error 
 		r := c.config.Dispatcher.NewRun(nil, false)
 		r.Faults.What = "some of what was answered by message is"
 		for i := range adds {
-			adds[i] = addOperation{counts: c, delta: &deltas[i], flush: newFlush(), begins: deltas[i].Asked >= capping.BulkUsers}
+			adds[i] = addOperation{counts: c, delta: &deltas[i], flush: newFlush(),
+				begins: deltas[i].Asked >= capping.BulkUsers}
 			r.Add(&adds[i], c.config.Partition(deltas[i].Message.Token()))
 		}
 		r.Do(ctx)
@@ -84,11 +85,13 @@ func newFlush() (flush [script.FlushSize]byte) {
 // index has it. Twice is once. Where that fails the campaign is counted and not listed.
 func (c *Counts) List(r *dispatch.Run, key campaign.Key, at capping.Instant) {
 	delta := &campaign.Delta{Key: key, Answers: campaign.Answers{Last: at}}
-	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true}, c.config.Partition(key.Message.Token()))
+	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
+		c.config.Partition(key.Message.Token()))
 }
 
 // answerKeys are where the answers about the message lie.
 func (c *Counts) answerKeys(t capping.Token) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
-	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix), Message: c.config.TextKey(t)}
+	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),
+		Message: c.config.TextKey(t)}
 }

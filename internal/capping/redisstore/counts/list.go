@@ -23,7 +23,8 @@ type called struct {
 
 // latest orders campaigns, those called last first.
 func latest(a, b called) int {
-	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(a.Message.Text(), b.Message.Text()), cmp.Compare(a.Channel, b.Channel))
+	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(a.Message.Text(), b.Message.Text()),
+		cmp.Compare(a.Channel, b.Channel))
 }
 
 // shelf is what was read of a partition's index.
@@ -34,7 +35,8 @@ type shelf struct {
 }
 
 // Campaigns are those that match and were called at or after since; see campaign.Store.
-func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) ([]campaign.Campaign, bool, error) {
+func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
+	[]campaign.Campaign, bool, error) {
 	listed, more, err := c.list(ctx, since, most, match)
 	if err != nil {
 		return nil, false, err
@@ -62,7 +64,8 @@ func (c *Counts) Campaigns(ctx context.Context, since capping.Instant, most int,
 
 // list is the latest campaigns that match. It reads the partitions' indexes piece by piece, each as far
 // as it may hold one of them.
-func (c *Counts) list(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (found []called, more bool, err error) {
+func (c *Counts) list(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
+	found []called, more bool, err error) {
 	shelves := make([]shelf, len(c.config.Prefixes))
 	for i := range shelves {
 		shelves[i].last = math.MaxInt64
@@ -95,14 +98,16 @@ func (c *Counts) list(ctx context.Context, since capping.Instant, most int, matc
 }
 
 // pieces reads on in every shelf that may hold one of the latest that were not found yet.
-func (c *Counts) pieces(shelves []shelf, since capping.Instant, piece int, found []called, most int) (asked []int, reads []reading) {
+func (c *Counts) pieces(shelves []shelf, since capping.Instant, piece int, found []called, most int) (asked []int,
+	reads []reading) {
 	for p, s := range shelves {
 		if s.done || len(found) > most && s.last < found[most].last {
 			continue
 		}
 		asked = append(asked, p)
 		reads = append(reads, reading{readOperation{args: []string{
-			"zrevrangebyscore", script.IndexKey(c.config.Prefixes[p]), "+inf", strconv.FormatInt(int64(since), 10), "withscores",
+			"zrevrangebyscore", script.IndexKey(c.config.Prefixes[p]), "+inf", strconv.FormatInt(int64(since), 10),
+			"withscores",
 			"limit", strconv.Itoa(s.read), strconv.Itoa(piece),
 		}}, p})
 	}

@@ -37,7 +37,8 @@ type addOperation struct {
 
 // Encode sets the arguments.
 func (o *addOperation) Encode(c *dispatch.Command) {
-	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush, o.counts.keep(), o.begins)
+	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush,
+		o.counts.keep(), o.begins)
 }
 
 // Stamp has nothing to do.

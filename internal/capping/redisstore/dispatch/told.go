@@ -94,7 +94,8 @@ func sharesOf(commands []*Command) (shares []share) {
 }
 
 func (s *sender) log(of *share, size, callers int, took time.Duration) {
-	s.config.Logger.DebugContext(of.run.ctx, "Redis pipeline", "node", s.node.Addr(), "commands", of.commands, "users", of.users,
+	s.config.Logger.DebugContext(of.run.ctx, "Redis pipeline", "node", s.node.Addr(), "commands", of.commands, "users",
+		of.users,
 		"pipeline", size, "callers", callers, "took", took.String(), "error", string(of.failed))
 }
 

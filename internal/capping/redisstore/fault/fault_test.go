@@ -46,10 +46,12 @@ func TestRemediesOfRepliesThatComeWithAFailover(t *testing.T) {
 	t.Parallel()
 	reply := func(text string) error { return fmt.Errorf("wait for replicas: %w", redisError(text)) }
 	for text, want := range map[string]Remedy{
-		"UNBLOCKED force unblock from blocking operation, instance state changed": {Kind: Down, Unknown: true, Refresh: true},
-		"ERR WAIT cannot be used with replica instances. Please also note …":      {Kind: Down, Unknown: true, Refresh: true},
-		"ERR max number of clients reached":                                       {Kind: Down},
-		"ERR something else":                                                      {Kind: Server, Unknown: true},
+		"UNBLOCKED force unblock from blocking operation, instance state changed": {Kind: Down, Unknown: true,
+			Refresh: true},
+		"ERR WAIT cannot be used with replica instances. Please also note …": {Kind: Down, Unknown: true,
+			Refresh: true},
+		"ERR max number of clients reached": {Kind: Down},
+		"ERR something else":                {Kind: Server, Unknown: true},
 	} {
 		require.Equal(t, want, Of(reply(text)), text)
 	}

@@ -22,7 +22,8 @@ var replies = []struct {
 	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
 	{"BUSY", Remedy{Kind: Down}},
 	{"MISCONF", Remedy{Kind: Down}},
-	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},                            // a WAIT whose master was demoted
+	// a WAIT whose master was demoted
+	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}}, // one that came later
 	{"ERR max number of clients", Remedy{Kind: Down}},
 	{"NOREPLICAS", Remedy{Kind: Acks}},
@@ -35,7 +36,8 @@ var replies = []struct {
 // denials are the beginnings of errors for what the user of the connection may
 // not do, in a command and in a script.
 var denials = []string{
-	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script", // until Redis 7.0; since 7.2, and of Valkey
+	// until Redis 7.0; since 7.2, and of Valkey
+	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
 // unknowns are the beginnings of errors for what the server does not know.

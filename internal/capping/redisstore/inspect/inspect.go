@@ -101,8 +101,9 @@ func Survey(ctx context.Context, config redisstore.Config) (*Report, error) {
 		config.Clock = time.Now
 	}
 	s := &survey{config: config, prefixes: script.Standard.Prefixes(config.Namespace), options: connect.Options{
-		Addrs: config.Addrs, SentinelMaster: config.SentinelMaster, Username: config.Username, Password: config.Password,
-		TLS: config.TLS, Credentials: config.Credentials, AttemptTimeout: attempt, Connections: 2, Dial: dial,
+		Addrs: config.Addrs, SentinelMaster: config.SentinelMaster, Username: config.Username,
+		Password: config.Password,
+		TLS:      config.TLS, Credentials: config.Credentials, AttemptTimeout: attempt, Connections: 2, Dial: dial,
 	}}
 	r := &Report{Silent: map[string]error{}}
 	s.find(ctx, r)

@@ -75,7 +75,9 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 }
 
 // settings are those that are judged.
-var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*", "repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients", "timeout"}
+var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*",
+	"repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients",
+	"timeout"}
 
 func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	for _, name := range settings {
@@ -124,7 +126,8 @@ func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now ti
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{DNSName: name, Roots: secure.RootCAs, Intermediates: between, CurrentTime: now})
+	_, err := chain[0].Verify(x509.VerifyOptions{DNSName: name, Roots: secure.RootCAs, Intermediates: between,
+		CurrentTime: now})
 	return err
 }
 

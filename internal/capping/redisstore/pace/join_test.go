@@ -48,7 +48,8 @@ func TestSharesAreTheGrant(t *testing.T) {
 			require.Equal(t, own.Granted, len(waitsOf(own.Runs)))
 			require.Equal(t, grant.More && own.Granted < n, own.More)
 			for _, run := range own.Runs {
-				require.True(t, run.Every == 0 && run.Burst == 1 || run.Every > 0 && run.Permits > run.Burst, "%+v", run)
+				require.True(t, run.Every == 0 && run.Burst == 1 || run.Every > 0 && run.Permits > run.Burst, "%+v",
+					run)
 			}
 			got = append(got, waitsOf(own.Runs)...)
 			asked += n
@@ -92,7 +93,8 @@ func TestAsksThatWaitBecomeOne(t *testing.T) {
 		h := &held{hold: make(chan struct{}), err: broken}
 		j := &joints{open: map[string]*joint{}, take: h.take}
 		one := func(permits int) *pacing.Ask {
-			return &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Limits: []pacing.Limit{{Max: 9, Window: time.Second}}}}, Permits: permits}
+			return &pacing.Ask{Targets: []pacing.Target{
+				{Pacer: "p", Limits: []pacing.Limit{{Max: 9, Window: time.Second}}}}, Permits: permits}
 		}
 		key := jointKey(one(1))
 		var all sync.WaitGroup
@@ -135,7 +137,8 @@ func TestAsksThatWaitBecomeOne(t *testing.T) {
 func TestWhatDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	make1 := func(change func(*pacing.Ask)) *pacing.Ask {
-		ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Message: "0a", Limits: []pacing.Limit{{Max: 9, Window: time.Second}}}}, Permits: 1}
+		ask := &pacing.Ask{Targets: []pacing.Target{{Pacer: "p", Message: "0a",
+			Limits: []pacing.Limit{{Max: 9, Window: time.Second}}}}, Permits: 1}
 		change(ask)
 		return ask
 	}
@@ -143,7 +146,8 @@ func TestWhatDoesNotJoin(t *testing.T) {
 	require.True(t, joins(plain))
 	require.Equal(t, jointKey(plain), jointKey(make1(func(a *pacing.Ask) { a.Permits = 7 })))
 	for _, change := range []func(*pacing.Ask){
-		func(a *pacing.Ask) { a.MaxWait = 1 }, func(a *pacing.Ask) { a.Targets[0].Pacer = "q" }, func(a *pacing.Ask) { a.Targets[0].Message = "0b" },
+		func(a *pacing.Ask) { a.MaxWait = 1 }, func(a *pacing.Ask) { a.Targets[0].Pacer = "q" },
+		func(a *pacing.Ask) { a.Targets[0].Message = "0b" },
 		func(a *pacing.Ask) { a.Targets[0].Limits[0].Max++ }, func(a *pacing.Ask) { a.Targets[0].Limits[0].Window++ },
 		func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
 		func(a *pacing.Ask) { a.Targets[0].Limits = append(a.Targets[0].Limits, a.Targets[0].Limits[0]) },

@@ -91,7 +91,8 @@ func (p *Pacers) Forget(ctx context.Context, pacer string) error {
 }
 
 // do runs one command. then adds what its reply says of faults.
-func (p *Pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool, then func(*dispatch.Faults)) error {
+func (p *Pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool,
+	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {
 		r := p.config.Dispatcher.NewRun(op, durable)
 		r.Faults.What = what
@@ -105,6 +106,7 @@ func (p *Pacers) do(ctx context.Context, what string, op dispatch.Operation, dur
 }
 
 var (
-	errWrongType = errors.New("the key of a pacer holds another type than a string: something else writes to the keys of capper; find out what and move its key away")
-	errCorrupt   = errors.New("what is stored of a pacer is not what capper writes: forget the pacer")
+	errWrongType = errors.New("the key of a pacer holds another type than a string: something else writes to the " +
+		"keys of capper; find out what and move its key away")
+	errCorrupt = errors.New("what is stored of a pacer is not what capper writes: forget the pacer")
 )

@@ -159,7 +159,8 @@ func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	for _, g := range p.gateways {
 		g.Close()
 	}
-	text, hint := refused(t, redisstore.Config{Addrs: []string{entry}, Timeout: 5 * time.Second, AttemptTimeout: 400 * time.Millisecond})
+	text, hint := refused(t, redisstore.Config{Addrs: []string{entry}, Timeout: 5 * time.Second,
+		AttemptTimeout: 400 * time.Millisecond})
 	require.Contains(t, text, ips(51)[1]+":"+p.port)
 	require.Contains(t, hint, "the addresses that the cluster announces cannot be reached from here")
 	require.Contains(t, hint, "cluster-announce")

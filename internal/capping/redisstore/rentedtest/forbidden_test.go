@@ -27,7 +27,8 @@ func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	for _, addr := range c.Addrs {
 		client := admin(t, addr)
-		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "auditor", "reset", "on", ">auditor", "+acl|log", "+acl|whoami").Err())
+		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "auditor", "reset", "on", ">auditor", "+acl|log",
+			"+acl|whoami").Err())
 		require.NoError(t, client.Do(t.Context(), "acl", "log", "reset").Err())
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "default", "off").Err())
 	}
@@ -45,11 +46,15 @@ func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 		})
 		t.Run("campaigns", func(t *testing.T) {
 			t.Parallel()
-			campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store { return opened(t, clock) })
+			campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+				return opened(t,
+					clock)
+			})
 		})
 	})
 	for _, addr := range c.Addrs {
-		auditor := redis.NewClient(&redis.Options{Addr: addr, Username: "auditor", Password: "auditor", Protocol: 2, DisableIdentity: true, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
+		auditor := redis.NewClient(&redis.Options{Addr: addr, Username: "auditor", Password: "auditor", Protocol: 2,
+			DisableIdentity: true, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 		entries, err := auditor.Do(t.Context(), "acl", "log").Slice()
 		require.NoError(t, err)
 		require.NoError(t, auditor.Close())
@@ -78,9 +83,11 @@ func TestRightsByKeysAndSelectors(t *testing.T) {
 	config := redisstore.Config{Addrs: c.Addrs, ReplicaAcks: alone}
 	rights := leastRights(t)
 
-	allow(t, c.Addrs[0], "resetchannels", "~fc:*", "-@all", "+@read", "+@connection", "+info", "+time", "+wait", "+evalsha", "+script|load")
+	allow(t, c.Addrs[0], "resetchannels", "~fc:*", "-@all", "+@read", "+@connection", "+info", "+time", "+wait",
+		"+evalsha", "+script|load")
 	text, _ := refused(t, config)
-	require.Contains(t, text, `node `+c.Addrs[0]+`: the user "capper" may not run set, setrange, zadd, zremrangebyscore, hdel, pexpire, del`)
+	require.Contains(t, text, `node `+c.Addrs[0]+
+		`: the user "capper" may not run set, setrange, zadd, zremrangebyscore, hdel, pexpire, del`)
 	require.Contains(t, text, "deploy/redis.acl")
 
 	if keyRights(t, c.Addrs[0]) {
@@ -89,7 +96,8 @@ func TestRightsByKeysAndSelectors(t *testing.T) {
 		text, _ = refused(t, config)
 		require.Contains(t, text, `the user "capper" may not use the keys fc:* to read and to write`)
 
-		allow(t, c.Addrs[0], "resetchannels", "-@all", "+time", "+info", "+script|load", "+evalsha", "+wait", "(%RW~fc:* "+strings.Join(rights[2:], " ")+")")
+		allow(t, c.Addrs[0], "resetchannels", "-@all", "+time", "+info", "+script|load", "+evalsha", "+wait",
+			"(%RW~fc:* "+strings.Join(rights[2:], " ")+")")
 		decides(t, open(t, config))
 	}
 }
@@ -110,8 +118,10 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 		return lines
 	}
 	c := testcluster.Single(t, testcluster.Options{Settings: gone(
-		"CONFIG", "CLIENT", "HELLO", "DEBUG", "KEYS", "SCAN", "FLUSHALL", "FLUSHDB", "SHUTDOWN", "MONITOR", "SAVE", "BGSAVE",
-		"BGREWRITEAOF", "SLOWLOG", "MEMORY", "LATENCY", "MIGRATE", "EVAL", "SUBSCRIBE", "OBJECT", "DUMP", "SORT", "SELECT", "RENAME",
+		"CONFIG", "CLIENT", "HELLO", "DEBUG", "KEYS", "SCAN", "FLUSHALL", "FLUSHDB", "SHUTDOWN", "MONITOR", "SAVE",
+		"BGSAVE",
+		"BGREWRITEAOF", "SLOWLOG", "MEMORY", "LATENCY", "MIGRATE", "EVAL", "SUBSCRIBE", "OBJECT", "DUMP", "SORT",
+		"SELECT", "RENAME",
 	)})
 	s := open(t, redisstore.Config{Addrs: c.Addrs, ReplicaAcks: alone})
 	decides(t, s)
@@ -119,7 +129,8 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 	require.Contains(t, warnings, "hides hash-max-listpack-entries")
 	require.NotContains(t, warnings, "maxmemory-policy", "INFO tells it")
 
-	for _, commands := range [][]string{{"EVALSHA"}, {"SCRIPT"}, {"INFO"}, {"HMGET", "TIME"}, {"PEXPIRE", "DEL", "WAIT"}} {
+	for _, commands := range [][]string{{"EVALSHA"}, {"SCRIPT"}, {"INFO"}, {"HMGET", "TIME"},
+		{"PEXPIRE", "DEL", "WAIT"}} {
 		c := testcluster.Single(t, testcluster.Options{Settings: gone(commands...), Replicas: 0})
 		text, _ := refused(t, redisstore.Config{Addrs: c.Addrs, ReplicaAcks: redisstore.Healthy})
 		require.Contains(t, text, "node "+c.Addrs[0]+": does not know ")

@@ -80,7 +80,8 @@ func refused(t *testing.T, config redisstore.Config) (text, hint string) {
 // admin is a client for what a store does not do.
 func admin(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -112,8 +113,9 @@ func decideWithin(t *testing.T, s *redisstore.Store, message string, patience ti
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_ = s.Filter(ctx, &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: everybody, Groups: make([]uint8, len(everybody)),
-		Rules: [][]capping.Rule{{{Max: 1, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 24 * time.Hour,
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: everybody,
+		Groups: make([]uint8, len(everybody)),
+		Rules:  [][]capping.Rule{{{Max: 1, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 24 * time.Hour,
 	}, verdicts)
 	outcomes := map[capping.Outcome]int{}
 	for _, v := range verdicts {

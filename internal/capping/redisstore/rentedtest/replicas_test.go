@@ -37,7 +37,8 @@ func TestTwoNamesOfOneServer(t *testing.T) {
 	_, port, _ := strings.Cut(c.Addrs[0], ":")
 	names.Point("primary.rented.test", "127.0.0.1")
 	names.Point("reader.rented.test", "127.0.0.1")
-	s := open(t, redisstore.Config{Addrs: []string{"primary.rented.test:" + port, "reader.rented.test:" + port}, ReplicaAcks: alone})
+	s := open(t, redisstore.Config{Addrs: []string{"primary.rented.test:" + port, "reader.rented.test:" + port},
+		ReplicaAcks: alone})
 	decides(t, s)
 	storetest.IsOK(t, s)
 }
@@ -45,7 +46,8 @@ func TestTwoNamesOfOneServer(t *testing.T) {
 // Replicas that never become masters hold sends like others, and where there are no others operators are told.
 func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes", "replica-priority 0"}})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes",
+		"replica-priority 0"}})
 	s := open(t, redisstore.Config{Addrs: c.Addrs})
 	decides(t, s)
 	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "\n"), "none of its replicas may become a master")

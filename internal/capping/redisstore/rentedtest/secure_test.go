@@ -58,7 +58,8 @@ func TestCertificatesOfServersAreChecked(t *testing.T) {
 	config := redisstore.Config{Addrs: c.Addrs, TLS: secure, ReplicaAcks: redisstore.FixedAcks(0)}
 	present := func() {
 		client := secureAdmin(t, c.Addrs[0], secure)
-		require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"), "tls-key-file", a.File("server.key")).Err())
+		require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"),
+			"tls-key-file", a.File("server.key")).Err())
 	}
 	s := open(t, config)
 	decides(t, s)
@@ -75,7 +76,8 @@ func TestCertificatesOfServersAreChecked(t *testing.T) {
 
 	a.LeafUntil(t, "server", time.Now().Add(-time.Minute), "redis.internal")
 	client := secureAdmin(t, c.Addrs[0], named)
-	require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"), "tls-key-file", a.File("server.key")).Err())
+	require.NoError(t, client.Do(t.Context(), "config", "set", "tls-cert-file", a.File("server.crt"), "tls-key-file",
+		a.File("server.key")).Err())
 	text, hint = refused(t, config)
 	require.Contains(t, text, "expired")
 	require.Contains(t, hint, "has expired: renew it")
@@ -122,7 +124,8 @@ func TestCertificatesAreRotated(t *testing.T) {
 
 func secureAdmin(t *testing.T, addr string, secure *tls.Config) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, TLSConfig: secure, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		TLSConfig: secure, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -43,7 +43,8 @@ type AnswerKeys struct{ Answers, Index, Message string }
 
 // Answers sets the call of answers.lua that adds the delta: flush names it, keep is for how
 // long it is kept, begins that a message of which nothing is remembered is counted from now on.
-func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration, begins bool) {
+func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration,
+	begins bool) {
 	a.begin(s)
 	for _, key := range []string{keys.Answers, keys.Index, keys.Message} {
 		a.buf = append(a.buf, key...)
@@ -61,7 +62,8 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [Flu
 	for _, version := range d.Configs {
 		configs = append(append(configs, version...), '\n')
 	}
-	rest := [][]byte{number(keep.Milliseconds()), flush[:], []byte(d.Message.Text()), channel, []byte(counted), first, number(int64(d.Last)), configs}
+	rest := [][]byte{number(keep.Milliseconds()), flush[:], []byte(d.Message.Text()), channel, []byte(counted), first,
+		number(int64(d.Last)), configs}
 	eachAnswer(&d.Answers, func(kind byte, name string, n int64) {
 		if n != 0 {
 			rest = append(rest, append(append(slices.Clone(channel), kind), name...), number(n))
@@ -77,7 +79,8 @@ func eachAnswer(a *campaign.Answers, what func(kind byte, name string, n int64))
 	what(answerAllowed, "", a.Allowed)
 	what(answerReplayed, "", a.Replayed)
 	what(answerUnavailable, "", a.Unavailable)
-	for kind, counts := range map[byte]map[string]int64{answerDenied: a.Denied, answerSuppressed: a.Suppressed, answerShadow: a.Shadow} {
+	for kind, counts := range map[byte]map[string]int64{answerDenied: a.Denied, answerSuppressed: a.Suppressed,
+		answerShadow: a.Shadow} {
 		for name, n := range counts {
 			what(kind, name, n)
 		}

@@ -76,7 +76,8 @@ func DecodeBeat(reply []string) (Heard, error) {
 	case h.Outcome == "channel" && len(reply) == 5:
 		h.Channel = reply[1:]
 		return h, nil
-	case !slices.Contains([]string{"found", "adopted", "made", "mended"}, h.Outcome) || len(reply) < 6 || len(reply)%2 != 0:
+	case !slices.Contains([]string{"found", "adopted", "made", "mended"}, h.Outcome) || len(reply) < 6 ||
+		len(reply)%2 != 0:
 		return Heard{}, ErrReply
 	}
 	var numbers [4]int64

@@ -13,14 +13,17 @@ import (
 func TestArgumentsOfABeat(t *testing.T) {
 	t.Parallel()
 	m := NewMarker(Standard, "fc", Known)
-	require.Equal(t, []string{"fc:{format}", "fc:{format}:store", "fc:{format}:retentions", "fc:{format}:channels", "fc:{format}:instances"}, m.Keys())
+	require.Equal(t, []string{"fc:{format}", "fc:{format}:store", "fc:{format}:retentions", "fc:{format}:channels",
+		"fc:{format}:instances"}, m.Keys())
 	b := Beat{
-		Mode: Adopt, Retention: 1000, ID: "a1", Description: `{"formats":"1-2"}`, Silent: 30 * time.Second, Life: time.Hour,
+		Mode: Adopt, Retention: 1000, ID: "a1", Description: `{"formats":"1-2"}`, Silent: 30 * time.Second,
+		Life:     time.Hour,
 		Channels: map[string]capping.Channel{"push": 1},
 	}
 	space := "bucket 190 partitions 64 epoch 2024-01-01"
 	require.Equal(t, []any{
-		"capper log 2 least 2 " + space, 1, 2, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000), int64(3_600_000), "push", 1,
+		"capper log 2 least 2 " + space, 1, 2, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000),
+		int64(3_600_000), "push", 1,
 	}, b.Args(&m))
 	older := NewMarker(Standard, "fc", Known[:1])
 	require.Equal(t, "capper log 1 "+space, older.Text)
@@ -45,7 +48,8 @@ func TestReplyOfABeat(t *testing.T) {
 	}, heard)
 	for _, reply := range [][]string{
 		nil, {}, {"format"}, {"gone", "x"}, {"channel", "push"}, {"x"}, {"found"}, {"found", "1", "5", "1", "1"},
-		{"found", "one", "5", "1", "1", "2"}, {"made", "1", "5", "1", "1", "two"}, {"found", "1", "5", "1", "1", "2", "alone"},
+		{"found", "one", "5", "1", "1", "2"}, {"made", "1", "5", "1", "1", "two"}, {"found", "1", "5", "1", "1", "2",
+			"alone"},
 	} {
 		_, err := DecodeBeat(reply)
 		require.ErrorIs(t, err, ErrReply, "%q", reply)

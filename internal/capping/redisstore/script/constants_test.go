@@ -18,7 +18,8 @@ import (
 // Every name in the texts is replaced, and every constant is used.
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
-	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource + paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
+	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource +
+		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -50,7 +51,8 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}
 	require.Len(t, appendRule(nil, &limited), number("RULE")+number("CHANNEL_BITS"))
 	for name, length := range map[string]string{
-		"FILTER_FORMAT": "FILTER_HEADER", "UNION_FORMAT": "UNION_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER", "STAMP_FORMAT": "ERASE_HEADER", "RULE_FORMAT": "RULE",
+		"FILTER_FORMAT": "FILTER_HEADER", "UNION_FORMAT": "UNION_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER",
+		"STAMP_FORMAT": "ERASE_HEADER", "RULE_FORMAT": "RULE",
 	} {
 		require.Equal(t, number(length), bytesOf(t, constants()[name]), name)
 	}

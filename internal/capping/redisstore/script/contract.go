@@ -56,9 +56,11 @@ const (
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
 	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
-	filterFormat  = ">" + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 4) +
+	filterFormat  = ">" + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) +
+		strings.Repeat(fmt.Sprintf("I%d", durationSize), 4) +
 		fmt.Sprintf("I%dBBBc%d", skewSize, tokenSize)
-	ruleFormat = fmt.Sprintf(">I%dI%d", maxSize, durationSize) + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) + "B"
+	ruleFormat = fmt.Sprintf(">I%dI%d", maxSize, durationSize) + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) +
+		"B"
 )
 
 // longestLife bounds the TTL of a key.
@@ -116,7 +118,8 @@ func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
-func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token, c Counting) []byte {
+func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token,
+	c Counting) []byte {
 	return append(append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...), modeRecord+byte(c))
 }
 
@@ -147,7 +150,8 @@ var ErrReply = errors.New("not a reply of the script")
 // DecodeVerdicts reads a filter reply into the verdicts of the items and
 // returns how many it answers. Users whose log cannot be judged stay
 // Unavailable and are counted in bad.
-func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int, error) {
+func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
+	error) {
 	n := 0
 	for ; reply != ""; n++ {
 		if n == len(items) {

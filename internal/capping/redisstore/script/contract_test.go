@@ -23,21 +23,25 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	plan.Arrange(Standard, b.Users)
 	book := NewRulebook(b.Rules)
 	var a Args
-	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book, Counts{})
+	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book,
+		Counts{})
 	a.StampFilter(Header{
 		Now: 0x0102030405, Since: capping.Never, Retention: b.Retention, Forget: b.Retention, Skew: time.Second,
 		Record: true, Channel: b.Channel, Token: b.Token,
 	})
 
 	require.Equal(t, []blob{
-		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:0"), blob("fc:{66e}:3k"),
-		blob("\x01\x02\x03\x04\x05" + "\xff\xff\xff\xff\xff" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x8b\xd0" +
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:0"),
+		blob("fc:{66e}:3k"),
+		blob("\x01\x02\x03\x04\x05" + "\xff\xff\xff\xff\xff" + "\x00\x00\x24\x0c\x84\x00" + "\x00\x00\x24\x0c\x84\x00" +
+			"\x00\x00\x24\x0c\x8b\xd0" +
 			"\x00\x00\x24\x9c\xbe\x00" + "\x00\x00\x03\xe8" + "\x01\x07\x01" + string(b.Token[:])),
 		a.rules,
 		blob("\x01\x02\x00" + "\x01\x00\x01"), // groups by their number in the call
 	}, a.args)
 	require.Equal(t, "\x03"+
-		"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+"\x04"+string(make([]byte, 30))+"\x80"+
+		"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x01"+"\x04"+string(make([]byte, 30))+
+		"\x80"+
 		"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x09\x03"+"\x01"+string(make([]byte, 31))+
 		"\x00\x03\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"+
 		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
@@ -47,7 +51,8 @@ func TestCommandOfAFilterCall(t *testing.T) {
 func TestUsersOfACallUnderManyRules(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ groups, rules, want int }{
-		{1, 0, 512}, {1, 2, 512}, {5, 8, 512}, {255, 3, 512}, {1, 16, 256}, {1, 255, 16}, {255, 8, 128}, {255, 32, 32}, {256, 255, 4},
+		{1, 0, 512}, {1, 2, 512}, {5, 8, 512}, {255, 3, 512}, {1, 16, 256}, {1, 255, 16}, {255, 8, 128}, {255, 32, 32},
+		{256, 255, 4},
 	} {
 		groups := make([][]capping.Rule, test.groups)
 		for i := range groups {
@@ -65,7 +70,8 @@ func TestVerdictsOfAReply(t *testing.T) {
 	items := []uint64{Item(1, 6), Item(2, 5), Item(3, 4), Item(4, 3), Item(5, 2), Item(6, 1), Item(7, 0)}
 	verdicts := make([]capping.Verdict, 7)
 	var bad BadLogs
-	n, err := DecodeVerdicts("ARD\x00\xff\xff\xff\xff\xffD\x01\x00\x00\x00\x00\x05D\x02\x00\x00\x00\x00\x05CT", items, b, verdicts, &bad)
+	n, err := DecodeVerdicts("ARD\x00\xff\xff\xff\xff\xffD\x01\x00\x00\x00\x00\x05D\x02\x00\x00\x00\x00\x05CT", items,
+		b, verdicts, &bad)
 	require.NoError(t, err)
 	require.Equal(t, 7, n)
 	D := capping.Denied
@@ -95,9 +101,11 @@ func TestShadowsOfAReply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	A := capping.Allowed
-	require.Equal(t, []capping.Verdict{{Outcome: A, Shadow: 1<<31 | 1<<3}, {Outcome: A}, {Outcome: A, Shadow: 2}}, verdicts)
+	require.Equal(t, []capping.Verdict{{Outcome: A, Shadow: 1<<31 | 1<<3}, {Outcome: A}, {Outcome: A, Shadow: 2}},
+		verdicts)
 	for _, reply := range []string{
-		"S", "S\x00\x00\x00", "S\x00\x00\x00\x00", "S\x00\x00\x00\x01", "S\x00\x00\x00\x03", "S\xff\xff\xff\xff", "AAAS\x00\x00\x00\x02",
+		"S", "S\x00\x00\x00", "S\x00\x00\x00\x00", "S\x00\x00\x00\x01", "S\x00\x00\x00\x03", "S\xff\xff\xff\xff",
+		"AAAS\x00\x00\x00\x02",
 	} {
 		_, err := DecodeVerdicts(reply, items, b, make([]capping.Verdict, 3), &BadLogs{})
 		require.ErrorIs(t, err, ErrReply, "%q", reply)
@@ -113,7 +121,8 @@ func FuzzVerdicts(f *testing.F) {
 	f.Add("D\x01\x00\x00\x00\x00\x05CT", uint8(3))
 	f.Add("S\x00\x00\x00\x04A", uint8(3))
 	f.Fuzz(func(t *testing.T, reply string, users uint8) {
-		b := batchOf("m", make([]capping.UserID, users), rolling(1, time.Hour), rolling(0, time.Hour), capping.Rule{Hold: 1, Shadow: true})
+		b := batchOf("m", make([]capping.UserID, users), rolling(1, time.Hour), rolling(0, time.Hour),
+			capping.Rule{Hold: 1, Shadow: true})
 		items := make([]uint64, users)
 		for i := range items {
 			items[i] = Item(uint32(i), i)
@@ -138,7 +147,8 @@ func FuzzVerdicts(f *testing.F) {
 		n, err = DecodeReleased(reply, items, false, released, &bad)
 		require.LessOrEqual(t, n, int(users))
 		if err == nil {
-			require.Equal(t, n, count(released, capping.ReleaseDone)+count(released, capping.ReleaseAbsent)+bad.Corrupt+bad.WrongType)
+			require.Equal(t, n, count(released, capping.ReleaseDone)+count(released, capping.ReleaseAbsent)+bad.Corrupt+
+				bad.WrongType)
 		}
 		if DecodeErased(reply, &bad) == nil {
 			require.Contains(t, []string{"D", "N", "T"}, reply)
@@ -154,7 +164,8 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], Counts{CountHere, capping.Token{1, 2, 3, 4, 5, 6}})
 	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
 	require.Equal(t, []blob{
-		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"), blob("fc:{66e}:c:010203040506"),
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"),
+		blob("fc:{66e}:c:010203040506"),
 		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06" + "\x02"), blob("\x01\x00"),
 	}, a.args)
 	a.Erase(New("x"), "fc:{66e}:3k", "0")
@@ -192,7 +203,8 @@ func TestRewritings(t *testing.T) {
 	var a Args
 	a.Rewrite(New("x"), Standard, "fc:{66e}:", 1, 0, 2)
 	require.Equal(t, []blob{
-		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:1t"),
+		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:1"),
+		blob("fc:{66e}:1t"),
 	}, a.args)
 	require.Equal(t, uint32(1), Standard.Rows(64*190-1))
 	require.Equal(t, uint32(2), Standard.Rows(64*190))
@@ -220,7 +232,8 @@ func TestReplyOfASharedRate(t *testing.T) {
 	require.Equal(t, capping.RateState{Allowed: true, Remaining: 15, ResetAfter: 500 * time.Millisecond}, state)
 	state, err = DecodeRate([]int64{0, 2, 300, 1800})
 	require.NoError(t, err)
-	require.Equal(t, capping.RateState{Remaining: 2, RetryAfter: 300 * time.Millisecond, ResetAfter: 1800 * time.Millisecond}, state)
+	require.Equal(t, capping.RateState{Remaining: 2, RetryAfter: 300 * time.Millisecond,
+		ResetAfter: 1800 * time.Millisecond}, state)
 	for _, reply := range [][]int64{nil, {1, 2, 3}, {2, 0, 0, 0}, {-1, 0, 0, 0}} {
 		_, err := DecodeRate(reply)
 		require.ErrorIs(t, err, ErrReply)
@@ -243,7 +256,8 @@ func rolling(max int, d time.Duration) capping.Rule {
 // batchOf is a recording batch of one group.
 func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users, Groups: make([]uint8, len(users)),
-		Rules: [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
+		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users,
+		Groups: make([]uint8, len(users)),
+		Rules:  [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
 	}
 }

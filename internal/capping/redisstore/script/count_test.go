@@ -94,10 +94,12 @@ func TestStoredCounts(t *testing.T) {
 func TestCommandOfWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	var a Args
-	a.Owed(New("x"), "fc:{66e}:", capping.Token{1}, time.Second, []Owed{{7, campaign.Sends{Recorded: 3, Released: 2}}, {0, campaign.Sends{Released: 1}}})
+	a.Owed(New("x"), "fc:{66e}:", capping.Token{1}, time.Second, []Owed{{7, campaign.Sends{Recorded: 3, Released: 2}},
+		{0, campaign.Sends{Released: 1}}})
 	a.StampOwed(42)
 	require.Equal(t, []blob{
-		blob("1"), blob("fc:{66e}:c:010000000000"), blob("42"), blob("1000"), blob("7"), blob("3"), blob("7r"), blob("2"), blob("0r"), blob("1"),
+		blob("1"), blob("fc:{66e}:c:010000000000"), blob("42"), blob("1000"), blob("7"), blob("3"), blob("7r"),
+		blob("2"), blob("0r"), blob("1"),
 	}, a.args[2:])
 }
 
@@ -108,7 +110,8 @@ func TestStoredAnswers(t *testing.T) {
 		Key: campaign.Key{Message: capping.Message{Namespace: "growth", ID: "m"}, Channel: 200},
 		Answers: campaign.Answers{
 			Calls: 1, Asked: 100, Allowed: 2, Replayed: 3, Unavailable: 4,
-			Denied: map[string]int64{"daily": 5, "": 6, "ü 7": 7}, Suppressed: map[string]int64{"a/b": 8}, Shadow: map[string]int64{"x": 9},
+			Denied: map[string]int64{"daily": 5, "": 6, "ü 7": 7}, Suppressed: map[string]int64{"a/b": 8},
+			Shadow:   map[string]int64{"x": 9},
 			Segments: map[string]campaign.SegmentAnswers{"new": {Asked: 1, Allowed: 2, Denied: 3}, "none": {Asked: 1}},
 			First:    5, Last: 9, Configs: []string{"v1", "v2"},
 		},
@@ -116,10 +119,12 @@ func TestStoredAnswers(t *testing.T) {
 	var a Args
 	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &delta, [FlushSize]byte{1}, time.Hour, true)
 	require.Equal(t, []blob{
-		blob("3"), blob("answers"), blob("index"), blob("message"), blob("3600000"), blob("\x01\x00\x00\x00\x00\x00\x00\x00"),
+		blob("3"), blob("answers"), blob("index"), blob("message"), blob("3600000"),
+		blob("\x01\x00\x00\x00\x00\x00\x00\x00"),
 		blob("\xffgrowth\xffm"), blob("200"), blob("1"), blob("5"), blob("9"), blob("v1\nv2\n"),
 	}, a.args[2:14])
-	stored := []string{"m", "text", "", "flushes", "200f", "5", "200l", "9", "200v", "v1\nv2\n", "200Kind of a later version", "1"}
+	stored := []string{"m", "text", "", "flushes", "200f", "5", "200l", "9", "200v", "v1\nv2\n",
+		"200Kind of a later version", "1"}
 	for _, arg := range a.args[14:] {
 		stored = append(stored, string(arg))
 	}

@@ -46,7 +46,8 @@ var (
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
 	cursorFormat  = fmt.Sprintf(">I%dI%dc%d", lengthSize, lengthSize, copiedRuns*pacing.RunSize)
-	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, lengthSize, totalSize, timeSize, lengthSize, timeSize, timeSize, rewriteSize)
+	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, lengthSize, totalSize, timeSize, lengthSize,
+		timeSize, timeSize, rewriteSize)
 )
 
 const (

@@ -69,16 +69,20 @@ type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, For
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
 	return Scripts{
-		Filter: New(complete(preludeSource + filterSource)), Union: New(complete(preludeSource + unionSource)), Release: New(complete(preludeSource + releaseSource)),
-		Erase: New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)), Rate: New(complete(rateSource)),
-		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)), Forget: New(complete(preludeSource + forgetSource)),
-		Owed: New(complete(owedSource)), Answers: New(complete(answersSource)),
+		Filter: New(complete(preludeSource + filterSource)), Union: New(complete(preludeSource + unionSource)),
+		Release: New(complete(preludeSource + releaseSource)),
+		Erase:   New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)),
+		Rate: New(complete(rateSource)),
+		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)),
+		Forget: New(complete(preludeSource + forgetSource)),
+		Owed:   New(complete(owedSource)), Answers: New(complete(answersSource)),
 	}
 }
 
 // All are all of them.
 func (s *Scripts) All() []*Script {
-	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed, s.Answers}
+	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed,
+		s.Answers}
 }
 
 // Sources are what servers load.

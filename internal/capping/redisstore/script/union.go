@@ -19,7 +19,8 @@ const (
 )
 
 // unionFormat is the header for struct.unpack in Lua.
-var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) + fmt.Sprintf("I%dB", skewSize)
+var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) +
+	fmt.Sprintf("I%dB", skewSize)
 
 func (h *Header) appendUnion(dst []byte) []byte {
 	dst = appendUint(dst, uint64(h.Now), instantSize)

@@ -49,18 +49,21 @@ func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Fi
 var barGone = &Bar{Reason: Gone, what: "the server was emptied, what was recorded there is lost",
 	way: "the users are unavailable until " + restart}
 
-var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, as it does when " +
+var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, as " +
+	"it does when " +
 	"its user default lacks rights", way: rightsFirst}
 
 // barUnmarked is that the mark is missing beside its sign.
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
-const rightsFirst = "the users are unavailable until the user default has all rights (\"user default off ~* &* +@all\", " +
+const rightsFirst = "the users are unavailable until the user default has all rights (\"user default off ~* &* " +
+	"+@all\", " +
 	"see docs/redis.md) and " + restart
 
 func barOlder(by time.Duration) *Bar {
-	return &Bar{Reason: Older, what: fmt.Sprintf("the server came back with an older state, and its last %v or more are lost",
+	return &Bar{Reason: Older, what: fmt.Sprintf("the server came back with an older state, and its last %v or more "+
+		"are lost",
 		max(by, time.Second).Round(time.Second)),
 		way: "the users are unavailable until the server has its newest data again, or " + restart}
 }

@@ -58,7 +58,8 @@ func (t *Topology) announcedHint() string {
 		return ""
 	}
 	return "the addresses that the cluster announces cannot be reached from here: open the way to every node, or set " +
-		"cluster-announce-ip and cluster-announce-port (or cluster-announce-hostname) on the nodes to what capper can reach"
+		"cluster-announce-ip and cluster-announce-port (or cluster-announce-hostname) on the nodes to what capper " +
+		"can reach"
 }
 
 func (n *Node) check(ctx context.Context, f *examine.Findings) error {
@@ -117,13 +118,17 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 		if all == 0 {
 			loss = " and accept that sends are lost with a master"
 		}
-		f.Refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s", n.addr, all, acks, want, all, loss)
+		f.Refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s", n.addr,
+			all, acks, want, all, loss)
 	case n.top.cluster && n.heirless.Load():
-		f.Warn("node %s: none of its replicas may become a master (cluster-replica-no-failover yes): when it is lost, its users are unavailable until it is back", n.addr)
+		f.Warn("node %s: none of its replicas may become a master (cluster-replica-no-failover yes): when it is "+
+			"lost, its users are unavailable until it is back", n.addr)
 	case alive < want:
-		f.Warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then", n.addr, alive, all, acks, want)
+		f.Warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then",
+			n.addr, alive, all, acks, want)
 	case acks != Healthy && all > want:
-		f.Warn("node %s: has %d replicas, replica_acks: %s waits for %d: a send is lost when a replica that lacks it is promoted; healthy waits for all that work",
+		f.Warn("node %s: has %d replicas, replica_acks: %s waits for %d: a send is lost when a replica that lacks "+
+			"it is promoted; healthy waits for all that work",
 			n.addr, all, acks, want)
 	}
 	return nil

@@ -55,8 +55,9 @@ func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 func (c *Config) rules() *examine.Rules {
 	return &examine.Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
-		Unreplicated: c.ReplicaAcks.None(), CountedReplicas: c.ReplicaAcks == Healthy, WithoutAppendOnly: c.WithoutAppendOnly,
-		ClockSkew: c.ClockSkew, Clock: c.Clock,
+		Unreplicated: c.ReplicaAcks.None(), CountedReplicas: c.ReplicaAcks == Healthy,
+		WithoutAppendOnly: c.WithoutAppendOnly,
+		ClockSkew:         c.ClockSkew, Clock: c.Clock,
 	}
 }
 

@@ -34,8 +34,8 @@ const (
 // Open reports whether nobody has accepted the breach.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether the breach is what holds, rather than one known of the same partition, or nil. An acceptance ends
-// a breach from before it, though an instance that had not heard of it counted more keys since.
+// replaces reports whether the breach is what holds, rather than one known of the same partition, or nil. An acceptance
+// ends a breach from before it, though an instance that had not heard of it counted more keys since.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -189,7 +189,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn are the breaches that nobody has accepted, as copies of the ledger tell. users: how many partitions have any.
+// BrokenIn are the breaches that nobody has accepted, as copies of the ledger tell. users: how many partitions have
+// any.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

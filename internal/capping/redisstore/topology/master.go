@@ -39,7 +39,8 @@ func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: is not a master", h.node.addr)
 	}
-	return fmt.Errorf("node %s: is a replica of %s: put its master into addrs: an endpoint for reads alone does not do", h.node.addr, h.follows)
+	return fmt.Errorf("node %s: is a replica of %s: put its master into addrs: an endpoint for reads alone does not do",
+		h.node.addr, h.follows)
 }
 
 // refreshServers finds the master among servers outside a cluster, or asks the
@@ -122,7 +123,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
-		case chosen != nil && h.id != "" && h.id == chosen.id: // one server by two names: who is promoted takes a new id
+		// one server by two names: who is promoted takes a new id
+		case chosen != nil && h.id != "" && h.id == chosen.id:
 		default:
 			rivals = append(rivals, rival(h))
 		}

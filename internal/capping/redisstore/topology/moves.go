@@ -42,7 +42,8 @@ func (t *Topology) tornBar(partition int) *Bar {
 	return barTorn
 }
 
-var barTorn = &Bar{Reason: Torn, what: "a slot is torn: a master failed while the slot was being moved, and the one that took over does not know of the keys that have gone",
+var barTorn = &Bar{Reason: Torn, what: "a slot is torn: a master failed while the slot was being moved, and the one " +
+	"that took over does not know of the keys that have gone",
 	way: "the users are unavailable until redis-cli --cluster fix has mended it"}
 
 // gossip is what a node's CLUSTER NODES says beside its replicas.

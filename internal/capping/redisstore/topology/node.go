@@ -43,8 +43,9 @@ type Node struct {
 	looked atomic.Int64          // when a pipeline last asked who its replicas are, in µs
 	lacks  atomic.Pointer[lack]  // at the last look its users could not be decided; nil: they could
 
-	standing      atomic.Pointer[standing] // nil: it was not asked since it is a master
-	evictionKnown atomic.Int64             // when a pipeline asked for evicted keys whose answer was that none are new, in µs
+	standing atomic.Pointer[standing] // nil: it was not asked since it is a master
+	// when a pipeline asked for evicted keys whose answer was that none are new, in µs
+	evictionKnown atomic.Int64
 
 	heirless atomic.Bool // it has replicas, and none that may take over
 	nameless atomic.Bool // the store's user may not ask it who its replicas are, as of the last examination
@@ -159,7 +160,8 @@ func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:
 		return nil
-	case sign.Err() == nil && sign.Val() != int64(0), sign.Err() != nil && !errors.Is(sign.Err(), redis.Nil) && !fault.IsAuth(sign.Err()):
+	case sign.Err() == nil && sign.Val() != int64(0), sign.Err() != nil && !errors.Is(sign.Err(), redis.Nil) &&
+		!fault.IsAuth(sign.Err()):
 		return nil
 	case fault.IsAuth(sign.Err()):
 		return fmt.Errorf("read the partition's sign: %w", sign.Err())

@@ -49,10 +49,11 @@ func (t *Topology) promiseOf(n *Node, facts connect.Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server has no append-only file though it should. Where sends need no replicas, those that
-// never had one in their run are configured so. The ledger's lock is held.
+// withoutFile reports whether a server has no append-only file though it should. Where sends need no replicas, those
+// that never had one in their run are configured so. The ledger's lock is held.
 func (t *Topology) withoutFile(p promise) bool {
-	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() || t.ledger.runs[p.run].AppendOnly)
+	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
+		t.ledger.runs[p.run].AppendOnly)
 }
 
 // judge takes what a master says of its promises: one that is broken bars what it holds.
@@ -247,7 +248,8 @@ func (n *Node) JudgeEvicted(asked *EvictedQuestion) error {
 		n.top.RefreshSoon()
 		return errNotExamined
 	}
-	return n.top.markBroken(n, Breach{Reason: Evicted, What: evictedText(evicted, s.evicted), Evicted: max(0, evicted-s.evicted)})
+	return n.top.markBroken(n, Breach{Reason: Evicted, What: evictedText(evicted, s.evicted),
+		Evicted: max(0, evicted-s.evicted)})
 }
 
 // errNotExamined is that what the node's answers rest on is about to be looked at.

@@ -211,7 +211,8 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 			"with cluster-require-full-coverage yes, one shard without a master is enough")
 	}
 	if n := t.Unserved(); n > 0 {
-		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n, len(t.routes)))
+		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n,
+			len(t.routes)))
 	}
 	return problems
 }

@@ -148,7 +148,8 @@ type Confirmation struct {
 
 // AskReplicas adds the question to a pipeline, and gives replicas so long to confirm: WAIT
 // says how many did, and ROLE behind it who else might be a master soon. Nil for no count.
-func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count, patience time.Duration) *Confirmation {
+func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
+	patience time.Duration) *Confirmation {
 	if count == nil {
 		return nil
 	}

@@ -11,8 +11,9 @@ import (
 
 func TestReplicasAreReadFromInfo(t *testing.T) {
 	t.Parallel()
-	online, syncing, all := fedOf(connect.ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
-		"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\nslave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
+	online, syncing, all := fedOf(
+		connect.ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
+			"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\nslave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
 	require.Equal(t, []fed{{"a:1", 1, 0}}, online)
 	require.Equal(t, []int{3, 4}, []int{syncing, all})
 }
@@ -47,7 +48,8 @@ e7d1 127.0.0.1:30001@31001,hostname1 myself,master - 0 0 1 connected 0-5460
 func TestReplicasAreReadFromRole(t *testing.T) {
 	t.Parallel()
 	replica := func(host, port, offset string) any { return []any{host, port, offset} }
-	online, ok := roleOf([]any{"master", int64(90), []any{replica("fd00::3", "1", "80"), replica("two.example", "2", "0")}})
+	online, ok := roleOf([]any{"master", int64(90), []any{replica("fd00::3", "1", "80"), replica("two.example", "2",
+		"0")}})
 	require.True(t, ok)
 	require.Equal(t, []fed{{"[fd00::3]:1", 80, 0}, {"two.example:2", 0, 0}}, online)
 	_, ok = roleOf([]any{"master", int64(0), []any{}})

@@ -207,7 +207,8 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 		return nil
 	}
 	for _, p := range partitions {
-		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n && looked.run != now && look.mode(p) < 2 {
+		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n && looked.run != now &&
+			look.mode(p) < 2 {
 			before = append(before, p)
 		}
 	}

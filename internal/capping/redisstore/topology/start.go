@@ -47,7 +47,8 @@ func (t *Topology) learn(ctx context.Context) error {
 // findKind asks every address whether it is a node of a cluster. All that answer
 // have to agree, and one has to answer.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout)) // how far they are is not known
+	// how far they are is not known
+	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
 	t.askAddresses(func(i int, n *Node) {
@@ -69,7 +70,8 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
 			t.noteSilent(t.config.Addrs[i], warnings[len(warnings)-1])
 		case kind != enabled[first]:
-			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a node of a cluster, the other is not",
+			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a node of a cluster, the "+
+				"other is not",
 				t.config.Addrs[first], t.config.Addrs[i])
 		}
 	}
@@ -95,7 +97,8 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	t.askAddresses(func(i int, n *Node) {
 		v, err := n.view(ctx)
 		if err == nil && len(v.members) > 0 && !v.of(t.members) {
-			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters", t.Masters()[0].addr, n.addr)
+			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters",
+				t.Masters()[0].addr, n.addr)
 		}
 	})
 	return errors.Join(faults...)

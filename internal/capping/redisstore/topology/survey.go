@@ -93,7 +93,8 @@ func (n *Node) confusion(ranges []slotRange) error {
 		}
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
-			return fmt.Errorf("node %s: several nodes are all announced as %s: set cluster-preferred-endpoint-type to ip or hostname on them, "+
+			return fmt.Errorf("node %s: several nodes are all announced as %s: set cluster-preferred-endpoint-type "+
+				"to ip or hostname on them, "+
 				"or give each a port of its own", n.addr, addr)
 		}
 		masters[addr] = id

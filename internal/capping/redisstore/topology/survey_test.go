@@ -34,7 +34,8 @@ func TestParseSlots(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, test.addr, ranges[0].members[0].addr, name)
 	}
-	for _, bad := range [][]any{{"x"}, {[]any{int64(1)}}, {[]any{int64(-1), int64(5)}}, {[]any{int64(6), int64(5)}}, {[]any{int64(0), int64(16384)}}} {
+	for _, bad := range [][]any{{"x"}, {[]any{int64(1)}}, {[]any{int64(-1), int64(5)}}, {[]any{int64(6), int64(5)}},
+		{[]any{int64(0), int64(16384)}}} {
 		_, err := parseSlots(bad)
 		require.ErrorContains(t, err, "cluster slots: range 0 is", "%v", bad)
 	}
@@ -43,7 +44,8 @@ func TestParseSlots(t *testing.T) {
 func TestAddressesWithoutHostAreTheNodesOwn(t *testing.T) {
 	t.Parallel()
 	n := &Node{addr: "10.0.0.1:7000"}
-	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001", "[::1]:7": "[::1]:7", "::1:7": "[::1]:7", "x": "x"} {
+	for addr, want := range map[string]string{":7001": "10.0.0.1:7001", "10.0.0.2:7001": "10.0.0.2:7001",
+		"[::1]:7": "[::1]:7", "::1:7": "[::1]:7", "x": "x"} {
 		require.Equal(t, want, n.resolve(addr))
 	}
 }

@@ -70,8 +70,10 @@ func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
 		config: config, rules: config.rules(), scripts: append(slices.Clone(config.Scripts), signSource),
-		routes: make([]atomic.Pointer[Node], n), bars: make([]atomic.Pointer[Bar], n), moves: make([]atomic.Pointer[move], n),
-		broken: make([]atomic.Pointer[Bar], n), looked: make([]atomic.Pointer[Belief], n), ledger: newLedger(cmp.Or(config.UserPartitions, n)),
+		routes: make([]atomic.Pointer[Node], n), bars: make([]atomic.Pointer[Bar], n),
+		moves:  make([]atomic.Pointer[move], n),
+		broken: make([]atomic.Pointer[Bar], n), looked: make([]atomic.Pointer[Belief], n),
+		ledger:  newLedger(cmp.Or(config.UserPartitions, n)),
 		alarmed: make(chan struct{}, 1), kick: make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*Node{}, absent: map[string]int{},
 		strangers: map[string]error{}, heirs: map[*Node]bool{},

@@ -31,7 +31,8 @@ func start(t *testing.T, addrs []string) *Topology {
 	}
 	top := New(Config{
 		Options:     connect.Options{Addrs: addrs, AttemptTimeout: 5 * time.Second, Connections: 6},
-		ReplicaAcks: FixedAcks(0), Namespace: namespace, Partitions: partitions, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		ReplicaAcks: FixedAcks(0), Namespace: namespace, Partitions: partitions, Clock: time.Now,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { require.NoError(t, top.Close()) })
 	require.NoError(t, testkit.InTime(func() error { _, err := top.Discover(t.Context()); return err }))
@@ -45,7 +46,8 @@ func TestRoutesAreTheServersOwn(t *testing.T) {
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	require.Len(t, top.Masters(), 3)
 	for p, partition := range top.config.Partitions {
-		require.ErrorIs(t, top.Route(p).Client().Get(t.Context(), partition.signKey()).Err(), redis.Nil, "and not MOVED")
+		require.ErrorIs(t, top.Route(p).Client().Get(t.Context(), partition.signKey()).Err(), redis.Nil,
+			"and not MOVED")
 	}
 }
 
@@ -184,7 +186,8 @@ func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
 		return asked
 	}
 	first := ask()
-	require.NotNil(t, n.AskEvicted(t.Context(), n.Client().Pipeline(), 1), "the answer to the first one is not judged yet")
+	require.NotNil(t, n.AskEvicted(t.Context(), n.Client().Pipeline(), 1),
+		"the answer to the first one is not judged yet")
 	require.NoError(t, n.JudgeEvicted(first))
 	n.standing.Store(nil)
 	require.ErrorIs(t, n.JudgeEvicted(ask()), errNotExamined)

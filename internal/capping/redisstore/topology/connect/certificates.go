@@ -19,7 +19,8 @@ func CertificateHint(err error) string {
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &host):
-		return fmt.Sprintf("the server's certificate is for %s and not for %s: set tls.server_name to a name that it has, or use that name in addrs",
+		return fmt.Sprintf("the server's certificate is for %s and not for %s: set tls.server_name to a name that "+
+			"it has, or use that name in addrs",
 			strings.Join(holders(host.Certificate), ", "), host.Host)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the server's certificate is not valid yet or has expired: renew it (or set this machine's clock)"
@@ -64,7 +65,8 @@ func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	_ = tls.Client(conn, settings).HandshakeContext(ctx)
 	switch {
 	case asked && shown:
-		return "the server asks for a certificate, and does not take the certificate of cert_file: it has to be of the authority in the server's tls-ca-cert-file, and not to have expired"
+		return "the server asks for a certificate, and does not take the certificate of cert_file: it has to be of " +
+			"the authority in the server's tls-ca-cert-file, and not to have expired"
 	case asked:
 		return "the server asks for a certificate: set tls.cert_file and key_file"
 	}

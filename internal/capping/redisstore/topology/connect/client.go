@@ -49,7 +49,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	if o.SentinelMaster != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.SentinelMaster, SentinelAddrs: o.Addrs,
-			Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(), Dialer: trips.dialThrough(o),
+			Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(),
+			Dialer: trips.dialThrough(o),
 			// A dial asks the Sentinels first: there has to be time for another one when the first is silent.
 			DialTimeout: 4 * o.AttemptTimeout, ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
@@ -63,7 +64,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
-		Addr: addr, Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(), Dialer: trips.dialThrough(o),
+		Addr: addr, Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(),
+		Dialer:      trips.dialThrough(o),
 		DialTimeout: o.dialTimeout(), ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 		PoolSize:                 o.Connections,

@@ -61,7 +61,8 @@ func (r *rights) denied(who string, e *Rules) error {
 	if lacking == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the user %q %s: the rights that are needed are in deploy/redis.acl", who, e.user(), strings.Join(lacking, " and "))
+	return fmt.Errorf("%s: the user %q %s: the rights that are needed are in deploy/redis.acl", who, e.user(),
+		strings.Join(lacking, " and "))
 }
 
 // missing is that the server lacks commands, whoever asks.
@@ -70,7 +71,8 @@ func (r *rights) missing(who string) error {
 		return nil
 	}
 	slices.Sort(r.unknown)
-	return fmt.Errorf("%s: does not know %s: take rename-command for it out of the server's configuration and limit users by their rights instead; "+
+	return fmt.Errorf("%s: does not know %s: take rename-command for it out of the server's configuration and limit "+
+		"users by their rights instead; "+
 		"only config may be renamed", who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 

@@ -48,7 +48,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if fault.IsUnknown(err.Error()) {
 		lacks = "does not know role"
 	}
-	f.Warn("%s: %s: a send that is allowed in the second after a replica came back is lost when that replica becomes the master: add +role to the user's rights (deploy/redis.acl)",
+	f.Warn("%s: %s: a send that is allowed in the second after a replica came back is lost when that replica "+
+		"becomes the master: add +role to the user's rights (deploy/redis.acl)",
 		who, lacks)
 }
 
@@ -58,7 +59,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
 	case skew > 0 && (off < -skew || off-took > skew):
-		f.Refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be refused",
+		f.Refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be "+
+			"refused",
 			who, off.Round(time.Millisecond), skew)
 	case skew > 0 && took/2 > skew:
 		f.Warn("%s: an answer took %v: calls that are on their way for longer than clock_skew %v are refused: raise it",
@@ -88,7 +90,8 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	got, err := strconv.Atoi(text)
 	switch {
 	case text == "" || err != nil:
-		f.Warn("%s: hides hash-max-listpack-%s: logs take several times the memory with less than %d%s", who, which, least, inGroup)
+		f.Warn("%s: hides hash-max-listpack-%s: logs take several times the memory with less than %d%s", who, which,
+			least, inGroup)
 	case got < least:
 		f.Warn("%s: %s is %d: logs take several times the memory with less than %d%s", who, name, got, least, inGroup)
 	}
@@ -119,14 +122,18 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsy
 	case on == "1":
 	case info["loading"] == "1": // it says 0 meanwhile, and is examined again
 	case r.WithoutAppendOnly && !none:
-		f.Warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties its replicas; only replacing it is safe", who)
+		f.Warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties "+
+			"its replicas; only replacing it is safe", who)
 	case none && on == "0":
 		f.Warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
 	case none:
 	case on == "":
-		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas", who)
+		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas",
+			who)
 	default:
-		f.Refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty", who, inGroup)
+		f.Refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set "+
+			"appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty",
+			who, inGroup)
 	}
 }
 
