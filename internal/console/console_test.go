@@ -21,7 +21,8 @@ import (
 func TestEveryAnswerIsProtected(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
-	paths := append([]string{"/console", "/console/sign-in", "/console/nowhere", "/console/assets/none.css", "/console/limits?format=csv&table=limits", "/console/?format=svg&picture=day"}, addresses...)
+	paths := append([]string{"/console", "/console/sign-in", "/console/nowhere", "/console/assets/none.css",
+		"/console/limits?format=csv&table=limits", "/console/?format=svg&picture=day"}, addresses...)
 	for range 2 {
 		for _, path := range paths {
 			h := s.get(path).header
@@ -36,7 +37,8 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 			s.signIn(reader, "")
 		}
 	}
-	require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		s.get("/console/").header.Get("Content-Security-Policy"))
 }
 
@@ -44,7 +46,8 @@ func TestPagesHoldNothingThatThePolicyForbids(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
 	s.signIn(reader, "")
-	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|<script>|(src|href|action|srcset)="(https?:)?//`)
+	inline := regexp.MustCompile(
+		`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|<script>|(src|href|action|srcset)="(https?:)?//`)
 	for _, path := range append([]string{"/console/nowhere"}, addresses...) {
 		page := s.get(path)
 		require.NotRegexp(t, inline, page.body, path)
@@ -58,7 +61,8 @@ func TestPagesHoldNothingThatThePolicyForbids(t *testing.T) {
 func TestAssetsAreKept(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
-	names := regexp.MustCompile(`/console/assets/[a-z]+-[0-9a-f]{10}\.[a-z]+`).FindAllString(s.get("/console/sign-in").body, -1)
+	names := regexp.MustCompile(`/console/assets/[a-z]+-[0-9a-f]{10}\.[a-z]+`).FindAllString(
+		s.get("/console/sign-in").body, -1)
 	require.Len(t, names, 3)
 	for _, name := range names {
 		asset := s.get(name)
@@ -77,7 +81,8 @@ func TestMethods(t *testing.T) {
 		head := s.do(http.MethodHead, path, nil)
 		require.Equal(t, http.StatusOK, head.status)
 		require.Empty(t, head.body)
-		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch,
+			http.MethodOptions} {
 			require.Equal(t, http.StatusMethodNotAllowed, s.do(method, path, nil).status, "%s %s", method, path)
 		}
 	}
@@ -103,17 +108,20 @@ func TestTheOverviewSaysWhatWasDecided(t *testing.T) {
 	require.Contains(t, empty, "Nobody was decided within the last day")
 	require.NotContains(t, empty, "<img")
 	s.recent.Observe(startOfTest.Add(time.Second), recent.Totals{
-		{Kind: recent.Allowed}: 1_200_000, {Kind: recent.Denied, Of: "daily"}: 3000, {Kind: recent.Denied, Of: "suppressed"}: 20, {Kind: recent.Shadow, Of: "strict"}: 600_000,
+		{Kind: recent.Allowed}: 1_200_000, {Kind: recent.Denied, Of: "daily"}: 3000,
+		{Kind: recent.Denied, Of: "suppressed"}: 20, {Kind: recent.Shadow, Of: "strict"}: 600_000,
 	})
 	s.recent.Observe(startOfTest.Add(12*time.Second), recent.Totals{})
 	page := s.get("/console/")
 	require.Contains(t, page.body, "<dd>1,200,000</dd>")
-	require.Contains(t, page.body, `alt="Users decided a second over the last hour, by outcome. 1,200,000 allowed, 3,000 held back by daily and 20 held back by suppression.`)
+	require.Contains(t, page.body,
+		`alt="Users decided a second over the last hour, by outcome. 1,200,000 allowed, 3,000 held back by daily and 20 held back by suppression.`)
 	table := s.csv(t, "/console/?format=csv&table=decided")
 	require.Equal(t, []string{"Outcome", "Means", "Last hour", "Last day", "Of the day"}, table[0])
 	require.Equal(t, []string{"allowed", "1200000", "1200000"}, []string{table[1][0], table[1][2], table[1][3]})
 	require.Equal(t, "held back by daily", table[2][0])
-	for _, at := range regexp.MustCompile(`(?:src|srcset)="([^"]*format=svg[^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+	for _, at := range regexp.MustCompile(`(?:src|srcset)="([^"]*format=svg[^"]*)"`).FindAllStringSubmatch(page.body,
+		-1) {
 		picture := s.get(strings.ReplaceAll(at[1], "&amp;", "&"))
 		require.Equal(t, http.StatusOK, picture.status)
 		require.Equal(t, "image/svg+xml", picture.header.Get("Content-Type"))
@@ -121,7 +129,8 @@ func TestTheOverviewSaysWhatWasDecided(t *testing.T) {
 	}
 	limits := s.get("/console/limits").body
 	require.Contains(t, limits, "at most 2 sends in any 24 hours, all channels")
-	require.Equal(t, []string{"strict", "new", "at most 1 send in any hour, all channels", "600000", "600000", "50"}, s.csv(t, "/console/limits?format=csv&table=shadow")[1])
+	require.Equal(t, []string{"strict", "new", "at most 1 send in any hour, all channels", "600000", "600000", "50"},
+		s.csv(t, "/console/limits?format=csv&table=shadow")[1])
 	require.Equal(t, http.StatusNotFound, s.get("/console/?format=csv&table=none").status)
 	require.Equal(t, http.StatusNotFound, s.get("/console/?format=svg&picture=none").status)
 }

@@ -41,7 +41,8 @@ func key(text string, scopes ...access.Scope) access.Key {
 
 func keys() access.Rules {
 	return access.Rules{Keys: []access.Key{
-		key(reader, access.ScopeRead), key(admin, access.ScopeRead, access.ScopeAdmin), key(filterer, access.ScopeFilter),
+		key(reader, access.ScopeRead), key(admin, access.ScopeRead, access.ScopeAdmin),
+		key(filterer, access.ScopeFilter),
 	}}
 }
 
@@ -73,23 +74,28 @@ var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
 // newService serves with the keys; none: open.
 func newService(t *testing.T, rules access.Rules) *service {
 	t.Helper()
-	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: recent.New(startOfTest), log: &lines{}, jar: map[string]*http.Cookie{}, header: http.Header{}}
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: s.clock.Now, ClockBound: math.MaxInt64, CacheBytes: 8 << 20})
+	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: recent.New(startOfTest), log: &lines{},
+		jar: map[string]*http.Cookie{}, header: http.Header{}}
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: s.clock.Now,
+		ClockBound: math.MaxInt64, CacheBytes: 8 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	policy := &capping.Policy{
 		Version: "policy-1", Channels: map[string]capping.Channel{"push": 1},
-		Default:  []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}},
-		Segments: map[string][]capping.Limit{"new": {{Name: "daily", Max: 2, Window: 24 * time.Hour}, {Name: "strict", Max: 1, Window: time.Hour, Shadow: true}}},
+		Default: []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}},
+		Segments: map[string][]capping.Limit{"new": {{Name: "daily", Max: 2, Window: 24 * time.Hour},
+			{Name: "strict", Max: 1, Window: time.Hour, Shadow: true}}},
 	}
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
 	s.server, err = server.New(server.Config{
-		Capper: capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now), Clock: s.clock.Now, Access: rules, Logger: logger,
+		Capper: capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now),
+		Clock:  s.clock.Now, Access: rules, Logger: logger,
 	})
 	require.NoError(t, err)
 	s.server.SetReady(true)
 	pages, err := console.New(console.Config{
-		API: s.server.Inside(), Access: s.server.Access, SignIn: s.server.SignIn, Clock: s.clock.Now, Logger: logger, Recent: s.recent,
+		API: s.server.Inside(), Access: s.server.Access, SignIn: s.server.SignIn, Clock: s.clock.Now, Logger: logger,
+		Recent: s.recent,
 	})
 	require.NoError(t, err)
 	http := httptest.NewServer(s.server.Beside(s.server.Public(), console.Path, pages))
@@ -172,7 +178,8 @@ func (r reply) token(t *testing.T) string {
 func (s *service) signIn(key, next string) reply {
 	s.t.Helper()
 	form := s.get("/console/sign-in")
-	return s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(s.t)}, "key": {key}, "next": {next}})
+	return s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(s.t)}, "key": {key},
+		"next": {next}})
 }
 
 // A page that the service could not answer says when to ask again, too: do requires it of all.

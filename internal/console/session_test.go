@@ -58,9 +58,11 @@ func TestWithKeysOneSignsInAndGoesOnWhereOneWas(t *testing.T) {
 	require.Contains(t, s.log.String(), "action=sign-in result=done client=client-reader key=reader")
 
 	page := s.get("/console/")
-	require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-out", url.Values{"token": {"made-up"}}).status)
+	require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-out",
+		url.Values{"token": {"made-up"}}).status)
 	require.Equal(t, http.StatusOK, s.get("/console/").status, "a page of elsewhere signs nobody out")
-	require.Equal(t, http.StatusSeeOther, s.do(http.MethodPost, "/console/sign-out", url.Values{"token": {page.token(t)}}).status)
+	require.Equal(t, http.StatusSeeOther, s.do(http.MethodPost, "/console/sign-out",
+		url.Values{"token": {page.token(t)}}).status)
 	require.Equal(t, http.StatusSeeOther, s.get("/console/").status)
 }
 
@@ -72,8 +74,11 @@ func TestASessionEnds(t *testing.T) {
 		return s.get("/console/")
 	}
 	for name, end := range map[string]func(s *service){
-		"its time is over":         func(s *service) { s.clock.Advance(8 * time.Hour) },
-		"its key is removed":       func(s *service) { require.NoError(s.t, s.server.SetAccess(access.Rules{Keys: keys().Keys[1:]})) },
+		"its time is over": func(s *service) { s.clock.Advance(8 * time.Hour) },
+		"its key is removed": func(s *service) {
+			require.NoError(s.t,
+				s.server.SetAccess(access.Rules{Keys: keys().Keys[1:]}))
+		},
 		"its key has a new secret": func(s *service) { replace(s, key("reader.another", access.ScopeRead)) },
 		"its key may not read":     func(s *service) { replace(s, key(reader, access.ScopeFilter)) },
 	} {
@@ -85,7 +90,8 @@ func TestASessionEnds(t *testing.T) {
 			require.Equal(t, http.StatusOK, s.get("/console/").status)
 			require.Equal(t, http.StatusOK, part(s).status)
 			end(s)
-			require.Equal(t, "/console/sign-in?ended=1&next=%2Fconsole%2Flimits", s.get("/console/limits").header.Get("Location"))
+			require.Equal(t, "/console/sign-in?ended=1&next=%2Fconsole%2Flimits",
+				s.get("/console/limits").header.Get("Location"))
 			require.Contains(t, s.get("/console/sign-in?ended=1").body, "Your session has ended")
 			require.Equal(t, http.StatusUnauthorized, part(s).status, "the script is told, and asks no further")
 		})
@@ -100,7 +106,8 @@ func TestOtherKeysComingAndGoingEndNoSession(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
 	s.signIn(reader, "")
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: []access.Key{key("fresh.secret", access.ScopeRead), key(reader, access.ScopeRead)}}))
+	require.NoError(t, s.server.SetAccess(access.Rules{Keys: []access.Key{key("fresh.secret", access.ScopeRead),
+		key(reader, access.ScopeRead)}}))
 	require.Equal(t, http.StatusOK, s.get("/console/").status)
 }
 
@@ -128,7 +135,8 @@ func TestACookieThatWasTamperedWithIsNone(t *testing.T) {
 		changed[i/8] ^= 1 << (i % 8)
 		try(base64.RawURLEncoding.EncodeToString(changed))
 	}
-	for _, value := range []string{"", "reader", "reader.", good.Value + "A", good.Value[1:], strings.Repeat("A", 4000), base64.RawURLEncoding.EncodeToString(make([]byte, 36))} {
+	for _, value := range []string{"", "reader", "reader.", good.Value + "A", good.Value[1:], strings.Repeat("A", 4000),
+		base64.RawURLEncoding.EncodeToString(make([]byte, 36))} {
 		try(value)
 	}
 	s.jar["capper_console"] = &good
@@ -138,7 +146,8 @@ func TestACookieThatWasTamperedWithIsNone(t *testing.T) {
 func TestAWrongKeyIsSaidOnceAndAudited(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
-	for _, wrong := range []string{"", "reader", "reader.wrong", "nobody.secret", "reader." + strings.Repeat("x", 400), "<script>.x", "a b"} {
+	for _, wrong := range []string{"", "reader", "reader.wrong", "nobody.secret", "reader." + strings.Repeat("x", 400),
+		"<script>.x", "a b"} {
 		refused := s.signIn(wrong, "/console/limits")
 		require.Equal(t, http.StatusUnauthorized, refused.status, wrong)
 		require.Contains(t, refused.body, "This key is not valid.")
@@ -164,13 +173,16 @@ func TestOneIsSentToPagesOfOursOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
 	for _, elsewhere := range []string{
-		"https://evil.example/console/", "//evil.example/console/", "/\\evil.example", "/console/\\evil", "\\\\evil.example", "javascript:alert(1)", "/console/../v1/status",
-		"/v1/status", "/consoleevil", "/console/sign-in", "/console/sign-out", "/console/x/../../evil", "http:/console/", "/console/\r\nX: y", "console/limits", "?", "/console//../..//evil",
+		"https://evil.example/console/", "//evil.example/console/", "/\\evil.example", "/console/\\evil",
+		"\\\\evil.example", "javascript:alert(1)", "/console/../v1/status",
+		"/v1/status", "/consoleevil", "/console/sign-in", "/console/sign-out", "/console/x/../../evil",
+		"http:/console/", "/console/\r\nX: y", "console/limits", "?", "/console//../..//evil",
 	} {
 		require.Equal(t, "/console/", s.signIn(reader, elsewhere).header.Get("Location"), elsewhere)
 		delete(s.jar, "capper_console")
 	}
-	for _, ours := range []string{"/console/", "/console/limits", "/console/limits?format=csv&table=limits", "/console/messages/a%2Fb"} {
+	for _, ours := range []string{"/console/", "/console/limits", "/console/limits?format=csv&table=limits",
+		"/console/messages/a%2Fb"} {
 		require.Equal(t, ours, s.signIn(reader, ours).header.Get("Location"))
 		delete(s.jar, "capper_console")
 	}
@@ -191,7 +203,8 @@ func TestFormsOfElsewhereDoNothing(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-in", form).status, name)
 		s.header, s.jar = http.Header{}, map[string]*http.Cookie{"capper_console_form": kept}
 	}
-	require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-in", url.Values{"key": {reader}}).status, "no token")
+	require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-in",
+		url.Values{"key": {reader}}).status, "no token")
 	large := url.Values{"token": {token}, "key": {strings.Repeat("k", 20<<10)}}
 	require.Equal(t, http.StatusForbidden, s.do(http.MethodPost, "/console/sign-in", large).status)
 	require.Equal(t, http.StatusSeeOther, s.do(http.MethodPost, "/console/sign-in", form).status)

@@ -24,7 +24,8 @@ func (s *service) hold() net.Conn {
 	for _, cookie := range s.jar {
 		cookies = append(cookies, cookie.Name+"="+cookie.Value)
 	}
-	_, err = fmt.Fprintf(conn, "POST /console/try HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\nids=1",
+	_, err = fmt.Fprintf(conn, "POST /console/try HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nContent-Type: "+
+		"application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\nids=1",
 		to.Host, strings.Join(cookies, "; "))
 	require.NoError(s.t, err)
 	return conn
@@ -45,12 +46,15 @@ func TestLargeFormsAreReadAFewAtATime(t *testing.T) {
 	for range 20 {
 		held = append(held, s.hold())
 	}
-	testkit.Eventually(t, func() bool { return large().status == http.StatusServiceUnavailable }, "all places are taken")
+	testkit.Eventually(t, func() bool { return large().status == http.StatusServiceUnavailable },
+		"all places are taken")
 	require.Equal(t, "10", large().header.Get("Retry-After"))
 	small := url.Values{"token": {s.get("/console/try").token(t)}, "ids": {"7 8"}}
-	require.NotEqual(t, http.StatusServiceUnavailable, s.do(http.MethodPost, "/console/try", small).status, "small ones need no place")
+	require.NotEqual(t, http.StatusServiceUnavailable, s.do(http.MethodPost, "/console/try", small).status,
+		"small ones need no place")
 	for _, conn := range held {
 		require.NoError(t, conn.Close())
 	}
-	testkit.Eventually(t, func() bool { return large().status != http.StatusServiceUnavailable }, "who has gone holds no place")
+	testkit.Eventually(t, func() bool { return large().status != http.StatusServiceUnavailable },
+		"who has gone holds no place")
 }

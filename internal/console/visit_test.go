@@ -79,7 +79,8 @@ func TestAUserWithAnAudit(t *testing.T) {
 	t.Parallel()
 	s := browsertest.Serve(t, browsertest.Setup{Audit: true})
 	s.Samples()
-	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email", Users: []uint32{1011, 42}})
+	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email",
+		Users: []uint32{1011, 42}})
 	require.NoError(t, err)
 	v := visit(t, s)
 	require.Contains(t, v.get(http.StatusOK, "users"), "Type the id")
@@ -126,7 +127,8 @@ func TestCampaignsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := browsertest.Serve(t, browsertest.Setup{Audit: true})
 	s.Samples()
-	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email", Users: []uint32{1, 2, 3}})
+	_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: hostile, Channel: "email",
+		Users: []uint32{1, 2, 3}})
 	require.NoError(t, err)
 	v := visit(t, s)
 	page := v.get(http.StatusOK, "campaigns?since=31d&sort=asked")
@@ -154,13 +156,16 @@ func TestSegmentsAndWhatChanged(t *testing.T) {
 	s.Samples()
 	v := visit(t, s)
 	page := v.get(http.StatusOK, "segments")
-	for _, said := range []string{"is in use", "opted-out", "suppression", "tz/Asia/Jakarta", "in use here and live at the source", "segmentbuild sample"} {
+	for _, said := range []string{"is in use", "opted-out", "suppression", "tz/Asia/Jakarta",
+		"in use here and live at the source", "segmentbuild sample"} {
 		require.Contains(t, page, said)
 	}
 	page = v.get(http.StatusOK, "segments/changes")
 	require.Contains(t, page, "7 users who were in no segment came into one")
-	require.Contains(t, v.get(http.StatusOK, "segments/changes?format=csv&table=segments"), "active,changed,900,907,7,0")
-	require.Contains(t, v.get(http.StatusNotFound, "segments/changes?from=a&to=b"), "does not have one of these generations")
+	require.Contains(t, v.get(http.StatusOK, "segments/changes?format=csv&table=segments"),
+		"active,changed,900,907,7,0")
+	require.Contains(t, v.get(http.StatusNotFound, "segments/changes?from=a&to=b"),
+		"does not have one of these generations")
 }
 
 func TestAnAudienceIsTried(t *testing.T) {

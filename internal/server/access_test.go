@@ -110,7 +110,8 @@ func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
 			failed := refused.failure(t).Error
 			require.Equal(t, "enforce", failed.Field)
 			id, _, _ := strings.Cut(text, ".")
-			require.Contains(t, failed.Message, fmt.Sprintf(`needs the scope "exempt", which the API key %q does not have`, id))
+			require.Contains(t, failed.Message,
+				fmt.Sprintf(`needs the scope "exempt", which the API key %q does not have`, id))
 			require.Contains(t, failed.Message, "server.api_keys")
 		}
 		if users["audience"] != nil { // this service has no generation to find them in
@@ -164,14 +165,18 @@ func TestKeysRotate(t *testing.T) {
 
 	bad := access.Rules{Keys: []access.Key{
 		key("k1.a", "c", access.ScopeRead), key("k1.b", "c", access.ScopeRead), key("k2.c", "c", access.ScopeRead),
-		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead), {ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
+		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead),
+		{ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
 		key("k7.c", "c", access.ScopeRead), key("k8.c", "f", access.ScopeRead, access.ScopeExempt),
 	}, Rate: capping.Rate{Burst: 5}, Rates: map[string]capping.Rate{"c": {UsersPerSecond: -1}}}
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
-		`api key 1 (id "k1"): must have an id of its own: "k1" is given twice`, `api key 3 (id "k3"): scopes: must name a scope of filter, read, admin, exempt`,
-		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, exempt, got "root"`, `api key 8 (id "k8"): scopes: must have filter beside exempt`, `api key 5 (id "k5"): client: is required`,
-		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`, `api key 2 (id "k2"): must be at most two keys of a client, for rotation; "c" has more`,
+		`api key 1 (id "k1"): must have an id of its own: "k1" is given twice`,
+		`api key 3 (id "k3"): scopes: must name a scope of filter, read, admin, exempt`,
+		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, exempt, got "root"`,
+		`api key 8 (id "k8"): scopes: must have filter beside exempt`, `api key 5 (id "k5"): client: is required`,
+		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`,
+		`api key 2 (id "k2"): must be at most two keys of a client, for rotation; "c" has more`,
 		`default rate: a burst needs users per second`, `rate of client "c"`,
 	} {
 		require.ErrorContains(t, err, fault)
@@ -276,7 +281,8 @@ func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 	s.key = "f1.secret-of-the-engine"
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 50)}).status)
 	for range 20 {
-		require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
+		require.Equal(t, http.StatusTooManyRequests,
+			s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 1)}).status)
 	}
 	require.EqualValues(t, 1, broken.asked.Load(), "calls do not wait for it one by one")
 	s.key = "r1.secret-of-support"
@@ -347,13 +353,15 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 	refused := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 7000)})
 	require.Equal(t, http.StatusServiceUnavailable, refused.status, "announced: refused by the header")
 	require.Equal(t, "overloaded", refused.failure(t).Error.Code)
-	chunked := s.request(http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]`+strings.Repeat(" ", 30<<10)+"}")
+	chunked := s.request(http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]`+strings.Repeat(" ", 30<<10)+
+		"}")
 	chunked.ContentLength = -1
 	require.Equal(t, http.StatusServiceUnavailable, s.do(chunked).status, "not announced: refused as it comes")
 	close(held.held)
 	require.Equal(t, http.StatusOK, (<-answers).status)
 	require.Equal(t, http.StatusOK, (<-answers).status)
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}).status)
+	require.Equal(t, http.StatusOK,
+		s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}).status)
 }
 
 // What the store does not decide in time is unavailable, with status 200: the

@@ -21,7 +21,8 @@ func TestFilterTakesAnAudience(t *testing.T) {
 		require.Equal(t, []uint32{7, 8}, a.DeniedBitmaps["suppressed"].ToArray())
 		require.Equal(t, &api.AudienceTaken{Generation: g.current().Generation(), Users: 6}, a.Audience)
 		require.Equal(t, 6, a.Summary.Requested)
-		again := s.filterBitmaps(fields{"message_id": "m1", "users_bitmap": bitmapText(t, 4, 5, 6, 7, 8, 9), "channel": "email"})
+		again := s.filterBitmaps(fields{"message_id": "m1", "users_bitmap": bitmapText(t, 4, 5, 6, 7, 8, 9),
+			"channel": "email"})
 		require.Equal(t, a.AllowedBitmap.ToArray(), again.ReplayedBitmap.ToArray())
 
 		released := s.post("/v1/release", `{"message_id": "m1", "channel": "email", "audience": "vip - country/sg"}`)
@@ -34,7 +35,8 @@ func TestFilterTakesAnAudience(t *testing.T) {
 		require.Empty(t, nobody.AllowedBitmap.ToArray())
 		require.Equal(t, &api.AudienceTaken{Generation: g.current().Generation()}, nobody.Audience)
 		require.Equal(t, http.StatusOK, s.post("/v1/release", `{"message_id": "m1", "audience": "vip - all"}`).status)
-		require.Equal(t, http.StatusOK, s.post("/v1/segments/lookup", `{"audience": "vip - all", "sets": ["opted-out"]}`).status)
+		require.Equal(t, http.StatusOK, s.post("/v1/segments/lookup",
+			`{"audience": "vip - all", "sets": ["opted-out"]}`).status)
 		named := s.filterBitmaps(`{"record": false, "audience": "engaged & tz/America/New_York", "detail": "counts"}`)
 		require.Equal(t, 99, named.Summary.Requested)
 	})
@@ -73,28 +75,40 @@ func TestPagesAndPartsKeepTheirGeneration(t *testing.T) {
 	require.Equal(t, want, parted)
 	sampled := lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"percent": 10, "salt": "a"}}`)
 	require.InDelta(t, 209, sampled.Audience.Users, 60)
-	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"percent": 10, "salt": "a"}}`))
-	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"from": 0, "to": 10, "salt": "a"}}`))
-	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {"to": 10, "salt": "a"}}`))
+	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s,
+		`{"audience": "active", "sample": {"percent": 10, "salt": "a"}}`))
+	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s,
+		`{"audience": "active", "sample": {"from": 0, "to": 10, "salt": "a"}}`))
+	require.Equal(t, sampled, lookedUp[api.LookupBitmaps](s,
+		`{"audience": "active", "sample": {"to": 10, "salt": "a"}}`))
 	cells := 0
 	for _, cell := range []string{`"to": 10`, `"from": 10, "to": 33.3`, `"from": 33.3, "to": 100`} {
-		cells += lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {`+cell+`, "salt": "a"}}`).Audience.Users
+		cells += lookedUp[api.LookupBitmaps](s, `{"audience": "active", "sample": {`+cell+
+			`, "salt": "a"}}`).Audience.Users
 	}
-	require.Equal(t, lookedUp[api.LookupBitmaps](s, `{"audience": "active"}`).Audience.Users, cells, "cells are the whole audience")
+	require.Equal(t, lookedUp[api.LookupBitmaps](s, `{"audience": "active"}`).Audience.Users, cells,
+		"cells are the whole audience")
 }
 
 func TestMoreUsersThanACallTakes(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = admission.Bounds{BitmapUsers: 1000} })
 	r := s.post("/v1/filter", `{"message_id": "m", "audience": "active"}`)
-	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "audience", message: "2092 users, at most 1000 are taken in one call: set max_users, to at most 1000"})
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "audience", message: "2092 users, at most 1000 are taken in one call: set max_users, to at " +
+			"most 1000"})
 	require.Contains(t, string(r.body), "the parts of at least 3")
 	r = s.post("/v1/audience/count", `{"audience": "active", "channel": "push"}`)
-	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "audience", message: "2092 users, at most 1000 are previewed at once: ask for a sample of them, or for one of at least 3 parts"})
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "audience", message: "2092 users, at most 1000 are previewed at once: ask for a sample of " +
+			"them, or for one of at least 3 parts"})
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count", `{"audience": "active"}`).status)
-	require.Equal(t, http.StatusOK, s.post("/v1/audience/count", `{"audience": "active", "channel": "push", "part": {"of": 3, "index": 0}}`).status)
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", `{"message_id": "m", "audience": "active", "max_users": 1000}`).status)
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", `{"message_id": "m", "audience": "active", "part": {"of": 3, "index": 2}}`).status)
+	require.Equal(t, http.StatusOK, s.post("/v1/audience/count",
+		`{"audience": "active", "channel": "push", "part": {"of": 3, "index": 0}}`).status)
+	require.Equal(t, http.StatusOK,
+		s.post("/v1/filter", `{"message_id": "m", "audience": "active", "max_users": 1000}`).status)
+	require.Equal(t, http.StatusOK,
+		s.post("/v1/filter", `{"message_id": "m", "audience": "active", "part": {"of": 3, "index": 2}}`).status)
 }
 
 func TestAudiencesAreCounted(t *testing.T) {
@@ -105,7 +119,8 @@ func TestAudiencesAreCounted(t *testing.T) {
 			return decodeAs[api.AudienceCount](t, r.body)
 		}
 		require.Equal(t, &api.AudienceCount{
-			Generation: g.current().Generation(), Users: 12, Segments: map[string]uint64{"vip": 9, "active": 1, "default": 2},
+			Generation: g.current().Generation(), Users: 12, Segments: map[string]uint64{"vip": 9, "active": 1,
+				"default": 2},
 			Sets: map[string]uint64{"opted-out": 4, "country/sg": 4, "bounced": 2, "tz/Asia/Singapore": 9},
 		}, count(`{"audience": "vip | opted-out | country/sg"}`))
 		preview := count(`{"audience": "vip", "channel": "push"}`)
@@ -130,53 +145,82 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"empty", body(`"audience":""`), "audience", "it is empty"}, 1},
 		{badBody{"null", body(`"audience":null`), "audience", "null is not a string"}, 0},
 		{badBody{"blank", body(`"audience":"  "`), "audience", "column 3: expected a name"}, 3},
-		{badBody{"syntax", body(`"audience":"active - & vip"`), "audience", `column 10: expected a name or "(", got "&"`}, 10},
+		{badBody{"syntax", body(`"audience":"active - & vip"`), "audience",
+			`column 10: expected a name or "(", got "&"`}, 10},
 		{badBody{"parenthesis", body(`"audience":"(active"`), "audience", "column 8"}, 8},
 		{badBody{"unknown name", body(`"audience":"active - vipp"`), "audience", `the nearest is "vip"`}, 10},
 		{badBody{"glued", body(`"audience":"active-vip"`), "audience", `put spaces around it: active - vip`}, 1},
 		{badBody{"foreign letters", body(`"audience":"active – vip"`), "audience", "column 8"}, 8},
 		{badBody{"long", body(`"audience":"` + strings.Repeat("a", 5000) + `"`), "audience", ""}, 0},
-		{badBody{"deep", body(`"audience":"` + strings.Repeat("(", 1000) + `a"`), "audience", "column 65: an expression has at most 64 parentheses"}, 65},
-		{badBody{"many names", body(`"audience":"` + strings.Repeat("a|", 256) + `a"`), "audience", "column 513: an expression has at most 256 names"}, 513},
-		{badBody{"ids and audience", body(`"user_ids":[1],"audience":"vip"`), "audience", "user_ids and audience are both given"}, 0},
-		{badBody{"audience and ids", body(`"audience":"vip","user_ids":[1]`), "user_ids", "audience and user_ids are both given"}, 0},
-		{badBody{"bitmap and audience", body(`"users_bitmap":"OjAAAAEAAAAAAAAAEAAAACoA","audience":"vip"`), "audience", "users_bitmap and audience are both given"}, 0},
-		{badBody{"sample alone", body(`"user_ids":[1],"sample":{"percent":1,"salt":"a"}`), "sample", "it goes with audience"}, 0},
+		{badBody{"deep", body(`"audience":"` + strings.Repeat("(", 1000) + `a"`), "audience",
+			"column 65: an expression has at most 64 parentheses"}, 65},
+		{badBody{"many names", body(`"audience":"` + strings.Repeat("a|", 256) + `a"`), "audience",
+			"column 513: an expression has at most 256 names"}, 513},
+		{badBody{"ids and audience", body(`"user_ids":[1],"audience":"vip"`), "audience",
+			"user_ids and audience are both given"}, 0},
+		{badBody{"audience and ids", body(`"audience":"vip","user_ids":[1]`), "user_ids",
+			"audience and user_ids are both given"}, 0},
+		{badBody{"bitmap and audience", body(`"users_bitmap":"OjAAAAEAAAAAAAAAEAAAACoA","audience":"vip"`), "audience",
+			"users_bitmap and audience are both given"}, 0},
+		{badBody{"sample alone", body(`"user_ids":[1],"sample":{"percent":1,"salt":"a"}`), "sample",
+			"it goes with audience"}, 0},
 		{badBody{"part alone", body(`"user_ids":[1],"part":{"of":1,"index":0}`), "part", "it goes with audience"}, 0},
 		{badBody{"cursor alone", body(`"cursor":"x"`), "cursor", "it goes with audience"}, 0},
 		{badBody{"max_users alone", body(`"user_ids":[1],"max_users":5`), "max_users", "it goes with audience"}, 0},
-		{badBody{"generation alone", body(`"user_ids":[1],"generation":"g"`), "generation", "it goes with audience"}, 0},
-		{badBody{"sample twice", body(`"audience":"vip","sample":{"percent":1,"percent":1,"salt":"a"}`), "sample.percent", "twice"}, 0},
-		{badBody{"sample field", body(`"audience":"vip","sample":{"percent":1,"salt":"a","seed":1}`), "sample.seed", "no such field"}, 0},
+		{badBody{"generation alone", body(`"user_ids":[1],"generation":"g"`), "generation", "it goes with audience"},
+			0},
+		{badBody{"sample twice", body(`"audience":"vip","sample":{"percent":1,"percent":1,"salt":"a"}`),
+			"sample.percent", "twice"}, 0},
+		{badBody{"sample field", body(`"audience":"vip","sample":{"percent":1,"salt":"a","seed":1}`), "sample.seed",
+			"no such field"}, 0},
 		{badBody{"no salt", body(`"audience":"vip","sample":{"percent":1}`), "sample.salt", "missing"}, 0},
 		{badBody{"salt empty", body(`"audience":"vip","sample":{"percent":1,"salt":""}`), "sample.salt", "0 bytes"}, 0},
-		{badBody{"percent and to", body(`"audience":"vip","sample":{"percent":10,"to":10,"salt":"a"}`), "sample.percent", "it goes without from and to"}, 0},
-		{badBody{"percent and from", body(`"audience":"vip","sample":{"from":0,"percent":10,"salt":"a"}`), "sample.percent", "it goes without from and to"}, 0},
-		{badBody{"from alone", body(`"audience":"vip","sample":{"from":10,"salt":"a"}`), "sample.percent", "either percent, or from and to"}, 0},
-		{badBody{"neither", body(`"audience":"vip","sample":{"salt":"a"}`), "sample.percent", "either percent, or from and to"}, 0},
-		{badBody{"an empty cell", body(`"audience":"vip","sample":{"from":10,"to":10,"salt":"a"}`), "sample.to", "10 is not above from, which is 10"}, 0},
-		{badBody{"a cell backwards", body(`"audience":"vip","sample":{"from":20,"to":10,"salt":"a"}`), "sample.to", "10 is not above from, which is 20"}, 0},
-		{badBody{"from 100", body(`"audience":"vip","sample":{"from":100,"to":100,"salt":"a"}`), "sample.from", "100 is not a percentage from 0 and below 100"}, 0},
-		{badBody{"from below 0", body(`"audience":"vip","sample":{"from":-1,"to":10,"salt":"a"}`), "sample.from", "-1 is not"}, 0},
-		{badBody{"to 101", body(`"audience":"vip","sample":{"from":1,"to":100.1,"salt":"a"}`), "sample.to", "100.1 is not"}, 0},
+		{badBody{"percent and to", body(`"audience":"vip","sample":{"percent":10,"to":10,"salt":"a"}`),
+			"sample.percent", "it goes without from and to"}, 0},
+		{badBody{"percent and from", body(`"audience":"vip","sample":{"from":0,"percent":10,"salt":"a"}`),
+			"sample.percent", "it goes without from and to"}, 0},
+		{badBody{"from alone", body(`"audience":"vip","sample":{"from":10,"salt":"a"}`), "sample.percent",
+			"either percent, or from and to"}, 0},
+		{badBody{"neither", body(`"audience":"vip","sample":{"salt":"a"}`), "sample.percent",
+			"either percent, or from and to"}, 0},
+		{badBody{"an empty cell", body(`"audience":"vip","sample":{"from":10,"to":10,"salt":"a"}`), "sample.to",
+			"10 is not above from, which is 10"}, 0},
+		{badBody{"a cell backwards", body(`"audience":"vip","sample":{"from":20,"to":10,"salt":"a"}`), "sample.to",
+			"10 is not above from, which is 20"}, 0},
+		{badBody{"from 100", body(`"audience":"vip","sample":{"from":100,"to":100,"salt":"a"}`), "sample.from",
+			"100 is not a percentage from 0 and below 100"}, 0},
+		{badBody{"from below 0", body(`"audience":"vip","sample":{"from":-1,"to":10,"salt":"a"}`), "sample.from",
+			"-1 is not"}, 0},
+		{badBody{"to 101", body(`"audience":"vip","sample":{"from":1,"to":100.1,"salt":"a"}`), "sample.to",
+			"100.1 is not"}, 0},
 		{badBody{"to null", body(`"audience":"vip","sample":{"from":1,"to":null,"salt":"a"}`), "sample.to", "null"}, 0},
-		{badBody{"a cell without salt", body(`"audience":"vip","sample":{"from":1,"to":2}`), "sample.salt", "missing"}, 0},
-		{badBody{"percent 0", body(`"audience":"vip","sample":{"percent":0,"salt":"a"}`), "sample.percent", "0 is not a percentage"}, 0},
-		{badBody{"percent 101", body(`"audience":"vip","sample":{"percent":100.1,"salt":"a"}`), "sample.percent", "100.1"}, 0},
-		{badBody{"percent text", body(`"audience":"vip","sample":{"percent":"1","salt":"a"}`), "sample.percent", "not a percentage"}, 0},
-		{badBody{"percent huge", body(`"audience":"vip","sample":{"percent":1e999,"salt":"a"}`), "sample.percent", "1e999"}, 0},
+		{badBody{"a cell without salt", body(`"audience":"vip","sample":{"from":1,"to":2}`), "sample.salt", "missing"},
+			0},
+		{badBody{"percent 0", body(`"audience":"vip","sample":{"percent":0,"salt":"a"}`), "sample.percent",
+			"0 is not a percentage"}, 0},
+		{badBody{"percent 101", body(`"audience":"vip","sample":{"percent":100.1,"salt":"a"}`), "sample.percent",
+			"100.1"}, 0},
+		{badBody{"percent text", body(`"audience":"vip","sample":{"percent":"1","salt":"a"}`), "sample.percent",
+			"not a percentage"}, 0},
+		{badBody{"percent huge", body(`"audience":"vip","sample":{"percent":1e999,"salt":"a"}`), "sample.percent",
+			"1e999"}, 0},
 		{badBody{"percent 01", body(`"audience":"vip","sample":{"percent":01,"salt":"a"}`), "sample.percent", "01"}, 0},
 		{badBody{"sample text", body(`"audience":"vip","sample":"10%"`), "sample", "is not an object"}, 0},
 		{badBody{"part of 0", body(`"audience":"vip","part":{"of":0,"index":0}`), "part.of", "from 1 to 10000"}, 0},
 		{badBody{"part of many", body(`"audience":"vip","part":{"of":10001,"index":0}`), "part.of", "10001"}, 0},
-		{badBody{"part beyond", body(`"audience":"vip","part":{"of":3,"index":3}`), "part.index", "3 is not one of 3 parts"}, 0},
+		{badBody{"part beyond", body(`"audience":"vip","part":{"of":3,"index":3}`), "part.index",
+			"3 is not one of 3 parts"}, 0},
 		{badBody{"part without index", body(`"audience":"vip","part":{"of":3}`), "part.index", "missing"}, 0},
 		{badBody{"max_users 0", body(`"audience":"vip","max_users":0`), "max_users", "from 1 to 1000000"}, 0},
-		{badBody{"max_users beyond", body(`"audience":"vip","max_users":1000001`), "max_users", "from 1 to 1000000"}, 0},
+		{badBody{"max_users beyond", body(`"audience":"vip","max_users":1000001`), "max_users", "from 1 to 1000000"},
+			0},
 		{badBody{"no cursor", body(`"audience":"vip","cursor":"x"`), "cursor", "not a cursor that an answer gave"}, 0},
-		{badBody{"cursor of another", body(`"audience":"vip","cursor":"` + next + `"`), "cursor", "of another query"}, 0},
-		{badBody{"cursor of another part", body(`"audience":"active","part":{"of":2,"index":1},"cursor":"` + next + `"`), "cursor", "of another query"}, 0},
-		{badBody{"cursor and generation", body(`"audience":"active","generation":"g","cursor":"` + next + `"`), "generation", "leave the field out"}, 0},
+		{badBody{"cursor of another", body(`"audience":"vip","cursor":"` + next + `"`), "cursor", "of another query"},
+			0},
+		{badBody{"cursor of another part", body(`"audience":"active","part":{"of":2,"index":1},"cursor":"` + next +
+			`"`), "cursor", "of another query"}, 0},
+		{badBody{"cursor and generation", body(`"audience":"active","generation":"g","cursor":"` + next + `"`),
+			"generation", "leave the field out"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, path := range []string{"/v1/filter", "/v1/release"} {

@@ -35,7 +35,8 @@ func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 func newAudited(t *testing.T) (*service, *journal) {
 	t.Helper()
 	log := &journal{}
-	return newService(t, withKeys, func(cfg *server.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) }), log
+	return newService(t, withKeys, func(cfg *server.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) }),
+		log
 }
 
 func TestEraseAndReleaseLeaveOneAuditLine(t *testing.T) {
@@ -49,8 +50,9 @@ func TestEraseAndReleaseLeaveOneAuditLine(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, s.do(erase).status)
 	released := s.post("/v1/release", `{"message_id":"m","channel":"push","user_ids":[7,8]}`)
 	require.Equal(t, []map[string]any{
-		{"level": "INFO", "msg": "audit", "action": "erase", "result": "done", "client": "root", "key": "x1", "request_id": "trace-7",
-			"address": "127.0.0.1", "user_id": 7.0},
+		{"level": "INFO", "msg": "audit", "action": "erase", "result": "done", "client": "root", "key": "x1",
+			"request_id": "trace-7",
+			"address":    "127.0.0.1", "user_id": 7.0},
 		{"level": "INFO", "msg": "audit", "action": "release", "result": "done", "client": "root", "key": "x1",
 			"request_id": released.header.Get("X-Request-Id"), "address": "127.0.0.1",
 			"message_id": "m", "channel": "push", "users": 2.0, "unavailable": 0.0},
@@ -65,8 +67,10 @@ func TestRefusedKeysAreLoggedAndCannotFillTheLog(t *testing.T) {
 	line := log.lines(t, "audit")[0]
 	require.NotEmpty(t, line["request_id"])
 	delete(line, "request_id")
-	require.Equal(t, map[string]any{"level": "INFO", "msg": "audit", "action": "key", "result": "refused", "code": "forbidden",
-		"client": "support", "key": "r1", "address": "127.0.0.1", "method": "DELETE", "path": "/v1/users/7", "suppressed": 0.0}, line)
+	require.Equal(t, map[string]any{"level": "INFO", "msg": "audit", "action": "key", "result": "refused",
+		"code":   "forbidden",
+		"client": "support", "key": "r1", "address": "127.0.0.1", "method": "DELETE", "path": "/v1/users/7",
+		"suppressed": 0.0}, line)
 
 	for _, key := range []string{"r1.wrong", "unknown-secret", "unknown.secret"} {
 		s.key = key
@@ -99,7 +103,8 @@ func TestRequestIDs(t *testing.T) {
 		require.Len(t, answer.header["X-Request-Id"], 1)
 		return answer.header.Get("X-Request-Id")
 	}
-	for _, id := range []string{"a", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "Root=1-67891233-abcdef012345678912345678", `{"<!~>"}`, strings.Repeat("x", 128)} {
+	for _, id := range []string{"a", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "Root=1-67891233-abcdef012345678912345678",
+		`{"<!~>"}`, strings.Repeat("x", 128)} {
 		require.Equal(t, id, ask("/v1/limits", id))
 		require.Equal(t, id, ask("/nowhere", id), "errors have it too")
 	}
@@ -172,5 +177,6 @@ func TestCountersOfRemovedClientsGo(t *testing.T) {
 	require.NotContains(t, metrics, `client="engine"`)
 	require.Contains(t, metrics, `client="root"`)
 	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()}))
-	require.Contains(t, string(root.get("/metrics").body), `capper_client_users_total{channel="push",client="engine",outcome="allowed"} 0`)
+	require.Contains(t, string(root.get("/metrics").body),
+		`capper_client_users_total{channel="push",client="engine",outcome="allowed"} 0`)
 }

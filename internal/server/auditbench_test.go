@@ -22,8 +22,10 @@ func BenchmarkAudit(b *testing.B) {
 				b.Run(batch.name+"/"+name+kind, func(b *testing.B) {
 					var records *auditjournal.Journal
 					audited := withAudit(b, on)
-					s := newBenchService(b, nothing{openStore(b, time.Now), outcome}, func(cfg *server.Config) { audited(cfg); records = cfg.Journal })
-					l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+					s := newBenchService(b, nothing{openStore(b, time.Now), outcome},
+						func(cfg *server.Config) { audited(cfg); records = cfg.Journal })
+					l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users,
+						Bitmap: batch.bits, Requests: b.N, Conns: 1}
 					result, used := send(b, l)
 					users := float64(b.N * batch.users)
 					b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")

@@ -61,19 +61,23 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"message id line end after an escape", "{\"message_id\":\"\\ta\nb\",\"user_ids\":[1]}", "", "control"},
 
 		{"no users", `{"message_id":"m"}`, "user_ids", "none of user_ids, users_bitmap and audience"},
-		{"both kinds", `{"message_id":"m","user_ids":[1],"users_bitmap":"` + bitmapText(t, 1) + `"}`, "users_bitmap", "exactly one"},
-		{"both kinds, one empty", `{"message_id":"m","users_bitmap":"` + bitmapText(t, 1) + `","user_ids":[]}`, "user_ids", "exactly one"},
+		{"both kinds", `{"message_id":"m","user_ids":[1],"users_bitmap":"` + bitmapText(t, 1) + `"}`, "users_bitmap",
+			"exactly one"},
+		{"both kinds, one empty", `{"message_id":"m","users_bitmap":"` + bitmapText(t, 1) + `","user_ids":[]}`,
+			"user_ids", "exactly one"},
 		{"empty batch", `{"message_id":"m","user_ids":[]}`, "user_ids", "empty"},
 		{"ids null", `{"message_id":"m","user_ids":null}`, "user_ids", "null is not an array"},
 		{"ids string", `{"message_id":"m","user_ids":"1,2"}`, "user_ids", "not an array"},
 		{"ids object", `{"message_id":"m","user_ids":{"0":1}}`, "user_ids", "an object is not an array"},
 		{"ids number", `{"message_id":"m","user_ids":7}`, "user_ids", "7 is not an array"},
 		{"id null", `{"message_id":"m","user_ids":[1,null]}`, "user_ids[1]", "null is not a user id"},
-		{"id negative", `{"message_id":"m","user_ids":[7,42,99,-1]}`, "user_ids[3]", "-1 is not a user id (0 to 4294967295)"},
+		{"id negative", `{"message_id":"m","user_ids":[7,42,99,-1]}`, "user_ids[3]",
+			"-1 is not a user id (0 to 4294967295)"},
 		{"id minus zero", `{"message_id":"m","user_ids":[-0]}`, "user_ids[0]", "-0 is not"},
 		{"id plus", `{"message_id":"m","user_ids":[+1]}`, "user_ids[0]", "+1 is not"},
 		{"id too large", `{"message_id":"m","user_ids":[4294967296]}`, "user_ids[0]", "4294967296 is not"},
-		{"id far too large", `{"message_id":"m","user_ids":[99999999999999999999999]}`, "user_ids[0]", "is not a user id"},
+		{"id far too large", `{"message_id":"m","user_ids":[99999999999999999999999]}`, "user_ids[0]",
+			"is not a user id"},
 		{"id beyond 2^64", `{"message_id":"m","user_ids":[18446744073709551617]}`, "user_ids[0]", "is not a user id"},
 		{"id fraction", `{"message_id":"m","user_ids":[1.5]}`, "user_ids[0]", "1.5 is not"},
 		{"id whole fraction", `{"message_id":"m","user_ids":[1.0]}`, "user_ids[0]", "1.0 is not"},
@@ -88,7 +92,8 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"ids with two commas", `{"message_id":"m","user_ids":[1,,2]}`, "", "a user id"},
 		{"ids without a comma", `{"message_id":"m","user_ids":[1 2]}`, "", "',' or ']'"},
 
-		{"channel unknown", `{"message_id":"m","channel":"fax","user_ids":[1]}`, "channel", `"fax" is not configured (there are: email, push, sms)`},
+		{"channel unknown", `{"message_id":"m","channel":"fax","user_ids":[1]}`, "channel",
+			`"fax" is not configured (there are: email, push, sms)`},
 		{"channel other case", `{"message_id":"m","channel":"Push","user_ids":[1]}`, "channel", "not configured"},
 		{"channel empty", `{"message_id":"m","channel":"","user_ids":[1]}`, "channel", "empty"},
 		{"channel null", `{"message_id":"m","channel":null,"user_ids":[1]}`, "channel", "null is not a string"},
@@ -97,11 +102,14 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"enforce number", `{"message_id":"m","user_ids":[1],"enforce":0}`, "enforce", "0 is neither"},
 		{"enforce nearly", `{"message_id":"m","user_ids":[1],"enforce":falsey}`, "", "',' or '}'"},
 		{"record null", `{"message_id":"m","user_ids":[1],"record":null}`, "record", "null is neither"},
-		{"neither enforced nor recorded", `{"message_id":"m","user_ids":[1],"record":false,"enforce":false}`, "enforce", "record"},
+		{"neither enforced nor recorded", `{"message_id":"m","user_ids":[1],"record":false,"enforce":false}`, "enforce",
+			"record"},
 		{"detail unknown", `{"message_id":"m","user_ids":[1],"detail":"full"}`, "detail", `"full" is neither`},
 		{"waves number", `{"message_id":"m","user_ids":[1],"waves":1}`, "waves", "1 is neither"},
-		{"at with record", `{"message_id":"m","user_ids":[1],"at":"2026-11-21T09:00:00Z"}`, "at", "only with record false"},
-		{"at past", `{"record":false,"user_ids":[1],"at":"2026-11-20T09:11:44.119Z"}`, "at", "in the past by more than a minute"},
+		{"at with record", `{"message_id":"m","user_ids":[1],"at":"2026-11-21T09:00:00Z"}`, "at",
+			"only with record false"},
+		{"at past", `{"record":false,"user_ids":[1],"at":"2026-11-20T09:11:44.119Z"}`, "at",
+			"in the past by more than a minute"},
 		{"at no time", `{"record":false,"user_ids":[1],"at":"tomorrow"}`, "at", "RFC 3339"},
 		{"at without zone", `{"record":false,"user_ids":[1],"at":"2026-11-21T09:00:00"}`, "at", "RFC 3339"},
 		{"at one digit", `{"record":false,"user_ids":[1],"at":"2026-11-21T9:00:00Z"}`, "at", "RFC 3339"},
@@ -173,8 +181,9 @@ func TestFilterRefusesBitmaps(t *testing.T) {
 	unsorted = append(unsorted, 1, 0, 0, 0, 0, 0, 1, 0, 16, 0, 0, 0, 9, 0, 3, 0)
 	text := base64.StdEncoding.EncodeToString(raw)
 	cases := map[string]string{
-		"not base64":          "!!!!",
-		"url alphabet":        strings.NewReplacer("+", "-", "/", "_").Replace(base64.StdEncoding.EncodeToString([]byte{0xfb, 0xff, 0xfe})),
+		"not base64": "!!!!",
+		"url alphabet": strings.NewReplacer("+", "-", "/",
+			"_").Replace(base64.StdEncoding.EncodeToString([]byte{0xfb, 0xff, 0xfe})),
 		"no padding":          strings.TrimRight(base64.StdEncoding.EncodeToString(append(bytes.Clone(raw), 0)), "="),
 		"line ends":           text[:8] + `\n` + text[8:],
 		"empty string":        "",
@@ -223,7 +232,8 @@ func TestFilterTakesManyRunsInLinearTime(t *testing.T) {
 		}
 	}
 	r := s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": raw})
-	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_bitmap", message: "2621440 users"})
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_bitmap",
+		message: "2621440 users"})
 }
 
 func TestBodiesAreBounded(t *testing.T) {
@@ -232,11 +242,14 @@ func TestBodiesAreBounded(t *testing.T) {
 		cfg.Bounds = admission.Bounds{JSONUsers: 10, BitmapUsers: 20, BodyBytes: 4096}
 	})
 	tooMany := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 11)})
-	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "user_ids", message: "10 ids"})
+	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "user_ids", message: "10 ids"})
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
 	tooMany = s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": bitmapText(t, span(0, 21)...)})
-	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_bitmap", message: "21 users, at most 20"})
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": bitmapText(t, span(0, 20)...)}).status)
+	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_bitmap",
+		message: "21 users, at most 20"})
+	require.Equal(t, http.StatusOK,
+		s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": bitmapText(t, span(0, 20)...)}).status)
 
 	padded := `{"message_id":"m","user_ids":[1]` + strings.Repeat(" ", 4096) + `}`
 	declared := s.post("/v1/filter", padded)
@@ -245,10 +258,12 @@ func TestBodiesAreBounded(t *testing.T) {
 	chunked.ContentLength = -1
 	requireRefused(t, s.do(chunked), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "4096 bytes"})
 
-	bomb := s.request(http.MethodPost, "/v1/filter", gzipped(t, `{"message_id":"m","user_ids":[1]`+strings.Repeat(" ", 1<<20)+`}`))
+	bomb := s.request(http.MethodPost, "/v1/filter", gzipped(t, `{"message_id":"m","user_ids":[1]`+
+		strings.Repeat(" ", 1<<20)+`}`))
 	bomb.Header.Set("Content-Encoding", "gzip")
 	require.Less(t, bomb.ContentLength, int64(4096))
-	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "after decompression"})
+	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large",
+		badBody{message: "after decompression"})
 }
 
 func gzipped(t *testing.T, text string) string {
@@ -273,14 +288,17 @@ func TestMediaTypes(t *testing.T) {
 		}
 		return s.do(r)
 	}
-	for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json; charset=latin1", ";"} {
-		requireRefused(t, call(contentType, "", body), http.StatusUnsupportedMediaType, "unsupported_media_type", badBody{message: "application/json"})
+	for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx",
+		"application/json; charset=latin1", ";"} {
+		requireRefused(t, call(contentType, "", body), http.StatusUnsupportedMediaType, "unsupported_media_type",
+			badBody{message: "application/json"})
 	}
 	for _, contentType := range []string{"application/json", "application/json; charset=UTF-8", "Application/JSON"} {
 		require.Equal(t, http.StatusOK, call(contentType, "", body).status, contentType)
 	}
 	for _, encoding := range []string{"br", "deflate", "gzip, gzip", "zstd"} {
-		requireRefused(t, call("application/json", encoding, body), http.StatusUnsupportedMediaType, "unsupported_media_type", badBody{message: "Content-Encoding"})
+		requireRefused(t, call("application/json", encoding, body), http.StatusUnsupportedMediaType,
+			"unsupported_media_type", badBody{message: "Content-Encoding"})
 	}
 	for _, encoding := range []string{"gzip", "GZIP", "GZip"} {
 		require.Equal(t, http.StatusOK, call("application/json", encoding, gzipped(t, body)).status, encoding)
@@ -288,9 +306,11 @@ func TestMediaTypes(t *testing.T) {
 	for _, encoding := range []string{"identity", "Identity"} {
 		require.Equal(t, http.StatusOK, call("application/json", encoding, body).status, encoding)
 	}
-	requireRefused(t, call("application/json", "gzip", body), http.StatusBadRequest, "invalid_request", badBody{message: "gzip"})
+	requireRefused(t, call("application/json", "gzip", body), http.StatusBadRequest, "invalid_request",
+		badBody{message: "gzip"})
 	cut := gzipped(t, body)
-	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request", badBody{message: "gzip that ends early"})
+	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request",
+		badBody{message: "gzip that ends early"})
 }
 
 func TestPathsAndMethods(t *testing.T) {

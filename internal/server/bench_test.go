@@ -120,7 +120,8 @@ func BenchmarkAboveStore(b *testing.B) {
 		for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
 			b.Run(batch.name+"/"+name, func(b *testing.B) {
 				s := newBenchService(b, nothing{openStore(b, time.Now), outcome})
-				l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+				l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users,
+					Bitmap: batch.bits, Requests: b.N, Conns: 1}
 				result, used := send(b, l)
 				users := float64(b.N * batch.users)
 				b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
@@ -147,7 +148,8 @@ func BenchmarkEmbedded(b *testing.B) {
 			s := newBenchService(b, openStore(b, time.Now))
 			sends := make([]*capping.Send, l.different(b.N))
 			for n := range sends {
-				sends[n] = &capping.Send{Message: capping.Message{ID: fmt.Sprint("load-", n)}, Users: make([]uint32, l.Users), Enforce: true, Record: true}
+				sends[n] = &capping.Send{Message: capping.Message{ID: fmt.Sprint("load-", n)},
+					Users: make([]uint32, l.Users), Enforce: true, Record: true}
 				for i := range sends[n].Users {
 					sends[n].Users[i] = l.user(n, i)
 				}
@@ -179,7 +181,8 @@ func BenchmarkLatency(b *testing.B) {
 				if kind == "echo" {
 					handler = bareEcho()
 				}
-				result, used := send(b, load{Addr: s.serveFor(b, handler), Path: "/v1/filter", Users: users, Requests: b.N, Conns: 16})
+				result, used := send(b, load{Addr: s.serveFor(b, handler), Path: "/v1/filter", Users: users,
+					Requests: b.N, Conns: 16})
 				b.ReportMetric(float64(result.P50.Microseconds()), "p50-µs")
 				b.ReportMetric(float64(result.P99.Microseconds()), "p99-µs")
 				b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/call")
@@ -202,7 +205,8 @@ func (given) TakePermits(_ context.Context, ask *pacing.Ask) (pacing.Grant, erro
 // BenchmarkPermits is what calls for a hundred permits cost and how many there are,
 // with eight clients, beside a bare echo handler.
 func BenchmarkPermits(b *testing.B) {
-	fast := &pacing.Policy{Pacers: []pacing.Pacer{{Name: "fast", Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: time.Second}}}}}
+	fast := &pacing.Policy{
+		Pacers: []pacing.Pacer{{Name: "fast", Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: time.Second}}}}}
 	for _, kind := range []string{"echo", "above-store", "embedded"} {
 		b.Run(kind, func(b *testing.B) {
 			store := openStore(b, time.Now)
@@ -210,10 +214,12 @@ func BenchmarkPermits(b *testing.B) {
 			if kind == "above-store" {
 				permits = given{}
 			}
-			s := newServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Pacers = pacing.New(permits, fast) })
+			s := newServiceOver(b, store, testkit.NewClockAt(startOfTest),
+				func(cfg *server.Config) { cfg.Pacers = pacing.New(permits, fast) })
 			held := make([]byte, heldBySegments)
 			defer runtime.KeepAlive(held)
-			l := load{Path: "/v1/permits", Body: `{"pacers":["fast"],"permits":100,"max_wait":"1s"}`, Requests: b.N, Conns: 8}
+			l := load{Path: "/v1/permits", Body: `{"pacers":["fast"],"permits":100,"max_wait":"1s"}`, Requests: b.N,
+				Conns: 8}
 			handler := s.server.Public()
 			if kind == "echo" {
 				handler, l.Path = bareEcho(), "/v1/filter"
@@ -246,13 +252,15 @@ func BenchmarkWithheld(b *testing.B) {
 			held := make([]byte, heldBySegments)
 			b.Cleanup(func() { runtime.KeepAlive(held) })
 			store := nothing{openStore(b, time.Now), capping.Allowed}
-			s, g := newSetServiceOver(b, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
+			s, g := newSetServiceOver(b, store, testkit.NewClockAt(startOfTest),
+				func(cfg *server.Config) { cfg.Bounds.CallTimeout = time.Minute })
 			g.add(b, manySets())
 			policy := setPolicy(b)
 			policy.Quiet[0].Channels, policy.Holdout.Channels = capping.ChannelSet{}, capping.ChannelSet{}
 			policy.Suppress[1].Channels = capping.ChannelSet{}
 			s.capper.SetPolicy(policy)
-			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Requests: b.N, Conns: 1}
+			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: batch.users,
+				Bitmap: batch.bits, Requests: b.N, Conns: 1}
 			result, used := send(b, l)
 			users := float64(b.N * batch.users)
 			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")

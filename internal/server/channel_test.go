@@ -51,8 +51,9 @@ func TestARequiredChannel(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, preview.status)
 	require.Equal(t, "channel", preview.failure(t).Error.Field)
 	for path, body := range map[string]string{
-		"/v1/filter": `{"message_id":"m","channel":"push","user_ids":[1]}`, "/v1/forecast": `{"channel":"push","user_ids":[1]}`,
-		"/v1/sends": `{"channel":"push","sends":[` + one + `}]}`, "/v1/release": `{"message_id":"m","user_ids":[1]}`,
+		"/v1/filter":   `{"message_id":"m","channel":"push","user_ids":[1]}`,
+		"/v1/forecast": `{"channel":"push","user_ids":[1]}`,
+		"/v1/sends":    `{"channel":"push","sends":[` + one + `}]}`, "/v1/release": `{"message_id":"m","user_ids":[1]}`,
 		"/v1/sends/check": `{"message_id":"m","user_ids":[1]}`,
 	} {
 		require.NotEqual(t, http.StatusBadRequest, s.post(path, body).status, path)

@@ -52,8 +52,10 @@ func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for body, field := range map[string]string{
-		`{"user_ids":[1]}`: "message_id", `{"message_id":"m"}`: "user_ids", `{"message_id":"m","user_ids":[1],"channel":"pigeon"}`: "channel",
-		`{"message_id":"m","audience":"all"}`: "audience", `{"message_id":"m","user_ids":[1],"enforce":false}`: "enforce",
+		`{"user_ids":[1]}`: "message_id", `{"message_id":"m"}`: "user_ids",
+		`{"message_id":"m","user_ids":[1],"channel":"pigeon"}`: "channel",
+		`{"message_id":"m","audience":"all"}`:                  "audience",
+		`{"message_id":"m","user_ids":[1],"enforce":false}`:    "enforce",
 	} {
 		r := s.post("/v1/sends/check", body)
 		require.Equal(t, http.StatusBadRequest, r.status, body)

@@ -74,7 +74,8 @@ const (
 // crowd opens the connections, says "ready", then "closed" when the server has
 // closed all that owe it a header, and ends with its input.
 func crowd(addr string) error {
-	const headers = "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
+	const headers = "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+		"application/json\r\nContent-Length: 1000\r\n"
 	idle, err := connections(crowdIdle, addr, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if err != nil {
 		return err

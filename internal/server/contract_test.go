@@ -78,7 +78,8 @@ func TestEveryErrorIsDescribed(t *testing.T) {
 				require.NotEmpty(t, media.Examples, "%s %s %s", method, path, status)
 				for _, example := range media.Examples {
 					code := api.Code(example.Value.Value.(map[string]any)["error"].(map[string]any)["code"].(string))
-					require.Equal(t, status, strconv.Itoa(code.Status()), "%s under %s of %s %s", code, status, method, path)
+					require.Equal(t, status, strconv.Itoa(code.Status()), "%s under %s of %s %s", code, status, method,
+						path)
 					shown[code] = true
 				}
 			}
@@ -110,9 +111,12 @@ func TestEveryStatusIsDescribed(t *testing.T) {
 }
 
 func statusesOf(method, path string) []string {
-	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"), strings.HasPrefix(path, "/v1/pacers")
-	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count", "/v1/forecast"}, path)
-	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"), strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
+	api, user, pacer := strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v1/users/"),
+		strings.HasPrefix(path, "/v1/pacers")
+	audience := slices.Contains([]string{"/v1/filter", "/v1/release", "/v1/segments/lookup", "/v1/audience/count",
+		"/v1/forecast"}, path)
+	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"),
+		strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
 	decisions, backup, accept := strings.HasSuffix(path, "/decisions"), path == "/v1/backup", path == "/v1/store/accept"
@@ -122,12 +126,14 @@ func statusesOf(method, path string) []string {
 		"400": api, "401": !open, "403": !open,
 		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
 		"405": method == http.MethodDelete || backup || accept,   // the admin listener's
-		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members, "415": method == http.MethodPost && !backup,
+		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members,
+		"415": method == http.MethodPost && !backup,
 		"304": bitmap, "409": messages || decisions || backup || accept, "410": generation,
 		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
 			members,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || path == "/healthz" || path == "/readyz",
+		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions ||
+			path == "/healthz" || path == "/readyz",
 	} {
 		found[status] = answered
 	}

@@ -62,11 +62,13 @@ func TestConnectionsAreBoundedAndShared(t *testing.T) {
 	var stuck []net.Conn
 	for range 5 {
 		c := guest(t, greedy, addr)
-		_, err := io.WriteString(c, "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+		_, err := io.WriteString(c, "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+			"application/json\r\nContent-Length: 9\r\n\r\n{")
 		require.NoError(t, err)
 		stuck = append(stuck, c)
 	}
-	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, time.Minute,
+		5*time.Millisecond)
 
 	asks(t, guest(t, greedy, addr)) // an address may go on with connections of its own
 	requireClosed(t, idle)

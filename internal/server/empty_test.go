@@ -39,11 +39,14 @@ func (noRecords) Grants(context.Context, capping.Message, capping.Channel) ([]ar
 // its one segment, no sets, no pacers, no records, no sends, no generations at the source.
 func newEmpty(t *testing.T) *service {
 	nobody := bitmap.Of()
-	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("nobody", nobody)})
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "",
+		[]segments.Segment{segments.Describe("nobody", nobody)})
 	require.NoError(t, err)
-	g := &generations{list: []*segments.Snapshot{(&segments.Generation{Manifest: m, Bitmaps: []*bitmap.Bitmap{nobody}}).Snapshot()}}
+	g := &generations{list: []*segments.Snapshot{
+		(&segments.Generation{Manifest: m, Bitmaps: []*bitmap.Bitmap{nobody}}).Snapshot()}}
 	return newService(t, func(cfg *server.Config) {
-		cfg.Capper = capping.New(cfg.Capper.Store(), func() capping.Segments { return snapshot{g.current()} }, &capping.Policy{Version: "nothing"}, cfg.Clock)
+		cfg.Capper = capping.New(cfg.Capper.Store(), func() capping.Segments { return snapshot{g.current()} },
+			&capping.Policy{Version: "nothing"}, cfg.Clock)
 		cfg.Generations, cfg.Records, cfg.Audit = g.pin, noRecords{}, noRecords{}
 		cfg.Pacers = pacing.New(nil, &pacing.Policy{})
 		cfg.History = history.New(objects.NewDirectory(t.TempDir()), time.Now)
@@ -57,23 +60,29 @@ func TestNothingIsNoNull(t *testing.T) {
 	s := newEmpty(t)
 	none := bitmapText(t)
 	for _, path := range []string{
-		"/v1/users/7", "/v1/users/7/decisions", "/v1/users/7/decisions?since=90d", "/v1/decisions?message_id=promo", "/v1/messages",
-		"/v1/messages/promo", "/v1/limits", "/v1/pacers", "/v1/segments", "/v1/generations", "/v1/status", "/v1/segments/nobody/members",
+		"/v1/users/7", "/v1/users/7/decisions", "/v1/users/7/decisions?since=90d", "/v1/decisions?message_id=promo",
+		"/v1/messages",
+		"/v1/messages/promo", "/v1/limits", "/v1/pacers", "/v1/segments", "/v1/generations", "/v1/status",
+		"/v1/segments/nobody/members",
 	} {
 		s.requireAnswered("GET "+path, s.get(path), http.StatusOK, http.StatusNotFound)
 	}
 	for path, bodies := range map[string][]any{
 		"/v1/filter": {
-			fields{"message_id": "a", "user_ids": []int{}}, fields{"message_id": "a", "users_bitmap": none}, fields{"message_id": "a", "audience": "all - all"},
-			fields{"record": false, "user_ids": []int{}}, fields{"message_id": "a", "user_ids": []int{}, "detail": "counts"},
+			fields{"message_id": "a", "user_ids": []int{}}, fields{"message_id": "a", "users_bitmap": none},
+			fields{"message_id": "a", "audience": "all - all"},
+			fields{"record": false, "user_ids": []int{}}, fields{"message_id": "a", "user_ids": []int{},
+				"detail": "counts"},
 		},
-		"/v1/release": {fields{"message_id": "a", "user_ids": []int{}}, fields{"message_id": "a", "users_bitmap": none}},
-		"/v1/sends":   {fields{"sends": []any{}}},
+		"/v1/release": {fields{"message_id": "a", "user_ids": []int{}},
+			fields{"message_id": "a", "users_bitmap": none}},
+		"/v1/sends": {fields{"sends": []any{}}},
 		"/v1/sends/check": {fields{"message_id": "a", "user_ids": []int{}},
 			fields{"message_id": "a", "user_ids": []int{7}}},
-		"/v1/segments/lookup": {fields{"user_ids": []int{}}, fields{"user_ids": []int{7}}, fields{"users_bitmap": none}},
-		"/v1/audience/count":  {fields{"audience": "all"}},
-		"/v1/forecast":        {fields{"user_ids": []int{}}, fields{"audience": "all", "at": []any{}}},
+		"/v1/segments/lookup": {fields{"user_ids": []int{}}, fields{"user_ids": []int{7}},
+			fields{"users_bitmap": none}},
+		"/v1/audience/count": {fields{"audience": "all"}},
+		"/v1/forecast":       {fields{"user_ids": []int{}}, fields{"audience": "all", "at": []any{}}},
 
 		"/v1/messages/promo/release": {fields{}},
 	} {
@@ -97,7 +106,8 @@ func TestNoChangeIsNoNull(t *testing.T) {
 	for range 2 {
 		base, err := publish.ReadLiveState(t.Context(), dir)
 		require.NoError(t, err)
-		made, err := publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"nobody"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of()}}, base, "")
+		made, err := publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"nobody"},
+			Bitmaps: []*bitmap.Bitmap{bitmap.Of()}}, base, "")
 		require.NoError(t, err)
 		names = append(names, made.Manifest.Generation)
 	}

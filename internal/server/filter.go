@@ -137,13 +137,15 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 	}, nil
 }
 
-func (s *Server) reportFilter(c *call, r *decode.FilterRequest, send *capping.Send, d *capping.Decisions, sum *answer.Summary) {
+func (s *Server) reportFilter(c *call, r *decode.FilterRequest, send *capping.Send, d *capping.Decisions,
+	sum *answer.Summary) {
 	if r.Record {
 		if s.campaigns != nil {
 			at := capping.InstantOf(s.clock())
-			s.campaigns.Add(campaign.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested), func(to *campaign.Answers) {
-				answer.AddAnswers(to, d, sum, at)
-			})
+			s.campaigns.Add(campaign.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
+				func(to *campaign.Answers) {
+					answer.AddAnswers(to, d, sum, at)
+				})
 		}
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)

@@ -26,7 +26,8 @@ func TestFilterAnswersEachUser(t *testing.T) {
 		require.Equal(t, []denied{{300, "blocked", "never", 0, nil}}, first.Denied)
 		require.Equal(t, summary{
 			Requested: 8, Allowed: 6, Duplicates: 1, Denied: map[string]int{"never": 1},
-			Segments: map[string]segmentCounts{"new": {3, 3}, "active": {1, 1}, "blocked": {1, 0}, "free": {1, 1}, "default": {1, 1}},
+			Segments: map[string]segmentCounts{"new": {3, 3}, "active": {1, 1}, "blocked": {1, 0}, "free": {1, 1},
+				"default": {1, 1}},
 		}, first.Summary)
 		require.Equal(t, "policy-1", first.ConfigVersion)
 		require.Equal(t, "2026-11-20T080000Z-1", first.Generation)
@@ -113,7 +114,8 @@ func TestLimitsOverSomeChannels(t *testing.T) {
 func TestExemptSendsAreCountedAndNeverDenied(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		for i := range 3 {
-			exempt := s.filter(fields{"message_id": fmt.Sprint("order-", i), "user_ids": []uint32{7, 300}, "enforce": false})
+			exempt := s.filter(fields{"message_id": fmt.Sprint("order-", i), "user_ids": []uint32{7, 300},
+				"enforce": false})
 			require.Equal(t, []uint32{7, 300}, exempt.Allowed)
 		}
 		promo := s.filter(fields{"message_id": "promo", "user_ids": []uint32{7}})
@@ -123,7 +125,8 @@ func TestExemptSendsAreCountedAndNeverDenied(t *testing.T) {
 
 func TestCountsLeaveTheListOfDenialsOut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
-		for _, audience := range []fields{{"user_ids": []uint32{300, 301, 1}}, {"users_bitmap": bitmapText(t, 300, 301, 1)}} {
+		for _, audience := range []fields{{"user_ids": []uint32{300, 301, 1}},
+			{"users_bitmap": bitmapText(t, 300, 301, 1)}} {
 			audience["message_id"], audience["detail"] = "m", "counts"
 			r := s.post("/v1/filter", audience)
 			require.NotContains(t, string(r.body), `"denied":[`)
@@ -145,7 +148,8 @@ func TestBitmapsAndIDsGetTheSameDecisions(t *testing.T) {
 		if round%3 == 0 {
 			users = append(users, 4294967295, 1<<31, 65535, 65536, 0)
 		}
-		body := fields{"message_id": fmt.Sprint("m", round%7), "channel": []string{"push", "email"}[round%2], "waves": true}
+		body := fields{"message_id": fmt.Sprint("m", round%7), "channel": []string{"push", "email"}[round%2],
+			"waves": true}
 		body["user_ids"] = users
 		a := ids.filter(body)
 		delete(body, "user_ids")
@@ -236,11 +240,14 @@ func TestLargeBatches(t *testing.T) {
 // what they stand for.
 func TestMessageIDs(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
-		require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64), "user_ids": span(0, 1)}).status)
-		require.Equal(t, http.StatusBadRequest, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64) + "x", "user_ids": span(0, 1)}).status)
+		require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64),
+			"user_ids": span(0, 1)}).status)
+		require.Equal(t, http.StatusBadRequest, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64) + "x",
+			"user_ids": span(0, 1)}).status)
 		s.filter(`{"message_id": "caf\u00e9 \ud83d\ude00 \"\/", "user_ids": [5]}`)
 		require.Equal(t, []uint32{5}, s.filter(`{"message_id": "café 😀 \"/", "user_ids": [5]}`).Replayed)
-		require.Equal(t, []uint32{5}, s.filter("{ \"user_ids\" :\t[ 5\n, 6 ] ,\r\n\"message_id\":\"café 😀 \\\"/\"}\n").Replayed)
+		require.Equal(t, []uint32{5}, s.filter("{ \"user_ids\" :\t[ 5\n, 6 ] ,\r\n\"message_id\":\"café 😀 "+
+			"\\\"/\"}\n").Replayed)
 	})
 }
 
@@ -267,7 +274,8 @@ func TestTwoInstancesShareLimits(t *testing.T) {
 	var calls sync.WaitGroup
 	for i, s := range []*service{a, b, a, b, a, b} {
 		calls.Go(func() {
-			for _, user := range s.filter(fields{"message_id": fmt.Sprint("race-", i), "user_ids": span(1000, 1500)}).Allowed {
+			for _, user := range s.filter(fields{"message_id": fmt.Sprint("race-", i),
+				"user_ids": span(1000, 1500)}).Allowed {
 				granted[user-1000].Add(1)
 			}
 		})

@@ -37,7 +37,8 @@ func TestForecastOfSeveralTimes(t *testing.T) {
 			require.Equal(t, alone.Summary.Denied, point.Summary.Denied)
 		}
 		require.Equal(t, []int{0, 3, 4, 4}, []int{
-			got.Forecasts[0].Summary.Allowed, got.Forecasts[1].Summary.Allowed, got.Forecasts[2].Summary.Allowed, got.Forecasts[3].Summary.Allowed,
+			got.Forecasts[0].Summary.Allowed, got.Forecasts[1].Summary.Allowed, got.Forecasts[2].Summary.Allowed,
+			got.Forecasts[3].Summary.Allowed,
 		})
 		require.Len(t, decodeAs[explained](t, s.get("/v1/users/7").body).Sends, 1, "nothing is recorded")
 	})
@@ -60,16 +61,18 @@ func TestForecastsAreRefused(t *testing.T) {
 	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = admission.Bounds{BitmapUsers: 100} })
 	many := strings.TrimSuffix(strings.Repeat(`"2026-11-21T09:00:00Z",`, api.MaxForecasts+1), ",")
 	for body, want := range map[string]badBody{
-		`{"audience": "vip &", "channel": "push"}`:                        {field: "audience", message: "got the end"},
-		`{"audience": "vip", "at": []}`:                                   {field: "at", message: "it is empty"},
-		`{"audience": "vip", "at": "2026-11-21T09:00:00Z"}`:               {field: "at", message: "is not an array of times"},
+		`{"audience": "vip &", "channel": "push"}`: {field: "audience", message: "got the end"},
+		`{"audience": "vip", "at": []}`:            {field: "at", message: "it is empty"},
+		`{"audience": "vip", "at": "2026-11-21T09:00:00Z"}`: {field: "at",
+			message: "is not an array of times"},
 		`{"audience": "vip", "at": ["2026-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not a time"},
 		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "is in the past"},
 		`{"audience": "vip", "at": [` + many + `]}`:                       {field: "at", message: "at most 64 times"},
-		`{"audience": "vip", "channel": "fax"}`:                           {field: "channel", message: "is not configured"},
-		`{"audience": "vip", "user_ids": [1]}`:                            {field: "user_ids", message: "both given"},
-		`{"at": ["2026-11-21T09:00:00Z"]}`:                                {field: "user_ids", message: "exactly one"},
-		`{"audience": "vip", "message_id": "m"}`:                          {field: "message_id", message: "no such field"},
+		`{"audience": "vip", "channel": "fax"}`: {field: "channel",
+			message: "is not configured"},
+		`{"audience": "vip", "user_ids": [1]}`:   {field: "user_ids", message: "both given"},
+		`{"at": ["2026-11-21T09:00:00Z"]}`:       {field: "user_ids", message: "exactly one"},
+		`{"audience": "vip", "message_id": "m"}`: {field: "message_id", message: "no such field"},
 	} {
 		requireRefused(t, s.post("/v1/forecast", body), http.StatusBadRequest, "invalid_request", want)
 	}
@@ -78,5 +81,6 @@ func TestForecastsAreRefused(t *testing.T) {
 		times = append(times, startOfTest.Add(time.Duration(i)*time.Hour).Format(time.RFC3339Nano))
 	}
 	r := s.post("/v1/forecast", fields{"audience": "vip", "at": times})
-	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "audience", message: fmt.Sprintf("9 users at %d times", len(times))})
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "audience", message: fmt.Sprintf("9 users at %d times", len(times))})
 }

@@ -30,7 +30,8 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 	for _, users := range [][]uint32{{1, 2}, {2, 3, 4}} {
 		base, err := publish.ReadLiveState(t.Context(), dir)
 		require.NoError(t, err)
-		made, err := publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(users...)}}, base, "")
+		made, err := publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"},
+			Bitmaps: []*bitmap.Bitmap{bitmap.Of(users...)}}, base, "")
 		require.NoError(t, err)
 		names = append(names, made.Manifest.Generation)
 	}
@@ -45,11 +46,14 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 
 	path := "/v1/generations/" + names[1] + "/changes"
 	require.Equal(t, &api.GenerationChanges{
-		From: names[0], To: names[1], Exact: true, Sets: []api.SegmentChange{}, InNone: &api.NoSegmentChange{Left: 1, Joined: 2},
+		From: names[0], To: names[1], Exact: true, Sets: []api.SegmentChange{}, InNone: &api.NoSegmentChange{Left: 1,
+			Joined: 2},
 		Segments: []api.SegmentChange{{Name: "vip", State: "changed", Before: 2, After: 3, Added: 2, Removed: 1}},
 	}, decodeAs[api.GenerationChanges](t, s.get(path+"?since="+names[0]).body))
-	requireRefused(t, s.get(path), http.StatusBadRequest, "invalid_request", badBody{field: "since", message: "it is missing"})
-	requireRefused(t, s.get(path+"?since=2020"), http.StatusNotFound, "not_found", badBody{message: "there is no generation 2020"})
+	requireRefused(t, s.get(path), http.StatusBadRequest, "invalid_request",
+		badBody{field: "since", message: "it is missing"})
+	requireRefused(t, s.get(path+"?since=2020"), http.StatusNotFound, "not_found",
+		badBody{message: "there is no generation 2020"})
 }
 
 // brokenHistory is a source that does not answer.
@@ -65,11 +69,13 @@ func (brokenHistory) Changes(context.Context, string, string) (*history.Changes,
 
 func TestASourceThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*server.Config){func(*server.Config) {}, func(cfg *server.Config) { cfg.History = brokenHistory{} }} {
+	for _, change := range []func(*server.Config){func(*server.Config) {},
+		func(cfg *server.Config) { cfg.History = brokenHistory{} }} {
 		s := newService(t, change)
 		for _, path := range []string{"/v1/generations", "/v1/generations/b/changes?since=a"} {
 			r := s.get(path)
-			requireRefused(t, r, http.StatusServiceUnavailable, "unavailable", badBody{message: "the segments' source could not be read"})
+			requireRefused(t, r, http.StatusServiceUnavailable, "unavailable",
+				badBody{message: "the segments' source could not be read"})
 			require.Equal(t, "1", r.header.Get("Retry-After"))
 		}
 	}

@@ -56,7 +56,8 @@ func runVictim(dir string) error {
 	}
 	generation := &testSegments{names: []string{"new", "active", "vip", "blocked", "free"}, lookup: everybodyBlocked}
 	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
-	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies, AnswerBytes: victimAnswers, CallTimeout: time.Minute}})
+	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies,
+		AnswerBytes: victimAnswers, CallTimeout: time.Minute}})
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,8 @@ func (v *victim) strike(ctx context.Context, from, header string, body []byte, s
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-	_, err = (&net.Buffers{[]byte("POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + header + "\r\n"), body}).WriteTo(c)
+	_, err = (&net.Buffers{[]byte("POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+		header + "\r\n"), body}).WriteTo(c)
 	sent()
 	// A write finds out that the other end is gone, and takes nothing from it.
 	for err == nil {
@@ -187,7 +189,8 @@ func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 	bomb := squeezed(t)
 	large := append(idList(1, 10), bytes.Repeat([]byte(" "), 15<<20)...)
 	announced := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
-	v.attack("127.0.0.2", 40, announced(len(many)), many)                                            // answers of 11 MB, unread
+	// answers of 11 MB, unread
+	v.attack("127.0.0.2", 40, announced(len(many)), many)
 	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // unfinished
 	v.attack("127.0.0.4", 40, announced(16<<20), large)                                              // 1 MiB missing
 	v.attack("127.0.0.5", 20, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb)
@@ -196,7 +199,8 @@ func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 	audience := idList(5000, 100_000)
 	bitmap := fmt.Appendf(nil, `{"message_id":"fair","users_bitmap":%q}`, bitmapText(t, everyThirtieth(1_000_000)...))
 	for call := range 2 { // by then all of the greedy are at it
-		for _, body := range [][]byte{[]byte(fmt.Sprintf(`{"message_id":"m","user_ids":[%d]}`, call)), audience, bitmap} {
+		for _, body := range [][]byte{[]byte(fmt.Sprintf(`{"message_id":"m","user_ids":[%d]}`, call)), audience,
+			bitmap} {
 			status, text := v.call(body)
 			require.Equal(t, http.StatusOK, status, "call %d: %s", call, text)
 		}

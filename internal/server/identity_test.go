@@ -67,11 +67,13 @@ func TestSendsAreOfANamespaceAndAChannel(t *testing.T) {
 			require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 			require.Len(t, decodeAs[released](t, r.body).Released, want)
 		}
-		release("c1.crm", `{"message_id": "newsletter", "channel": "email", "user_ids": [1001, 1002]}`, 0) // another team's
+		// another team's
+		release("c1.crm", `{"message_id": "newsletter", "channel": "email", "user_ids": [1001, 1002]}`, 0)
 		release("g1.growth", `{"message_id": "newsletter", "channel": "email", "user_ids": [1001, 1002]}`, 2)
 		release("o1.old", `{"message_id": "newsletter", "user_ids": [1001]}`, 1)
 		release("g1.growth", `{"message_id": "newsletter", "user_ids": [1001]}`, 1)
-		require.Equal(t, []sent{{"2026-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")}}, s.explainedSends(t, 1001))
+		require.Equal(t, []sent{{"2026-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")}},
+			s.explainedSends(t, 1001))
 		require.Len(t, s.explainedSends(t, 1002), 4)
 		require.Len(t, s.explainedSends(t, 1003), 5)
 	}, teams)
@@ -93,7 +95,8 @@ func TestANamespaceIsAnotherIdentity(t *testing.T) {
 	denied := s.as("g1.growth").filter(body)
 	require.Empty(t, denied.Allowed, "the user's one send of the day is another team's")
 	require.Len(t, denied.Denied, 1)
-	preview := s.as("g1.growth").filter(fields{"message_id": "promo", "channel": "push", "user_ids": []uint32{1}, "record": false})
+	preview := s.as("g1.growth").filter(fields{"message_id": "promo", "channel": "push", "user_ids": []uint32{1},
+		"record": false})
 	require.Empty(t, preview.Replayed)
 }
 
@@ -101,8 +104,9 @@ func TestReleaseOfAChannelIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for body, message := range map[string]string{
-		`{"message_id": "m", "channel": "fax", "user_ids": [1]}`:                     `"fax" is not configured (there are: email, push, sms)`,
-		`{"message_id": "m", "channel": "", "user_ids": [1]}`:                        "it is empty: leave the field out for all sends of the id",
+		`{"message_id": "m", "channel": "fax", "user_ids": [1]}`: `"fax" is not configured (there are: email, push, sms)`,
+		`{"message_id": "m", "channel": "", "user_ids": [1]}`: "it is empty: leave the field " +
+			"out for all sends of the id",
 		`{"message_id": "m", "channel": null, "user_ids": [1]}`:                      "null is not a string",
 		`{"message_id": "m", "namespace": "x", "user_ids": [1]}`:                     "this call has no such field",
 		`{"message_id": "m", "channel": "push", "channel": "push", "user_ids": [1]}`: "the field is given twice",

@@ -107,7 +107,8 @@ func TestTLSReloadsChangedFiles(t *testing.T) {
 
 	get := func(pool *x509.CertPool, name string) (string, error) {
 		client := &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name}, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name}, ForceAttemptHTTP2: true,
+			DisableKeepAlives: true,
 		}}
 		response, err := client.Get("https://" + addr + "/healthz")
 		if err != nil {
@@ -177,7 +178,8 @@ func TestTLSReloadsASwappedSecret(t *testing.T) {
 	files, _ := secret("0.test")
 	mount := testkit.NewMount(t, files)
 	log := new(testkit.Log)
-	config, err := listen.TLSConfig(mount.Path("tls.crt"), mount.Path("tls.key"), slog.New(slog.NewTextHandler(log, nil)))
+	config, err := listen.TLSConfig(mount.Path("tls.crt"), mount.Path("tls.key"),
+		slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	addr := newService(t).start(config)
 	for _, name := range []string{"1.test", "2.test"} {

@@ -150,7 +150,8 @@ func (l *load) converse(next *atomic.Int64, bodies [][]byte) (took []time.Durati
 			return took, nil
 		}
 		body := bodies[n%len(bodies)]
-		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", l.Path, len(body))
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+			"application/json\r\nContent-Length: %d\r\n\r\n", l.Path, len(body))
 		start := time.Now()
 		buffers := net.Buffers{[]byte(head), body}
 		if _, err := buffers.WriteTo(c); err != nil {

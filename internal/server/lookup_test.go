@@ -33,7 +33,8 @@ func TestSegmentsAreListed(t *testing.T) {
 		require.Positive(t, one.SizeBytes)
 	}
 	require.Equal(t, []string{
-		"segment vip", "segment active", "set bounced", "set country/sg", "set opted-out", "set tz/America/New_York", "set tz/Asia/Singapore",
+		"segment vip", "segment active", "set bounced", "set country/sg", "set opted-out", "set tz/America/New_York",
+		"set tz/Asia/Singapore",
 	}, names)
 	require.EqualValues(t, 4, list.Segments[4].Users)
 }
@@ -49,15 +50,20 @@ func lookedUp[T any](s *service, body any) *T {
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)
-	a := lookedUp[api.LookupIDs](s, `{"user_ids": [99999, 7, 7, 3, 70000, 4294967295], "sets": ["country/sg", "opted-out"]}`)
+	a := lookedUp[api.LookupIDs](s,
+		`{"user_ids": [99999, 7, 7, 3, 70000, 4294967295], "sets": ["country/sg", "opted-out"]}`)
 	require.Equal(t, &api.LookupIDs{Generation: g.current().Generation(), Users: []api.UserLookup{
-		{UserID: 99_999, Segment: "default", Sets: []string{"opted-out"}}, {UserID: 7, Segment: "vip", Sets: []string{"opted-out"}},
-		{UserID: 3, Segment: "vip", Sets: []string{"country/sg", "opted-out"}}, {UserID: 70_000, Segment: "active", Sets: []string{}},
+		{UserID: 99_999, Segment: "default", Sets: []string{"opted-out"}}, {UserID: 7, Segment: "vip",
+			Sets: []string{"opted-out"}},
+		{UserID: 3, Segment: "vip", Sets: []string{"country/sg", "opted-out"}}, {UserID: 70_000, Segment: "active",
+			Sets: []string{}},
 		{UserID: 4_294_967_295, Segment: "default", Sets: []string{}},
 	}}, a)
-	require.Equal(t, []api.UserLookup{{UserID: 3, Segment: "vip", Sets: []string{}}}, lookedUp[api.LookupIDs](s, `{"user_ids": [3]}`).Users)
+	require.Equal(t, []api.UserLookup{{UserID: 3, Segment: "vip", Sets: []string{}}},
+		lookedUp[api.LookupIDs](s, `{"user_ids": [3]}`).Users)
 
-	b := lookedUp[api.LookupBitmaps](s, fields{"users_bitmap": bitmapText(t, 3, 7, 150, 99_999), "sets": []string{"opted-out", "bounced"}})
+	b := lookedUp[api.LookupBitmaps](s, fields{"users_bitmap": bitmapText(t, 3, 7, 150, 99_999),
+		"sets": []string{"opted-out", "bounced"}})
 	require.Equal(t, []string{"active", "default", "vip"}, keys(b.Segments))
 	require.Equal(t, []uint32{3, 7}, b.Segments["vip"].ToArray())
 	require.Equal(t, []uint32{3, 7, 99_999}, b.Sets["opted-out"].ToArray())
@@ -78,7 +84,8 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 	sets := testSets()
 	sets["opted-out"] = bitmap.Of(5)
 	g.add(t, sets)
-	for generation, want := range map[string][]uint32{before: {3, 7, 1000, 99_999}, g.current().Generation(): {5}, "": {5}} {
+	for generation, want := range map[string][]uint32{before: {3, 7, 1000, 99_999}, g.current().Generation(): {5},
+		"": {5}} {
 		query, body := "", fields{"user_ids": []int{3, 5}, "sets": []string{"opted-out"}}
 		if generation != "" {
 			query, body["generation"] = "?generation="+generation, generation
@@ -95,7 +102,8 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/segments", "/v1/segments/vip/bitmap", "/v1/segments/vip/members"} {
 		r := s.get(path + "?generation=2020")
-		requireRefused(t, r, http.StatusGone, "gone", badBody{field: "generation", message: `"2020" is gone, or was never here`})
+		requireRefused(t, r, http.StatusGone, "gone", badBody{field: "generation",
+			message: `"2020" is gone, or was never here`})
 	}
 	for _, path := range []string{"/v1/segments/lookup", "/v1/filter", "/v1/audience/count"} {
 		body := `{"audience":"vip","generation":"2020","message_id":"m"}`
@@ -115,7 +123,8 @@ func TestAGenerationThatIsNotYetHereIsWaitedFor(t *testing.T) {
 		s.get("/v1/segments?generation=" + later),
 		s.post("/v1/filter", fields{"audience": "vip", "generation": later, "message_id": "m"}),
 	} {
-		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable", badBody{field: "generation", message: later + " is not in use here yet: this instance looks every 30s"})
+		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable", badBody{field: "generation", message: later +
+			" is not in use here yet: this instance looks every 30s"})
 		require.Equal(t, "5", r.header.Get("Retry-After"))
 	}
 }
@@ -133,8 +142,10 @@ func TestBitmapsOfNames(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)
 	for name, want := range map[string][]uint32{
-		"tz/Asia/Singapore": span(1, 100), "tz%2FAsia%2FSingapore": span(1, 100), "tz/Asia%2fSingapore": span(1, 100), "vip": span(1, 10),
-		"active": append(span(10, 2001), span(70_000, 70_101)...), "opted-out": {3, 7, 1000, 99_999}, "opted%2Dout": {3, 7, 1000, 99_999},
+		"tz/Asia/Singapore": span(1, 100), "tz%2FAsia%2FSingapore": span(1, 100), "tz/Asia%2fSingapore": span(1, 100),
+		"vip":    span(1, 10),
+		"active": append(span(10, 2001), span(70_000, 70_101)...), "opted-out": {3, 7, 1000, 99_999},
+		"opted%2Dout": {3, 7, 1000, 99_999},
 	} {
 		r := s.get("/v1/segments/" + name + "/bitmap")
 		require.Equal(t, http.StatusOK, r.status, name)
@@ -149,13 +160,15 @@ func TestBitmapsOfNames(t *testing.T) {
 		same.Header.Set("If-None-Match", `"other", W/`+r.header.Get("ETag")) // as a proxy that compresses passes it on
 		require.Equal(t, http.StatusNotModified, s.do(same).status)
 	}
-	require.Equal(t, g.current().Set("opted-out").Bytes(), s.get("/v1/segments/opted-out/bitmap").body, "the published bytes")
+	require.Equal(t, g.current().Set("opted-out").Bytes(), s.get("/v1/segments/opted-out/bitmap").body,
+		"the published bytes")
 }
 
 func TestPagesOfMembers(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)
-	for name, want := range map[string][]uint32{"active": append(span(10, 2001), span(70_000, 70_101)...), "tz/Asia/Singapore": span(1, 100), "opted-out": {3, 7, 1000, 99_999}} {
+	for name, want := range map[string][]uint32{"active": append(span(10, 2001), span(70_000, 70_101)...),
+		"tz/Asia/Singapore": span(1, 100), "opted-out": {3, 7, 1000, 99_999}} {
 		for _, size := range []string{"1000", "10000", "3"} {
 			if size == "3" && len(want) > 10 {
 				continue
@@ -176,20 +189,23 @@ func TestPagesOfMembers(t *testing.T) {
 	}
 	last := decodeAs[api.Members](t, s.get("/v1/segments/opted-out/members?after=4294967295").body)
 	require.Equal(t, &api.Members{Generation: g.current().Generation(), Name: "opted-out", UserIDs: []uint32{}}, last)
-	require.Equal(t, []uint32{99_999}, decodeAs[api.Members](t, s.get("/v1/segments/opted-out/members?after=65535").body).UserIDs)
+	require.Equal(t, []uint32{99_999},
+		decodeAs[api.Members](t, s.get("/v1/segments/opted-out/members?after=65535").body).UserIDs)
 }
 
 func TestQueriesAreChecked(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t)
 	for path, want := range map[string]badBody{
-		"/v1/segments?x=1":                                     {field: "x", message: "no such parameter: this call takes generation"},
-		"/v1/segments?generation=":                             {field: "generation", message: "0 bytes"},
-		"/v1/segments?generation=a&generation=a":               {field: "generation", message: "given 2 times"},
-		"/v1/segments?generation":                              {field: "generation", message: "0 bytes"},
-		"/v1/segments?after=1":                                 {field: "after", message: "no such parameter"},
-		"/v1/segments/vip/bitmap?max=1":                        {field: "max", message: "no such parameter"},
-		"/v1/segments/vip/members?max=0":                       {field: "max", message: "0 is not a number from 1 to 100000"},
+		"/v1/segments?x=1": {field: "x",
+			message: "no such parameter: this call takes generation"},
+		"/v1/segments?generation=":               {field: "generation", message: "0 bytes"},
+		"/v1/segments?generation=a&generation=a": {field: "generation", message: "given 2 times"},
+		"/v1/segments?generation":                {field: "generation", message: "0 bytes"},
+		"/v1/segments?after=1":                   {field: "after", message: "no such parameter"},
+		"/v1/segments/vip/bitmap?max=1":          {field: "max", message: "no such parameter"},
+		"/v1/segments/vip/members?max=0": {field: "max",
+			message: "0 is not a number from 1 to 100000"},
 		"/v1/segments/vip/members?max=100001":                  {field: "max", message: "from 1 to 100000"},
 		"/v1/segments/vip/members?max=01":                      {field: "max", message: "01 is not a number"},
 		"/v1/segments/vip/members?max=1e3":                     {field: "max", message: "1e3"},
@@ -209,7 +225,8 @@ func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)
 	for _, name := range []string{
-		"nobody", "..", "%2e%2e", "../status", "a/../vip", "tz", "tz/Asia", "vip/", "%00", "%ff", "vip%20", "%22%3Cscript%3E", strings.Repeat("x", 5000),
+		"nobody", "..", "%2e%2e", "../status", "a/../vip", "tz", "tz/Asia", "vip/", "%00", "%ff", "vip%20",
+		"%22%3Cscript%3E", strings.Repeat("x", 5000),
 		"vip%2Fbitmap", "all", "default", "vip%0a", "opted-ou",
 	} {
 		for _, call := range []string{"/bitmap", "/members"} {
@@ -220,10 +237,12 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	near := s.get("/v1/segments/optedout/bitmap").failure(t)
-	require.Equal(t, "generation "+g.current().Generation()+` has no segment or set "optedout"; the nearest is "opted-out"`, near.Error.Message)
+	require.Equal(t, "generation "+g.current().Generation()+
+		` has no segment or set "optedout"; the nearest is "opted-out"`, near.Error.Message)
 	for path, status := range map[string]int{
-		"/v1/segments/": 404, "/v1/segments/vip": 404, "/v1/segments//bitmap": 404, "/v1/segments/bitmap": 404, "/v1/segments/vip/bitmap/": 404,
-		"/v1/segments/vip/other": 404, "/v1/segments/lookup": 405, "/v1/audience/count": 405,
+		"/v1/segments/": 404, "/v1/segments/vip": 404, "/v1/segments//bitmap": 404, "/v1/segments/bitmap": 404,
+		"/v1/segments/vip/bitmap/": 404,
+		"/v1/segments/vip/other":   404, "/v1/segments/lookup": 405, "/v1/audience/count": 405,
 	} {
 		require.Equal(t, status, s.get(path).status, path)
 	}
@@ -276,11 +295,14 @@ func TestLookupsAreBounded(t *testing.T) {
 		cfg.Bounds = admission.Bounds{JSONUsers: 1000, BitmapUsers: 1500}
 	})
 	tooMany := s.post("/v1/segments/lookup", fields{"user_ids": span(0, 101)})
-	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "user_ids", message: "at most 100 users"})
+	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "user_ids", message: "at most 100 users"})
 	page := s.get("/v1/segments/vip/members?max=101")
-	requireRefused(t, page, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "max", message: "at most 100"})
+	requireRefused(t, page, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "max", message: "at most 100"})
 	blast := s.post("/v1/filter", `{"message_id":"m","audience":"active","max_users":101}`)
-	requireRefused(t, blast, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "audience", message: "set max_users to at most 100"})
+	requireRefused(t, blast, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{field: "audience", message: "set max_users to at most 100"})
 	require.Equal(t, http.StatusOK, s.post("/v1/segments/lookup", fields{"user_ids": span(0, 100)}).status)
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/segments/lookup", fields{"user_ids": span(0, 100)}).status)
 	require.Equal(t, http.StatusTooManyRequests, s.get("/v1/segments/vip/members?max=100").status)

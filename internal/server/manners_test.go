@@ -52,11 +52,13 @@ func TestLargeHeadersDoNotEndAnHTTP2Connection(t *testing.T) {
 	encoder := hpack.NewEncoder(&block)
 	ask := func(stream uint32, more int) string {
 		block.Reset()
-		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/healthz"}} {
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"},
+			{":path", "/healthz"}} {
 			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
 		}
 		for i := range more {
-			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: fmt.Sprintf("x-more-%d", i), Value: strings.Repeat("~", 1000), Sensitive: true}))
+			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: fmt.Sprintf("x-more-%d", i),
+				Value: strings.Repeat("~", 1000), Sensitive: true}))
 		}
 		writeHeaders(t, framer, stream, block.String())
 		return h2Status(t, framer, stream)
@@ -74,7 +76,8 @@ func writeHeaders(t *testing.T, framer *http2.Framer, stream uint32, block strin
 	const frame = 16 << 10
 	first := block[:min(len(block), frame)]
 	rest := block[len(first):]
-	require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(first), EndStream: true, EndHeaders: rest == ""}))
+	require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(first),
+		EndStream: true, EndHeaders: rest == ""}))
 	for rest != "" {
 		part := rest[:min(len(rest), frame)]
 		rest = rest[len(part):]
@@ -102,7 +105,8 @@ func TestTLS12HasNoCBC(t *testing.T) {
 	t.Parallel()
 	addr, _, pool := newService(t).startTLS()
 	dial := func(suites ...uint16) error {
-		c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, ServerName: "localhost", MaxVersion: tls.VersionTLS12, CipherSuites: suites})
+		c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, ServerName: "localhost",
+			MaxVersion: tls.VersionTLS12, CipherSuites: suites})
 		if err == nil {
 			_ = c.Close()
 		}
@@ -137,10 +141,12 @@ func TestALoopbackServiceRefusesForeignHosts(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		return response.StatusCode
 	}
-	for _, host := range []string{"localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1", "127.0.0.1:1", "127.8.9.10:80", "[::1]", "[::1]:8080", "capper.internal", "Capper.Internal:80"} {
+	for _, host := range []string{"localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1", "127.0.0.1:1",
+		"127.8.9.10:80", "[::1]", "[::1]:8080", "capper.internal", "Capper.Internal:80"} {
 		require.Equal(t, http.StatusOK, ask(host), host)
 	}
-	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "0.0.0.0", "[::]", "capper.internal.evil.example"} {
+	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io",
+		"10.0.0.1", "0.0.0.0", "[::]", "capper.internal.evil.example"} {
 		require.Equal(t, http.StatusMisdirectedRequest, ask(host), host)
 	}
 }
@@ -169,7 +175,8 @@ func TestForeignHostsAreNotLocal(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `capper_http_requests_total{route="/debug/pprof/cmdline",status="200"} 2`)
-	require.NotContains(t, string(text), `capper_http_request_seconds_count{route="/debug`, "a profile takes as long as it was asked to")
+	require.NotContains(t, string(text), `capper_http_request_seconds_count{route="/debug`,
+		"a profile takes as long as it was asked to")
 }
 
 // While the service stops, each connection ends with the answer to its next

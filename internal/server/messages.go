@@ -61,7 +61,8 @@ func (s *Server) releaseMessage(c *call) error {
 	defer cancel()
 	given, err := s.messages.Release(ctx, callerOf(c), c.id, channel, func(part *messages.Part) {
 		span := record.Span{From: part.At, To: part.At.Add(part.Took)}
-		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &decode.Audience{}), part.Users, part.Results)
+		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &decode.Audience{}), part.Users,
+			part.Results)
 		if part.Err != nil {
 			s.log.WarnContext(c.ctx, "sends not released", "message_id", c.id, "of", len(part.Users), "error", part.Err)
 		}
@@ -118,7 +119,8 @@ func (s *Server) release(c *call) error {
 
 	out, unavailable := answer.Release(p.Buffer(11*int64(len(r.Users))), r, results)
 	if unavailable > 0 {
-		s.log.WarnContext(c.ctx, "sends not released", "message_id", r.MessageID, "users", unavailable, "of", len(r.Users), "error", err)
+		s.log.WarnContext(c.ctx, "sends not released", "message_id", r.MessageID, "users", unavailable, "of",
+			len(r.Users), "error", err)
 	}
 	s.audit(c, "release", outcome(unavailable), "message_id", r.MessageID, "channel", r.Channel,
 		"users", len(r.Users), "unavailable", unavailable)
@@ -151,7 +153,8 @@ func (s *Server) importSends(c *call) error {
 		return err
 	}
 	now := s.clock()
-	r, err := decode.Import(body.Data, s.decodeBounds(body), now, now.Add(max(s.capper.Store().ClockTolerance(), time.Second)))
+	r, err := decode.Import(body.Data, s.decodeBounds(body), now,
+		now.Add(max(s.capper.Store().ClockTolerance(), time.Second)))
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,8 @@ func (s *Server) importSends(c *call) error {
 		s.log.WarnContext(c.ctx, "sends not imported", "sends", sum.Unavailable, "of", len(r.Sends), "error", err)
 	}
 	s.metrics.CountImported(&sum)
-	s.audit(c, "import", outcome(sum.Unavailable), "sends", sum.Requested, "added", sum.Added, "unavailable", sum.Unavailable)
+	s.audit(c, "import", outcome(sum.Unavailable), "sends", sum.Requested, "added", sum.Added, "unavailable",
+		sum.Unavailable)
 	return writeJSON(c.w, &api.ImportAnswer{Unavailable: unavailable, Summary: sum})
 }
 
@@ -243,7 +247,8 @@ func (s *Server) importedMessages(c *call, r *decode.ImportRequest) (messages []
 }
 
 // summarizeImport counts what became of the sends, and finds the users of whom it is not known.
-func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge, merged []capping.Merged) []capping.UserID {
+func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge,
+	merged []capping.Merged) []capping.UserID {
 	unavailable := []capping.UserID{}
 	rest := sent // in the order of the users
 	for i, user := range m.Users {

@@ -67,7 +67,8 @@ func TestMessagesAreCounted(t *testing.T) {
 		require.Equal(t, int64(300), promo.Asked)
 		require.Equal(t, int64(100), promo.Replayed)
 		require.Equal(t, int64(2), promo.Calls)
-		require.Equal(t, map[string]api.MessageSegment{"new": {Asked: 150, Allowed: 150}, "active": {Asked: 150, Allowed: 150}}, promo.Segments)
+		require.Equal(t, map[string]api.MessageSegment{"new": {Asked: 150, Allowed: 150},
+			"active": {Asked: 150, Allowed: 150}}, promo.Segments)
 		require.Equal(t, time.Minute, promo.LastCall.Sub(promo.FirstCall))
 		require.Equal(t, promo, s.message("promo").Channels[0])
 
@@ -85,8 +86,9 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, counted(t))
 	for query, field := range map[string]string{
-		"?since=yesterday": "since", "?since=-1h": "since", "?max=0": "max", "?max=1001": "max", "?max=x": "max", "?channel=fax": "channel",
-		"?user=1": "user", "?namespace=%FF": "namespace",
+		"?since=yesterday": "since", "?since=-1h": "since", "?max=0": "max", "?max=1001": "max", "?max=x": "max",
+		"?channel=fax": "channel",
+		"?user=1":      "user", "?namespace=%FF": "namespace",
 	} {
 		r := s.get("/v1/messages" + query)
 		require.Equal(t, http.StatusBadRequest, r.status, query)
@@ -95,7 +97,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/nobody").status)
 	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/").status)
 	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/"+strings.Repeat("x", 129)).status)
-	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/%FFgrowth%FFpromo").status, "it would be a message of a namespace")
+	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/%FFgrowth%FFpromo").status,
+		"it would be a message of a namespace")
 	require.Equal(t, http.StatusMethodNotAllowed, s.post("/v1/messages/promo", fields{}).status)
 	require.Equal(t, http.StatusConflict, s.post("/v1/messages/promo/release", fields{}).status, "there is no audit")
 }
@@ -104,7 +107,8 @@ func TestMessagesOfAnyID(t *testing.T) {
 	t.Parallel()
 	s := newService(t, counted(t))
 	for i, id := range []string{
-		"a/b", "/", "//", "a/", "../../etc/passwd", ".", "%2F", "%", "a b+c", "x?y=1#z", "release", "x/release", "{id}", ":id", "*",
+		"a/b", "/", "//", "a/", "../../etc/passwd", ".", "%2F", "%", "a b+c", "x?y=1#z", "release", "x/release", "{id}",
+		":id", "*",
 		"\x00", "\r\n", "🎉", "<script>alert(1)</script>", `"quoted"`, strings.Repeat("é", 64),
 	} {
 		s.filter(fields{"message_id": id, "user_ids": span(uint32(1000*i+400), uint32(1000*i+500))})
@@ -120,7 +124,8 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	t.Parallel()
 	rules := access.Rules{}
 	for _, namespace := range []string{"", "growth", "crm"} {
-		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, access.ScopeFilter, access.ScopeRead))
+		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, access.ScopeFilter,
+			access.ScopeRead))
 		rules.Keys[len(rules.Keys)-1].Namespace = namespace
 	}
 	rules.Keys = append(rules.Keys, key("ops.secret", "ops", access.ScopeFilter, access.ScopeAdmin))
@@ -128,7 +133,8 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	s := newService(t, counted(t), func(cfg *server.Config) { cfg.Access, cfg.Audit = rules, audit })
 	as := func(namespace string) *service { return s.as("key" + namespace + ".secret") }
 	for i, namespace := range []string{"", "growth", "crm"} {
-		as(namespace).filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(uint32(1000*i+400), uint32(1000*i+500))})
+		as(namespace).filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(uint32(1000*i+400),
+			uint32(1000*i+500))})
 	}
 	require.Len(t, as("").messages("").Messages, 3)
 	require.Len(t, as("").messages("?namespace=growth").Messages, 1)
@@ -143,7 +149,8 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	for _, path := range []string{"/v1/messages?namespace=crm", "/v1/messages/promo?namespace=crm"} {
 		require.Equal(t, http.StatusForbidden, as("growth").get(path).status, path)
 	}
-	require.Equal(t, http.StatusForbidden, as("growth").post("/v1/messages/promo/release?namespace=crm", fields{}).status)
+	require.Equal(t, http.StatusForbidden, as("growth").post("/v1/messages/promo/release?namespace=crm",
+		fields{}).status)
 
 	audit.users = bitmap.Range(400, 5000) // whatever the audit holds, a release is of one namespace's message
 	given := as("growth").post("/v1/messages/promo/release", fields{})
@@ -179,7 +186,8 @@ func (g *grants) Grants(_ context.Context, message capping.Message, channel capp
 func TestMessagesAreReleased(t *testing.T) {
 	audit := &grants{users: bitmap.Range(400, 150_400)}
 	onBothStores(t, func(t *testing.T, s *service) {
-		s.filter(fields{"message_id": "promo/1", "channel": "push", "users_bitmap": bitmapText(t, audit.users.IDs()...), "detail": "counts"})
+		s.filter(fields{"message_id": "promo/1", "channel": "push", "users_bitmap": bitmapText(t, audit.users.IDs()...),
+			"detail": "counts"})
 		counts := s.message("promo/1").Channels[0]
 		require.Greater(t, counts.Allowed, int64(100_000))
 		release := func() *api.ReleasedMessage {

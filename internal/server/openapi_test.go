@@ -28,7 +28,8 @@ var contract = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation()); err != nil {
+	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation(),
+		openapi3.EnableSchemaFormatValidation()); err != nil {
 		return nil, err
 	}
 	return legacy.NewRouter(doc)
@@ -78,7 +79,8 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	described := route.Operation.Responses.Status(answer.status).Value.Headers
 	for name := range answer.header {
 		if !slices.Contains(transportHeaders, http.CanonicalHeaderKey(name)) {
-			require.Contains(t, canonical(described), http.CanonicalHeaderKey(name), "%s %s: %d has a header that is not described", r.Method, r.URL.Path, answer.status)
+			require.Contains(t, canonical(described), http.CanonicalHeaderKey(name),
+				"%s %s: %d has a header that is not described", r.Method, r.URL.Path, answer.status)
 		}
 	}
 }
@@ -87,7 +89,8 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 var namesWithSlashes = regexp.MustCompile(`^/v1/segments/.+/(bitmap|members)$`)
 
 // transportHeaders belong to HTTP, not to this API.
-var transportHeaders = []string{"Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection", "Date", "Vary"}
+var transportHeaders = []string{"Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection",
+	"Date", "Vary"}
 
 func canonical(headers openapi3.Headers) (names []string) {
 	for name := range headers {

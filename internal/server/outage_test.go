@@ -22,7 +22,8 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
 	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
-		Addrs: cluster.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 200 * time.Millisecond,
+		Addrs: cluster.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0),
+		AttemptTimeout: 200 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -51,7 +52,8 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 		return len(settled.Unavailable) == 0
 	}, time.Minute, 100*time.Millisecond)
 	require.Equal(t, answer.Unavailable, settled.Allowed)
-	testkit.Eventually(t, func() bool { again := s.filter(audience); return slices.Equal(users, again.Replayed) }, "every send is recorded once")
+	testkit.Eventually(t, func() bool { again := s.filter(audience); return slices.Equal(users, again.Replayed) },
+		"every send is recorded once")
 	require.Empty(t, s.filter(fields{"message_id": "other", "user_ids": users}).Allowed)
 }
 
@@ -61,11 +63,13 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	single := testcluster.Single(t, testcluster.Options{})
 	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
-		Addrs: single.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0), AttemptTimeout: 100 * time.Millisecond,
+		Addrs: single.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0),
+		AttemptTimeout: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
+	s := newServiceOver(t, store, clock, withPacers(t, store),
+		func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
 	testkit.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusOK })
 	testkit.Eventually(t, func() bool { // within its time, which a busy machine may miss
 		r := s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`)
@@ -75,7 +79,8 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 
 	require.Equal(t, span(0, 10), s.filter(fields{"message_id": "m", "user_ids": span(0, 10)}).Unavailable)
 	for _, call := range []reply{
-		s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", ""), s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`),
+		s.get("/v1/users/7"), s.call(http.MethodDelete, "/v1/users/7", ""),
+		s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`),
 		s.get("/v1/pacers"), s.get("/v1/pacers/twilio"), s.call(http.MethodDelete, "/v1/pacers/twilio", ""),
 	} {
 		require.Equal(t, http.StatusServiceUnavailable, call.status)
@@ -86,7 +91,8 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	}
 	released := decodeAs[released](t, s.post("/v1/release", `{"message_id": "m", "user_ids": [7]}`).body)
 	require.Equal(t, []uint32{7}, released.Unavailable)
-	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable }, time.Minute,
+		50*time.Millisecond)
 	require.Contains(t, string(s.get("/v1/status").body), `"state":"down"`)
 	require.Contains(t, string(s.get("/v1/status").body), `"ready":false`)
 	require.Equal(t, http.StatusOK, s.get("/healthz").status)

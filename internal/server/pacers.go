@@ -56,7 +56,8 @@ func (s *Server) permits(c *call) error {
 
 // askOf is the request as the domain takes it.
 func (s *Server) askOf(c *call, r *decode.PermitsRequest) *pacing.Call {
-	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client, RequestID: r.RequestID}
+	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
+		RequestID: r.RequestID}
 	if r.MessageID != "" {
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])

@@ -27,7 +27,8 @@ func testPacers() *pacing.Policy {
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 250, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
 		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true},
-		{Name: "thirds", Rate: pacing.Rate{Permits: 3, Per: time.Second}, Limits: []pacing.Limit{{Max: 2, Window: time.Minute}}},
+		{Name: "thirds", Rate: pacing.Rate{Permits: 3, Per: time.Second},
+			Limits: []pacing.Limit{{Max: 2, Window: time.Minute}}},
 	}}
 }
 
@@ -113,7 +114,8 @@ func TestPermitsOfSeveralPacersAreWhatAllOfThemGrant(t *testing.T) {
 		{"granted":0,"slots":[],"refused":1,"limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1200,
 		 "pacers":[{"name":"carrier","queue_ms":1196,"next_ms":1200},
 		           {"name":"campaign","per":"message","message_id":"promo-8","queue_ms":0,"next_ms":0,"used":0,"max":300,"window":"1m"}]}`)
-	require.Equal(t, 100, s.permits(`{"message_id":"promo-8","permits":100,"pacers":["campaign"]}`).Granted, "what was refused is not recorded")
+	require.Equal(t, 100, s.permits(`{"message_id":"promo-8","permits":100,"pacers":["campaign"]}`).Granted,
+		"what was refused is not recorded")
 	s.answers(`{"pacers":["twilio","carrier"],"permits":1,"max_wait":"10s"}`, `
 		{"granted":1,"slots":[{"wait_ms":1200,"permits":1}],"refused":0,
 		 "pacers":[{"name":"twilio","queue_ms":1200,"next_ms":1200,"used":1,"max":100,"window":"1s"},{"name":"carrier","queue_ms":1200,"next_ms":1204}]}`)
@@ -156,7 +158,8 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 		`{"pacers":["twilio"],"permits":100,"request_id":"w3-1182"}`,
 		`{"pacers":["carrier","campaign"],"permits":100,"message_id":"m","request_id":"w3-1182"}`,
 	} {
-		requireRefused(t, s.post("/v1/permits", other), http.StatusBadRequest, "invalid_request", badBody{field: "request_id", message: `"w3-1182" is that of an earlier request for other pacers`})
+		requireRefused(t, s.post("/v1/permits", other), http.StatusBadRequest, "invalid_request",
+			badBody{field: "request_id", message: `"w3-1182" is that of an earlier request for other pacers`})
 	}
 	s.clock.Advance(2 * time.Hour)
 	require.False(t, s.permits(body).Replayed, "it is not remembered for ever")
@@ -176,7 +179,8 @@ func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
 		require.Equal(t, 100, team.permits(`{"pacers":["campaign"],"permits":200,"message_id":"newsletter"}`).Granted)
 	}
 	require.Equal(t, 100, growth.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
-	require.Equal(t, 0, crm.permits(`{"pacers":["twilio"],"permits":100}`).Granted, "a pacer that is not per message is everybody's")
+	require.Equal(t, 0, crm.permits(`{"pacers":["twilio"],"permits":100}`).Granted,
+		"a pacer that is not per message is everybody's")
 }
 
 // What does not depend on the instant is the same over both stores.
@@ -190,7 +194,8 @@ func TestPacersOnBothStores(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			store := open(t)
-			s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) { cfg.Clock = time.Now })
+			s := newServiceOver(t, store, clock, withPacers(t, store),
+				func(cfg *server.Config) { cfg.Clock = time.Now })
 			const body = `{"pacers":["campaign","carrier"],"permits":400,"max_wait":"30s","message_id":"m","request_id":"r"}`
 			first := s.permits(body)
 			require.Equal(t, 300, first.Granted)
@@ -203,8 +208,10 @@ func TestPacersOnBothStores(t *testing.T) {
 			require.Equal(t, 300, again.Granted)
 			require.Less(t, *again.RetryAfterMS, *first.RetryAfterMS)
 			last := again.Slots[len(again.Slots)-1]
-			require.Equal(t, again.Pacers[1].QueueMS, last.WaitMS+last.EveryMS*api.Millis(last.Permits-1), "the same slots, nearer by now")
-			requireRefused(t, s.post("/v1/permits", strings.Replace(body, "400", "401", 1)), http.StatusBadRequest, "invalid_request", badBody{field: "request_id", message: `"r"`})
+			require.Equal(t, again.Pacers[1].QueueMS, last.WaitMS+last.EveryMS*api.Millis(last.Permits-1),
+				"the same slots, nearer by now")
+			requireRefused(t, s.post("/v1/permits", strings.Replace(body, "400", "401", 1)), http.StatusBadRequest,
+				"invalid_request", badBody{field: "request_id", message: `"r"`})
 
 			require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":120}`).Granted)
 			list := decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers
@@ -232,7 +239,8 @@ func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 	for range 2 {
 		all := s.get("/v1/pacers")
 		require.Equal(t, http.StatusOK, all.status)
-		require.JSONEq(t, `{"pacers":[`+strings.Join([]string{twilio, carrier, campaign, thirds}, ",")+`],"config_version":"policy-1"}`, string(all.body))
+		require.JSONEq(t, `{"pacers":[`+strings.Join([]string{twilio, carrier, campaign, thirds}, ",")+
+			`],"config_version":"policy-1"}`, string(all.body))
 		require.JSONEq(t, twilio, string(s.get("/v1/pacers/twilio").body))
 		require.JSONEq(t, campaign, string(s.get("/v1/pacers/campaign").body))
 	}
@@ -243,7 +251,8 @@ func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
 	many := &pacing.Policy{Version: "policy-1"}
 	for i := range 2*pacing.MaxPacers + 3 {
-		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i), PerMessage: i%5 == 4, Limits: []pacing.Limit{{Max: 10 + i, Window: time.Minute}}})
+		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i), PerMessage: i%5 == 4,
+			Limits: []pacing.Limit{{Max: 10 + i, Window: time.Minute}}})
 	}
 	clock := testkit.NewClockAt(startOfTest)
 	store := openStore(t, clock.Now)
@@ -291,9 +300,11 @@ func TestAPacerIsForgotten(t *testing.T) {
 	require.Len(t, lines, 4)
 	delete(lines[0], "request_id")
 	require.Equal(t, map[string]any{
-		"level": "INFO", "msg": "audit", "action": "forget", "result": "done", "client": "root", "key": "x1", "address": "127.0.0.1", "pacer": "twilio",
+		"level": "INFO", "msg": "audit", "action": "forget", "result": "done", "client": "root", "key": "x1",
+		"address": "127.0.0.1", "pacer": "twilio",
 	}, lines[0])
-	require.True(t, s.permits(`{"pacers":["twilio"],"permits":100,"request_id":"r"}`).Replayed, "requests stay remembered")
+	require.True(t, s.permits(`{"pacers":["twilio"],"permits":100,"request_id":"r"}`).Replayed,
+		"requests stay remembered")
 	require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
 	require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`).Granted)
 }
@@ -312,7 +323,8 @@ func TestUnknownPacersAreNotFound(t *testing.T) {
 			require.Equal(t, "not_found", s.get(path).failure(t).Error.Code, path)
 		}
 		require.Contains(t, s.get("/v1/pacers/fcm").failure(t).Error.Message, `"fcm"`)
-		requireRefused(t, s.post("/v1/permits", `{"pacers":["fcm"],"permits":1}`), http.StatusBadRequest, "invalid_request",
+		requireRefused(t, s.post("/v1/permits", `{"pacers":["fcm"],"permits":1}`), http.StatusBadRequest,
+			"invalid_request",
 			badBody{field: "pacers[0]", message: `"fcm"`})
 		require.Equal(t, http.StatusMethodNotAllowed, s.get("/v1/permits").status)
 	}
@@ -341,7 +353,8 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"pacer empty", `{"pacers":[""],"permits":1}`, "pacers[0]", "is not the name of a pacer"},
 		{"pacer not UTF-8", "{\"pacers\":[\"a\xff\"],\"permits\":1}", "pacers[0]", "UTF-8"},
 		{"pacer long", `{"pacers":["` + long + `"],"permits":1}`, "pacers[0]", "is not the name of a pacer"},
-		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]", `must be a configured pacer, got "fcm"`},
+		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]",
+			`must be a configured pacer, got "fcm"`},
 		{"pacer twice", `{"pacers":["twilio","carrier","twilio"],"permits":1}`, "pacers[2]", `given twice: "twilio"`},
 		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers", "more than 8"},
 		{"pacers with a trailing comma", `{"pacers":["a",],"permits":1}`, "pacers[1]", "not a string"},
@@ -349,7 +362,8 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"pacers cut off", `{"pacers":["a"`, "", "ends at byte 14"},
 
 		{"no permits", `{"pacers":["twilio"]}`, "permits", "missing"},
-		{"permits null", `{"pacers":["twilio"],"permits":null}`, "permits", "null is not a number of permits (0 to 100000)"},
+		{"permits null", `{"pacers":["twilio"],"permits":null}`, "permits",
+			"null is not a number of permits (0 to 100000)"},
 		{"permits string", `{"pacers":["twilio"],"permits":"5"}`, "permits", `"5" is not`},
 		{"permits negative", `{"pacers":["twilio"],"permits":-1}`, "permits", "-1 is not"},
 		{"permits fraction", `{"pacers":["twilio"],"permits":1.5}`, "permits", "1.5 is not"},
@@ -357,24 +371,29 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"permits exponent", `{"pacers":["twilio"],"permits":1e3}`, "permits", "1e3 is not"},
 		{"permits leading zero", `{"pacers":["twilio"],"permits":01}`, "permits", "01 is not"},
 		{"permits too many", `{"pacers":["twilio"],"permits":100001}`, "permits", "100001 is not"},
-		{"permits huge", `{"pacers":["twilio"],"permits":18446744073709551617}`, "permits", "18446744073709551617 is not"},
+		{"permits huge", `{"pacers":["twilio"],"permits":18446744073709551617}`, "permits",
+			"18446744073709551617 is not"},
 		{"permits missing value", `{"pacers":["twilio"],"permits":}`, "permits", "is not a number"},
 
 		{"wait null", `{"pacers":["twilio"],"permits":1,"max_wait":null}`, "max_wait", "null is not a string"},
 		{"wait number", `{"pacers":["twilio"],"permits":1,"max_wait":2}`, "max_wait", "2 is not a string"},
 		{"wait empty", `{"pacers":["twilio"],"permits":1,"max_wait":""}`, "max_wait", "0s to 24h"},
-		{"wait without unit", `{"pacers":["twilio"],"permits":1,"max_wait":"2"}`, "max_wait", `such as 2s or 250ms, got "2"`},
-		{"wait negative", `{"pacers":["twilio"],"permits":1,"max_wait":"-1ms"}`, "max_wait", `must be a duration of 0s to 24h, such as 2s or 250ms, got "-1ms"`},
+		{"wait without unit", `{"pacers":["twilio"],"permits":1,"max_wait":"2"}`, "max_wait",
+			`such as 2s or 250ms, got "2"`},
+		{"wait negative", `{"pacers":["twilio"],"permits":1,"max_wait":"-1ms"}`, "max_wait",
+			`must be a duration of 0s to 24h, such as 2s or 250ms, got "-1ms"`},
 		{"wait beyond a day", `{"pacers":["twilio"],"permits":1,"max_wait":"24h0m0.000001s"}`, "max_wait", "0s to 24h"},
 		{"wait huge", `{"pacers":["twilio"],"permits":1,"max_wait":"99999999999999999999h"}`, "max_wait", "0s to 24h"},
 		{"wait in words", `{"pacers":["twilio"],"permits":1,"max_wait":"two seconds"}`, "max_wait", "0s to 24h"},
 
 		{"request id empty", `{"pacers":["twilio"],"permits":1,"request_id":""}`, "request_id", "0 bytes, 1 to 128"},
 		{"request id long", `{"pacers":["twilio"],"permits":1,"request_id":"` + long + `"}`, "request_id", "129 bytes"},
-		{"request id null", `{"pacers":["twilio"],"permits":1,"request_id":null}`, "request_id", "null is not a string"},
+		{"request id null", `{"pacers":["twilio"],"permits":1,"request_id":null}`, "request_id",
+			"null is not a string"},
 		{"message id empty", `{"pacers":["twilio"],"permits":1,"message_id":""}`, "message_id", "0 bytes"},
 		{"message id long", `{"pacers":["twilio"],"permits":1,"message_id":"` + long + `"}`, "message_id", "129 bytes"},
-		{"message id missing", `{"pacers":["twilio","campaign"],"permits":1}`, "message_id", `the pacer "campaign" is per message`},
+		{"message id missing", `{"pacers":["twilio","campaign"],"permits":1}`, "message_id",
+			`the pacer "campaign" is per message`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -389,7 +408,8 @@ func TestPermitsBodiesAreSmall(t *testing.T) {
 	const start, end = `{"pacers":["twilio"],"permits":1`, `}`
 	fitting := start + strings.Repeat(" ", 64<<10-len(start)-len(end)) + end
 	require.Equal(t, http.StatusOK, s.post("/v1/permits", fitting).status)
-	requireRefused(t, s.post("/v1/permits", fitting+" "), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
+	requireRefused(t, s.post("/v1/permits", fitting+" "), http.StatusRequestEntityTooLarge, "too_large",
+		badBody{message: "65536 bytes"})
 	bomb := s.request(http.MethodPost, "/v1/permits", gzipped(t, fitting+" "))
 	bomb.Header.Set("Content-Encoding", "gzip")
 	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
@@ -431,7 +451,9 @@ func newFailing(t *testing.T, f *failing, change ...func(*server.Config)) *servi
 	clock := testkit.NewClockAt(startOfTest)
 	store := openStore(t, clock.Now)
 	f.Store, _ = capping.As[pacing.Store](store)
-	return newServiceOver(t, store, clock, append([]func(*server.Config){func(cfg *server.Config) { cfg.Pacers = pacing.New(f, testPacers()) }}, change...)...)
+	return newServiceOver(t, store, clock,
+		append([]func(*server.Config){func(cfg *server.Config) { cfg.Pacers = pacing.New(f, testPacers()) }},
+			change...)...)
 }
 
 func TestWhatCouldNotBeDecidedIsNoGrant(t *testing.T) {
@@ -440,7 +462,8 @@ func TestWhatCouldNotBeDecidedIsNoGrant(t *testing.T) {
 	f := &failing{err: errors.New("10.0.0.7: connection refused")}
 	s := newFailing(t, f, func(cfg *server.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
 	calls := []reply{
-		s.post("/v1/permits", `{"pacers":["twilio","carrier"],"permits":1,"request_id":"r"}`), s.post("/v1/permits", `{"pacers":["twilio"],"permits":0}`),
+		s.post("/v1/permits", `{"pacers":["twilio","carrier"],"permits":1,"request_id":"r"}`),
+		s.post("/v1/permits", `{"pacers":["twilio"],"permits":0}`),
 		s.get("/v1/pacers"), s.get("/v1/pacers/twilio"), s.call(http.MethodDelete, "/v1/pacers/twilio", ""),
 	}
 	for _, r := range calls {
@@ -478,7 +501,8 @@ func TestACallForPermitsGoesOnWhenItsCallerGoes(t *testing.T) {
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
 	s := newFailing(t, f)
 	ctx, gone := context.WithCancel(t.Context())
-	r := s.request(http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":5,"request_id":"r"}`).WithContext(ctx)
+	r := s.request(http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":5,"request_id":"r"}`).WithContext(
+		ctx)
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		response, err := s.http.Client().Do(r)
@@ -519,7 +543,8 @@ func TestPermitsAreBoundedAndCostOneUser(t *testing.T) {
 	require.Equal(t, 90, (<-first).Granted)
 	for range 3 {
 		go func() { <-f.entered }()
-		require.Equal(t, http.StatusOK, engine.post("/v1/permits", `{"pacers":["campaign"],"permits":20,"message_id":"m"}`).status)
+		require.Equal(t, http.StatusOK,
+			engine.post("/v1/permits", `{"pacers":["campaign"],"permits":20,"message_id":"m"}`).status)
 	}
 	require.Equal(t, http.StatusTooManyRequests, engine.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`).status)
 	require.Contains(t, string(s.as("r1.secret-of-support").get("/v1/status").body), `"in_flight_users":0`)
@@ -536,10 +561,13 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 			require.Contains(t, metrics, "\n"+line+"\n")
 		}
 	}
-	for _, pacer := range []string{"twilio", "carrier", "campaign", "thirds"} { // from the start, so that the first increase is one
+	// from the start, so that the first increase is one
+	for _, pacer := range []string{"twilio", "carrier", "campaign", "thirds"} {
 		requireMetrics(
-			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_refused_total{pacer="`+pacer+`"} 0`, `capper_permits_errors_total{pacer="`+pacer+`"} 0`,
-			`capper_permits_wait_seconds_count{pacer="`+pacer+`"} 0`, `capper_pacer_queue_seconds{pacer="`+pacer+`"} 0`, `capper_pacer_used_ratio{pacer="`+pacer+`"} 0`,
+			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_refused_total{pacer="`+pacer+`"} 0`,
+			`capper_permits_errors_total{pacer="`+pacer+`"} 0`,
+			`capper_permits_wait_seconds_count{pacer="`+pacer+`"} 0`, `capper_pacer_queue_seconds{pacer="`+pacer+`"} 0`,
+			`capper_pacer_used_ratio{pacer="`+pacer+`"} 0`,
 		)
 	}
 	for range 2 {
@@ -550,11 +578,15 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	s.post("/v1/permits", `{"pacers":["pacer-of-the-caller"],"permits":1}`)
 	s.permits(`{"pacers":["twilio"],"permits":0}`)
 	requireMetrics(
-		`capper_permits_granted_total{pacer="carrier"} 26`, `capper_permits_granted_total{pacer="twilio"} 26`, `capper_permits_granted_total{pacer="campaign"} 165`,
+		`capper_permits_granted_total{pacer="carrier"} 26`, `capper_permits_granted_total{pacer="twilio"} 26`,
+		`capper_permits_granted_total{pacer="campaign"} 165`,
 		`capper_permits_refused_total{pacer="carrier"} 14`, `capper_permits_refused_total{pacer="twilio"} 0`,
-		`capper_permits_wait_seconds_count{pacer="carrier"} 1`, `capper_permits_wait_seconds_sum{pacer="carrier"} 0.1`, `capper_permits_wait_seconds_sum{pacer="campaign"} 0`,
-		`capper_pacer_queue_seconds{pacer="carrier"} 0.1`, `capper_pacer_queue_seconds{pacer="twilio"} 0.1`, `capper_pacer_queue_seconds{pacer="campaign"} 0`,
-		`capper_pacer_used_ratio{pacer="carrier"} 1`, `capper_pacer_used_ratio{pacer="twilio"} 0.26`, `capper_pacer_used_ratio{pacer="campaign"} 0.5`,
+		`capper_permits_wait_seconds_count{pacer="carrier"} 1`, `capper_permits_wait_seconds_sum{pacer="carrier"} 0.1`,
+		`capper_permits_wait_seconds_sum{pacer="campaign"} 0`,
+		`capper_pacer_queue_seconds{pacer="carrier"} 0.1`, `capper_pacer_queue_seconds{pacer="twilio"} 0.1`,
+		`capper_pacer_queue_seconds{pacer="campaign"} 0`,
+		`capper_pacer_used_ratio{pacer="carrier"} 1`, `capper_pacer_used_ratio{pacer="twilio"} 0.26`,
+		`capper_pacer_used_ratio{pacer="campaign"} 0.5`,
 	)
 	require.NotContains(t, string(s.get("/metrics").body), "of-the-caller")
 	s.clock.Advance(60 * time.Millisecond)
@@ -594,7 +626,8 @@ func TestAForgottenPacerStandsAtZero(t *testing.T) {
 func TestManySlotsComeWhole(t *testing.T) {
 	t.Parallel()
 	odd := &pacing.Policy{Pacers: []pacing.Pacer{
-		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}},
+		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond},
+			{Max: 97, Window: 400_009 * time.Microsecond}}},
 		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
 	}}
 	s := newPaced(t, func(cfg *server.Config) { cfg.Pacers.SetPolicy(odd) })

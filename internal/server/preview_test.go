@@ -38,7 +38,8 @@ func TestForecast(t *testing.T) {
 		tomorrow := forecast("2026-11-21T18:12:44.12+08:00")
 		require.Equal(t, []uint32{7, 8, 107, 600}, tomorrow.Allowed)
 		require.Equal(t, map[string]int{"never": 1}, tomorrow.Summary.Denied)
-		require.Equal(t, map[string]segmentCounts{"new": {2, 2}, "active": {1, 1}, "default": {1, 1}, "blocked": {1, 0}}, tomorrow.Summary.Segments)
+		require.Equal(t, map[string]segmentCounts{"new": {2, 2}, "active": {1, 1}, "default": {1, 1},
+			"blocked": {1, 0}}, tomorrow.Summary.Segments)
 
 		s.clock.Set(startOfTest.Add(25 * time.Hour))
 		require.Equal(t, tomorrow.Allowed, s.filter(`{"message_id": "m3", `+audience+`}`).Allowed)
@@ -51,7 +52,8 @@ func TestForecastOfTheLastMinuteIsNow(t *testing.T) {
 		s.filter(`{"message_id": "m", "user_ids": [7]}`)
 		s.clock.Advance(24*time.Hour - time.Millisecond) // 09:12:44.119; a slot is free one millisecond later
 		for at, allowed := range map[string][]uint32{
-			"2026-11-21T09:12:44Z": {}, "2026-11-21T09:11:44.119Z": {}, "2026-11-21T09:12:44.119Z": {}, "2026-11-21T09:12:44.120Z": {7},
+			"2026-11-21T09:12:44Z": {}, "2026-11-21T09:11:44.119Z": {}, "2026-11-21T09:12:44.119Z": {},
+			"2026-11-21T09:12:44.120Z": {7},
 		} {
 			require.Equal(t, allowed, s.filter(fields{"record": false, "at": at, "user_ids": []int{7}}).Allowed, at)
 		}

@@ -112,7 +112,8 @@ func TestRecordsAreWhatWasAnswered(t *testing.T) {
 			t.Parallel()
 			clock := testkit.NewClockAt(startOfTest)
 			var j *auditjournal.Journal
-			s, g := newSetServiceOver(t, open(clock), clock, withAudit(t, true), func(cfg *server.Config) { j = cfg.Journal })
+			s, g := newSetServiceOver(t, open(clock), clock, withAudit(t, true),
+				func(cfg *server.Config) { j = cfg.Journal })
 			rng := rand.New(rand.NewPCG(7, 8))
 			seen := map[string]bool{}
 			recorded := 0
@@ -136,18 +137,21 @@ func TestRecordsAreWhatWasAnswered(t *testing.T) {
 				for _, fate := range want {
 					seen[fate] = true
 				}
-				require.Equal(t, []any{request["message_id"], capping.InstantOf(began), g.current().Generation(), "policy-2", request["enforce"] == false, uint64(recorded)},
+				require.Equal(t, []any{request["message_id"], capping.InstantOf(began), g.current().Generation(),
+					"policy-2", request["enforce"] == false, uint64(recorded)},
 					[]any{r.Message.ID, r.At, r.Generation, r.Config, r.Exempt, r.Sequence})
 				if n%9 == 0 {
 					users := keysSorted(want)
-					released := s.post("/v1/release", map[string]any{"message_id": request["message_id"], "user_ids": users})
+					released := s.post("/v1/release", map[string]any{"message_id": request["message_id"],
+						"user_ids": users})
 					require.Equal(t, http.StatusOK, released.status)
 					recorded++
 					found = recordsIn(t, j)
 					requireReleased(t, released.body, found[recorded-1], len(users))
 				}
 			}
-			for _, fate := range []string{"allowed", "replayed", "denied daily", "denied suppressedopted-out", "denied quiet", "denied holdout"} {
+			for _, fate := range []string{"allowed", "replayed", "denied daily", "denied suppressedopted-out",
+				"denied quiet", "denied holdout"} {
 				require.True(t, seen[fate], "%s: %v", fate, seen)
 			}
 		})
@@ -235,9 +239,11 @@ func requireReleased(t testing.TB, body []byte, r *audit.Record, users int) {
 func TestABlastTakesABitForEachUser(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ skipped, denied, most int64 }{
-		"all allowed": {0, 0, 1_000}, "all allowed, every 16th is another": {15, 0, 140_000}, "every third denied": {0, 3, 270_000},
+		"all allowed": {0, 0, 1_000}, "all allowed, every 16th is another": {15, 0, 140_000},
+		"every third denied": {0, 3, 270_000},
 	} {
-		d := &capping.Decisions{Users: make([]uint32, 1_000_000), Verdicts: make([]capping.Verdict, 1_000_000), Codes: make([]uint8, 1_000_000), Policy: &capping.Policy{Version: "c1"}}
+		d := &capping.Decisions{Users: make([]uint32, 1_000_000), Verdicts: make([]capping.Verdict, 1_000_000),
+			Codes: make([]uint8, 1_000_000), Policy: &capping.Policy{Version: "c1"}}
 		for i := range d.Users {
 			if d.Users[i] = uint32(i); c.skipped > 0 {
 				d.Users[i] += uint32(int64(i) / c.skipped)

@@ -110,9 +110,11 @@ func TestRecordsAreBoundedByClient(t *testing.T) {
 			require.Equal(t, 1, restarted.permits(fresh(most)).Granted, "another client")
 			shown := string(restarted.get("/metrics").body)
 			for _, line := range []string{
-				`capper_permit_records{client="engine",kind="request"} 40`, `capper_permit_records{client="root",kind="log"} 1`,
+				`capper_permit_records{client="engine",kind="request"} 40`,
+				`capper_permit_records{client="root",kind="log"} 1`,
 				`capper_permit_records_in_all{kind="log"} 41`, `capper_permit_records_used_ratio 1`,
-				`capper_permit_records_refused_total{client="engine"} 3`, `capper_permit_records_refused_total{client="root"} 0`,
+				`capper_permit_records_refused_total{client="engine"} 3`,
+				`capper_permit_records_refused_total{client="root"} 0`,
 			} {
 				require.Contains(t, shown, line+"\n")
 			}

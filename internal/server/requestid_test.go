@@ -126,7 +126,8 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		header             int // bytes of it
 		stopping           bool
 	}{
-		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 200, lines: "batch decided, call answered"},
+		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 200,
+			lines: "batch decided, call answered"},
 		{on: whole, key: "x1.all", method: "POST", path: "/v1/release", body: send, status: 200, lines: "audit"},
 		{on: whole, key: "x1.all", method: "POST", path: "/v1/sends", body: imported, status: 200, lines: "audit"},
 		{on: whole, key: "x1.all", method: "DELETE", path: "/v1/users/7", status: 204, lines: "audit"},
@@ -138,16 +139,20 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		{on: whole, key: "x1.all", method: "GET", path: "/nowhere", status: 404},
 		{on: whole, key: "x1.all", method: "GET", path: "/v1/filter", status: 405},
 		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: strings.Repeat(" ", 2<<20), status: 413},
-		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: send, contentType: "text/plain", status: 415},
+		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: send, contentType: "text/plain",
+			status: 415},
 		{on: whole, key: "x1.all", method: "GET", path: "/v1/limits", host: "evil.example", status: 421},
 		{on: whole, key: "s1.slow", method: "POST", path: "/v1/filter", body: send, status: 200},
 		{on: whole, key: "s1.slow", method: "POST", path: "/v1/filter", body: send, status: 429},
 		{on: whole, key: "x1.all", method: "GET", path: "/v1/limits", header: 20_000, status: 431},
 		{on: panics, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 500, lines: "call failed"},
 		{on: panics, key: "x1.all", method: "GET", path: "/v1/users/7", status: 500, lines: "call failed"},
-		{on: ails, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 200, lines: "users unavailable"},
-		{on: ails, key: "x1.all", method: "POST", path: "/v1/release", body: send, status: 200, lines: "sends not released, audit"},
-		{on: ails, key: "x1.all", method: "POST", path: "/v1/sends", body: imported, status: 200, lines: "sends not imported, audit"},
+		{on: ails, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 200,
+			lines: "users unavailable"},
+		{on: ails, key: "x1.all", method: "POST", path: "/v1/release", body: send, status: 200,
+			lines: "sends not released, audit"},
+		{on: ails, key: "x1.all", method: "POST", path: "/v1/sends", body: imported, status: 200,
+			lines: "sends not imported, audit"},
 		{on: ails, key: "x1.all", method: "GET", path: "/v1/users/7", status: 503, lines: "call not answered"},
 		{on: ails, key: "x1.all", method: "DELETE", path: "/v1/users/7", status: 503, lines: "call not answered"},
 		{on: whole, key: "x1.all", method: "GET", path: "/readyz", status: 503, stopping: true},
@@ -155,7 +160,8 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		if c.stopping {
 			c.on.server.BeginStop()
 		}
-		name, before, id := fmt.Sprintf("%s %s %d", c.method, c.path, c.status), len(log.String()), fmt.Sprintf("call-%d", i)
+		name, before, id := fmt.Sprintf("%s %s %d", c.method, c.path, c.status), len(log.String()),
+			fmt.Sprintf("call-%d", i)
 		r := c.on.request(c.method, c.path, c.body)
 		r.URL.Host = c.on.start(nil)
 		r.Host = r.URL.Host
@@ -179,7 +185,8 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		answer := reply{response.StatusCode, response.Header, body}
 		requireNamed(t, r, answer)
 		require.Equal(t, id, answer.header.Get("X-Request-Id"), name)
-		testkit.Eventually(t, func() bool { return strings.Contains(log.String()[before:], `"call answered"`) }) // its last line
+		// its last line
+		testkit.Eventually(t, func() bool { return strings.Contains(log.String()[before:], `"call answered"`) })
 		said := map[string]bool{}
 		for text := range strings.Lines(log.String()[before:]) {
 			var line struct {

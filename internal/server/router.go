@@ -202,7 +202,8 @@ func (r *router) serve(route string, c *call, h handler) {
 	r.s.metrics.CountRequest(route, status, took)
 	tracing.End(c.span, status, start.Add(took))
 	if r.s.log.Enabled(c.ctx, slog.LevelDebug) {
-		r.s.log.DebugContext(c.ctx, "call answered", "method", c.r.Method, "route", route, "status", status, "client", c.Client, "took", took.String())
+		r.s.log.DebugContext(c.ctx, "call answered", "method", c.r.Method, "route", route, "status", status, "client",
+			c.Client, "took", took.String())
 	}
 }
 

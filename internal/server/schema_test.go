@@ -25,24 +25,31 @@ var bodies = map[string]any{
 	"SendsCheckRequest": api.SendsCheckRequest{}, "SendsCheck": api.SendsCheck{}, "MissingSends": api.MissingSends{},
 	"SendsCheckSummary": api.SendsCheckSummary{},
 	"AcceptRequest":     api.AcceptRequest{}, "Accepted": api.Accepted{}, "AcceptedLoss": api.AcceptedLoss{},
-	"ImportRequest": api.ImportRequest{}, "ImportedSend": api.ImportedSend{}, "ImportAnswer": api.ImportAnswer{}, "ImportSummary": api.ImportSummary{},
+	"ImportRequest": api.ImportRequest{}, "ImportedSend": api.ImportedSend{}, "ImportAnswer": api.ImportAnswer{},
+	"ImportSummary":  api.ImportSummary{},
 	"ReleaseRequest": api.ReleaseRequest{}, "ReleaseIDs": api.ReleaseIDs{}, "ReleaseBitmaps": api.ReleaseBitmaps{},
-	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{}, "Send": api.Send{},
+	"ReleaseSummary": api.ReleaseSummary{}, "Explanation": api.Explanation{}, "Standing": api.Standing{},
+	"Send":   api.Send{},
 	"Policy": api.Policy{}, "Limit": api.Limit{}, "Status": api.Status{}, "Probe": api.Probe{}, "Error": api.Error{},
 	"PermitsRequest": api.PermitsRequest{}, "Permits": api.Permits{}, "Slot": api.Slot{}, "LimitedBy": api.LimitedBy{},
 	"PacerState": api.PacerState{}, "PacerLimitUse": api.PacerLimitUse{}, "Pacers": api.Pacers{},
 	"Sample": api.Sample{}, "Part": api.Part{}, "AudienceTaken": api.AudienceTaken{},
 	"AudienceCountRequest": api.AudienceCountRequest{}, "AudienceCount": api.AudienceCount{},
 	"ForecastRequest": api.ForecastRequest{}, "Forecast": api.Forecast{}, "ForecastPoint": api.ForecastPoint{},
-	"Generations": api.Generations{}, "GenerationInfo": api.GenerationInfo{}, "GenerationChanges": api.GenerationChanges{},
-	"SegmentChange": api.SegmentChange{}, "SegmentMove": api.SegmentMove{}, "NoSegmentChange": api.NoSegmentChange{},
-	"Decisions": api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
-	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{}, "LookupIDs": api.LookupIDs{},
+	"Generations": api.Generations{}, "GenerationInfo": api.GenerationInfo{},
+	"GenerationChanges": api.GenerationChanges{},
+	"SegmentChange":     api.SegmentChange{}, "SegmentMove": api.SegmentMove{},
+	"NoSegmentChange": api.NoSegmentChange{},
+	"Decisions":       api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
+	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{},
+	"LookupIDs":  api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
-	"AuditStatus": api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{}, "MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
+	"AuditStatus": api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{},
+	"MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
 	"ReleaseMessageRequest": api.ReleaseMessageRequest{}, "ReleasedMessage": api.ReleasedMessage{},
 	"GuardedSet": api.GuardedSet{}, "RefusedGeneration": api.RefusedGeneration{},
-	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{}, "QuietStanding": api.QuietStanding{},
+	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{},
+	"QuietStanding": api.QuietStanding{},
 }
 
 // Each field of a wire type is described with its kind, whether it may be left
@@ -125,8 +132,10 @@ func (c *comparison) value(path string, of reflect.Type, schema *openapi3.Schema
 }
 
 var kinds = map[reflect.Kind]string{
-	reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string", reflect.Bool: "boolean",
-	reflect.Int: "integer", reflect.Int64: "integer", reflect.Uint8: "integer", reflect.Uint32: "integer", reflect.Uint64: "integer",
+	reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
+	reflect.Bool: "boolean",
+	reflect.Int:  "integer", reflect.Int64: "integer", reflect.Uint8: "integer", reflect.Uint32: "integer",
+	reflect.Uint64:  "integer",
 	reflect.Float64: "number",
 }
 
@@ -161,7 +170,8 @@ type flat struct {
 }
 
 func flatten(schema *openapi3.Schema) flat {
-	f := flat{format: schema.Format, required: schema.Required, properties: openapi3.Schemas{}, items: schema.Items, values: schema.AdditionalProperties.Schema}
+	f := flat{format: schema.Format, required: schema.Required, properties: openapi3.Schemas{}, items: schema.Items,
+		values: schema.AdditionalProperties.Schema}
 	if schema.Type != nil {
 		f.kind = (*schema.Type)[0]
 	}

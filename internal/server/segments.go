@@ -190,7 +190,8 @@ func (s *Server) generationChanges(c *call) error {
 	changes, err := s.history.Changes(ctx, since, c.id)
 	switch {
 	case errors.Is(err, objects.ErrNotFound):
-		return failure.New(api.CodeNotFound, "there is no generation %s or no generation %s at the segments' source: GET /v1/generations lists them",
+		return failure.New(api.CodeNotFound, "there is no generation %s or no generation %s at the segments' "+
+			"source: GET /v1/generations lists them",
 			failure.Clip([]byte(since)), failure.Clip([]byte(c.id)))
 	case err != nil:
 		return ofSource(ctx, err)

@@ -31,11 +31,13 @@ func TestImportedSendsCount(t *testing.T) {
 		body := api.ImportRequest{MessageID: "promo", Channel: "push", Sends: []api.ImportedSend{
 			{UserID: 7, At: at(day - time.Millisecond)},
 			{UserID: 8, At: at(day)},
-			{UserID: 9, At: at(3 * day)}, {UserID: 9, At: at(2 * day), MessageID: "next"}, {UserID: 9, At: at(4 * day), Channel: "email"},
+			{UserID: 9, At: at(3 * day)}, {UserID: 9, At: at(2 * day), MessageID: "next"}, {UserID: 9, At: at(4 * day),
+				Channel: "email"},
 			{UserID: 10, At: at(7 * day)}, {UserID: 10, At: at(9000 * day)},
 			{UserID: 11, At: at(3 * day)}, {UserID: 11, At: at(2 * day)}, // the same send
 		}}
-		require.Equal(t, &api.ImportAnswer{Unavailable: []uint32{}, Summary: api.ImportSummary{Requested: 9, Added: 6, Known: 1, Expired: 2}}, s.importSends(body))
+		require.Equal(t, &api.ImportAnswer{Unavailable: []uint32{}, Summary: api.ImportSummary{Requested: 9, Added: 6,
+			Known: 1, Expired: 2}}, s.importSends(body))
 		require.Equal(t, api.ImportSummary{Requested: 9, Known: 7, Expired: 2}, s.importSends(body).Summary)
 
 		d := s.filter(fields{"message_id": "another", "channel": "push", "user_ids": span(7, 12)})
@@ -53,7 +55,8 @@ func TestImportedSendsCount(t *testing.T) {
 		require.Len(t, e.Sends, 2)
 		require.Equal(t, "promo", *e.Sends[0].MessageID)
 		require.True(t, e.Sends[0].At.Equal(at(3*day)), "the first that came is the send")
-		require.Equal(t, http.StatusOK, s.post("/v1/release", fields{"message_id": "promo", "user_ids": []int{11}}).status)
+		require.Equal(t, http.StatusOK,
+			s.post("/v1/release", fields{"message_id": "promo", "user_ids": []int{11}}).status)
 		require.Len(t, s.explain(11).Sends, 1)
 	})
 }
@@ -92,8 +95,10 @@ func TestImportedSendsAreOfANamespaceAndCounted(t *testing.T) {
 			require.Equal(t, http.StatusOK, s.as("a1.ops").post("/v1/sends?namespace=growth", body).status)
 		}
 		require.Equal(t, int64(300), s.as("g1.growth").message("promo").Channels[0].Allowed)
-		require.Len(t, s.as("g1.growth").filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 10)}).Replayed, 10)
-		require.Empty(t, s.as("f1.filter").filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 10)}).Replayed)
+		require.Len(t, s.as("g1.growth").filter(fields{"message_id": "promo", "channel": "push",
+			"user_ids": span(0, 10)}).Replayed, 10)
+		require.Empty(t, s.as("f1.filter").filter(fields{"message_id": "promo", "channel": "push",
+			"user_ids": span(0, 10)}).Replayed)
 	}, counted(t))
 }
 
@@ -111,8 +116,10 @@ func TestImportRefusesBodies(t *testing.T) {
 		{"no user", send(`{"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "missing"},
 		{"no time", send(`{"user_id":1}`), "sends[1].at", "missing"},
 		{"nothing", send(`{}`), "sends[1].user_id", "missing"},
-		{"user null", send(`{"user_id":null,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "null is not a user id"},
-		{"user fraction", send(`{"user_id":1.5,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "1.5 is not a user id"},
+		{"user null", send(`{"user_id":null,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id",
+			"null is not a user id"},
+		{"user fraction", send(`{"user_id":1.5,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id",
+			"1.5 is not a user id"},
 		{"user text", send(`{"user_id":"1","at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "is not a user id"},
 		{"user twice", send(`{"user_id":1,"user_id":1,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "twice"},
 		{"unknown", send(`{"user_id":1,"when":1}`), "sends[1].when", "no such field"},
@@ -124,10 +131,13 @@ func TestImportRefusesBodies(t *testing.T) {
 		{"no such day", send(`{"user_id":1,"at":"2026-11-31T09:00:00Z"}`), "sends[1].at", "RFC 3339"},
 		{"no such zone", send(`{"user_id":1,"at":"2026-11-20T09:00:00+24:00"}`), "sends[1].at", "RFC 3339"},
 		{"future", send(`{"user_id":1,"at":"2026-11-20T09:13:00Z"}`), "sends[1].at", "is in the future"},
-		{"unknown channel", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":"pigeon"}`), "channel", `"pigeon" is not configured`},
+		{"unknown channel", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":"pigeon"}`), "channel",
+			`"pigeon" is not configured`},
 		{"empty channel", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":""}`), "sends[1].channel", "empty"},
-		{"empty message", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","message_id":""}`), "sends[1].message_id", "0 bytes"},
-		{"long message", `{"message_id":"` + strings.Repeat("x", 129) + `","sends":[` + one + `]}`, "message_id", "129 bytes"},
+		{"empty message", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","message_id":""}`), "sends[1].message_id",
+			"0 bytes"},
+		{"long message", `{"message_id":"` + strings.Repeat("x", 129) + `","sends":[` + one + `]}`, "message_id",
+			"129 bytes"},
 		{"users", `{"user_ids":[1],"sends":[` + one + `]}`, "user_ids", "others have"},
 		{"after it", `{"sends":[` + one + `]}{}`, "", "nothing may follow"},
 		{"cut off", `{"sends":[` + one, "", "ends at byte"},
@@ -156,7 +166,8 @@ func TestManySendsOfOneUser(t *testing.T) {
 			}
 			body.Sends = append(body.Sends, one)
 		}
-		require.Equal(t, api.ImportSummary{Requested: sends, Added: room, Known: sends - room}, s.importSends(body).Summary)
+		require.Equal(t, api.ImportSummary{Requested: sends, Added: room, Known: sends - room},
+			s.importSends(body).Summary)
 		require.Equal(t, api.ImportSummary{Requested: sends, Known: sends}, s.importSends(body).Summary)
 		require.Len(t, s.explain(150).Sends, room)
 	}, counted(t))

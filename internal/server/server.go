@@ -171,7 +171,8 @@ func (s *Server) Access() *access.Control { return s.access.Load() }
 func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/filter", access.ScopeFilter, s.filter)
 	r.handle(http.MethodPost, "/v1/release", access.ScopeFilter, s.release)
-	r.handle(http.MethodPost, "/v1/messages/:id/release", access.ScopeFilter, s.releaseMessage, messages.NameParameters...)
+	r.handle(http.MethodPost, "/v1/messages/:id/release", access.ScopeFilter, s.releaseMessage,
+		messages.NameParameters...)
 	r.handle(http.MethodPost, "/v1/permits", access.ScopeFilter, s.permits)
 	r.handle(http.MethodPost, "/v1/segments/lookup", access.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", access.ScopeRead, s.countAudience)

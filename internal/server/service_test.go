@@ -60,7 +60,8 @@ func testPolicy() *capping.Policy {
 			"active": {{Name: "daily", Max: 2, Window: day}, {Name: "weekly", Max: 7, Window: week}},
 			"vip": {
 				{Name: "push-gap", Max: 1, Window: 30 * time.Minute, Channels: capping.ChannelSetOf(push)},
-				{Name: "email-day", Max: 1, Calendar: capping.CalendarDay, Location: time.UTC, Channels: capping.ChannelSetOf(email)},
+				{Name: "email-day", Max: 1, Calendar: capping.CalendarDay, Location: time.UTC,
+					Channels: capping.ChannelSetOf(email)},
 			},
 			"blocked": {{Name: "never", Max: 0, Window: day}},
 			"free":    {},

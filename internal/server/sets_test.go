@@ -61,7 +61,8 @@ func (g *generations) add(t testing.TB, sets map[string]*bitmap.Bitmap) {
 		bitmaps = append(bitmaps, sets[name])
 	}
 	list := []segments.Segment{segments.Describe(names[0], users[0]), segments.Describe(names[1], users[1])}
-	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(len(g.list))*time.Hour), "test", "", list, entries...)
+	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(len(g.list))*time.Hour), "test", "", list,
+		entries...)
 	require.NoError(t, err)
 	g.list = append(g.list, (&segments.Generation{Manifest: m, Bitmaps: users, Sets: bitmaps}).Snapshot())
 }
@@ -78,7 +79,8 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 
 func testSets() map[string]*bitmap.Bitmap {
 	return map[string]*bitmap.Bitmap{
-		"opted-out": bitmap.Of(3, 7, 1000, 99_999), "country/sg": bitmap.Of(1, 2, 3, 100_000), "bounced": bitmap.Of(8, 1000),
+		"opted-out": bitmap.Of(3, 7, 1000, 99_999), "country/sg": bitmap.Of(1, 2, 3, 100_000),
+		"bounced":           bitmap.Of(8, 1000),
 		"tz/Asia/Singapore": bitmap.Range(1, 100), "tz/America/New_York": bitmap.Range(101, 200),
 	}
 }
@@ -93,11 +95,14 @@ func setPolicy(t testing.TB) *capping.Policy {
 		Version: "policy-2", Channels: map[string]capping.Channel{"push": push, "email": email, "sms": 3},
 		Default: []capping.Limit{{Name: "daily", Max: 1, Calendar: capping.CalendarDay, UserZone: true}},
 		Segments: map[string][]capping.Limit{
-			"vip": {{Name: "daily", Max: 2, Calendar: capping.CalendarDay, UserZone: true}, {Name: "hourly", Max: 1, Window: time.Hour, Shadow: true}},
+			"vip": {{Name: "daily", Max: 2, Calendar: capping.CalendarDay, UserZone: true},
+				{Name: "hourly", Max: 1, Window: time.Hour, Shadow: true}},
 		},
-		Suppress: []capping.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: capping.ChannelSetOf(email), EvenExempt: true}},
-		Holdout:  &capping.Holdout{Share: held, Channels: capping.ChannelSetOf(3)},
-		Quiet:    []capping.Quiet{{Hours: quiet.Hours{From: 21 * 60, To: 8 * 60}, Channels: capping.ChannelSetOf(push), UserZone: true}},
+		Suppress: []capping.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: capping.ChannelSetOf(email),
+			EvenExempt: true}},
+		Holdout: &capping.Holdout{Share: held, Channels: capping.ChannelSetOf(3)},
+		Quiet: []capping.Quiet{{Hours: quiet.Hours{From: 21 * 60, To: 8 * 60}, Channels: capping.ChannelSetOf(push),
+			UserZone: true}},
 	}
 }
 
@@ -108,14 +113,16 @@ func newSetService(t testing.TB, change ...func(*server.Config)) (*service, *gen
 	return newSetServiceOver(t, openStore(t, clock.Now), clock, change...)
 }
 
-func newSetServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, change ...func(*server.Config)) (*service, *generations) {
+func newSetServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, change ...func(*server.Config)) (
+	*service, *generations) {
 	t.Helper()
 	g := &generations{}
 	g.add(t, testSets())
 	named, err := audience.NewNamed(map[string]string{"engaged": "active - opted-out"})
 	require.NoError(t, err)
 	use := func(cfg *server.Config) {
-		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{g.current()} }, setPolicy(t), clock.Now)
+		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{g.current()} }, setPolicy(t),
+			clock.Now)
 		cfg.Generations, cfg.Audiences = g.pin, func(*capping.Policy) *audience.Named { return named }
 	}
 	s := newServiceOver(t, store, clock, append([]func(*server.Config){use}, change...)...)
@@ -177,7 +184,8 @@ func TestAnswersTellWhatWithholds(t *testing.T) {
 		require.Equal(t, map[string]int{"suppressed": 2, "quiet": 1, "daily": 3}, again.Summary.Denied)
 		require.Equal(t, "Asia/Singapore", again.Denied[1].Timezone)
 		midnight := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-		require.Equal(t, api.Denial{UserID: 500_000, Segment: "default", Limit: "daily", Max: 1, Timezone: "UTC", RetryAt: &midnight}, again.Denied[5],
+		require.Equal(t, api.Denial{UserID: 500_000, Segment: "default", Limit: "daily", Max: 1, Timezone: "UTC",
+			RetryAt: &midnight}, again.Denied[5],
 			"the day begins at midnight, and quiet hours end at eight")
 
 		b := s.filterBitmaps(fields{"message_id": "m3", "channel": "push", "users_bitmap": bitmapText(t, ids...)})
@@ -185,7 +193,8 @@ func TestAnswersTellWhatWithholds(t *testing.T) {
 		require.Equal(t, []uint32{3, 1000}, b.DeniedBitmaps["suppressed"].ToArray())
 		require.Equal(t, []uint32{150}, b.DeniedBitmaps["quiet"].ToArray())
 
-		exempt := s.filterIDs(fields{"message_id": "m4", "channel": "email", "user_ids": []int{3, 8, 150}, "enforce": false})
+		exempt := s.filterIDs(fields{"message_id": "m4", "channel": "email", "user_ids": []int{3, 8, 150},
+			"enforce": false})
 		require.Equal(t, []uint32{3, 150}, exempt.Allowed)
 		require.Equal(t, map[string]int{"bounced": 1}, exempt.Summary.Suppressed)
 	})
@@ -217,17 +226,20 @@ func TestExplainTellsWhatWithholds(t *testing.T) {
 
 		e = decodeAs[api.Explanation](t, s.get("/v1/users/1000").body)
 		require.Equal(t, "UTC", e.Timezone)
-		require.Equal(t, []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"}, EvenExempt: true}}, e.Suppressed)
+		require.Equal(t, []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
+			EvenExempt: true}}, e.Suppressed)
 		e = decodeAs[api.Explanation](t, s.get("/v1/users/150").body)
 		opening := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
-		require.Equal(t, []api.QuietStanding{{Quiet: api.Quiet{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"push"}}, Now: true, Until: &opening}}, e.Quiet)
+		require.Equal(t, []api.QuietStanding{{Quiet: api.Quiet{From: "21:00", To: "08:00", Zone: "user",
+			Channels: []string{"push"}}, Now: true, Until: &opening}}, e.Quiet)
 		require.Contains(t, string(s.get("/v1/users/150").body), `"until":"2026-11-20T13:00:00.000Z"`)
 		require.Empty(t, e.Missing)
 
 		g.add(t, map[string]*bitmap.Bitmap{"bounced": bitmap.Of(8, 1000)})
 		e = decodeAs[api.Explanation](t, s.get("/v1/users/1000").body)
 		require.Equal(t, []string{"opted-out"}, e.Missing)
-		require.Equal(t, []api.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}}, e.Suppressed)
+		require.Equal(t, []api.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
+			e.Suppressed)
 	})
 }
 
@@ -235,7 +247,8 @@ func TestLimitsTellWhatWithholds(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t)
 	p := decodeAs[api.Policy](t, s.get("/v1/limits").body)
-	require.Equal(t, []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"}, EvenExempt: true}}, p.Suppress)
+	require.Equal(t, []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
+		EvenExempt: true}}, p.Suppress)
 	require.Equal(t, &api.Holdout{Percent: 10, Salt: "2027-q1", Channels: []string{"sms"}}, p.Holdout)
 	require.Equal(t, []api.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"push"}}}, p.Quiet)
 	require.Equal(t, "UTC", p.Timezone)
@@ -249,9 +262,12 @@ func TestMetricsOfSets(t *testing.T) {
 	s, _ := newSetService(t)
 	metrics := string(s.get("/metrics").body)
 	for _, line := range []string{
-		`capper_users_total{limit="suppressed",outcome="denied",segment="vip"} 0`, `capper_users_total{limit="holdout",outcome="denied",segment="default"} 0`,
-		`capper_users_total{limit="quiet",outcome="denied",segment="default"} 0`, `capper_suppressed_users_total{set="opted-out"} 0`,
-		`capper_suppressed_users_total{set="bounced"} 0`, `capper_shadow_denied_users_total{limit="hourly",segment="vip"} 0`,
+		`capper_users_total{limit="suppressed",outcome="denied",segment="vip"} 0`,
+		`capper_users_total{limit="holdout",outcome="denied",segment="default"} 0`,
+		`capper_users_total{limit="quiet",outcome="denied",segment="default"} 0`,
+		`capper_suppressed_users_total{set="opted-out"} 0`,
+		`capper_suppressed_users_total{set="bounced"} 0`,
+		`capper_shadow_denied_users_total{limit="hourly",segment="vip"} 0`,
 	} {
 		require.Contains(t, metrics, line+"\n")
 	}
@@ -260,8 +276,10 @@ func TestMetricsOfSets(t *testing.T) {
 	}
 	metrics = string(s.get("/metrics").body)
 	for _, line := range []string{
-		`capper_users_total{limit="suppressed",outcome="denied",segment="vip"} 2`, `capper_users_total{limit="quiet",outcome="denied",segment="active"} 2`,
-		`capper_suppressed_users_total{set="opted-out"} 4`, `capper_shadow_denied_users_total{limit="hourly",segment="vip"} 1`,
+		`capper_users_total{limit="suppressed",outcome="denied",segment="vip"} 2`,
+		`capper_users_total{limit="quiet",outcome="denied",segment="active"} 2`,
+		`capper_suppressed_users_total{set="opted-out"} 4`,
+		`capper_shadow_denied_users_total{limit="hourly",segment="vip"} 1`,
 	} {
 		require.Contains(t, metrics, line+"\n")
 	}
@@ -284,7 +302,8 @@ func TestAMissingSetIsNotReady(t *testing.T) {
 		g.add(t, sets)
 		r := s.get("/readyz")
 		require.Equal(t, http.StatusServiceUnavailable, r.status)
-		require.Contains(t, r.failure(t).Error.Message, "not ready: generation "+g.current().Generation()+" has no set opted-out")
+		require.Contains(t, r.failure(t).Error.Message, "not ready: generation "+g.current().Generation()+
+			" has no set opted-out")
 		status := decodeAs[api.Status](t, s.get("/v1/status").body)
 		require.False(t, status.Ready)
 		require.Equal(t, []string{"opted-out"}, status.Segments.Missing)
@@ -293,6 +312,7 @@ func TestAMissingSetIsNotReady(t *testing.T) {
 		g.add(t, testSets())
 		require.Equal(t, http.StatusOK, s.get("/readyz").status)
 		require.True(t, decodeAs[api.Status](t, s.get("/v1/status").body).Ready)
-		require.NotEmpty(t, s.filterIDs(fields{"message_id": "m1", "channel": "push", "user_ids": []int{1, 5, 150}}).Allowed)
+		require.NotEmpty(t, s.filterIDs(fields{"message_id": "m1", "channel": "push",
+			"user_ids": []int{1, 5, 150}}).Allowed)
 	})
 }

@@ -63,7 +63,8 @@ func storeStatus(h capping.Health) api.StoreStatus {
 // readyGauge is 1 while readiness answers 200, for alerts.
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_ready", Help: "1 while /readyz asks for calls: not while the service starts or stops, the store is down, or a set is missing.",
+		Name: "capper_ready", Help: "1 while /readyz asks for calls: not while the service starts or stops, the " +
+			"store is down, or a set is missing.",
 	}, func() float64 {
 		if !s.ready.Load() || len(s.missing()) > 0 {
 			return 0
@@ -98,7 +99,8 @@ func (s *Server) readiness(c *call) error {
 		return notReady("the store is down")
 	}
 	if missing := s.missing(); len(missing) > 0 {
-		return notReady(fmt.Sprintf("generation %s has no set %s, which the configuration needs: nobody is sent to before it is published",
+		return notReady(fmt.Sprintf("generation %s has no set %s, which the configuration needs: nobody is sent to "+
+			"before it is published",
 			s.capper.Segments().Generation(), strings.Join(missing, ", ")))
 	}
 	return writeJSON(c.w, api.Probe{Status: "ready"})
@@ -127,7 +129,8 @@ func (s *Server) limits(c *call) error {
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
-		return failure.New(api.CodeConflict, "the store is kept in Redis, which makes its own copies: see docs/operating.md#backups")
+		return failure.New(api.CodeConflict, "the store is kept in Redis, which makes its own copies: see "+
+			"docs/operating.md#backups")
 	}
 	started := false
 	to := &slowWriter{w: c.w, deadline: http.NewResponseController(c.w)}

@@ -18,7 +18,8 @@ import (
 // openStore is an embedded store in a directory of the test.
 func openStore(t testing.TB, clock func() time.Time) capping.Store {
 	t.Helper()
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock, ClockBound: math.MaxInt64, CacheBytes: 16 << 20})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock,
+		ClockBound: math.MaxInt64, CacheBytes: 16 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store

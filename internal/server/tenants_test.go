@@ -35,7 +35,8 @@ func TestPermitsCostTheRate(t *testing.T) {
 	requireRefused(t, refused, http.StatusTooManyRequests, "rate_limited",
 		badBody{message: "users are beyond the rate"})
 	require.Equal(t, "1", refused.header.Get("Retry-After"))
-	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`).status, "one rate for all calls")
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`).status,
+		"one rate for all calls")
 	s.clock.Advance(time.Second)
 	require.Equal(t, http.StatusBadRequest, s.post("/v1/permits", `{"pacers":["nobody"],"permits":1}`).status)
 	require.Equal(t, http.StatusOK, s.post("/v1/permits", bulk).status, "a call that is refused costs nothing")
@@ -73,7 +74,8 @@ func TestCountsCostTheRate(t *testing.T) {
 	total := decodeAs[api.AudienceCount](t, s.post("/v1/audience/count", `{"audience": "vip", "detail": "total"}`).body)
 	require.Equal(t, &api.AudienceCount{Generation: total.Generation, Users: 9, Segments: map[string]uint64{},
 		Sets: map[string]uint64{}}, total)
-	requireRefused(t, s.post("/v1/audience/count", `{"audience": "active", "detail": "some"}`), http.StatusBadRequest, "invalid_request",
+	requireRefused(t, s.post("/v1/audience/count", `{"audience": "active", "detail": "some"}`), http.StatusBadRequest,
+		"invalid_request",
 		badBody{field: "detail", message: `"some" is neither "sets" nor "total"`})
 	require.Equal(t, 1, s.post("/v1/audience/count", `{"audience": ""}`).failure(t).Error.Column)
 	large := s.post("/v1/audience/count", `{"audience": "`+strings.Repeat(" ", 70_000)+`active"}`)
@@ -126,7 +128,8 @@ func TestImportsIntoANamespace(t *testing.T) {
 	requireRefused(t, s.post("/v1/sends?namespace=a%20b", body), http.StatusBadRequest, "invalid_request",
 		badBody{field: "namespace"})
 	s.key = "b1.x"
-	require.Equal(t, []uint32{700}, s.filter(`{"message_id":"m","channel":"push","user_ids":[700]}`).Replayed, "it is beta's own send")
+	require.Equal(t, []uint32{700}, s.filter(`{"message_id":"m","channel":"push","user_ids":[700]}`).Replayed,
+		"it is beta's own send")
 }
 
 // held is an audit of records.

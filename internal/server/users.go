@@ -52,7 +52,8 @@ func (s *Server) erase(c *call) error {
 	}
 	if err := s.journal.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "partial", "user_id", user)
-		f := failure.New(api.CodeUnavailable, "the user's log is erased; that the audit shows nothing of the user any more could not be written: ask again")
+		f := failure.New(api.CodeUnavailable, "the user's log is erased; that the audit shows nothing of the user "+
+			"any more could not be written: ask again")
 		f.Cause = err
 		return f
 	}
@@ -86,7 +87,8 @@ func (s *Server) decisions(c *call) error {
 
 // decidedUsers serves GET /v1/decisions.
 func (s *Server) decidedUsers(c *call) error {
-	message, err := messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(c.parameters["message_id"])
+	message, err := messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(
+		c.parameters["message_id"])
 	if err != nil {
 		return err
 	}

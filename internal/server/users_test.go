@@ -49,7 +49,8 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, "default", nobody.Segment)
 		require.Equal(t, []sent{}, nobody.Sends)
 		require.Equal(t, []standing{
-			{limit: limit{Name: "daily", Max: 1, Window: "24h"}}, {limit: limit{Name: "weekly", Max: 3, Window: "168h"}},
+			{limit: limit{Name: "daily", Max: 1, Window: "24h"}},
+			{limit: limit{Name: "weekly", Max: 3, Window: "168h"}},
 		}, nobody.Limits)
 
 		s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [200]}`)
@@ -61,8 +62,10 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, explained{
 			UserID: 200, Segment: "vip", Generation: "2026-11-20T080000Z-1", ConfigVersion: "policy-1",
 			Limits: []standing{
-				{limit{Name: "push-gap", Max: 1, Window: "30m", Channels: []string{"push"}}, 1, at("2026-11-20T09:42:44.120Z")},
-				{limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC", Channels: []string{"email"}}, 1, at("2026-11-21T00:00:00.000Z")},
+				{limit{Name: "push-gap", Max: 1, Window: "30m", Channels: []string{"push"}}, 1,
+					at("2026-11-20T09:42:44.120Z")},
+				{limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC",
+					Channels: []string{"email"}}, 1, at("2026-11-21T00:00:00.000Z")},
 			},
 			Sends: []sent{
 				{"2026-11-20T09:12:44.120Z", at("push"), at(""), at("promo-1")},
@@ -153,9 +156,11 @@ func TestLimitsTellThePolicyInForce(t *testing.T) {
 		got := decodeAs[policy](t, s.get("/v1/limits").body)
 		require.Equal(t, "policy-1", got.Version)
 		require.Equal(t, map[string]int{"push": 1, "email": 2, "sms": 3}, got.Channels)
-		require.Equal(t, []limit{{Name: "daily", Max: 1, Window: "24h"}, {Name: "weekly", Max: 3, Window: "168h"}}, got.Default)
+		require.Equal(t, []limit{{Name: "daily", Max: 1, Window: "24h"}, {Name: "weekly", Max: 3, Window: "168h"}},
+			got.Default)
 		require.Equal(t, []limit{}, got.Segments["free"])
-		require.Equal(t, limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC", Channels: []string{"email"}}, got.Segments["vip"][1])
+		require.Equal(t, limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC",
+			Channels: []string{"email"}}, got.Segments["vip"][1])
 
 		s.filter(`{"message_id": "m1", "user_ids": [7]}`)
 		wider := testPolicy()
@@ -201,20 +206,25 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	s := newService(t, func(cfg *server.Config) {
 		cfg.Segments = func() api.SegmentsStatus {
 			return api.SegmentsStatus{
-				Generation: "2026-11-20T080000Z-1", CreatedAt: startOfTest.Add(-time.Hour), LoadedAt: startOfTest, Origin: "cache",
+				Generation: "2026-11-20T080000Z-1", CreatedAt: startOfTest.Add(-time.Hour), LoadedAt: startOfTest,
+				Origin:    "cache",
 				CheckedAt: startOfTest, Error: "get current.json: no such host", ErrorAt: failedAt,
 				Segments: []api.SegmentSize{{Name: "new", Users: 100, SizeBytes: 20}},
 			}
 		}
 		cfg.ConfigStatus = func() api.ConfigStatus {
-			return api.ConfigStatus{Version: "policy-1", LoadedAt: startOfTest, Problems: []string{"limits.segments.ghost: not published"}}
+			return api.ConfigStatus{Version: "policy-1", LoadedAt: startOfTest,
+				Problems: []string{"limits.segments.ghost: not published"}}
 		}
 	})
 	body := string(s.get("/v1/status").body)
 	for _, part := range []string{
-		`"ready":true`, `"generation":"2026-11-20T080000Z-1"`, `"generation_age_seconds":3600`, `"config_version":"policy-1"`,
-		`"store":{"kind":"embedded","path":"`, `"state":"ok"`, `"origin":"cache"`, `"error":"get current.json: no such host"`,
-		`"error_at":"2026-11-20T09:11:44.12Z"`, `"problems":["limits.segments.ghost: not published"]`, `"in_flight_users":0`,
+		`"ready":true`, `"generation":"2026-11-20T080000Z-1"`, `"generation_age_seconds":3600`,
+		`"config_version":"policy-1"`,
+		`"store":{"kind":"embedded","path":"`, `"state":"ok"`, `"origin":"cache"`,
+		`"error":"get current.json: no such host"`,
+		`"error_at":"2026-11-20T09:11:44.12Z"`, `"problems":["limits.segments.ghost: not published"]`,
+		`"in_flight_users":0`,
 	} {
 		require.Contains(t, body, part)
 	}
@@ -230,5 +240,6 @@ func TestProbes(t *testing.T) {
 	r := s.get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, r.status)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
-	require.Equal(t, http.StatusOK, s.post("/v1/filter", `{"message_id": "m", "user_ids": [1]}`).status, "calls are answered until the listener closes")
+	require.Equal(t, http.StatusOK, s.post("/v1/filter", `{"message_id": "m", "user_ids": [1]}`).status,
+		"calls are answered until the listener closes")
 }

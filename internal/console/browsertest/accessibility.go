@@ -17,7 +17,8 @@ func (tab *Tab) Faults() []string {
 	var faults []string
 	for range 3 {
 		// A picture that does not come is a fault, after some looks.
-		tab.Wait("[...document.images].every(i => i.complete && (i.naturalWidth > 0 || (i.looks = (i.looks ?? 0) + 1) > 100))")
+		tab.Wait("[...document.images].every(i => i.complete && (i.naturalWidth > 0 || (i.looks = (i.looks ?? 0) + " +
+			"1) > 100))")
 		faults = Eval[[]string](tab, "%s", accessibility)
 		if !strings.Contains(strings.Join(faults, "\n"), "does not show") {
 			break

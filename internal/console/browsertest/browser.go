@@ -40,7 +40,8 @@ func Start(t testing.TB) *Browser {
 // find is the path of the program. Names are those of the packages of Debian, of
 // other distributions, and of macOS.
 func find() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium"} {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}

@@ -23,7 +23,8 @@ func serve(t testing.TB, documents map[string]string) string {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; script-src 'self'; connect-src 'self'")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; "+
+			"script-src 'self'; connect-src 'self'")
 		if strings.HasSuffix(r.URL.Path, ".js") {
 			w.Header().Set("Content-Type", "text/javascript")
 		}
@@ -60,7 +61,8 @@ func testWatch(t *testing.T, b *Browser) {
 		"/good":    "",
 		"/inline":  "Executing inline script violates",
 		"/handler": "Executing inline event handler violates",
-		"/image":   "a request to elsewhere: http://example.com/pixel.gif|violates the following Content Security Policy",
+		"/image": "a request to elsewhere: http://example.com/pixel.gif|violates the following Content " +
+			"Security Policy",
 		"/missing": "404",
 		"/throws":  "an exception: .*broken",
 		"/logs":    "console.error: .*so.*it is",

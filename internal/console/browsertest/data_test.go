@@ -19,13 +19,15 @@ import (
 // rows are the cells of a table's body, as they are shown.
 func (tab *Tab) rows(table string) [][]string {
 	tab.t.Helper()
-	return Eval[[][]string](tab, "[...document.querySelectorAll('#table-' + %q + ' tbody tr')].map(r => [...r.cells].map(c => c.innerText.trim()))", table)
+	return Eval[[][]string](tab, "[...document.querySelectorAll('#table-' + %q + ' tbody tr')].map(r => "+
+		"[...r.cells].map(c => c.innerText.trim()))", table)
 }
 
 // figures are the large numbers of a page, by what they count.
 func (tab *Tab) figures() map[string]string {
 	tab.t.Helper()
-	return Eval[map[string]string](tab, "Object.fromEntries([...document.querySelectorAll('.figures div')].map(d => [d.querySelector('dt').innerText, d.querySelector('dd').innerText]))")
+	return Eval[map[string]string](tab, "Object.fromEntries([...document.querySelectorAll('.figures div')].map(d => "+
+		"[d.querySelector('dt').innerText, d.querySelector('dd').innerText]))")
 }
 
 // figure is the one whose words begin like that.
@@ -52,7 +54,8 @@ func said[T int | int64 | uint64](n T) string {
 // The list and the page of each campaign say what the API says.
 func testCampaigns(t *testing.T, s *suite) {
 	var answer api.Messages
-	s.keyed.Get("/v1/messages?since="+url.QueryEscape(s.keyed.ends.AddDate(0, 0, -7).UTC().Format("2006-01-02T15:04:05Z")), &answer)
+	s.keyed.Get("/v1/messages?since="+
+		url.QueryEscape(s.keyed.ends.AddDate(0, 0, -7).UTC().Format("2006-01-02T15:04:05Z")), &answer)
 	require.Len(t, answer.Messages, 6)
 	tab := s.signIn(t, s.keyed, Reader)
 	tab.Leave(func() { tab.Click("nav a[href*=campaigns]") })
@@ -63,7 +66,8 @@ func testCampaigns(t *testing.T, s *suite) {
 		for _, n := range m.Denied {
 			held += n
 		}
-		require.Equal(t, []string{m.MessageID, m.Channel, "none", said(m.Asked), said(m.Allowed), said(m.Released), said(held), said(m.Unavailable)}, rows[i][:8])
+		require.Equal(t, []string{m.MessageID, m.Channel, "none", said(m.Asked), said(m.Allowed), said(m.Released),
+			said(held), said(m.Unavailable)}, rows[i][:8])
 	}
 	for i, m := range answer.Messages {
 		tab.Open("/console/campaigns")
@@ -79,7 +83,8 @@ func testCampaigns(t *testing.T, s *suite) {
 		}
 		require.Len(t, segments, len(m.Segments))
 		for name, segment := range m.Segments {
-			require.Equal(t, []string{said(segment.Asked), said(segment.Allowed), said(segment.Denied)}, segments[name], name)
+			require.Equal(t, []string{said(segment.Asked), said(segment.Allowed), said(segment.Denied)}, segments[name],
+				name)
 		}
 		for limit, n := range m.Denied {
 			require.Contains(t, strings.Join(strings.Fields(tab.Text("#table-limits")), " "), limit+" "+said(n))
@@ -101,7 +106,8 @@ func testUser(t *testing.T, s *suite) {
 	s.keyed.Get("/v1/users/7", &user)
 	require.NotEmpty(t, user.Sends)
 	for i, row := range tab.rows("limits") {
-		require.Equal(t, []string{user.Limits[i].Name, strconv.Itoa(user.Limits[i].Used), strconv.Itoa(user.Limits[i].Max)}, row[:3])
+		require.Equal(t, []string{user.Limits[i].Name, strconv.Itoa(user.Limits[i].Used),
+			strconv.Itoa(user.Limits[i].Max)}, row[:3])
 	}
 	sends := tab.rows("sends")
 	require.Len(t, sends, len(user.Sends))
@@ -181,11 +187,13 @@ func testTryIt(t *testing.T, s *suite) {
 		Channel: "email", Preview: true, Counts: true, Audience: &client.Audience{Expression: "engaged - country/us"},
 	})
 	require.NoError(t, err)
-	require.Contains(t, tab.figure("users may receive something now"), said(preview.Summary.Allowed)+" of "+said(preview.Summary.Requested))
+	require.Contains(t, tab.figure("users may receive something now"), said(preview.Summary.Allowed)+" of "+
+		said(preview.Summary.Requested))
 	require.True(t, tab.Has("#table-days tbody tr"), "the next seven days")
 	require.Empty(t, tab.Faults())
 
-	for expression, want := range map[string]string{"active - ": "column 10", "active & nosuch": "nosuch", "(active": "column", "<b>active": "column 1"} {
+	for expression, want := range map[string]string{"active - ": "column 10", "active & nosuch": "nosuch",
+		"(active": "column", "<b>active": "column 1"} {
 		tab.Fill("#audience", expression)
 		tab.Leave(func() { tab.Press("\r") })
 		require.Contains(t, tab.Text("[role=alert]"), want, expression)
@@ -226,7 +234,8 @@ func testSegments(t *testing.T, s *suite) {
 	s.keyed.Get("/v1/status", &status)
 	tab := s.signIn(t, s.keyed, Reader)
 	tab.Open("/console/segments")
-	for table, sizes := range map[string][]api.SegmentSize{"segments": status.Segments.Segments, "sets": status.Segments.Sets} {
+	for table, sizes := range map[string][]api.SegmentSize{"segments": status.Segments.Segments,
+		"sets": status.Segments.Sets} {
 		rows := tab.rows(table)
 		require.Len(t, rows, len(sizes))
 		for i, size := range sizes {
@@ -240,7 +249,8 @@ func testSegments(t *testing.T, s *suite) {
 	tab.Leave(func() { tab.Click("#table-generations a") })
 	require.Contains(t, tab.Text("#table-segments"), "active")
 	require.Contains(t, tab.Text("main"), "7 ", "so many joined")
-	require.Equal(t, http.StatusNotFound, tab.Open("/console/segments/changes?from=20200101T000000.000Z-00000000&to="+status.Segments.Generation))
+	require.Equal(t, http.StatusNotFound, tab.Open("/console/segments/changes?from=20200101T000000.000Z-00000000&to="+
+		status.Segments.Generation))
 	require.Empty(t, tab.Faults())
 }
 
@@ -273,8 +283,10 @@ func testLimitsAndPacers(t *testing.T, s *suite) {
 
 // hostile are message ids that somebody may send; nobody forbids them.
 var hostile = []string{
-	`<script>document.title = "ran"</script>`, `"><img src=x onerror="document.title='ran'">`, `' onmouseover='document.title="ran"`, `</title><script>document.title="ran"</script>`,
-	"\u202etxt.exe", "../../v1/status", "a/b?c=d#e", "50%2Foff", "%", "javascript:alert(1)", "{{.Data}}", `=HYPERLINK("http://example.com")`, "-- ", "😀 é\u0301", "a&lt;b&amp;c",
+	`<script>document.title = "ran"</script>`, `"><img src=x onerror="document.title='ran'">`,
+	`' onmouseover='document.title="ran"`, `</title><script>document.title="ran"</script>`,
+	"\u202etxt.exe", "../../v1/status", "a/b?c=d#e", "50%2Foff", "%", "javascript:alert(1)", "{{.Data}}",
+	`=HYPERLINK("http://example.com")`, "-- ", "😀 é\u0301", "a&lt;b&amp;c",
 }
 
 // Whatever a message is called, it is shown as that, and runs nothing.
@@ -301,7 +313,8 @@ func testHostile(t *testing.T, s *suite) {
 		require.Contains(t, Eval[string](tab, "document.querySelector('#table-sends').textContent"), id)
 		require.Contains(t, Eval[string](tab, "document.title"), " · capper")
 		tab.Open(Eval[string](tab, "document.querySelector('main img').getAttribute('src')"))
-		require.Empty(t, Eval[[]string](tab, "[...document.querySelectorAll('script, foreignObject')].map(e => e.outerHTML)"))
+		require.Empty(t, Eval[[]string](tab, "[...document.querySelectorAll('script, foreignObject')].map(e => "+
+			"e.outerHTML)"))
 	}
 	tab.Open("/console/try?audience=" + url.QueryEscape(`<script>document.title="ran"</script>`))
 	require.Contains(t, Eval[string](tab, "document.title"), " · capper")

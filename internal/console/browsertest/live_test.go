@@ -44,11 +44,15 @@ func testCSV(t *testing.T, s *suite) {
 		tab.Open(path)
 		for _, to := range tab.links("a[download]") {
 			exports++
-			kind := Eval[string](tab, "fetch(%q).then(r => r.headers.get('Content-Type') + ' ' + r.headers.get('Content-Disposition'))", to)
+			kind := Eval[string](tab, "fetch(%q).then(r => r.headers.get('Content-Type') + ' ' + "+
+				"r.headers.get('Content-Disposition'))", to)
 			require.Regexp(t, `^text/csv; charset=utf-8 attachment; filename="capper-[a-z-]+\.csv"$`, kind)
-			rows, err := csv.NewReader(strings.NewReader(Eval[string](tab, "fetch(%q).then(r => r.text())", to))).ReadAll()
+			rows, err := csv.NewReader(strings.NewReader(Eval[string](tab, "fetch(%q).then(r => r.text())",
+				to))).ReadAll()
 			require.NoError(t, err, to)
-			shown := Eval[[][]string](tab, "[...[...document.querySelectorAll('a[download]')].find(a => a.pathname + a.search === %q).closest('section').querySelectorAll('tr')].map(r => [...r.cells].map(c => c.innerText))", to)
+			shown := Eval[[][]string](tab, "[...[...document.querySelectorAll('a[download]')].find(a => a.pathname "+
+				"+ a.search === %q).closest('section').querySelectorAll('tr')].map(r => [...r.cells].map(c => "+
+				"c.innerText))", to)
 			require.Len(t, rows, len(shown), to)
 			for i, row := range rows {
 				require.Len(t, row, len(shown[i]), to)

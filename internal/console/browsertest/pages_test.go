@@ -54,7 +54,8 @@ func (tab *Tab) pictures(t *testing.T, paths []string) {
 	t.Helper()
 	for _, path := range paths {
 		tab.Open(path)
-		for _, picture := range Eval[[]string](tab, "[...document.querySelectorAll('picture source, picture img, main img')].map(e => e.srcset || e.getAttribute('src'))") {
+		for _, picture := range Eval[[]string](tab, "[...document.querySelectorAll('picture source, picture img, "+
+			"main img')].map(e => e.srcset || e.getAttribute('src'))") {
 			dark := strings.Contains(picture, "theme=dark")
 			tab.Dark(dark)
 			require.Equal(t, http.StatusOK, tab.Open(picture), picture)
@@ -90,7 +91,8 @@ func testKeyboard(t *testing.T, s *suite) {
 	tab.Press("\r")
 	require.Equal(t, "main", Eval[string](tab, "document.activeElement.id"))
 	tab.Press("\t")
-	require.True(t, Eval[bool](tab, "document.querySelector('main').contains(document.activeElement)"), "behind the navigation")
+	require.True(t, Eval[bool](tab, "document.querySelector('main').contains(document.activeElement)"),
+		"behind the navigation")
 }
 
 // reachable is how many elements the keyboard has to reach: a group of radio buttons is one.
@@ -128,7 +130,8 @@ func testWithoutScripts(t *testing.T, s *suite) {
 // An address that nobody has leads somewhere.
 func testNotThere(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
-	for _, path := range []string{"/console/none", "/console/limits/x", "/console/limits?format=csv&table=none", "/console/?format=svg&picture=none"} {
+	for _, path := range []string{"/console/none", "/console/limits/x", "/console/limits?format=csv&table=none",
+		"/console/?format=svg&picture=none"} {
 		require.Equal(t, http.StatusNotFound, tab.Open(path), path)
 		require.NotEmpty(t, tab.Text("h1"), path)
 		require.NotEmpty(t, tab.links("main a"), "%s: where to go on", path)

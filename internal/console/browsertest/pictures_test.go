@@ -42,7 +42,8 @@ var shots = []shot{
 // repository. The clock of the service stands still at the same time, so that what is
 // not changed stays the same picture.
 func testPictures(t *testing.T, s *suite) {
-	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
+	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", Now: time.Date(2026, 3, 18, 14, 0, 0,
+		0, time.UTC)})
 	service.Samples()
 	tab := s.signIn(t, service, Admin)
 	total := 0

@@ -29,7 +29,8 @@ func (s *Service) Publish(active ...uint32) (generation string) {
 	require.NoError(s.t, err)
 	base, err := publish.ReadLiveState(s.t.Context(), location)
 	require.NoError(s.t, err)
-	published, err := (&publish.Publisher{Location: location, ToolVersion: "sample", Clock: s.Clock.Now}).Publish(s.t.Context(), result.Candidate, base, "")
+	published, err := (&publish.Publisher{Location: location, ToolVersion: "sample", Clock: s.Clock.Now}).Publish(
+		s.t.Context(), result.Candidate, base, "")
 	require.NoError(s.t, err)
 	return published.Manifest.Generation
 }
@@ -39,14 +40,16 @@ func (s *Service) plan(active []uint32) *build.Plan {
 	plan := &build.Plan{}
 	for _, name := range []string{"new.csv", "active.txt", "lapsed.txt", "vip.csv"} {
 		segment, _, _ := strings.Cut(name, ".")
-		plan.Segments = append(plan.Segments, build.Definition{Name: segment, Inputs: []ingest.Input{input("segments/" + name)}})
+		plan.Segments = append(plan.Segments, build.Definition{Name: segment,
+			Inputs: []ingest.Input{input("segments/" + name)}})
 	}
 	if len(active) > 0 {
 		joined := filepath.Join(s.t.TempDir(), "joined.txt")
 		require.NoError(s.t, os.WriteFile(joined, []byte(lines(active)), 0o600))
 		plan.Segments[1].Inputs = append(plan.Segments[1].Inputs, ingest.Input{Path: joined})
 	}
-	plan.Sets = []build.Definition{{Name: "opted-out", Publish: true, Inputs: []ingest.Input{input("sets/opted-out.txt")}, Growth: publish.Growth{Said: true, OnlyGrows: true}}}
+	plan.Sets = []build.Definition{{Name: "opted-out", Publish: true,
+		Inputs: []ingest.Input{input("sets/opted-out.txt")}, Growth: publish.Growth{Said: true, OnlyGrows: true}}}
 	plan.AddSetTable("country/", input("sets/countries.csv"))
 	plan.AddSetTable("tz/", input("sets/timezones.csv"))
 	return plan
@@ -87,7 +90,8 @@ func (s *Service) Samples() {
 	s.at(6*time.Hour, func() { s.joined() })
 	s.at(5*time.Hour+30*time.Minute, func() { s.release("welcome", "push", audience[half:half+300]) })
 	s.at(5*time.Hour, func() {
-		s.filter(&client.FilterRequest{MessageID: "spring", Channel: "email", Audience: &client.Audience{Expression: "engaged - country/us"}})
+		s.filter(&client.FilterRequest{MessageID: "spring", Channel: "email",
+			Audience: &client.Audience{Expression: "engaged - country/us"}})
 	})
 	s.at(4*time.Hour, func() { s.send("flash-sale", "sms", audience[half:]) })
 	for minute := 55; minute > 0; minute -= s.setup.every() {
@@ -143,7 +147,8 @@ func (s *Service) filter(r *client.FilterRequest) {
 
 func (s *Service) release(message, channel string, users []uint32) {
 	s.t.Helper()
-	_, err := s.Client(Engine).Release(s.t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel, Users: users})
+	_, err := s.Client(Engine).Release(s.t.Context(), &client.ReleaseRequest{MessageID: message, Channel: channel,
+		Users: users})
 	require.NoError(s.t, err)
 }
 

@@ -99,7 +99,8 @@ func (s *Service) Configure(keys ...string) {
 		text += "audit: {to: audit}\n"
 	}
 	if s.setup.Redis != "" {
-		change("  kind: embedded ", "  redis: {addrs: ['"+s.setup.Redis+"'], clock_skew: 1m, replica_acks: 0}\n  kind: redis ")
+		change("  kind: embedded ", "  redis: {addrs: ['"+s.setup.Redis+
+			"'], clock_skew: 1m, replica_acks: 0}\n  kind: redis ")
 		change("  embedded: {path: log.db}", "  ")
 	}
 	if s.setup.Without != "" {
@@ -128,7 +129,8 @@ func (s *Service) keys(without []string) string {
 		}
 		id, _, _ := strings.Cut(key.key, ".")
 		sum := sha256.Sum256([]byte(key.key))
-		text += "    - {client: " + id + ", id: " + id + ", sha256: " + hex.EncodeToString(sum[:]) + ", " + key.rest + "}\n"
+		text += "    - {client: " + id + ", id: " + id + ", sha256: " + hex.EncodeToString(sum[:]) + ", " + key.rest +
+			"}\n"
 	}
 	return text
 }

@@ -111,5 +111,6 @@ func keysOf(values url.Values) func(yield func(string) bool) {
 // links are where the elements that match lead, within the service.
 func (tab *Tab) links(selector string) []string {
 	tab.t.Helper()
-	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].filter(a => a.origin === location.origin && !a.hash).map(a => a.pathname + a.search)", selector)
+	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].filter(a => a.origin === location.origin && "+
+		"!a.hash).map(a => a.pathname + a.search)", selector)
 }

@@ -80,7 +80,8 @@ func (tab *Tab) Dark(dark bool) {
 		scheme = "dark"
 	}
 	_, err := chromedp.Call(tab.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
 	require.NoError(tab.t, err)
 }
@@ -88,7 +89,8 @@ func (tab *Tab) Dark(dark bool) {
 // WithoutScripts keeps pages from running theirs.
 func (tab *Tab) WithoutScripts() {
 	tab.t.Helper()
-	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
+		Value: true})
 	require.NoError(tab.t, err)
 }
 
@@ -147,10 +149,12 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	tab.t.Helper()
 	expression = fmt.Sprintf(expression, args...)
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(chromedp.Sleep(20 * time.Millisecond)) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(
+		chromedp.Sleep(20 * time.Millisecond)) {
 		var holds bool
 		// While a page is being replaced there is nothing to ask.
-		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("Promise.resolve("+expression+").then(Boolean)", chromedp.EvalAwaitPromise)); err == nil && holds {
+		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("Promise.resolve("+expression+").then(Boolean)",
+			chromedp.EvalAwaitPromise)); err == nil && holds {
 			return
 		}
 	}
@@ -220,7 +224,9 @@ func (tab *Tab) Picture() []byte {
 // sees.
 func (tab *Tab) Cookies() []*network.Cookie {
 	tab.t.Helper()
-	cookies, err := chromedp.Call(tab.ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{tab.base.String() + "/console/", tab.base.String() + "/console/sign-in"}})
+	cookies, err := chromedp.Call(tab.ctx, network.GetCookies,
+		network.GetCookiesParams{URLs: []string{tab.base.String() + "/console/", tab.base.String() +
+			"/console/sign-in"}})
 	require.NoError(tab.t, err)
 	return cookies.Cookies
 }
@@ -230,7 +236,8 @@ func (tab *Tab) Download(path, selector string) string {
 	tab.t.Helper()
 	dir := tab.t.TempDir()
 	_, err := chromedp.CallBrowser(tab.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(tab.ctx).BrowserContextID, DownloadPath: dir,
+		Behavior:         browser.SetDownloadBehaviorBehaviorAllow,
+		BrowserContextID: chromedp.FromContext(tab.ctx).BrowserContextID, DownloadPath: dir,
 	})
 	require.NoError(tab.t, err)
 	tab.Open(path)

@@ -72,7 +72,8 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 // each document whose status is an error, which is what a page of an error has,
 // and for the icon of a picture that is opened by itself.
 func (w *watch) entry(e *log.Entry) {
-	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] || strings.HasSuffix(e.URL, "/favicon.ico")) {
+	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
+		strings.HasSuffix(e.URL, "/favicon.ico")) {
 		return
 	}
 	if e.Level == log.EntryLevelError || e.Level == log.EntryLevelWarning || e.Source == log.EntrySourceSecurity {

@@ -18,7 +18,8 @@ import (
 // One is the page of one campaign.
 func One() frame.Page {
 	outlooks := outlook.New()
-	return frame.Page{Path: oneAt, Under: nav, Live: true, Template: "one.html", Files: files, Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
+	return frame.Page{Path: oneAt, Under: nav, Live: true, Template: "one.html", Files: files,
+		Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
 }
 
 // one is what the template of a campaign is given.
@@ -48,26 +49,32 @@ func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
 	query := v.URL.Query()
 	id, namespace, channel := query.Get("id"), query.Get("namespace"), query.Get("channel")
 	if id == "" {
-		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "The address names no message.", Do: "Choose one in the list of campaigns."}
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "The address names no message.",
+			Do: "Choose one in the list of campaigns."}
 	}
 	found, err := v.API.Message(v.Context(), id, namespace)
 	if client.HasCode(err, client.CodeNotFound) {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "No campaign of this message id is counted.",
-			Do: "Counts are kept as long as the logs, 31 days at most, and from the first call on. Look at the list of campaigns, or check the id."}
+			Do: "Counts are kept as long as the logs, 31 days at most, and from the first call on. Look at the list " +
+				"of campaigns, or check the id."}
 	}
 	if err != nil {
 		return nil, err
 	}
 	m, links := choose(found, channel)
 	if m == nil {
-		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.", Do: "Open it without a channel to see those it was sent on."}
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
+			Do: "Open it without a channel to see those it was sent on."}
 	}
 	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied}
 	view := &frame.View{
-		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do they become eligible?", Data: data,
-		Tables:   []*frame.Table{funnelTable(data.Funnel), sendsTable(m), limitsTable(m), partsTable(m), segmentsTable(m)},
+		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do " +
+			"they become eligible?", Data: data,
+		Tables: []*frame.Table{funnelTable(data.Funnel), sendsTable(m), limitsTable(m), partsTable(m),
+			segmentsTable(m)},
 		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
-		Calls:    []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" + parameters(id, namespace, m.Channel), "POST /v1/forecast"},
+		Calls: []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" +
+			parameters(id, namespace, m.Channel), "POST /v1/forecast"},
 	}
 	if err := addWaves(v, outlooks, data, view); err != nil {
 		return nil, err
@@ -116,9 +123,11 @@ func sendsTable(m *api.Message) *frame.Table {
 		Name: "sends", Caption: "Sends, each exactly once",
 		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
 		Rows: [][]frame.Cell{
-			{frame.Text("recorded"), frame.Count(m.Allowed), frame.Text("users who were allowed, however often they were asked for")},
+			{frame.Text("recorded"), frame.Count(m.Allowed), frame.Text("users who were allowed, however often they " +
+				"were asked for")},
 			{frame.Text("given back"), frame.Count(m.Released), frame.Text("by releases, as they did not go out")},
-			{frame.Text("still counted"), frame.Count(m.Allowed - m.Released), frame.Text("recorded, and not given back")},
+			{frame.Text("still counted"), frame.Count(m.Allowed - m.Released),
+				frame.Text("recorded, and not given back")},
 		},
 	}
 }
@@ -126,10 +135,12 @@ func sendsTable(m *api.Message) *frame.Table {
 func funnelTable(steps []step) *frame.Table {
 	t := &frame.Table{
 		Name: "funnel", Caption: "From asked to sent",
-		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: "in answers", Number: true}, {Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
+		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: "in answers", Number: true},
+			{Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
 	}
 	for _, s := range steps {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Count(s.Users), share(s.Users, steps[0].Users), frame.Text(s.Counts)})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Count(s.Users), share(s.Users, steps[0].Users),
+			frame.Text(s.Counts)})
 	}
 	return t
 }
@@ -155,8 +166,9 @@ func funnelPicture(steps []step) *frame.Picture {
 func limitsTable(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Held back, by what",
-		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true}, {Title: "Of asked", Means: "%", Number: true}},
-		Empty:   "Nobody was held back.",
+		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true},
+			{Title: "Of asked", Means: "%", Number: true}},
+		Empty: "Nobody was held back.",
 	}
 	add := func(name string, users int64) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
@@ -175,10 +187,12 @@ func partsTable(m *api.Message) *frame.Table {
 		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "in answers", Number: true}},
 	}
 	for _, set := range mostFirst(m.Suppressed) {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(api.LimitSuppressed), frame.Text(set), frame.Count(m.Suppressed[set])})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(api.LimitSuppressed), frame.Text(set),
+			frame.Count(m.Suppressed[set])})
 	}
 	for _, name := range mostFirst(m.ShadowDenied) {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text("allowed"), frame.Text(name), frame.Count(m.ShadowDenied[name])})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text("allowed"), frame.Text(name),
+			frame.Count(m.ShadowDenied[name])})
 	}
 	return t
 }
@@ -194,8 +208,10 @@ func segmentsTable(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment",
 		Columns: []frame.Column{
-			{Title: "Segment"}, {Title: "Asked", Means: "users, in answers", Number: true}, {Title: "Allowed", Means: "users, in answers", Number: true},
-			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Allowed, of asked", Means: "%", Number: true},
+			{Title: "Segment"}, {Title: "Asked", Means: "users, in answers", Number: true},
+			{Title: "Allowed", Means: "users, in answers", Number: true},
+			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Allowed, of asked", Means: "%",
+				Number: true},
 		},
 		Empty: "No answers are counted yet: they are written once a second.",
 	}
@@ -208,36 +224,42 @@ func segmentsTable(m *api.Message) *frame.Table {
 		if name == api.NoSegment {
 			said = "none (default)"
 		}
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(said), frame.Count(s.Asked), frame.Count(s.Allowed), frame.Count(s.Denied), share(s.Allowed, s.Asked)})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(said), frame.Count(s.Asked), frame.Count(s.Allowed),
+			frame.Count(s.Denied), share(s.Allowed, s.Asked)})
 	}
 	return t
 }
 
 // addWaves adds when those who were held back may receive something, by the audit.
 func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame.View) error {
-	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel), func() (*outlook.Outlook, error) {
-		users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
-		if err != nil {
-			return nil, err
-		}
-		held := roaring.New()
-		for _, by := range users.DeniedBitmaps {
-			held.Or(by.OrEmpty())
-		}
-		if held.IsEmpty() {
-			return &outlook.Outlook{}, nil
-		}
-		return outlook.IDs(v, data.Channel, held)
-	})
+	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
+		func() (*outlook.Outlook, error) {
+			users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			held := roaring.New()
+			for _, by := range users.DeniedBitmaps {
+				held.Or(by.OrEmpty())
+			}
+			if held.IsEmpty() {
+				return &outlook.Outlook{}, nil
+			}
+			return outlook.IDs(v, data.Channel, held)
+		})
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		data.Waves.Why = "The audit is off, so it is not known who was held back. The key audit of the configuration says where decisions are recorded: from then on this is shown here."
+		data.Waves.Why = "The audit is off, so it is not known who was held back. The key audit of the " +
+			"configuration says where decisions are recorded: from then on this is shown here."
 		return nil
-	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable), client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
-		data.Waves.Why = "This could not be found out now; all else on this page is complete. Load the page again in a moment. In the service's words: " + err.Error()
+	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable),
+		client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
+		data.Waves.Why = "This could not be found out now; all else on this page is complete. Load the page again " +
+			"in a moment. In the service's words: " + err.Error()
 		return nil
 	case data.Channel == "" && client.HasCode(err, client.CodeInvalidRequest):
-		data.Waves.Why = "This message was sent without a channel, and the configuration requires one now: nothing can be forecast of it."
+		data.Waves.Why = "This message was sent without a channel, and the configuration requires one now: nothing " +
+			"can be forecast of it."
 		return nil
 	case err != nil:
 		return err
@@ -246,7 +268,8 @@ func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame
 		return nil
 	}
 	data.Waves.Outlook = found
-	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+orNone(data.Channel)))
+	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+
+		orNone(data.Channel)))
 	view.Pictures = append(view.Pictures, found.Picture("waves"))
 	return nil
 }

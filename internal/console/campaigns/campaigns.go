@@ -64,7 +64,8 @@ type choice struct {
 type link struct{ Text, To string }
 
 // sinces are how far back a list goes.
-var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"}, {Value: "31d", Text: "the last 31 days"}}
+var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
+	{Value: "31d", Text: "the last 31 days"}}
 
 func sinceOf(text string) (string, time.Duration) {
 	switch text {
@@ -99,7 +100,8 @@ func showList(v *frame.Visit) (*frame.View, error) {
 		return nil, err
 	}
 	if _, known := policy.Channels[channel]; channel != "" && !known {
-		return nil, &frame.Refusal{Status: http.StatusBadRequest, What: "The configuration has no channel of this name.", Do: "Choose one of those that the list offers."}
+		return nil, &frame.Refusal{Status: http.StatusBadRequest, What: "The configuration has no channel of " +
+			"this name.", Do: "Choose one of those that the list offers."}
 	}
 	from := v.Now.Add(-back).UTC().Truncate(time.Minute)
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: from, Channel: channel, Max: mostListed})
@@ -114,8 +116,9 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	return &frame.View{
 		Title: "Campaigns", Question: "What was asked for lately, and what became of it?",
 		Data: &list{
-			Since: since, Sinces: chosen(sinces, since), Channels: chosen(channelChoices(policy), channel), Sorts: sorts(since, channel, order),
-			More: found.More, Shown: len(found.Messages),
+			Since: since, Sinces: chosen(sinces, since), Channels: chosen(channelChoices(policy), channel),
+			Sorts: sorts(since, channel, order),
+			More:  found.More, Shown: len(found.Messages),
 		},
 		Tables: []*frame.Table{listTable(found.Messages)},
 		Calls:  []string{call},
@@ -169,17 +172,23 @@ func listTable(messages []api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "campaigns", Caption: "Campaigns: a message on a channel",
 		Columns: []frame.Column{
-			{Title: "Message"}, {Title: "Channel"}, {Title: "Team", Means: "namespace of the key"}, {Title: "Asked", Means: "users, in answers", Number: true},
-			{Title: "Allowed", Means: "sends, exactly", Number: true}, {Title: "Given back", Means: "sends, exactly", Number: true},
-			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Not decided", Means: "users, in answers", Number: true}, {Title: "Latest call"},
+			{Title: "Message"}, {Title: "Channel"}, {Title: "Team", Means: "namespace of the key"},
+			{Title: "Asked", Means: "users, in answers", Number: true},
+			{Title: "Allowed", Means: "sends, exactly", Number: true}, {Title: "Given back", Means: "sends, exactly",
+				Number: true},
+			{Title: "Held back", Means: "users, in answers", Number: true},
+			{Title: "Not decided", Means: "users, in answers", Number: true}, {Title: "Latest call"},
 		},
-		Empty: "No campaign in this time. Whoever calls POST /v1/filter with a message id, or capper filter, makes one; it is listed here with its first call.",
+		Empty: "No campaign in this time. Whoever calls POST /v1/filter with a message id, or capper filter, makes " +
+			"one; it is listed here with its first call.",
 	}
 	for i := range messages {
 		m := &messages[i]
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel)), frame.Text(orNone(m.Channel)), frame.Text(orNone(m.Namespace)), frame.Count(m.Asked),
-			frame.Count(m.Allowed), frame.Count(m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable), frame.Time(m.LastCall),
+			frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel)), frame.Text(orNone(m.Channel)),
+			frame.Text(orNone(m.Namespace)), frame.Count(m.Asked),
+			frame.Count(m.Allowed), frame.Count(m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable),
+			frame.Time(m.LastCall),
 		})
 	}
 	return t

@@ -55,12 +55,14 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	opt.XAxis.LabelFontStyle.FontSize = textSize
 	opt.XAxis.BoundaryGap = charts.Ptr(false)
 	opt.Symbol, opt.LineStrokeWidth = charts.Symbol{Shape: charts.SymbolNone}, 2
-	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize, charts.SymbolSquare
+	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize,
+		charts.SymbolSquare
 	opt.YAxis = []charts.YAxisOption{p.valueAxis(series, stacked)}
 	if stacked {
 		opt.StackSeries, opt.FillOpacity = charts.Ptr(true), 140
 	}
-	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height})
+	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width,
+		Height: height})
 	if err := painter.LineChart(opt); err != nil {
 		return nil, err
 	}
@@ -93,7 +95,8 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	opt.Horizontal, opt.Theme, opt.ValueFormatter = true, p.theme(), short
 	opt.CategoryAxis.Labels, opt.CategoryAxis.LabelFontStyle.FontSize = backwards(roomy(clean(p.Labels))), textSize
 	opt.ValueAxis = []charts.ValueAxisOption{p.valueAxis(series, stacked)}
-	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize, charts.SymbolSquare
+	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize,
+		charts.SymbolSquare
 	if len(series) < 2 {
 		opt.Legend.Show = charts.Ptr(false)
 	}
@@ -132,13 +135,17 @@ func highest(series []Series, stacked bool) (most float64) {
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{
-		AxisStrokeColor: hex("54616e"), AxisSplitLineColor: hex("dde2e7"), BackgroundColor: hex("ffffff"), TextColor: hex("1b2530"),
-		SeriesColors: []charts.Color{hex("0b5fa5"), hex("d98200"), hex("a1161f"), hex("4a8f3c"), hex("7b4fa3"), hex("5aa9dd"), hex("8a5a00"), hex("54616e")},
+		AxisStrokeColor: hex("54616e"), AxisSplitLineColor: hex("dde2e7"), BackgroundColor: hex("ffffff"),
+		TextColor: hex("1b2530"),
+		SeriesColors: []charts.Color{hex("0b5fa5"), hex("d98200"), hex("a1161f"), hex("4a8f3c"), hex("7b4fa3"),
+			hex("5aa9dd"), hex("8a5a00"), hex("54616e")},
 	}
 	if p.Dark {
 		opt.IsDarkMode = true
-		opt.AxisStrokeColor, opt.AxisSplitLineColor, opt.BackgroundColor, opt.TextColor = hex("a3b0bd"), hex("2b343e"), hex("12171d"), hex("e6ebf0")
-		opt.SeriesColors = []charts.Color{hex("5ab0f0"), hex("f2b84b"), hex("ff8080"), hex("7fd897"), hex("c39ae8"), hex("2f7fc0"), hex("b98a2f"), hex("a3b0bd")}
+		opt.AxisStrokeColor, opt.AxisSplitLineColor, opt.BackgroundColor, opt.TextColor = hex("a3b0bd"), hex("2b343e"),
+			hex("12171d"), hex("e6ebf0")
+		opt.SeriesColors = []charts.Color{hex("5ab0f0"), hex("f2b84b"), hex("ff8080"), hex("7fd897"), hex("c39ae8"),
+			hex("2f7fc0"), hex("b98a2f"), hex("a3b0bd")}
 	}
 	return charts.MakeTheme(opt)
 }

@@ -17,7 +17,8 @@ import (
 
 // hostile are names that a caller may give to a message.
 var hostile = []string{
-	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>", "&lt;&#x41;", "a\x00b\x1b[31m", "\u202egnp.exe", "\xff\xfe",
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>", "&lt;&#x41;",
+	"a\x00b\x1b[31m", "\u202egnp.exe", "\xff\xfe",
 	strings.Repeat("é", 128), "",
 }
 
@@ -29,7 +30,8 @@ func TestPicturesHoldHostileNamesAsText(t *testing.T) {
 		func(p chart.Picture, s []chart.Series) ([]byte, error) { return chart.Bars(p, s, true) },
 	} {
 		for _, name := range hostile {
-			svg, err := draw(chart.Picture{Labels: []string{name, "b", "c"}, Unit: name}, []chart.Series{{name, []float64{1, 2, 3}}, {"other", []float64{0, 0, 1}}})
+			svg, err := draw(chart.Picture{Labels: []string{name, "b", "c"}, Unit: name},
+				[]chart.Series{{name, []float64{1, 2, 3}}, {"other", []float64{0, 0, 1}}})
 			require.NoError(t, err)
 			requireInert(t, svg)
 		}
@@ -64,7 +66,8 @@ func TestPicturesOfNothingAndOfMuch(t *testing.T) {
 			labels[i], steep[i] = fmt.Sprintf("%02d:%02d", i/60, i%60), float64(i)*1e5
 		}
 		for _, dark := range []bool{false, true} {
-			svg, err := chart.Areas(chart.Picture{Labels: labels, Dark: dark}, []chart.Series{{"none", flat}, {"many", steep}})
+			svg, err := chart.Areas(chart.Picture{Labels: labels, Dark: dark}, []chart.Series{{"none", flat},
+				{"many", steep}})
 			require.NoError(t, err)
 			requireInert(t, svg)
 			require.Less(t, len(svg), 150_000)
@@ -81,7 +84,8 @@ func TestInstantsStandApart(t *testing.T) {
 		step   time.Duration
 		want   []string
 	}{
-		{29, "Mon 15:04", 6 * time.Hour, []string{"Mon 09:00", "Tue 09:00", "Wed 09:00", "Thu 09:00", "Fri 09:00", "Sat 09:00", "Sun 09:00"}},
+		{29, "Mon 15:04", 6 * time.Hour, []string{"Mon 09:00", "Tue 09:00", "Wed 09:00", "Thu 09:00", "Fri 09:00",
+			"Sat 09:00", "Sun 09:00"}},
 		{288, "15:04", 5 * time.Minute, []string{"09:00", "13:00", "17:00", "21:00", "00:55", "04:55", "08:55"}},
 		{2, "15:04", time.Minute, []string{"09:00", "09:01"}},
 		{1, "15:04", time.Minute, []string{"09:00"}},

@@ -69,22 +69,29 @@ func explain(err error) (int, notice) {
 	}
 	var e *client.Error
 	if !errors.As(err, &e) {
-		return http.StatusServiceUnavailable, notice{What: "The service did not answer in time.", Do: "Try again; if it stays so, the Overview says what is wrong."}
+		return http.StatusServiceUnavailable, notice{What: "The service did not answer in time.",
+			Do: "Try again; if it stays so, the Overview says what is wrong."}
 	}
 	said := notice{Detail: e.Error()}
 	switch e.Code {
 	case client.CodeForbidden:
-		said.What, said.Do = "The key that you signed in with may not do this.", "Sign in with a key that has the scope named below, or ask whoever looks after the configuration to add it."
+		said.What, said.Do = "The key that you signed in with may not do this.",
+			"Sign in with a key that has the scope named below, or ask whoever looks after the configuration to add it."
 	case client.CodeUnavailable, client.CodeOverloaded, client.CodeTimeout:
-		said.What, said.Do = "The service could not find the answer now.", "Try again in a moment; the Overview says whether the store is away."
+		said.What, said.Do = "The service could not find the answer now.",
+			"Try again in a moment; the Overview says whether the store is away."
 	case client.CodeRateLimited:
-		said.What, said.Do = "Your client has used up the users per second that it may ask for.", fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
+		said.What, said.Do = "Your client has used up the users per second that it may ask for.",
+			fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
 	case client.CodeTooManyRecords:
-		said.What, said.Do = "Calls for permits have left as many records as the service keeps.", fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
+		said.What, said.Do = "Calls for permits have left as many records as the service keeps.",
+			fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
 	case client.CodeNotFound, client.CodeGone:
-		said.What, said.Do = "The service does not have this (any more).", "Check the address, or begin at the Overview."
+		said.What, said.Do = "The service does not have this (any more).",
+			"Check the address, or begin at the Overview."
 	case client.CodeInvalidRequest, client.CodeTooLarge:
-		said.What, said.Do = "What was asked for is not something the service can answer.", "Correct what is named below and ask again."
+		said.What, said.Do = "What was asked for is not something the service can answer.",
+			"Correct what is named below and ask again."
 	default:
 		said.What, said.Do = "The service has a fault of its own.", "Its log says why; tell whoever looks after it."
 		return http.StatusInternalServerError, said

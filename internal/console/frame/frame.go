@@ -50,7 +50,8 @@ const pageTimeout = 15 * time.Second
 
 // New is a frame around the pages.
 func New(cfg Config) (*Frame, error) {
-	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
+	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
+		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
 	var err error
 	if f.client, err = newClient(cfg.API); err != nil {
 		return nil, err
@@ -177,7 +178,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	case f.uploads <- struct{}{}:
 	default:
 		w.Header().Set("Retry-After", "10")
-		return nil, refused(http.StatusServiceUnavailable, "Other large files are being read just now.", "Send the file again in a moment.")
+		return nil, refused(http.StatusServiceUnavailable, "Other large files are being read just now.",
+			"Send the file again in a moment.")
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // connections that know no deadline are of tests
@@ -190,7 +192,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 // readForm reads a form of this console: one whose token is accepted, from one of its pages.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
-		return refused(http.StatusForbidden, "This form was sent by a page of elsewhere, so nothing was done.", "Open the page here and send its form again.")
+		return refused(http.StatusForbidden, "This form was sent by a page of elsewhere, so nothing was done.",
+			"Open the page here and send its form again.")
 	}
 	if most == 0 {
 		most = defaultForm
@@ -203,11 +206,13 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("What was sent is larger than %s bytes.", number(most)), "Send less at once.")
+		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("What was sent is larger than %s bytes.",
+			number(most)), "Send less at once.")
 	case err != nil:
 		return refused(http.StatusBadRequest, "The form could not be read.", "Open the page and send its form again.")
 	case !accepts(r.PostFormValue("token")):
-		return refused(http.StatusForbidden, "This form is of another session, so nothing was done.", "Open the page again and send its form again.")
+		return refused(http.StatusForbidden, "This form is of another session, so nothing was done.",
+			"Open the page again and send its form again.")
 	}
 	return nil
 }
@@ -243,7 +248,8 @@ func addressOf(r *http.Request) string {
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
-			links = append(links, link{p.Nav, session.Path + "/" + p.Path, here != nil && (p == here || p.Nav == here.Under)})
+			links = append(links, link{p.Nav, session.Path + "/" + p.Path, here != nil &&
+				(p == here || p.Nav == here.Under)})
 		}
 	}
 	return links

@@ -18,7 +18,8 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Clone(r.Context())
 	to.RequestURI = r.URL.RequestURI()
 	if from, ok := r.Context().Value(visitor{}).(*http.Request); ok {
-		to.RemoteAddr, to.Host, to.Proto, to.ProtoMajor, to.ProtoMinor = from.RemoteAddr, from.Host, from.Proto, from.ProtoMajor, from.ProtoMinor
+		to.RemoteAddr, to.Host, to.Proto, to.ProtoMajor, to.ProtoMinor = from.RemoteAddr, from.Host, from.Proto,
+			from.ProtoMajor, from.ProtoMinor
 		to.Header["X-Request-Id"] = from.Header["X-Request-Id"]
 	}
 	if to.Body == nil {
@@ -42,7 +43,8 @@ func visiting(r *http.Request, key string) context.Context {
 
 // newClient asks the API in the process; who asks is in the context of each call.
 func newClient(handler http.Handler) (*client.Client, error) {
-	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}}, Attempts: 1})
+	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}},
+		Attempts: 1})
 }
 
 // recorded keeps an answer.

@@ -11,7 +11,8 @@ import (
 func (f *Frame) export(w http.ResponseWriter, c *Content, name string) {
 	table := c.Table(name)
 	if table == nil {
-		f.fail(w, c, refused(http.StatusNotFound, "This page has no such table.", "Open the page and take the address of its CSV there."))
+		f.fail(w, c, refused(http.StatusNotFound, "This page has no such table.",
+			"Open the page and take the address of its CSV there."))
 		return
 	}
 	var out bytes.Buffer

@@ -73,7 +73,8 @@ const againParameter = "again"
 // keeps the cookie of a session back.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && !r.URL.Query().Has(againParameter)
+	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&
+		!r.URL.Query().Has(againParameter)
 }
 
 // comeAgain answers with a page that asks for the same address, as one of our pages does.
@@ -81,7 +82,8 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
 	w.Header().Set("Refresh", "0; url="+to)
-	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.", Do: "Go on to what it names.", To: to, Go: "Go on"})
+	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.",
+		Do: "Go on to what it names.", To: to, Go: "Go on"})
 }
 
 // blank is the content of a page of the frame's own.
@@ -123,7 +125,8 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 		return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(formToken(cookie.Value))) == 1
 	}
 	if err := f.readForm(w, r, 0, accepts); err != nil {
-		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(r.PostFormValue("next")), Refused: err.Error() + " Send it again from here."})
+		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(r.PostFormValue("next")), Refused: err.Error() +
+			" Send it again from here."})
 		return
 	}
 	next := returnTo(r.PostFormValue("next"))
@@ -132,7 +135,8 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 		refusal := failure.Of(err)
 		said := "This key is not valid. A key is the text ID.SECRET, whole."
 		if refusal.Code == client.CodeForbidden {
-			said = "This key may not read, and the console needs the scope read. Take another key, or have the scope added."
+			said = "This key may not read, and the console needs the scope read. Take another key, or have the " +
+				"scope added."
 		}
 		f.offerSignIn(w, r, refusal.Code.Status(), signIn{Next: next, Refused: said})
 		return
@@ -163,12 +167,14 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		f.tell(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
-			What: "Nothing can be sent to this address.", Do: "Begin at the Overview.", To: session.Path + "/", Go: "To the Overview",
+			What: "Nothing can be sent to this address.", Do: "Begin at the Overview.", To: session.Path + "/",
+			Go: "To the Overview",
 		})
 		return
 	}
 	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
-		What: "The console has no page at this address.", Do: "Begin at the Overview.", To: session.Path + "/", Go: "To the Overview",
+		What: "The console has no page at this address.", Do: "Begin at the Overview.", To: session.Path + "/",
+		Go: "To the Overview",
 	})
 }
 
@@ -181,11 +187,13 @@ func formToken(nonce string) string {
 func returnTo(asked string) string {
 	home := session.Path + "/"
 	at, err := url.Parse(asked)
-	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || at.Opaque != "" || strings.ContainsAny(asked, "\\\r\n\t") {
+	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || at.Opaque != "" ||
+		strings.ContainsAny(asked, "\\\r\n\t") {
 		return home
 	}
 	clean := path.Clean(at.Path)
-	if !strings.HasPrefix(at.Path, home) || !strings.HasPrefix(clean+"/", home) || clean == signInPath || clean == signOutPath {
+	if !strings.HasPrefix(at.Path, home) || !strings.HasPrefix(clean+"/", home) || clean == signInPath ||
+		clean == signOutPath {
 		return home
 	}
 	return (&url.URL{Path: at.Path, RawPath: at.RawPath, RawQuery: at.RawQuery}).String()

@@ -32,7 +32,8 @@ func showChanges(v *frame.Visit) (*frame.View, error) {
 	if len(data.Listed) > 1 && data.From == "" && data.To == "" {
 		data.From, data.To = data.Listed[1].Generation, data.Listed[0].Generation
 	}
-	view := &frame.View{Title: "Changes of segments", Question: "Who came, who left and who moved between two generations?", Data: data}
+	view := &frame.View{Title: "Changes of segments", Question: "Who came, who left and who moved between two " +
+		"generations?", Data: data}
 	if data.From == "" || data.To == "" {
 		return view, nil
 	}
@@ -44,7 +45,8 @@ func showChanges(v *frame.Visit) (*frame.View, error) {
 		return nil, err
 	}
 	view.Tables = []*frame.Table{
-		changesTable("segments", "Segments", data.Found.Segments, data.Found.Exact), changesTable("sets", "Sets", data.Found.Sets, data.Found.Exact),
+		changesTable("segments", "Segments", data.Found.Segments, data.Found.Exact), changesTable("sets", "Sets",
+			data.Found.Sets, data.Found.Exact),
 	}
 	view.Calls = []string{"GET /v1/generations/" + data.To + "/changes?since=" + data.From}
 	return view, nil
@@ -53,11 +55,13 @@ func showChanges(v *frame.Visit) (*frame.View, error) {
 func changesTable(name, caption string, list []api.SegmentChange, exact bool) *frame.Table {
 	t := &frame.Table{
 		Name: name, Caption: caption + ", before and after",
-		Columns: []frame.Column{{Title: "Name"}, {Title: "What happened"}, {Title: "Before", Means: "users", Number: true}, {Title: "After", Means: "users", Number: true}},
-		Empty:   "Neither generation has any.",
+		Columns: []frame.Column{{Title: "Name"}, {Title: "What happened"}, {Title: "Before", Means: "users",
+			Number: true}, {Title: "After", Means: "users", Number: true}},
+		Empty: "Neither generation has any.",
 	}
 	if exact {
-		t.Columns = append(t.Columns, frame.Column{Title: "Came", Means: "users, in it now and not before", Number: true}, frame.Column{Title: "Left", Means: "users, in it before and not now", Number: true})
+		t.Columns = append(t.Columns, frame.Column{Title: "Came", Means: "users, in it now and not before",
+			Number: true}, frame.Column{Title: "Left", Means: "users, in it before and not now", Number: true})
 		if name == "segments" {
 			t.Columns = append(t.Columns, frame.Column{Title: "Came from", Means: "the rest was in no segment"})
 		}
@@ -78,7 +82,8 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 // happened is a change in words.
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
-		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed", "empties": "has no users any more", "fills": "has users now",
+		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",
+		"empties": "has no users any more", "fills": "has users now",
 	}[c.State]
 	if !ok {
 		return c.State

@@ -27,7 +27,8 @@ const (
 
 // Segments is the page of what there is.
 func Segments() frame.Page {
-	return frame.Page{Path: segmentsAt, Nav: nav, Live: true, Template: "segments.html", Files: files, Show: showSegments}
+	return frame.Page{Path: segmentsAt, Nav: nav, Live: true, Template: "segments.html", Files: files,
+		Show: showSegments}
 }
 
 // overview is what its template is given.
@@ -62,13 +63,15 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 	list, err := v.API.Generations(v.Context())
 	switch {
 	case client.HasCode(err, client.CodeUnavailable):
-		data.Unknown = "The segments' source could not be read now, so the generations there are not listed. What is in use stays in use; the Overview says how the source is."
+		data.Unknown = "The segments' source could not be read now, so the generations there are not listed. What " +
+			"is in use stays in use; the Overview says how the source is."
 		list = &api.Generations{}
 	case err != nil:
 		return nil, err
 	}
 	data.Listed = list.Generations
-	if i := slices.IndexFunc(data.Listed, func(g api.GenerationInfo) bool { return g.Generation == status.Generation }); i >= 0 {
+	if i := slices.IndexFunc(data.Listed,
+		func(g api.GenerationInfo) bool { return g.Generation == status.Generation }); i >= 0 {
 		data.InUse = &data.Listed[i]
 	}
 	history := historyTable(list, status.Generation)
@@ -76,7 +79,8 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 		history.Empty = data.Unknown
 	}
 	return &frame.View{
-		Title: "Segments", Question: "Who is in which segment and set, since when, and what was published before?", Data: data,
+		Title: "Segments", Question: "Who is in which segment and set, since when, and what was published before?",
+		Data:   data,
 		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(status, policy), history},
 		Calls:  []string{"GET /v1/segments", "GET /v1/generations", "GET /v1/status"},
 	}, nil
@@ -85,8 +89,10 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 func segmentsTable(s *api.Status, p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "Segments, in order of precedence: a user is in one at most",
-		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Number: true}, {Title: "Of all in segments", Means: "%", Number: true}, {Title: "Limits"}},
-		Empty:   "No generation is in use. segmentbuild build publishes one, and the service takes it over within segments.refresh.",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Number: true}, {Title: "Of all in segments",
+			Means: "%", Number: true}, {Title: "Limits"}},
+		Empty: "No generation is in use. segmentbuild build publishes one, and the service takes it over within " +
+			"segments.refresh.",
 	}
 	var all uint64
 	for _, one := range s.Segments.Segments {
@@ -124,7 +130,8 @@ func setsTable(s *api.Status, p *api.Policy) *frame.Table {
 		Empty:   "The generation has no sets. segmentbuild build --set NAME=FILE publishes them beside the segments.",
 	}
 	for _, one := range s.Segments.Sets {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users), frame.Text(frame.List(usesOf(one.Name, p)))})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users),
+			frame.Text(frame.List(usesOf(one.Name, p)))})
 	}
 	return t
 }
@@ -149,8 +156,10 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	t := &frame.Table{
 		Name: "generations", Caption: "Generations at the source, the newest first",
 		Columns: []frame.Column{
-			{Title: "Generation"}, {Title: "State"}, {Title: "Made"}, {Title: "Made with"}, {Title: "Users", Means: "in segments", Number: true},
-			{Title: "Segments", Number: true}, {Title: "Sets", Number: true}, {Title: "Reason", Means: "why a check was overruled"}, {Title: "Changes"},
+			{Title: "Generation"}, {Title: "State"}, {Title: "Made"}, {Title: "Made with"},
+			{Title: "Users", Means: "in segments", Number: true},
+			{Title: "Segments", Number: true}, {Title: "Sets", Number: true},
+			{Title: "Reason", Means: "why a check was overruled"}, {Title: "Changes"},
 		},
 		Empty: "The source has no generation. segmentbuild build publishes one.",
 	}
@@ -164,11 +173,14 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 		}
 		state := stateOf(&g, inUse)
 		if g.Fault != "" {
-			t.Rows = append(t.Rows, []frame.Cell{frame.Text(g.Generation), frame.Text("cannot be read").With(g.Fault), frame.Time(g.StoredAt), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""), changes})
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(g.Generation), frame.Text("cannot be read").With(g.Fault),
+				frame.Time(g.StoredAt), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""),
+				changes})
 			continue
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(g.Generation), frame.Text(state), frame.Time(g.CreatedAt), frame.Text("segmentbuild " + cmp.Or(g.ToolVersion, "of an unknown version")), frame.Count(g.Users),
+			frame.Text(g.Generation), frame.Text(state), frame.Time(g.CreatedAt), frame.Text("segmentbuild " +
+				cmp.Or(g.ToolVersion, "of an unknown version")), frame.Count(g.Users),
 			frame.Count(g.Segments), frame.Count(g.Sets), frame.Text(g.Reason), changes,
 		})
 	}
@@ -202,5 +214,6 @@ func changesAddress(from, to string) string {
 
 // notThere is what is said of a generation that the source does not have.
 func notThere() error {
-	return &frame.Refusal{Status: http.StatusNotFound, What: "The source does not have one of these generations (any more).", Do: "Choose two of those that the page Segments lists."}
+	return &frame.Refusal{Status: http.StatusNotFound, What: "The source does not have one of these generations " +
+		"(any more).", Do: "Choose two of those that the page Segments lists."}
 }

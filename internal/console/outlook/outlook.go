@@ -136,9 +136,11 @@ func (o *Outlook) Scaled(n int) uint64 {
 
 // Says is what was counted, in sentences.
 func (o *Outlook) Says() string {
-	text := fmt.Sprintf("Each of the %s was decided at %d instants, as a send then would be, if nobody were sent anything before.", people(o.Users), points)
+	text := fmt.Sprintf("Each of the %s was decided at %d instants, as a send then would be, if nobody were sent "+
+		"anything before.", people(o.Users), points)
 	if o.Sampled() {
-		text = fmt.Sprintf("A sample of %s of the %s was decided at %d instants, as a send then would be, if nobody were sent anything before. Numbers are scaled to all, and right to about ±%.1f %% of all.",
+		text = fmt.Sprintf("A sample of %s of the %s was decided at %d instants, as a send then would be, if nobody "+
+			"were sent anything before. Numbers are scaled to all, and right to about ±%.1f %% of all.",
 			people(uint64(o.Decided)), people(o.Users), points, 100/math.Sqrt(float64(o.Decided)))
 	}
 	return text + " Nothing was recorded."

@@ -17,15 +17,20 @@ func TestWhatIsSaidOfACurve(t *testing.T) {
 		allowed []int
 		want    string
 	}{
-		"half may already": {[]int{79, 90, 100}, "79 users may receive now, and 100 users in 7 days. At least half of them may now."},
-		"half may later":   {[]int{10, 49, 50}, "10 users may receive now, and 50 users in 7 days. Half of them may from Mon 23 Nov, 04:00 UTC on."},
-		"few may":          {[]int{0, 1, 1}, "0 users may receive now, and 1 user in 7 days. Fewer than half of them may within 7 days."},
-		"nobody may":       {[]int{0, 0, 0}, "0 users may receive now, and 0 users in 7 days. Nobody of them may within 7 days."},
+		"half may already": {[]int{79, 90, 100}, "79 users may receive now, and 100 users in 7 days. At least half " +
+			"of them may now."},
+		"half may later": {[]int{10, 49, 50}, "10 users may receive now, and 50 users in 7 days. Half of them may " +
+			"from Mon 23 Nov, 04:00 UTC on."},
+		"few may": {[]int{0, 1, 1}, "0 users may receive now, and 1 user in 7 days. Fewer than half of them may " +
+			"within 7 days."},
+		"nobody may": {[]int{0, 0, 0}, "0 users may receive now, and 0 users in 7 days. Nobody of them may within " +
+			"7 days."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &Outlook{Users: 100, Decided: 100}
 			for i, n := range c.allowed {
-				o.Points = append(o.Points, api.ForecastPoint{At: start.Add(time.Duration(i) * Step), Summary: api.Summary{Allowed: n, Denied: map[string]int{"daily": 100 - n}}})
+				o.Points = append(o.Points, api.ForecastPoint{At: start.Add(time.Duration(i) * Step),
+					Summary: api.Summary{Allowed: n, Denied: map[string]int{"daily": 100 - n}}})
 			}
 			require.Equal(t, c.want, o.Alt())
 			rows := o.Table("days", "").Rows

@@ -13,10 +13,12 @@ import (
 // and what it does not.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
-	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"}, {Name: "suppressed or held out"}}
+	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
+		{Name: "suppressed or held out"}}
 	for i, p := range o.Points {
 		labels[i] = p.At.UTC().Format("Mon 15:04")
-		values := [...]int{p.Summary.Allowed, byLimits(&p.Summary), p.Summary.Denied[api.LimitQuiet], p.Summary.Denied[api.LimitSuppressed] + p.Summary.Denied[api.LimitHoldout]}
+		values := [...]int{p.Summary.Allowed, byLimits(&p.Summary), p.Summary.Denied[api.LimitQuiet],
+			p.Summary.Denied[api.LimitSuppressed] + p.Summary.Denied[api.LimitHoldout]}
 		for j, n := range values {
 			series[j].Values = append(series[j].Values, float64(o.Scaled(n)))
 		}

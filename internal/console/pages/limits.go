@@ -60,13 +60,15 @@ func limitsTable(p *api.Policy) *frame.Table {
 		Name: "limits", Caption: "Limits by segment",
 		Columns: []frame.Column{
 			{Title: "Segment"}, {Title: "Limit", Means: "its name in answers"}, {Title: "What it says"},
-			{Title: "At most", Means: "sends in the window", Number: true}, {Title: "Window"}, {Title: "Channels", Means: "whose sends count"}, {Title: "In force"},
+			{Title: "At most", Means: "sends in the window", Number: true}, {Title: "Window"},
+			{Title: "Channels", Means: "whose sends count"}, {Title: "In force"},
 		},
 		Empty: "The configuration has no limits: everybody may receive everything. Add them under limits.",
 	}
 	add := func(segment string, limits []api.Limit) {
 		if len(limits) == 0 {
-			t.Rows = append(t.Rows, []frame.Cell{frame.Text(segment), frame.Text("none"), frame.Text("no limit: may receive everything"),
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(segment), frame.Text("none"),
+				frame.Text("no limit: may receive everything"),
 				frame.Text(""), frame.Text(""), frame.Text(""), frame.Text("")})
 		}
 		for _, l := range limits {
@@ -75,7 +77,8 @@ func limitsTable(p *api.Policy) *frame.Table {
 				force = "no: shadow, only counted"
 			}
 			t.Rows = append(t.Rows, []frame.Cell{
-				frame.Text(segment), frame.Text(l.Name), frame.Text(Sentence(l)), frame.Count(l.Max), frame.Text(windowOf(l)),
+				frame.Text(segment), frame.Text(l.Name), frame.Text(Sentence(l)), frame.Count(l.Max),
+				frame.Text(windowOf(l)),
 				frame.Text(channels(l.Channels)), frame.Text(force),
 			})
 		}
@@ -160,7 +163,8 @@ func withheld(p *api.Policy) (said []string) {
 		said = append(said, text+".")
 	}
 	if h := p.Holdout; h != nil {
-		said = append(said, fmt.Sprintf("Holdout: %g %% of all users get nothing, %s, to compare with (salt %q).", h.Percent, channels(h.Channels), h.Salt))
+		said = append(said, fmt.Sprintf("Holdout: %g %% of all users get nothing, %s, to compare with (salt %q).",
+			h.Percent, channels(h.Channels), h.Salt))
 	}
 	for _, q := range p.Quiet {
 		zone, who := q.Zone+" time", "nobody gets anything"
@@ -170,7 +174,8 @@ func withheld(p *api.Policy) (said []string) {
 		if len(q.Sets) > 0 {
 			who = "users of " + frame.List(q.Sets) + " get nothing"
 		}
-		said = append(said, fmt.Sprintf("Quiet hours: from %s to %s (%s) %s, %s.", q.From, q.To, zone, who, channels(q.Channels)))
+		said = append(said, fmt.Sprintf("Quiet hours: from %s to %s (%s) %s, %s.", q.From, q.To, zone, who,
+			channels(q.Channels)))
 	}
 	return said
 }

@@ -50,7 +50,8 @@ func showOverview(v *frame.Visit, counts *recent.Series) (*frame.View, error) {
 			States: states(status, v.Now), Figures: figures(hour, day), Since: day.Since, Any: len(names) > 0,
 		},
 		Pictures: []*frame.Picture{
-			decisions("hour", "the last hour", counts.Hour(hourStep), names), decisions("day", "the last day", day, names),
+			decisions("hour", "the last hour", counts.Hour(hourStep), names), decisions("day", "the last day", day,
+				names),
 		},
 		Tables: []*frame.Table{decidedTable(hour, day, names)},
 		Calls:  []string{"GET /v1/status", "GET /metrics"},
@@ -170,7 +171,8 @@ const shownLimits = 5
 func decisions(name, span string, w *recent.Window, names []recent.Name) *frame.Picture {
 	series := seriesOf(w, names)
 	return &frame.Picture{
-		Name: name, Caption: "Users decided a second over " + span + ", by outcome; times are in UTC. The table below has the numbers.",
+		Name: name, Caption: "Users decided a second over " + span + ", by outcome; times are in UTC. The table " +
+			"below has the numbers.",
 		Alt: "Users decided a second over " + span + ", by outcome. " + summary(w, names),
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Areas(chart.Picture{Labels: clockLabels(w), Dark: dark, Unit: "users a second"}, series)
@@ -237,10 +239,13 @@ func decidedTable(hour, day *recent.Window, names []recent.Name) *frame.Table {
 	t := &frame.Table{
 		Name: "decided", Caption: "Users by what was decided of them, of calls that record",
 		Columns: []frame.Column{
-			{Title: "Outcome"}, {Title: "Means"}, {Title: "Last hour", Means: "users, each time they were asked for", Number: true},
-			{Title: "Last day", Means: "users, each time they were asked for", Number: true}, {Title: "Of the day", Means: "percent of all decisions", Number: true},
+			{Title: "Outcome"}, {Title: "Means"}, {Title: "Last hour", Means: "users, each time they were asked for",
+				Number: true},
+			{Title: "Last day", Means: "users, each time they were asked for", Number: true},
+			{Title: "Of the day", Means: "percent of all decisions", Number: true},
 		},
-		Empty: "Nobody was decided within the last day, by this instance. POST /v1/filter decides; capper filter does it from a file.",
+		Empty: "Nobody was decided within the last day, by this instance. POST /v1/filter decides; capper filter " +
+			"does it from a file.",
 	}
 	all := 0.0
 	for _, name := range names {
@@ -252,7 +257,8 @@ func decidedTable(hour, day *recent.Window, names []recent.Name) *frame.Table {
 			share = frame.Number(100*day.Sum(name)/all, 1)
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(words(name)), frame.Text(means(name)), frame.Count(int64(hour.Sum(name))), frame.Count(int64(day.Sum(name))), share,
+			frame.Text(words(name)), frame.Text(means(name)), frame.Count(int64(hour.Sum(name))),
+			frame.Count(int64(day.Sum(name))), share,
 		})
 	}
 	return t

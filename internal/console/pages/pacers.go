@@ -29,8 +29,9 @@ func showPacers(v *frame.Visit, counts *recent.Series) (*frame.View, error) {
 		Title:    "Pacers",
 		Question: "How fast may providers be called, how much of that is used, and who waits?",
 		Data:     day,
-		Tables:   []*frame.Table{pacersTable(pacers.Pacers), pacerLimits(pacers.Pacers), permits(pacers.Pacers, hour, day)},
-		Calls:    []string{"GET /v1/pacers"},
+		Tables: []*frame.Table{pacersTable(pacers.Pacers), pacerLimits(pacers.Pacers), permits(pacers.Pacers, hour,
+			day)},
+		Calls: []string{"GET /v1/pacers"},
 	}
 	if len(pacers.Pacers) > 0 {
 		view.Pictures = []*frame.Picture{granted(pacers.Pacers, counts.Hour(hourStep))}
@@ -42,8 +43,10 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 	t := &frame.Table{
 		Name: "pacers", Caption: "Pacers as they stand",
 		Columns: []frame.Column{
-			{Title: "Pacer"}, {Title: "State"}, {Title: "Rate", Means: "permits, as configured"}, {Title: "Queue", Means: "seconds until the newest slot", Number: true},
-			{Title: "Next", Means: "seconds until the next permit's slot", Number: true}, {Title: "Fullest limit", Means: "percent in use", Number: true},
+			{Title: "Pacer"}, {Title: "State"}, {Title: "Rate", Means: "permits, as configured"},
+			{Title: "Queue", Means: "seconds until the newest slot", Number: true},
+			{Title: "Next", Means: "seconds until the next permit's slot", Number: true},
+			{Title: "Fullest limit", Means: "percent in use", Number: true},
 			{Title: "Longest wait", Means: "beyond it permits are refused"},
 		},
 		Empty: "The configuration has no pacers. Add them under pacers to share a provider's rate among all who send.",
@@ -51,10 +54,12 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 	for _, p := range pacers {
 		used := frame.Text("")
 		if p.Used != nil && p.Max > 0 {
-			used = frame.Number(100*float64(*p.Used)/float64(p.Max), 1).With(fmt.Sprintf("%d of %d in %s", *p.Used, p.Max, p.Window))
+			used = frame.Number(100*float64(*p.Used)/float64(p.Max), 1).With(fmt.Sprintf("%d of %d in %s", *p.Used,
+				p.Max, p.Window))
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(p.Name), frame.Text(standing(p)), frame.Text(orNone(p.Rate)), millis(p, p.QueueMS), millis(p, p.NextMS), used, frame.Text(orNone(p.MaxWait)),
+			frame.Text(p.Name), frame.Text(standing(p)), frame.Text(orNone(p.Rate)), millis(p, p.QueueMS),
+			millis(p, p.NextMS), used, frame.Text(orNone(p.MaxWait)),
 		})
 	}
 	return t
@@ -92,7 +97,8 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Limits of the pacers",
 		Columns: []frame.Column{
-			{Title: "Pacer"}, {Title: "Window"}, {Title: "In use", Means: "slots of the window, those to come included", Number: true}, {Title: "At most", Means: "permits in any window", Number: true},
+			{Title: "Pacer"}, {Title: "Window"}, {Title: "In use", Means: "slots of the window, those to come included",
+				Number: true}, {Title: "At most", Means: "permits in any window", Number: true},
 		},
 		Empty: "No pacer has limits beside its rate.",
 	}
@@ -112,8 +118,10 @@ func permits(pacers []api.PacerState, hour, day *recent.Window) *frame.Table {
 	t := &frame.Table{
 		Name: "permits", Caption: "Permits that were asked for",
 		Columns: []frame.Column{
-			{Title: "Pacer"}, {Title: "Granted, last hour", Means: "permits", Number: true}, {Title: "Refused, last hour", Means: "permits that would have waited too long", Number: true},
-			{Title: "Granted, last day", Means: "permits", Number: true}, {Title: "Refused, last day", Means: "permits that would have waited too long", Number: true},
+			{Title: "Pacer"}, {Title: "Granted, last hour", Means: "permits", Number: true},
+			{Title: "Refused, last hour", Means: "permits that would have waited too long", Number: true},
+			{Title: "Granted, last day", Means: "permits", Number: true}, {Title: "Refused, last day",
+				Means: "permits that would have waited too long", Number: true},
 			{Title: "Failed, last day", Means: "calls that the store did not answer", Number: true},
 		},
 		Empty: "There are no pacers that could be asked.",
@@ -123,7 +131,8 @@ func permits(pacers []api.PacerState, hour, day *recent.Window) *frame.Table {
 			return frame.Count(int64(w.Sum(recent.Name{Kind: kind, Of: p.Name})))
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(p.Name), count(hour, recent.Granted), count(hour, recent.Refused), count(day, recent.Granted), count(day, recent.Refused), count(day, recent.Failed),
+			frame.Text(p.Name), count(hour, recent.Granted), count(hour, recent.Refused), count(day, recent.Granted),
+			count(day, recent.Refused), count(day, recent.Failed),
 		})
 	}
 	return t
@@ -147,7 +156,8 @@ func granted(pacers []api.PacerState, hour *recent.Window) *frame.Picture {
 	}
 	slices.Sort(said)
 	return &frame.Picture{
-		Name: "granted", Caption: "Permits granted and refused a second, by pacer; times are in UTC. The last table has the numbers.",
+		Name: "granted", Caption: "Permits granted and refused a second, by pacer; times are in UTC. The last table " +
+			"has the numbers.",
 		Alt: "Permits a second over the last hour, granted and refused. " + frame.List(said) + ".",
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Lines(chart.Picture{Labels: clockLabels(hour), Dark: dark, Unit: "permits a second"}, series)

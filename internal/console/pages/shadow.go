@@ -23,7 +23,8 @@ func shadowTable(p *api.Policy, hour, day *recent.Window) *frame.Table {
 			{Title: "Last day", Means: "users allowed whom it would have held back, all segments", Number: true},
 			{Title: "Of the day", Means: "percent of all allowed", Number: true},
 		},
-		Empty: "No limit is in the shadow. With shadow: true a stricter limit is tried on live traffic: it counts and holds nobody back.",
+		Empty: "No limit is in the shadow. With shadow: true a stricter limit is tried on live traffic: it counts " +
+			"and holds nobody back.",
 	}
 	allowed := day.Sum(recent.Name{Kind: recent.Allowed})
 	add := func(segment string, limits []api.Limit) {
@@ -37,7 +38,8 @@ func shadowTable(p *api.Policy, hour, day *recent.Window) *frame.Table {
 				share = frame.Number(100*day.Sum(name)/allowed, 1)
 			}
 			t.Rows = append(t.Rows, []frame.Cell{
-				frame.Text(l.Name), frame.Text(segment), frame.Text(Sentence(l)), frame.Count(int64(hour.Sum(name))), frame.Count(int64(day.Sum(name))), share,
+				frame.Text(l.Name), frame.Text(segment), frame.Text(Sentence(l)), frame.Count(int64(hour.Sum(name))),
+				frame.Count(int64(day.Sum(name))), share,
 			})
 		}
 	}
@@ -53,7 +55,8 @@ const shadowDays = 7
 
 // shadowed is what limits in the shadow would have done to each campaign of the last days.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
-	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour), Max: 200})
+	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour),
+		Max: 200})
 	if client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeConflict) {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store
 	}
@@ -61,9 +64,11 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 		return nil, err
 	}
 	t := &frame.Table{
-		Name: "shadow-campaigns", Caption: "Campaigns of the last 7 days, and what limits in the shadow would have done",
+		Name: "shadow-campaigns", Caption: "Campaigns of the last 7 days, and what limits in the shadow would " +
+			"have done",
 		Columns: []frame.Column{
-			{Title: "Campaign"}, {Title: "Channel"}, {Title: "Limit"}, {Title: "Would have held back", Means: "users who were allowed", Number: true},
+			{Title: "Campaign"}, {Title: "Channel"}, {Title: "Limit"}, {Title: "Would have held back",
+				Means: "users who were allowed", Number: true},
 			{Title: "Allowed", Means: "sends recorded, each once", Number: true}, {Title: "Last call"},
 		},
 		Empty: "No limit in the shadow would have held anybody back in the last 7 days.",
@@ -71,7 +76,8 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 	for _, m := range found.Messages {
 		for _, limit := range slices.Sorted(maps.Keys(m.ShadowDenied)) {
 			t.Rows = append(t.Rows, []frame.Cell{
-				frame.Link(m.MessageID, campaignAt(&m)), frame.Text(cmp.Or(m.Channel, "none")), frame.Text(limit), frame.Count(m.ShadowDenied[limit]),
+				frame.Link(m.MessageID, campaignAt(&m)), frame.Text(cmp.Or(m.Channel, "none")), frame.Text(limit),
+				frame.Count(m.ShadowDenied[limit]),
 				frame.Count(m.Allowed), frame.Time(m.LastCall),
 			})
 		}

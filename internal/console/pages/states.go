@@ -60,7 +60,8 @@ func store(s api.StoreStatus) state {
 		return good("Store", "%s answers: sends are decided and recorded.", kind)
 	case "down":
 		return state{"bad", "Store", kind + " does not answer: nobody is allowed, users come back as unavailable.",
-			"See to it that it runs and has room on its disk; campaigns that ask again later continue where they were. " + chapter(s) + ".", s.Error}
+			"See to it that it runs and has room on its disk; campaigns that ask again later continue where " +
+				"they were. " + chapter(s) + ".", s.Error}
 	}
 	return state{"warn", "Store", kind + " answers in part: some users may come back as unavailable.",
 		"Ask again for those later, which counts nobody twice. " + chapter(s) + ".", s.Error}
@@ -81,18 +82,23 @@ const createdEmpty = "the store was created empty at this start"
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
 		if strings.HasPrefix(warning, createdEmpty) {
-			list = append(list, state{"note", "Store", "it was created empty at this start, as on every first one: sends before it are not known.",
-				"If sends were recorded before, this is another place than theirs: see that store.embedded.path names the one that was used.", ""})
+			list = append(list, state{"note", "Store", "it was created empty at this start, as on every first one: " +
+				"sends before it are not known.",
+				"If sends were recorded before, this is another place than theirs: see that store.embedded.path " +
+					"names the one that was used.", ""})
 			continue
 		}
-		list = append(list, state{"warn", "Store", "its start noted something that you should know.", "If it is not meant, change what it names and start again.", warning})
+		list = append(list, state{"warn", "Store", "its start noted something that you should know.",
+			"If it is not meant, change what it names and start again.", warning})
 	}
 	if s.Fleet == nil {
 		return list
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.Fleet.Differing)) {
-		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d others differ from this one in their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
-			"While a change is rolled out this passes; else give all of them the same configuration. docs/redis.md, “Instances of one fleet”.", ""})
+		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d others differ from this one in "+
+			"their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
+			"While a change is rolled out this passes; else give all of them the same configuration. docs/redis.md, " +
+				"“Instances of one fleet”.", ""})
 	}
 	return list
 }
@@ -101,15 +107,19 @@ func storeNotes(s api.StoreStatus) (list []state) {
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
-		return state{"bad", "Segments", "the generation in use lacks sets that the configuration needs: " + strings.Join(at.Missing, ", ") + ".",
-			"Publish them with segmentbuild, or take them out of the configuration (of suppress with no_longer_suppressed). docs/operating.md, “Sets that must be there”.", ""}
+		return state{"bad", "Segments", "the generation in use lacks sets that the configuration needs: " +
+			strings.Join(at.Missing, ", ") + ".",
+			"Publish them with segmentbuild, or take them out of the configuration (of suppress with " +
+				"no_longer_suppressed). docs/operating.md, “Sets that must be there”.", ""}
 	}
 	if old := tooOld(at.Guarded); len(old) > 0 {
-		return state{"bad", "Segments", "these suppressed sets are older than their max_age, and sends that they concern are answered unavailable: " + strings.Join(old, ", ") + ".",
+		return state{"bad", "Segments", "these suppressed sets are older than their max_age, and sends that they " +
+			"concern are answered unavailable: " + strings.Join(old, ", ") + ".",
 			"See why no build confirms them. docs/operating.md, “Lists that are too old”.", ""}
 	}
 	if at.Refused != nil {
-		return state{"bad", "Segments", fmt.Sprintf("generation %s is published and refused; generation %s stays in use.", at.Refused.Generation, at.Generation),
+		return state{"bad", "Segments", fmt.Sprintf("generation %s is published and refused; generation %s stays "+
+			"in use.", at.Refused.Generation, at.Generation),
 			"Find out whether the change is meant. docs/operating.md, “A generation is refused”.", at.Refused.Error}
 	}
 	since := "it is not known since when"
@@ -118,10 +128,13 @@ func segments(s *api.Status, now time.Time) state {
 	}
 	switch {
 	case at.Error != "":
-		return state{"warn", "Segments", fmt.Sprintf("the last refresh failed; generation %s (%s) stays in use.", at.Generation, since),
-			"See to it that the source can be reached and that what was published there is whole: segmentbuild inspect says so. docs/operating.md, “Segments from S3”.", at.Error}
+		return state{"warn", "Segments", fmt.Sprintf("the last refresh failed; generation %s (%s) stays in use.",
+			at.Generation, since),
+			"See to it that the source can be reached and that what was published there is whole: segmentbuild " +
+				"inspect says so. docs/operating.md, “Segments from S3”.", at.Error}
 	case at.Origin == "cache":
-		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, as the source could not be asked.", at.Generation, since),
+		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, as the source "+
+			"could not be asked.", at.Generation, since),
 			"See to it that the source can be reached.", ""}
 	}
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
@@ -138,13 +151,16 @@ func tooOld(list []api.GuardedSet) (names []string) {
 }
 
 func configuration(c api.ConfigStatus, now time.Time) []state {
-	list := []state{good("Configuration", "version %s is in force, loaded %s.", c.Version, frame.Relative(now, c.LoadedAt))}
+	list := []state{good("Configuration", "version %s is in force, loaded %s.", c.Version,
+		frame.Relative(now, c.LoadedAt))}
 	if c.Error != "" {
-		list[0] = state{"warn", "Configuration", fmt.Sprintf("the file was changed and the change was refused %s; version %s stays in force.", frame.Relative(now, c.ErrorAt), c.Version),
+		list[0] = state{"warn", "Configuration", fmt.Sprintf("the file was changed and the change was refused %s; "+
+			"version %s stays in force.", frame.Relative(now, c.ErrorAt), c.Version),
 			"Correct what is named below: capper check-config says the same before a change.", c.Error}
 	}
 	for _, problem := range c.Problems {
-		list = append(list, state{"warn", "Configuration", "it says something that is allowed and hardly meant.", "Change it, if it is not what you want.", problem})
+		list = append(list, state{"warn", "Configuration", "it says something that is allowed and hardly meant.",
+			"Change it, if it is not what you want.", problem})
 	}
 	return list
 }
@@ -152,11 +168,13 @@ func configuration(c api.ConfigStatus, now time.Time) []state {
 func audit(a *api.AuditStatus, now time.Time) state {
 	switch {
 	case a == nil:
-		return good("Audit", "it is off: why somebody was not sent to last week cannot be looked up. The key audit turns it on.")
+		return good("Audit", "it is off: why somebody was not sent to last week cannot be looked up. The key audit "+
+			"turns it on.")
 	case a.State == "ok":
 		return good("Audit", "every decision is recorded to %s, %d since the start.", a.To, a.Records)
 	case a.State == "behind":
-		return state{"warn", "Audit", fmt.Sprintf("%d files wait to be written to %s. Decisions go on and nothing is lost so far.", a.WaitingFiles, a.To),
+		return state{"warn", "Audit", fmt.Sprintf("%d files wait to be written to %s. Decisions go on and nothing "+
+			"is lost so far.", a.WaitingFiles, a.To),
 			"See to it that the place can be reached and has room.", a.Error}
 	}
 	return state{"bad", "Audit", fmt.Sprintf("records are being lost, %d since the start. Decisions go on.", a.Lost),

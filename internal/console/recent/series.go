@@ -168,8 +168,10 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 		last = s.newest.Sub(end) + time.Second
 		end = end.Add(step)
 	}
-	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{}, Since: s.since, last: last}
-	oldest := s.newest.Truncate(unit).Add(-time.Duration(len(of(&rings{}))-1) * unit) // what is older has been written over
+	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{},
+		Since: s.since, last: last}
+	// what is older has been written over
+	oldest := s.newest.Truncate(unit).Add(-time.Duration(len(of(&rings{}))-1) * unit)
 	for name, r := range s.counts {
 		ring, sums, all := of(r), make([]float64, steps), 0.0
 		for i := range sums {

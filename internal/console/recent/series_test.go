@@ -28,8 +28,10 @@ func TestCountsOfTheLastHourAndDay(t *testing.T) {
 	require.Equal(t, 360, hour.Steps)
 	require.Equal(t, 350.0, hour.Sum(allowed))
 	require.Equal(t, 7.0, hour.Sum(daily))
-	require.Equal(t, start.Truncate(10*time.Second).Add(30*time.Second), hour.Start.Add(time.Hour), "the step that is being counted is not shown")
-	require.Equal(t, []float64{10, 25, 0}, hour.PerSecond(allowed)[357:], "steps of ten seconds, the last one that of 9:13:00")
+	require.Equal(t, start.Truncate(10*time.Second).Add(30*time.Second), hour.Start.Add(time.Hour),
+		"the step that is being counted is not shown")
+	require.Equal(t, []float64{10, 25, 0}, hour.PerSecond(allowed)[357:],
+		"steps of ten seconds, the last one that of 9:13:00")
 	day := s.Day(2)
 	require.Equal(t, 720, day.Steps)
 	require.Equal(t, 350.0, day.Sum(allowed))
@@ -59,7 +61,8 @@ func TestWindowsAgreeWithAListOfAllCounts(t *testing.T) {
 	var all []event
 	newest := start.Truncate(time.Second)
 	for range 4000 {
-		now = now.Add([]time.Duration{time.Second, time.Second, 3 * time.Second, time.Minute, 40 * time.Minute, -5 * time.Second, 30 * time.Hour}[min(6, rng.IntN(400)%7*rng.IntN(2))])
+		now = now.Add([]time.Duration{time.Second, time.Second, 3 * time.Second, time.Minute, 40 * time.Minute,
+			-5 * time.Second, 30 * time.Hour}[min(6, rng.IntN(400)%7*rng.IntN(2))])
 		n := float64(rng.IntN(3) * rng.IntN(1000))
 		total += n
 		if at := now.Truncate(time.Second); at.After(newest) {
@@ -115,11 +118,14 @@ func TestPoliciesGoOnWhereThePastEnds(t *testing.T) {
 		if asked++; failing {
 			return nil, errors.New("the place is away")
 		}
-		return []recent.Version{{Policy: version(0), Since: start.Add(-2 * time.Hour)}, {Policy: version(1), Since: start.Add(-time.Hour)}, {Policy: version(2), Since: start.Add(2 * time.Minute)}}, nil
+		return []recent.Version{{Policy: version(0), Since: start.Add(-2 * time.Hour)},
+			{Policy: version(1), Since: start.Add(-time.Hour)},
+			{Policy: version(2), Since: start.Add(2 * time.Minute)}}, nil
 	})
 	p.Note(start, version(1)) // as before the start
 	p.Note(start.Add(time.Minute), version(2))
-	want := []recent.Version{{Policy: version(2), Since: start.Add(time.Minute)}, {Policy: version(1), Since: start.Add(-time.Hour)}, {Policy: version(0), Since: start.Add(-2 * time.Hour)}}
+	want := []recent.Version{{Policy: version(2), Since: start.Add(time.Minute)},
+		{Policy: version(1), Since: start.Add(-time.Hour)}, {Policy: version(0), Since: start.Add(-2 * time.Hour)}}
 	for range 3 {
 		list, err := p.Versions(t.Context(), start.Add(time.Hour))
 		require.NoError(t, err)

@@ -69,7 +69,8 @@ func (s *Sessions) Begin(key string, secure bool) *http.Cookie {
 
 // End is the cookie that removes a session.
 func End(secure bool) *http.Cookie {
-	return &http.Cookie{Name: Name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: Name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteStrictMode}
 }
 
 // Of is the session of a request. Where there are no keys everybody has one.

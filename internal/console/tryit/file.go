@@ -43,7 +43,8 @@ func readFile(from io.Reader) (found *given, fault string) {
 			}
 		}
 		if len(row) != columns {
-			return found, fmt.Sprintf("Line %d has %s, where line 1 has %d: each line needs the same columns.", line, values(len(row)), columns)
+			return found, fmt.Sprintf("Line %d has %s, where line 1 has %d: each line needs the same columns.", line,
+				values(len(row)), columns)
 		}
 		if id := strings.TrimSpace(row[column]); id != "" || columns > 1 {
 			if fault = found.add(id, line); fault != "" {
@@ -70,14 +71,19 @@ func delimiter(lines *bufio.Reader) rune {
 // columnOf is the column of the ids, by the first row, and whether that is a header.
 func columnOf(row []string, line int) (column int, header bool, fault string) {
 	for _, name := range idColumns {
-		if i := slices.IndexFunc(row, func(title string) bool { return strings.EqualFold(strings.TrimSpace(title), name) }); i >= 0 {
+		if i := slices.IndexFunc(row, func(title string) bool {
+			return strings.EqualFold(strings.TrimSpace(title),
+				name)
+		}); i >= 0 {
 			return i, true, ""
 		}
 	}
 	if len(row) == 1 {
 		return 0, false, ""
 	}
-	return 0, false, fmt.Sprintf("Line %d has %s, and none is named user_id or id, so it is not known which column holds the ids. Give the file a header with user_id, or only the ids, one on each line.", line, values(len(row)))
+	return 0, false, fmt.Sprintf("Line %d has %s, and none is named user_id or id, so it is not known which column "+
+		"holds the ids. Give the file a header with user_id, or only the ids, one on each line.", line,
+		values(len(row)))
 }
 
 func values(n int) string {

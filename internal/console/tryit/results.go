@@ -64,7 +64,8 @@ func (ps pages) again(v *frame.Visit, name string) (*frame.View, error) {
 	p := ps.results.of(v, name)
 	if p == nil {
 		return nil, &frame.Refusal{
-			Status: http.StatusGone, What: "The result of these ids is not here: it is kept for a quarter of an hour, by one instance, for the key that gave the ids.",
+			Status: http.StatusGone, What: "The result of these ids is not here: it is kept for a quarter of an " +
+				"hour, by one instance, for the key that gave the ids.",
 			Do: "Open Try it and give the ids again.",
 		}
 	}

@@ -26,7 +26,8 @@ func (t *tried) Counted() string {
 	if t.Sampled == 0 {
 		return "Every one of them was decided as a send now would be."
 	}
-	return fmt.Sprintf("They are more than the service decides at once: a sample of %s was decided as a send now would be, and numbers are scaled to all.", frame.Count(t.Sampled).Text)
+	return fmt.Sprintf("They are more than the service decides at once: a sample of %s was decided as a send now "+
+		"would be, and numbers are scaled to all.", frame.Count(t.Sampled).Text)
 }
 
 // Undecided is users of whom the service could not tell, scaled.
@@ -40,17 +41,21 @@ func (t *tried) Undecided() string {
 func segmentsTable(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "segments", Caption: "By segment, now",
-		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Means: "of the audience", Number: true}, {Title: "May receive", Means: "users, now", Number: true}, {Title: "Of them", Means: "%", Number: true}},
-		Empty:   "The audience has no users, so there is nothing to count. Check the expression against the page Segments.",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Means: "of the audience", Number: true},
+			{Title: "May receive", Means: "users, now", Number: true}, {Title: "Of them", Means: "%", Number: true}},
+		Empty: "The audience has no users, so there is nothing to count. Check the expression against the page " +
+			"Segments.",
 	}
 	names := slices.Sorted(maps.Keys(t.Summary.Segments))
-	slices.SortStableFunc(names, func(a, b string) int { return t.Summary.Segments[b].Requested - t.Summary.Segments[a].Requested })
+	slices.SortStableFunc(names,
+		func(a, b string) int { return t.Summary.Segments[b].Requested - t.Summary.Segments[a].Requested })
 	for _, name := range names {
 		s, said := t.Summary.Segments[name], name
 		if name == api.NoSegment {
 			said = "none (default)"
 		}
-		table.Rows = append(table.Rows, []frame.Cell{frame.Text(said), frame.Count(t.scaled(s.Requested)), frame.Count(t.scaled(s.Allowed)), percent(s.Allowed, s.Requested)})
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(said), frame.Count(t.scaled(s.Requested)),
+			frame.Count(t.scaled(s.Allowed)), percent(s.Allowed, s.Requested)})
 	}
 	return table
 }
@@ -65,11 +70,13 @@ func percent(part, whole int) frame.Cell {
 func limitsTable(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "limits", Caption: "Held back, now",
-		Columns: []frame.Column{{Title: "By"}, {Title: "Users", Means: "now", Number: true}, {Title: "Of all", Means: "%", Number: true}},
-		Empty:   "Nobody is held back.",
+		Columns: []frame.Column{{Title: "By"}, {Title: "Users", Means: "now", Number: true},
+			{Title: "Of all", Means: "%", Number: true}},
+		Empty: "Nobody is held back.",
 	}
 	add := func(name string, users int) {
-		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(users)), percent(users, t.Summary.Requested)})
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(users)),
+			percent(users, t.Summary.Requested)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Summary.Denied)) {
 		add(name, t.Summary.Denied[name])

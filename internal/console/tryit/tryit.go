@@ -42,7 +42,8 @@ type pages struct {
 // Page is the page.
 func Page() frame.Page {
 	p := pages{outlook.New(), &results{kept: map[string]result{}}}
-	return frame.Page{Path: at, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act, MaxForm: maxForm}
+	return frame.Page{Path: at, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
+		MaxForm: maxForm}
 }
 
 // page is what the template is given.
@@ -136,7 +137,8 @@ func checkChannel(p *page) *wrong {
 	if p.Channel == "" || slices.Contains(p.Channels, p.Channel) {
 		return nil
 	}
-	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose one of those that are offered."}
+	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose one of those that " +
+		"are offered."}
 }
 
 // refusedBy is the view with what the service says is wrong with what was asked; other
@@ -206,7 +208,8 @@ func (ps pages) decideExpression(v *frame.Visit, p *page) (now, later outlook.Ba
 	if by.Generation != count.Generation {
 		return now, by, nil
 	}
-	t.Outlook, err = ps.outlooks.Of(v, strings.Join([]string{p.Channel, by.Generation, by.ConfigVersion, p.Expression}, "\x00"), func() (*outlook.Outlook, error) {
+	t.Outlook, err = ps.outlooks.Of(v, strings.Join([]string{p.Channel, by.Generation, by.ConfigVersion, p.Expression},
+		"\x00"), func() (*outlook.Outlook, error) {
 		return outlook.Audience(v, p.Channel, audience, count.Users)
 	})
 	if err != nil || t.Outlook == nil {
@@ -229,7 +232,8 @@ func atOnce(ask func() (now, later outlook.Basis, err error)) error {
 	}
 	return &frame.Refusal{
 		Status: http.StatusServiceUnavailable,
-		What:   "The configuration or the segments changed while the page was made, so its numbers would be of two.", Do: "Try again in a moment.",
+		What:   "The configuration or the segments changed while the page was made, so its numbers would be of two.",
+		Do:     "Try again in a moment.",
 	}
 }
 

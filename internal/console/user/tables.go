@@ -14,10 +14,13 @@ func limitsTable(k *known) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Limits of segment " + segmentWords(k.Segment) + ", as the user stands with them now",
 		Columns: []frame.Column{
-			{Title: "Limit"}, {Title: "Used", Means: "sends in its window", Number: true}, {Title: "At most", Means: "sends in its window", Number: true},
-			{Title: "Window"}, {Title: "Channels", Means: "whose sends count"}, {Title: "A slot frees", Means: "when it is full"},
+			{Title: "Limit"}, {Title: "Used", Means: "sends in its window", Number: true},
+			{Title: "At most", Means: "sends in its window", Number: true},
+			{Title: "Window"}, {Title: "Channels", Means: "whose sends count"},
+			{Title: "A slot frees", Means: "when it is full"},
 		},
-		Empty: "No limit applies to this user: nothing is held back by one. They are in the configuration, under limits.",
+		Empty: "No limit applies to this user: nothing is held back by one. They are in the configuration, under " +
+			"limits.",
 	}
 	for _, l := range k.Limits {
 		name, frees := frame.Text(l.Name), frame.Text("there is room")
@@ -30,7 +33,8 @@ func limitsTable(k *known) *frame.Table {
 		case l.Max == 0:
 			frees = frame.Text("never: it is 0")
 		}
-		t.Rows = append(t.Rows, []frame.Cell{name, frame.Count(l.Used), frame.Count(l.Max), frame.Text(windowWords(l.Limit)), frame.Text(onChannels(l.Channels)), frees})
+		t.Rows = append(t.Rows, []frame.Cell{name, frame.Count(l.Used), frame.Count(l.Max),
+			frame.Text(windowWords(l.Limit)), frame.Text(onChannels(l.Channels)), frees})
 	}
 	return t
 }
@@ -45,12 +49,15 @@ func segmentWords(name string) string {
 func sendsTable(k *known) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Caption: "Recorded sends, the latest first: these count against limits",
-		Columns: []frame.Column{{Title: "Sent"}, {Title: "Channel"}, {Title: "Message"}, {Title: "Team", Means: "namespace of the key"}},
-		Empty:   "No send of this user is recorded: none was allowed in the time that logs are kept, or all were released or erased.",
+		Columns: []frame.Column{{Title: "Sent"}, {Title: "Channel"}, {Title: "Message"},
+			{Title: "Team", Means: "namespace of the key"}},
+		Empty: "No send of this user is recorded: none was allowed in the time that logs are kept, or all were " +
+			"released or erased.",
 	}
 	for i := len(k.Sends) - 1; i >= 0; i-- {
 		s := k.Sends[i]
-		t.Rows = append(t.Rows, []frame.Cell{frame.Time(s.At), frame.Text(orWords(s.Channel, "none")), messageCell(s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Time(s.At), frame.Text(orWords(s.Channel, "none")),
+			messageCell(s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
 	}
 	return t
 }
@@ -81,7 +88,8 @@ func deniedTable(k *known) *frame.Table {
 	t := &frame.Table{
 		Name: "decisions", Caption: "What was decided of the user, the latest first",
 		Columns: []frame.Column{
-			{Title: "Decided"}, {Title: "Channel"}, {Title: "Message"}, {Title: "Outcome"}, {Title: "Held back by"}, {Title: "Asked by", Means: "client and key"},
+			{Title: "Decided"}, {Title: "Channel"}, {Title: "Message"}, {Title: "Outcome"}, {Title: "Held back by"},
+			{Title: "Asked by", Means: "client and key"},
 		},
 		Empty: k.Past.Empty,
 	}
@@ -92,7 +100,8 @@ func deniedTable(k *known) *frame.Table {
 			by += " (" + d.Set + ")"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Time(d.At), frame.Text(channelWords(d)), frame.Link(d.MessageID, campaigns.Address(d.MessageID, d.Namespace)), frame.Text(outcomeWords(d)),
+			frame.Time(d.At), frame.Text(channelWords(d)),
+			frame.Link(d.MessageID, campaigns.Address(d.MessageID, d.Namespace)), frame.Text(outcomeWords(d)),
 			frame.Text(by), frame.Text(strings.TrimSpace(d.Client + " " + d.Key)),
 		})
 	}
@@ -112,8 +121,10 @@ func channelWords(d api.Decision) string {
 // outcomeWords is an outcome as people say it.
 func outcomeWords(d api.Decision) string {
 	said, known := map[string]string{
-		"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back", "unavailable": "not decided: to be asked again",
-		"released": "slot given back", "absent": "nothing to give back", "release_unavailable": "not known whether the slot was given back",
+		"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
+		"unavailable": "not decided: to be asked again",
+		"released":    "slot given back", "absent": "nothing to give back",
+		"release_unavailable": "not known whether the slot was given back",
 	}[d.Outcome]
 	if !known {
 		said = d.Outcome
@@ -135,5 +146,6 @@ type past struct {
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {
-	return fmt.Sprintf("The audit holds nothing of this user from the last %s: nobody asked for them then, or those records are not written yet.", pastDays(days))
+	return fmt.Sprintf("The audit holds nothing of this user from the last %s: nobody asked for them then, or those "+
+		"records are not written yet.", pastDays(days))
 }

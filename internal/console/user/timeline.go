@@ -80,8 +80,10 @@ func alt(k *known, now time.Time, days int) string {
 			shown++
 		}
 	}
-	denied := len(slices.DeleteFunc(slices.Clone(k.Past.Decisions), func(d api.Decision) bool { return d.Outcome != "denied" }))
-	text := []string{fmt.Sprintf("Timeline of the last %s: %s recorded, %d held back.", pastDays(days), sends(shown), denied)}
+	denied := len(slices.DeleteFunc(slices.Clone(k.Past.Decisions),
+		func(d api.Decision) bool { return d.Outcome != "denied" }))
+	text := []string{fmt.Sprintf("Timeline of the last %s: %s recorded, %d held back.", pastDays(days), sends(shown),
+		denied)}
 	for _, l := range k.Limits {
 		said := fmt.Sprintf("%s: %d of %d used", l.Name, l.Used, l.Max)
 		if l.RetryAt != nil {
@@ -247,7 +249,8 @@ func minutes(clock string) (int, bool) {
 }
 
 // steps are how far apart the axis may have its instants.
-var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour, 14 * 24 * time.Hour}
+var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
+	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 
 func (t *timeline) axis() {
 	step := steps[len(steps)-1]

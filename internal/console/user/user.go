@@ -68,7 +68,8 @@ func show(v *frame.Visit) (*frame.View, error) { return view(v, nil) }
 // view shows the user that the address names.
 func view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
-	p := &page{Asked: strings.TrimSpace(query.Get("id")), Said: said, Days: days(query.Get("days")), MayErase: v.May(access.ScopeAdmin)}
+	p := &page{Asked: strings.TrimSpace(query.Get("id")), Said: said, Days: days(query.Get("days")),
+		MayErase: v.May(access.ScopeAdmin)}
 	shown := &frame.View{Title: "User", Question: question, Data: p}
 	if p.Asked == "" {
 		return shown, nil
@@ -85,7 +86,8 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	shown.Title = fmt.Sprintf("User %d", id)
 	shown.Tables = []*frame.Table{limitsTable(p.Known), sendsTable(p.Known), deniedTable(p.Known)}
 	shown.Pictures = []*frame.Picture{timelinePicture(p.Known, v.Now, p.Days)}
-	shown.Calls = []string{fmt.Sprintf("GET /v1/users/%d", id), fmt.Sprintf("GET /v1/users/%d/decisions?since=%s", id, since(v.Now, p.Days)), "GET /v1/limits"}
+	shown.Calls = []string{fmt.Sprintf("GET /v1/users/%d", id), fmt.Sprintf("GET /v1/users/%d/decisions?since=%s", id,
+		since(v.Now, p.Days)), "GET /v1/limits"}
 	return shown, nil
 }
 
@@ -145,7 +147,10 @@ func channelsOf(p *api.Policy) []string {
 	if len(p.Channels) == 0 {
 		return []string{""}
 	}
-	names := slices.SortedFunc(maps.Keys(p.Channels), func(a, b string) int { return cmp.Compare(p.Channels[a], p.Channels[b]) })
+	names := slices.SortedFunc(maps.Keys(p.Channels), func(a, b string) int {
+		return cmp.Compare(p.Channels[a],
+			p.Channels[b])
+	})
 	return names[:min(len(names), mostVerdicts)]
 }
 
@@ -158,7 +163,8 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 		return shown, "", err
 	}
 	if strings.TrimSpace(v.PostFormValue("again")) != asked {
-		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: what was typed is not %s. Type the id again to erase this user.", asked)})
+		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: what was typed is not %s. Type the "+
+			"id again to erase this user.", asked)})
 		if shown != nil {
 			shown.Status = http.StatusBadRequest
 		}
@@ -166,12 +172,16 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 	}
 	if err := v.API.Erase(v.Context(), uint32(id)); err != nil {
 		if client.HasCode(err, client.CodeForbidden) {
-			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: the key that you signed in with lacks the scope admin.", Do: "Sign in with a key that has it, or ask whoever looks after the service."}
+			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: the key that you signed " +
+				"in with lacks the scope admin.", Do: "Sign in with a key that has it, or ask whoever looks after " +
+				"the service."}
 		}
 		return nil, "", err
 	}
-	done := fmt.Sprintf("User %d was erased: every recorded send and all else that the store kept. Limits count from nothing now. "+
-		"Where the audit is on, its readers show nothing of this user from before. Segments and sets are published elsewhere and stay as they are.", id)
+	done := fmt.Sprintf("User %d was erased: every recorded send and all else that the store kept. Limits count "+
+		"from nothing now. "+
+		"Where the audit is on, its readers show nothing of this user from before. Segments and sets are published "+
+		"elsewhere and stay as they are.", id)
 	shown, err := view(v, &message{"good", done})
 	return shown, "", err
 }

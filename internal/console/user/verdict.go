@@ -32,17 +32,22 @@ func (v verdict) On() string {
 func judge(v *frame.Visit, k *known, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
-			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the set %s, which is suppressed: no waiting helps, only leaving the set.", s.Set), time.Time{}}
+			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the set %s, which is suppressed: "+
+				"no waiting helps, only leaving the set.", s.Set), time.Time{}}
 		}
 	}
 	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
-		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout of %g %% who get nothing, to compare with.", h.Percent), time.Time{}}
+		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout of %g %% who get nothing, "+
+			"to compare with.", h.Percent), time.Time{}}
 	}
 	if len(k.Missing) > 0 {
-		return verdict{channel, "warn", "not known", "the generation in use lacks " + frame.List(k.Missing) + ": sends that need it are answered unavailable until it is published.", time.Time{}}
+		return verdict{channel, "warn", "not known", "the generation in use lacks " + frame.List(k.Missing) +
+			": sends that need it are answered unavailable until it is published.", time.Time{}}
 	}
 	if len(k.TooOld) > 0 {
-		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) + " is older than its max_age: sends that need it are answered unavailable until a build confirms it.", time.Time{}}
+		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) +
+			" is older than its max_age: sends that need it are answered unavailable until a build confirms it.",
+			time.Time{}}
 	}
 	held := holding(k, channel)
 	if held.never != "" {
@@ -79,7 +84,8 @@ func holding(k *known, channel string) held {
 		case l.Max == 0:
 			h.never = fmt.Sprintf("the limit %s lets nothing through, whenever it is.", l.Name)
 		case l.RetryAt != nil:
-			h.because = append(h.because, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max), windowWords(l.Limit)))
+			h.because = append(h.because, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max),
+				windowWords(l.Limit)))
 			h.until = later(h.until, *l.RetryAt)
 		}
 	}
@@ -104,7 +110,8 @@ func free(k *known, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
 		if !l.Shadow && counts(l.Channels, channel) {
-			left = append(left, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max), windowWords(l.Limit)))
+			left = append(left, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max),
+				windowWords(l.Limit)))
 		}
 	}
 	if len(left) == 0 {
@@ -119,7 +126,8 @@ func quietThen(v *frame.Visit, k *known, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
 	}
-	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: channel, Users: []uint32{k.UserID}, At: []time.Time{at}})
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: channel, Users: []uint32{k.UserID},
+		At: []time.Time{at}})
 	if err != nil || len(f.Forecasts) == 0 || f.Forecasts[0].Summary.Denied[api.LimitQuiet] == 0 {
 		return ""
 	}
@@ -131,22 +139,26 @@ func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
 		text := fmt.Sprintf("Suppressed: in the set %s, %s.", s.Set, onChannels(s.Channels))
 		if s.EvenExempt {
-			text = fmt.Sprintf("Suppressed: in the set %s, %s, transactional messages included.", s.Set, onChannels(s.Channels))
+			text = fmt.Sprintf("Suppressed: in the set %s, %s, transactional messages included.", s.Set,
+				onChannels(s.Channels))
 		}
 		list = append(list, text)
 	}
 	if h := e.Holdout; h != nil {
-		list = append(list, fmt.Sprintf("Held out: one of the %g %% who get nothing, %s, to compare with.", h.Percent, onChannels(h.Channels)))
+		list = append(list, fmt.Sprintf("Held out: one of the %g %% who get nothing, %s, to compare with.", h.Percent,
+			onChannels(h.Channels)))
 	}
 	for _, q := range e.Quiet {
 		now := "off now"
 		if q.Now {
 			now = "on now"
 		}
-		list = append(list, fmt.Sprintf("Quiet hours from %s to %s (%s), %s: %s.", q.From, q.To, zoneWords(q.Zone, e.Timezone), onChannels(q.Channels), now))
+		list = append(list, fmt.Sprintf("Quiet hours from %s to %s (%s), %s: %s.", q.From, q.To,
+			zoneWords(q.Zone, e.Timezone), onChannels(q.Channels), now))
 	}
 	if len(e.Missing) > 0 {
-		list = append(list, "Not published: "+frame.List(e.Missing)+". What needs these sets is told as if the user were in none of them.")
+		list = append(list, "Not published: "+frame.List(e.Missing)+". What needs these sets is told as if the user "+
+			"were in none of them.")
 	}
 	if len(e.WouldBeDeniedBy) > 0 {
 		list = append(list, "Shadow limits without a free slot, which deny nobody: "+frame.List(e.WouldBeDeniedBy)+".")

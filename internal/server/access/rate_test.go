@@ -22,7 +22,8 @@ func TestABudgetIsFullAgainAfterAPause(t *testing.T) {
 	}
 	require.Equal(t, capping.RateState{Allowed: true, Remaining: 1, ResetAfter: 3 * time.Second}, take(9))
 	refused := take(3)
-	require.Equal(t, capping.RateState{Remaining: 1, RetryAfter: 2 * time.Second / 3, ResetAfter: 3 * time.Second}, refused)
+	require.Equal(t, capping.RateState{Remaining: 1, RetryAfter: 2 * time.Second / 3, ResetAfter: 3 * time.Second},
+		refused)
 	now = now.Add(refused.RetryAfter - 2*time.Nanosecond)
 	require.False(t, take(3).Allowed)
 	now = now.Add(3 * time.Nanosecond)
@@ -43,9 +44,12 @@ func TestAChangedRateIsInForceAtOnce(t *testing.T) {
 		users int
 		want  capping.RateState
 	}{
-		{capping.Rate{UsersPerSecond: 10}, 4, capping.RateState{Allowed: true, Remaining: 6, ResetAfter: 400 * time.Millisecond}},
-		{capping.Rate{UsersPerSecond: 10, Burst: 100}, 90, capping.RateState{Allowed: true, Remaining: 6, ResetAfter: 9400 * time.Millisecond}},
-		{capping.Rate{UsersPerSecond: 1, Burst: 20}, 1, capping.RateState{RetryAfter: time.Second, ResetAfter: 20 * time.Second}},
+		{capping.Rate{UsersPerSecond: 10}, 4, capping.RateState{Allowed: true, Remaining: 6,
+			ResetAfter: 400 * time.Millisecond}},
+		{capping.Rate{UsersPerSecond: 10, Burst: 100}, 90, capping.RateState{Allowed: true, Remaining: 6,
+			ResetAfter: 9400 * time.Millisecond}},
+		{capping.Rate{UsersPerSecond: 1, Burst: 20}, 1, capping.RateState{RetryAfter: time.Second,
+			ResetAfter: 20 * time.Second}},
 	} {
 		state, err := limiter.Take(context.Background(), "engine", step.rate, step.users)
 		require.NoError(t, err)

@@ -147,7 +147,8 @@ func Conflicts(keys []Key) (faults []Fault) {
 		if other, ok := first[key.Client]; !ok {
 			first[key.Client] = key
 		} else if key.Namespace != other.Namespace && key.Client != "" {
-			add("namespace", "must be that of the client's other key, %q, got %q: a new key must not make other sends of the ones under way",
+			add("namespace", "must be that of the client's other key, %q, got %q: a new key must not make other "+
+				"sends of the ones under way",
 				other.Namespace, key.Namespace)
 		}
 	}

@@ -39,14 +39,18 @@ const (
 )
 
 // NewSteadyLimiter is shared with a limiter of this process behind it.
-func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger, registerer prometheus.Registerer) (*SteadyLimiter, error) {
-	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log, fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, as the shared budgets could not be reached.",
-	})}
+func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger,
+	registerer prometheus.Registerer) (*SteadyLimiter, error) {
+	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
+		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, " +
+				"as the shared budgets could not be reached.",
+		})}
 	return l, registerer.Register(l.fallbacks)
 }
 
-func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
+func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState,
+	error) {
 	if f := l.failed.Load(); f == nil || l.clock().Sub(f.at) >= sharedPause {
 		bounded, cancel := context.WithTimeout(ctx, sharedTimeout)
 		defer cancel()
@@ -69,5 +73,6 @@ func (l *SteadyLimiter) Trouble() string {
 	if f == nil || l.clock().Sub(f.at) > sharedShown {
 		return ""
 	}
-	return fmt.Sprintf("rates of clients are kept by each instance for itself, so that a client may have as much from each: the shared budgets failed: %v", f.err)
+	return fmt.Sprintf("rates of clients are kept by each instance for itself, so that a client may have as much "+
+		"from each: the shared budgets failed: %v", f.err)
 }

@@ -10,13 +10,17 @@ import (
 // Bounds protect the service from what callers send, by the keys of the
 // configuration's server. A zero field stands for its default.
 type Bounds struct {
-	JSONUsers     int   // max_json_users: most ids in user_ids; api.MaxUserIDs
-	BitmapUsers   int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
-	BodyBytes     int64 // max_body: largest body, before and after decompression; api.MaxBodyBytes
-	InFlightUsers int   // max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is let in alone
+	JSONUsers   int   // max_json_users: most ids in user_ids; api.MaxUserIDs
+	BitmapUsers int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
+	BodyBytes   int64 // max_body: largest body, before and after decompression; api.MaxBodyBytes
+	// max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is let in
+	// alone
+	InFlightUsers int
 	// call_timeout: for a call to the store, and as much again for every 250,000 users; 5 s
-	CallTimeout   time.Duration
-	InFlightBytes int64 // bounds.body_bytes: of bodies, as received and while they are decoded, at one time; 512 MiB, or four times BodyBytes
+	CallTimeout time.Duration
+	// bounds.body_bytes: of bodies, as received and while they are decoded, at one time; 512 MiB, or four times
+	// BodyBytes
+	InFlightBytes int64
 	AnswerBytes   int64 // bounds.answer_bytes: of answers being made and written at one time; 512 MiB
 	GzipRatio     int   // bounds.gzip_ratio: bytes that a byte of gzip may stand for, beyond 4 MiB; 100
 	// bounds.min_rate: bytes per second at which bodies must come and answers be taken, after 10 s; 64 KiB

@@ -47,7 +47,8 @@ var dealtPolicy = &capping.Policy{
 	Version: `v"1"`,
 	Default: []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}, {Name: "never", Window: time.Hour}},
 	Segments: map[string][]capping.Limit{
-		"new": {{Name: "weekly é", Max: 3, Window: 168 * time.Hour}}, "default": {{Name: "daily", Max: 2, Window: 24 * time.Hour}},
+		"new":     {{Name: "weekly é", Max: 3, Window: 168 * time.Hour}},
+		"default": {{Name: "daily", Max: 2, Window: 24 * time.Hour}},
 	},
 }
 
@@ -58,19 +59,22 @@ func decisions(t *rapid.T, r *decode.FilterRequest) *capping.Decisions {
 		slices.Sort(ids)
 	}
 	r.Users = ids
-	d := &dealt{names: []string{"new", "default", "free"}, codes: make([]uint8, len(ids)), verdicts: make([]capping.Verdict, len(ids))}
+	d := &dealt{names: []string{"new", "default", "free"}, codes: make([]uint8, len(ids)),
+		verdicts: make([]capping.Verdict, len(ids))}
 	for i := range ids {
 		d.codes[i] = uint8(rapid.IntRange(0, 2).Draw(t, "segment"))
 		d.verdicts[i] = capping.Verdict{
-			Outcome: rapid.SampledFrom([]capping.Outcome{capping.Allowed, capping.Replayed, capping.Denied, capping.Unavailable}).Draw(t, "outcome"),
-			Rule:    rapid.Uint8().Draw(t, "rule"), FreesAt: capping.Instant(rapid.Int64Range(1, 4e12).Draw(t, "frees")),
+			Outcome: rapid.SampledFrom([]capping.Outcome{capping.Allowed, capping.Replayed, capping.Denied,
+				capping.Unavailable}).Draw(t, "outcome"),
+			Rule: rapid.Uint8().Draw(t, "rule"), FreesAt: capping.Instant(rapid.Int64Range(1, 4e12).Draw(t, "frees")),
 		}
 		if rapid.IntRange(0, 9).Draw(t, "never") == 0 {
 			d.verdicts[i].FreesAt = capping.Never
 		}
 	}
 	capper := capping.New(d, func() capping.Segments { return d }, dealtPolicy, time.Now)
-	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: ids, Enforce: true, Record: true})
+	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: ids,
+		Enforce: true, Record: true})
 }
 
 // What is written by hand is what encoding/json writes of the type that it
@@ -78,7 +82,8 @@ func decisions(t *rapid.T, r *decode.FilterRequest) *capping.Decisions {
 func TestFilterAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &decode.FilterRequest{Counts: rapid.Bool().Draw(t, "counts"), Waves: rapid.Bool().Draw(t, "waves"), Record: true, Enforce: true}
+		r := &decode.FilterRequest{Counts: rapid.Bool().Draw(t, "counts"), Waves: rapid.Bool().Draw(t, "waves"),
+			Record: true, Enforce: true}
 		r.Bitmap = rapid.Bool().Draw(t, "bitmap")
 		r.Duplicates = rapid.IntRange(0, math.MaxInt32).Draw(t, "duplicates")
 		d := decisions(t, r)
@@ -100,7 +105,8 @@ func TestReleaseAnswersAreTheWireTypes(t *testing.T) {
 		slices.Sort(r.Users)
 		results := make([]capping.Released, len(r.Users))
 		for i := range results {
-			results[i] = rapid.SampledFrom([]capping.Released{capping.ReleaseDone, capping.ReleaseAbsent, capping.ReleaseUnavailable}).Draw(t, "result")
+			results[i] = rapid.SampledFrom([]capping.Released{capping.ReleaseDone, capping.ReleaseAbsent,
+				capping.ReleaseUnavailable}).Draw(t, "result")
 		}
 		written, _ := Release(nil, r, results)
 		if r.Bitmap {

@@ -50,7 +50,8 @@ func orZero(t *time.Time) time.Time {
 // Changes is what changed between two generations as callers see it.
 func Changes(c *history.Changes) *api.GenerationChanges {
 	told := &api.GenerationChanges{
-		From: c.From.Generation, To: c.To.Generation, Exact: c.Exact, Segments: changes(c.Segments), Sets: changes(c.Sets),
+		From: c.From.Generation, To: c.To.Generation, Exact: c.Exact, Segments: changes(c.Segments),
+		Sets: changes(c.Sets),
 	}
 	if c.NoSegment != nil {
 		told.InNone = &api.NoSegmentChange{Left: c.NoSegment.Fall, Joined: c.NoSegment.Rise}
@@ -61,7 +62,8 @@ func Changes(c *history.Changes) *api.GenerationChanges {
 func changes(list []publish.Change) []api.SegmentChange {
 	told := make([]api.SegmentChange, len(list))
 	for i, c := range list {
-		told[i] = api.SegmentChange{Name: c.Name(), State: c.State, Before: c.Before, After: c.After, Added: c.Added, Removed: c.Removed}
+		told[i] = api.SegmentChange{Name: c.Name(), State: c.State, Before: c.Before, After: c.After, Added: c.Added,
+			Removed: c.Removed}
 		for _, moved := range c.MovedFrom {
 			told[i].MovedFrom = append(told[i].MovedFrom, api.SegmentMove{From: moved.From, Users: moved.Users})
 		}

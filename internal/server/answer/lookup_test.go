@@ -26,7 +26,8 @@ func TestLookupAnswersAreTheWireTypes(t *testing.T) {
 		if r.Bitmap = rapid.Bool().Draw(t, "bitmap"); r.Bitmap {
 			slices.Sort(m.Users)
 			if rapid.Bool().Draw(t, "audience") {
-				r.Taken = &api.AudienceTaken{Generation: "g", Users: len(m.Users), Next: "x", NextPart: &api.Part{Of: 2, Index: 1}}
+				r.Taken = &api.AudienceTaken{Generation: "g", Users: len(m.Users), Next: "x",
+					NextPart: &api.Part{Of: 2, Index: 1}}
 			}
 		}
 		for range m.Users {

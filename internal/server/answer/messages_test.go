@@ -14,8 +14,9 @@ import (
 // decidedOf are decisions of users in one segment, each second one denied.
 func decidedOf(users int) *capping.Decisions {
 	d := &capping.Decisions{
-		Users: make([]capping.UserID, users), Names: []string{"active", "new"}, Policy: &capping.Policy{Version: "0123456789ab"},
-		Codes: make([]uint8, users), Verdicts: make([]capping.Verdict, users),
+		Users: make([]capping.UserID, users), Names: []string{"active", "new"},
+		Policy: &capping.Policy{Version: "0123456789ab"},
+		Codes:  make([]uint8, users), Verdicts: make([]capping.Verdict, users),
 	}
 	for i := range d.Verdicts {
 		d.Codes[i], d.Verdicts[i].Outcome = 2, capping.Allowed
@@ -35,7 +36,8 @@ func TestAnswersOfCallsAddUp(t *testing.T) {
 	}
 	require.Equal(t, campaign.Answers{
 		Calls: 3, Asked: 15, Allowed: 9, First: 8, Last: 10, Configs: []string{"0123456789ab"},
-		Denied: map[string]int64{api.LimitHoldout: 6}, Segments: map[string]campaign.SegmentAnswers{"new": {Asked: 15, Allowed: 9, Denied: 6}},
+		Denied: map[string]int64{api.LimitHoldout: 6}, Segments: map[string]campaign.SegmentAnswers{"new": {Asked: 15,
+			Allowed: 9, Denied: 6}},
 	}, got)
 }
 

@@ -16,20 +16,24 @@ import (
 // some time later.
 func given(t *rapid.T) *pacing.Answer {
 	limits := rapid.Custom(func(t *rapid.T) pacing.Limit {
-		return pacing.Limit{Max: rapid.IntRange(1, 20).Draw(t, "max"), Window: time.Duration(rapid.IntRange(1000, 50_000).Draw(t, "window")) * time.Microsecond}
+		return pacing.Limit{Max: rapid.IntRange(1, 20).Draw(t, "max"),
+			Window: time.Duration(rapid.IntRange(1000, 50_000).Draw(t, "window")) * time.Microsecond}
 	})
 	a := &pacing.Answer{}
-	ask := &pacing.Ask{Permits: rapid.IntRange(0, 200).Draw(t, "permits"), MaxWait: time.Duration(rapid.IntRange(0, 1000).Draw(t, "wait")) * time.Millisecond}
+	ask := &pacing.Ask{Permits: rapid.IntRange(0, 200).Draw(t, "permits"),
+		MaxWait: time.Duration(rapid.IntRange(0, 1000).Draw(t, "wait")) * time.Millisecond}
 	var logs []*pacing.Log
 	for range rapid.IntRange(1, 3).Draw(t, "pacers") {
-		p := pacing.Pacer{Name: rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "name"), PerMessage: rapid.Bool().Draw(t, "per")}
+		p := pacing.Pacer{Name: rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "name"), PerMessage: rapid.Bool().Draw(t,
+			"per")}
 		p.Limits = rapid.SliceOfN(limits, 0, 3).Draw(t, "limits")
 		if len(p.Limits) == 0 || rapid.Bool().Draw(t, "rate") {
 			p.Rate = pacing.Rate{Permits: rapid.IntRange(1, 1000).Draw(t, "rate"), Per: time.Second}
 		}
 		log := &pacing.Log{}
 		target := pacing.Target{Pacer: p.Name, Limits: p.Judged()}
-		pacing.Place(500, &pacing.Ask{Targets: []pacing.Target{target}, Permits: rapid.IntRange(0, 50).Draw(t, "before"), MaxWait: time.Second}, []*pacing.Log{log})
+		pacing.Place(500, &pacing.Ask{Targets: []pacing.Target{target}, Permits: rapid.IntRange(0, 50).Draw(t,
+			"before"), MaxWait: time.Second}, []*pacing.Log{log})
 		a.Pacers, ask.Targets, logs = append(a.Pacers, p), append(ask.Targets, target), append(logs, log)
 	}
 	const made = pacing.Time(1000)
@@ -100,13 +104,17 @@ func TestSlotsOfARunThatIsPartlyPast(t *testing.T) {
 		{[]pacing.WaitRun{{Wait: 0, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":5}]`},
 		{[]pacing.WaitRun{{Wait: -1, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":5}]`},
 		{[]pacing.WaitRun{{Wait: 0, Every: 4 * ms, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"every_ms":4,"permits":5}]`},
-		{[]pacing.WaitRun{{Wait: -4 * ms, Every: 4 * ms, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":1},{"wait_ms":0,"every_ms":4,"permits":4}]`},
-		{[]pacing.WaitRun{{Wait: -5 * ms, Every: 4 * ms, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":2},{"wait_ms":3,"every_ms":4,"permits":3}]`},
-		{[]pacing.WaitRun{{Wait: -15 * ms, Every: 4 * ms, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":4},{"wait_ms":1,"permits":1}]`},
+		{[]pacing.WaitRun{{Wait: -4 * ms, Every: 4 * ms, Burst: 1, Permits: 5}},
+			`[{"wait_ms":0,"permits":1},{"wait_ms":0,"every_ms":4,"permits":4}]`},
+		{[]pacing.WaitRun{{Wait: -5 * ms, Every: 4 * ms, Burst: 1, Permits: 5}},
+			`[{"wait_ms":0,"permits":2},{"wait_ms":3,"every_ms":4,"permits":3}]`},
+		{[]pacing.WaitRun{{Wait: -15 * ms, Every: 4 * ms, Burst: 1, Permits: 5}},
+			`[{"wait_ms":0,"permits":4},{"wait_ms":1,"permits":1}]`},
 		{[]pacing.WaitRun{{Wait: -17 * ms, Every: 4 * ms, Burst: 1, Permits: 5}}, `[{"wait_ms":0,"permits":5}]`},
 		{[]pacing.WaitRun{{Wait: -5 * ms, Every: 4 * ms, Burst: 10, Permits: 33}},
 			`[{"wait_ms":0,"permits":20},{"wait_ms":3,"permits":10},{"wait_ms":7,"permits":3}]`},
-		{[]pacing.WaitRun{{Wait: -9 * ms, Every: 4 * ms, Burst: 1, Permits: 2}, {Wait: -1 * ms, Burst: 1, Permits: 7}, {Wait: 4001 * time.Microsecond, Burst: 1, Permits: 1}},
+		{[]pacing.WaitRun{{Wait: -9 * ms, Every: 4 * ms, Burst: 1, Permits: 2}, {Wait: -1 * ms, Burst: 1, Permits: 7},
+			{Wait: 4001 * time.Microsecond, Burst: 1, Permits: 1}},
 			`[{"wait_ms":0,"permits":9},{"wait_ms":4.001,"permits":1}]`},
 	} {
 		a := &answer{}
@@ -119,8 +127,10 @@ func TestSlotsOfARunThatIsPartlyPast(t *testing.T) {
 func BenchmarkPermits(b *testing.B) {
 	given := &pacing.Answer{
 		Grant: pacing.Grant{
-			Granted: 100, Runs: []pacing.WaitRun{{Every: 4 * time.Millisecond, Burst: 1, Permits: 100}}, Next: 400 * time.Millisecond,
-			States: []pacing.State{{Queue: 396 * time.Millisecond, Next: 400 * time.Millisecond, Used: []int{1}}, {Used: []int{100}}},
+			Granted: 100, Runs: []pacing.WaitRun{{Every: 4 * time.Millisecond, Burst: 1, Permits: 100}},
+			Next: 400 * time.Millisecond,
+			States: []pacing.State{{Queue: 396 * time.Millisecond, Next: 400 * time.Millisecond, Used: []int{1}},
+				{Used: []int{100}}},
 		},
 		Refused: 10,
 		Pacers: []pacing.Pacer{

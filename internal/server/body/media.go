@@ -14,8 +14,10 @@ import (
 func checkMedia(r *http.Request) error {
 	given := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(given)
-	if charset, ok := params["charset"]; err != nil || media != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
-		return failure.New(api.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected", failure.Clip([]byte(given)))
+	if charset, ok := params["charset"]; err != nil || media != "application/json" || ok && !strings.EqualFold(charset,
+		"utf-8") {
+		return failure.New(api.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected",
+			failure.Clip([]byte(given)))
 	}
 	encodings := r.Header.Values("Content-Encoding")
 	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {

@@ -91,7 +91,8 @@ func (rc *Receiver) readFailure(w http.ResponseWriter, r *http.Request, err erro
 	f := failure.New(api.CodeInvalidRequest, "the body could not be read whole")
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = failure.New(api.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes a second",
+		f = failure.New(api.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes "+
+			"a second",
 			admission.GraceTime, rc.Bounds.MinRate)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f = failure.New(api.CodeTimeout, "the body broke off before its end")

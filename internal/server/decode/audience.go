@@ -12,11 +12,12 @@ import (
 
 // Audience is the users of a request.
 type Audience struct {
-	Query      *api.AudienceQuery // who they are, where they came as an expression; nil: they did not
-	Taken      *api.AudienceTaken // of Query, with Users: the caller's to find
-	Users      []capping.UserID   // distinct, in the order of the request; not pooled: a store may read it after the call
-	Bitmap     bool               // they came as a bitmap or an expression: ascending, and the answer is bitmaps
-	Duplicates int                // ids that were repeats of earlier ones
+	Query *api.AudienceQuery // who they are, where they came as an expression; nil: they did not
+	Taken *api.AudienceTaken // of Query, with Users: the caller's to find
+	// distinct, in the order of the request; not pooled: a store may read it after the call
+	Users      []capping.UserID
+	Bitmap     bool // they came as a bitmap or an expression: ascending, and the answer is bitmaps
+	Duplicates int  // ids that were repeats of earlier ones
 }
 
 // Field is the request's field that held them.
@@ -67,7 +68,8 @@ func (d *decoder) audience() (Audience, error) {
 		}
 	}
 	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
-		return Audience{}, failure.Invalid("user_ids", "none of user_ids, users_bitmap and audience is given: exactly one of them is needed")
+		return Audience{}, failure.Invalid("user_ids", "none of user_ids, users_bitmap and audience is given: "+
+			"exactly one of them is needed")
 	}
 	a := d.given
 	if len(a.Users) == 0 {

@@ -32,10 +32,14 @@ var seeds = []string{
 	`{"message_id":"m","users_bitmap":"OjAAAAEAAAAAAAIAEAAAAAcAKgBjAA=="}`,
 	`{"message_id":"m","user_ids":[1,null,-1,1.5,1e3,"x",4294967296,01]}`,
 	`{"message_id":"m","audience":"active - vip","sample":{"percent":10.5,"salt":"a"},"part":{"of":12,"index":3},"generation":"g"}`,
-	`{"record":false,"audience":"all","max_users":500,"cursor":"AVOr48Bg"}`, `{"message_id":"m","audience":"a","sample":{"percent":1e1,"percent":2,"salt":""}}`,
-	`{"message_id":"m","audience":"a","sample":{"from":10,"to":20.5,"salt":"a"}}`, `{"message_id":"m","audience":"a","sample":{"to":1,"percent":2,"salt":"a"}}`,
-	`{"message_id":"m","audience":"a","part":{"of":1,"index":1}}`, `{"message_id":"m","audience":"a","user_ids":[1]}`, `{"message_id":"m","cursor":"x","user_ids":[1]}`,
-	`{"message_id":"m","message_id":"n"}`, `{"user_ids":[1]}{}`, `{"user_ids":[[]]}`, "{\"message_id\":\"\xff\"}", `{`, ``,
+	`{"record":false,"audience":"all","max_users":500,"cursor":"AVOr48Bg"}`,
+	`{"message_id":"m","audience":"a","sample":{"percent":1e1,"percent":2,"salt":""}}`,
+	`{"message_id":"m","audience":"a","sample":{"from":10,"to":20.5,"salt":"a"}}`,
+	`{"message_id":"m","audience":"a","sample":{"to":1,"percent":2,"salt":"a"}}`,
+	`{"message_id":"m","audience":"a","part":{"of":1,"index":1}}`, `{"message_id":"m","audience":"a","user_ids":[1]}`,
+	`{"message_id":"m","cursor":"x","user_ids":[1]}`,
+	`{"message_id":"m","message_id":"n"}`, `{"user_ids":[1]}{}`, `{"user_ids":[[]]}`, "{\"message_id\":\"\xff\"}", `{`,
+	``,
 }
 
 // FuzzDecodeFilter compares the decoder with one made of encoding/json's
@@ -103,7 +107,8 @@ func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 		}
 		r.Audience = got.Audience
 	}
-	ok := (bitmap != ids) != asked && !(asked && ids) && (r.MessageID != "" || !r.Record) && (r.Record || r.Enforce) && !(at && r.Record)
+	ok := (bitmap != ids) != asked && !(asked && ids) && (r.MessageID != "" || !r.Record) && (r.Record || r.Enforce) &&
+		!(at && r.Record)
 	return r, ok
 }
 
@@ -193,7 +198,8 @@ func (r *FilterRequest) setQuery(name string, value any) bool {
 		return r.setSample(inner)
 	case "part":
 		q.Part = &api.Part{}
-		return len(inner) == 2 && whole(inner["of"], 1, 10_000, &q.Part.Of) && whole(inner["index"], 0, q.Part.Of-1, &q.Part.Index)
+		return len(inner) == 2 && whole(inner["of"], 1, 10_000, &q.Part.Of) && whole(inner["index"], 0, q.Part.Of-1,
+			&q.Part.Index)
 	default:
 		return false
 	}
@@ -252,7 +258,8 @@ func hasLoneSurrogate(body []byte) bool {
 		return false
 	}
 	plain, err := json.Marshal(whole)
-	return err == nil && bytes.Count(plain, []byte("\ufffd")) > bytes.Count(body, []byte("\ufffd"))+bytes.Count(bytes.ToLower(body), []byte(`\ufffd`))
+	return err == nil && bytes.Count(plain, []byte("\ufffd")) > bytes.Count(body, []byte("\ufffd"))+
+		bytes.Count(bytes.ToLower(body), []byte(`\ufffd`))
 }
 
 // FuzzBitmapUsers checks that what is read from a bitmap is written as the same

@@ -17,7 +17,8 @@ func Parameters(query string, known []string) (map[string]string, error) {
 	}
 	shown := failure.Clip([]byte(query))
 	if len(known) == 0 {
-		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query parameters", shown)
+		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query "+
+			"parameters", shown)
 	}
 	given, err := url.ParseQuery(query)
 	if err != nil {
@@ -28,7 +29,8 @@ func Parameters(query string, known []string) (map[string]string, error) {
 		field := failure.Clip([]byte(name))
 		switch {
 		case !slices.Contains(known, name):
-			return nil, failure.Invalid(field, "there is no such parameter: this call takes %s", strings.Join(known, ", "))
+			return nil, failure.Invalid(field, "there is no such parameter: this call takes %s",
+				strings.Join(known, ", "))
 		case len(values) > 1:
 			return nil, failure.Invalid(field, "the parameter is given %d times", len(values))
 		case values[0] == "" || len(values[0]) > maxText:

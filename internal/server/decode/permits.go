@@ -109,7 +109,8 @@ func (d *decoder) maxWait() (time.Duration, error) {
 	}
 	wait, err := time.ParseDuration(string(text))
 	if err != nil || wait < 0 || wait > api.MaxWait {
-		return 0, failure.Invalid("max_wait", "must be a duration of 0s to %dh, such as 2s or 250ms, got %q", int(api.MaxWait.Hours()), failure.Clip(text))
+		return 0, failure.Invalid("max_wait", "must be a duration of 0s to %dh, such as 2s or 250ms, got %q",
+			int(api.MaxWait.Hours()), failure.Clip(text))
 	}
 	return wait, nil
 }

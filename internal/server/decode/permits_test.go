@@ -21,10 +21,14 @@ import (
 func FuzzDecodePermits(f *testing.F) {
 	for _, seed := range append([]string{
 		`{"pacers":["carrier","campaign"],"permits":500,"max_wait":"2s","request_id":"w3-1182","message_id":"promo-7"}`,
-		`{"pacers":["a"],"permits":0}`, `{"pacers":[],"permits":1}`, `{"pacers":["a","a"],"permits":100000,"max_wait":"24h0m0s"}`,
-		`{"permits":-1,"pacers":["a b"],"max_wait":"-1s"}`, `{"pacers":["\u0061"],"permits":1e3}`, `{"pacers":["a"],"permits":100001,"max_wait":"25h"}`,
-		`{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, `{"pacers":["a",],"permits":01}`, `{"pacers":[["a"]],"permits":1}`,
-		`{"pacers":["a"],"permits":1,"max_wait":"1.5us","max_wait":"0"}`, `{"pacers":null,"permits":null,"request_id":""}`,
+		`{"pacers":["a"],"permits":0}`, `{"pacers":[],"permits":1}`,
+		`{"pacers":["a","a"],"permits":100000,"max_wait":"24h0m0s"}`,
+		`{"permits":-1,"pacers":["a b"],"max_wait":"-1s"}`, `{"pacers":["\u0061"],"permits":1e3}`,
+		`{"pacers":["a"],"permits":100001,"max_wait":"25h"}`,
+		`{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, `{"pacers":["a",],"permits":01}`,
+		`{"pacers":[["a"]],"permits":1}`,
+		`{"pacers":["a"],"permits":1,"max_wait":"1.5us","max_wait":"0"}`,
+		`{"pacers":null,"permits":null,"request_id":""}`,
 	}, seeds...) {
 		f.Add([]byte(seed))
 	}

@@ -179,5 +179,6 @@ func (d *decoder) otherUsers(name string) string {
 }
 
 func bothGiven(name, other string) error {
-	return failure.Invalid(name, "%s and %s are both given: exactly one of user_ids, users_bitmap and audience is needed", other, name)
+	return failure.Invalid(name, "%s and %s are both given: exactly one of user_ids, users_bitmap and audience "+
+		"is needed", other, name)
 }

@@ -92,7 +92,8 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
-		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)", api.MaxMessageID)
+		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)",
+			api.MaxMessageID)
 	case !r.Record && !r.Enforce:
 		return failure.Invalid("enforce", "false together with record false would neither decide nor count anything")
 	case d.seen["at"] && r.Record:

@@ -34,16 +34,19 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {
-		return 0, failure.Invalid(field, "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z", failure.Clip([]byte(at)))
+		return 0, failure.Invalid(field, "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z",
+			failure.Clip([]byte(at)))
 	}
 	instant, current := capping.InstantOf(t), capping.InstantOf(now)
 	switch {
 	case instant < capping.InstantOf(now.Add(-forecastGrace)):
-		return 0, failure.Invalid(field, "%s is in the past by more than a minute: it is %s", at, current.Time().Format(api.Milliseconds))
+		return 0, failure.Invalid(field, "%s is in the past by more than a minute: it is %s", at,
+			current.Time().Format(api.Milliseconds))
 	case instant <= current:
 		return 0, nil
 	case instant >= capping.Never:
-		return 0, failure.Invalid(field, "%s is too late: times before %s can be decided", at, capping.Never.Time().Format(time.RFC3339))
+		return 0, failure.Invalid(field, "%s is too late: times before %s can be decided", at,
+			capping.Never.Time().Format(time.RFC3339))
 	}
 	return instant, nil
 }

@@ -49,7 +49,8 @@ func (s *scanner) accept(c byte) bool {
 // syntax is the failure of a document that is not JSON at the current byte.
 func (s *scanner) syntax(expected string) *failure.Failure {
 	if s.pos >= len(s.data) {
-		return failure.New(api.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected", s.pos, expected)
+		return failure.New(api.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected",
+			s.pos, expected)
 	}
 	return failure.New(api.CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
 		s.pos, string(rune(s.data[s.pos])), expected)
@@ -62,7 +63,8 @@ func (s *scanner) document(field func(name string) error) error {
 		return failure.New(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
 	}
 	if !s.accept('{') {
-		return failure.New(api.CodeInvalidRequest, "the body is not a JSON object: it begins with %q", string(rune(s.data[s.pos])))
+		return failure.New(api.CodeInvalidRequest, "the body is not a JSON object: it begins with %q",
+			string(rune(s.data[s.pos])))
 	}
 	if !s.accept('}') {
 		if err := s.members(field); err != nil {

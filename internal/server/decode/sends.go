@@ -60,7 +60,8 @@ const (
 // for those without a message id, which nothing but their time tells apart: they are refused.
 // Whether its channels are configured is for the caller to check.
 func Import(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
-	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(), channels: newNames()}
+	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
+		channels: newNames()}
 	message, channel := 0, 0
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
@@ -91,7 +92,9 @@ func Import(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, 
 			send.Message = message
 		}
 		if send.Message == 0 && send.At > current {
-			return nil, failure.Invalid(fmt.Sprintf("sends[%d].at", i), "%s is ahead of the service, where it is %s: a send without a message_id is known by its time, so repeat it later, or name its message",
+			return nil, failure.Invalid(fmt.Sprintf("sends[%d].at", i),
+				"%s is ahead of the service, where it is %s: a send without a message_id is known by its time, so "+
+					"repeat it later, or name its message",
 				send.At.Time().Format(api.Milliseconds), current.Time().Format(api.Milliseconds))
 		}
 		send.At = min(send.At, current)
@@ -174,7 +177,8 @@ func (d *importDecoder) send() (send ImportedSend, err error) {
 			case sendMessage:
 				send.Message, err = d.message("")
 			default:
-				err = failure.Invalid(d.path(failure.Clip([]byte(name))), "a send has no such field: there are user_id, at, channel and message_id")
+				err = failure.Invalid(d.path(failure.Clip([]byte(name))),
+					"a send has no such field: there are user_id, at, channel and message_id")
 			}
 			return err
 		})
@@ -231,7 +235,8 @@ func (d *importDecoder) message(field string) (int, error) {
 		if field == "" {
 			field = d.path("message_id")
 		}
-		return 0, failure.Invalid(field, "it has %d bytes, 1 to %d are allowed: leave the field out for none", len(id), api.MaxMessageID)
+		return 0, failure.Invalid(field, "it has %d bytes, 1 to %d are allowed: leave the field out for none", len(id),
+			api.MaxMessageID)
 	}
 	return d.messages.place(id), nil
 }
@@ -258,11 +263,13 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	}
 	at, err := time.Parse(time.RFC3339, string(text))
 	if err != nil || !looksRFC3339(text) {
-		return 0, failure.Invalid(d.path("at"), "%q is not a time as RFC 3339 writes it, like 2026-11-20T09:12:44.120Z", failure.Clip(text))
+		return 0, failure.Invalid(d.path("at"), "%q is not a time as RFC 3339 writes it, like 2026-11-20T09:12:44.120Z",
+			failure.Clip(text))
 	}
 	instant := capping.InstantOf(at)
 	if instant > d.latest {
-		return 0, failure.Invalid(d.path("at"), "%s is in the future: it is %s", failure.Clip(text), d.latest.Time().Format(api.Milliseconds))
+		return 0, failure.Invalid(d.path("at"), "%s is in the future: it is %s", failure.Clip(text),
+			d.latest.Time().Format(api.Milliseconds))
 	}
 	return instant, nil
 }
@@ -297,5 +304,6 @@ func looksRFC3339(text []byte) bool {
 	if len(rest) == 1 {
 		return rest[0] == 'Z'
 	}
-	return len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && string(rest[1:3]) <= "23" && rest[3] == ':' && rest[4] <= '5'
+	return len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && string(rest[1:3]) <= "23" && rest[3] == ':' &&
+		rest[4] <= '5'
 }

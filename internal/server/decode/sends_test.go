@@ -23,7 +23,8 @@ func FuzzDecodeImport(f *testing.F) {
 		`{"sends":[{"user_id":1,"at":"2026-11-20T09:00:00.5Z"}]}`,
 		`{"sends":[{"user_id":4294967295,"at":"2026-11-20T09:00:00+08:00","channel":"push","message_id":"\u00e9"}],"message_id":"m","channel":"sms"}`,
 		`{"channel":"push","sends":[{"at":"1999-01-01T00:00:00Z","user_id":0}, { "user_id" : 2 ,"at":"2026-11-20T09:00:00.123456789-00:30"}]}`,
-		`{"sends":[{"user_id":1,"user_id":2,"at":"2026-11-20T09:00:00Z"}]}`, `{"sends":[{}]}`, `{"sends":[1]}`, `{"sends":[null]}`, `{"sends":[{"at":"2026-11-20T9:00:00Z"}]}`,
+		`{"sends":[{"user_id":1,"user_id":2,"at":"2026-11-20T09:00:00Z"}]}`, `{"sends":[{}]}`, `{"sends":[1]}`,
+		`{"sends":[null]}`, `{"sends":[{"at":"2026-11-20T9:00:00Z"}]}`,
 		`{"sends":[{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":null}]}`, `{"sends":[]}`, `{"sends":`, ``,
 	} {
 		f.Add([]byte(seed))
@@ -43,7 +44,8 @@ func FuzzDecodeImport(f *testing.F) {
 		require.True(t, valid, "accepted %q", body)
 		require.Len(t, got.Sends, len(want))
 		for i, send := range got.Sends {
-			require.Equal(t, want[i], slowSend{send.User, send.At, got.Channels[send.Channel], got.Messages[send.Message]})
+			require.Equal(t, want[i], slowSend{send.User, send.At, got.Channels[send.Channel],
+				got.Messages[send.Message]})
 		}
 	})
 }
@@ -98,7 +100,8 @@ func slowImport(body []byte, now, latest time.Time) (sends []slowSend, valid boo
 func slowOne(one json.RawMessage, message, channel string, now, latest time.Time) (slowSend, bool) {
 	send := slowSend{channel: channel, message: message}
 	members := map[string]json.RawMessage{}
-	if !slowMembers(json.NewDecoder(bytes.NewReader(one)), members) || members["user_id"] == nil || members["at"] == nil {
+	if !slowMembers(json.NewDecoder(bytes.NewReader(one)), members) || members["user_id"] == nil ||
+		members["at"] == nil {
 		return send, false
 	}
 	for name, value := range members {
@@ -154,7 +157,8 @@ func slowMembers(decoder *json.Decoder, members map[string]json.RawMessage) bool
 func BenchmarkDecodeImport(b *testing.B) {
 	body := []byte(`{"message_id":"m","channel":"push","sends":[`)
 	for i := range 50_000 {
-		body = append(strconv.AppendUint(append(body, `{"user_id":`...), uint64(uint32(i)*2654435769), 10), `,"at":"2026-11-20T09:00:00.123Z"},`...)
+		body = append(strconv.AppendUint(append(body, `{"user_id":`...), uint64(uint32(i)*2654435769), 10),
+			`,"at":"2026-11-20T09:00:00.123Z"},`...)
 	}
 	body = append(body[:len(body)-1], "]}"...)
 	bounds := Bounds{IDs: 100_000, Reserve: boundless}

@@ -30,7 +30,8 @@ func fieldsOf(body any) (names []string) {
 // The decoders know the fields of the wire types, and no others.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Parallel()
-	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary", "MESSAGE_ID", "Permits", "Audience")
+	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary",
+		"MESSAGE_ID", "Permits", "Audience")
 	for _, call := range []struct {
 		body any
 		read func([]byte) error
@@ -56,14 +57,17 @@ func TestRequestsAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		sent := api.FilterRequest{
-			MessageID: rapid.StringN(1, 20, api.MaxMessageID).Draw(t, "id"), Channel: rapid.StringN(0, 5, 20).Draw(t, "channel"),
-			Waves: rapid.Bool().Draw(t, "waves"), Detail: rapid.SampledFrom([]string{"", api.DetailDenials, api.DetailCounts}).Draw(t, "detail"),
+			MessageID: rapid.StringN(1, 20, api.MaxMessageID).Draw(t, "id"), Channel: rapid.StringN(0, 5, 20).Draw(t,
+				"channel"),
+			Waves: rapid.Bool().Draw(t, "waves"), Detail: rapid.SampledFrom([]string{"", api.DetailDenials,
+				api.DetailCounts}).Draw(t, "detail"),
 		}
 		if set := rapid.Bool().Draw(t, "enforce"); rapid.Bool().Draw(t, "given") {
 			sent.Enforce = &set
 		}
 		want := &FilterRequest{
-			MessageID: sent.MessageID, Channel: sent.Channel, Waves: sent.Waves, Counts: sent.Detail == api.DetailCounts,
+			MessageID: sent.MessageID, Channel: sent.Channel, Waves: sent.Waves,
+			Counts:  sent.Detail == api.DetailCounts,
 			Enforce: sent.Enforce == nil || *sent.Enforce, Record: true,
 		}
 		if want.Enforce && rapid.Bool().Draw(t, "preview") {
@@ -93,14 +97,17 @@ func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_.-]{0,63}`)
 	rapid.Check(t, func(t *rapid.T) {
 		sent := api.PermitsRequest{
-			Pacers: rapid.SliceOfN(name, 1, api.MaxPacers).Draw(t, "pacers"), Permits: rapid.IntRange(0, api.MaxPermits).Draw(t, "permits"),
+			Pacers:    rapid.SliceOfN(name, 1, api.MaxPacers).Draw(t, "pacers"),
+			Permits:   rapid.IntRange(0, api.MaxPermits).Draw(t, "permits"),
 			MaxWait:   api.Wait(rapid.Int64Range(0, int64(api.MaxWait)).Draw(t, "wait")),
-			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"), MessageID: rapid.StringN(0, 20, api.MaxMessageID).Draw(t, "message"),
+			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"), MessageID: rapid.StringN(0, 20,
+				api.MaxMessageID).Draw(t, "message"),
 		}
 		body, err := json.Marshal(sent)
 		require.NoError(t, err)
 		got, err := Permits(body)
 		require.NoError(t, err, "%s", body)
-		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID, sent.MessageID}, got)
+		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID,
+			sent.MessageID}, got)
 	})
 }

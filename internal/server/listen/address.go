@@ -23,7 +23,8 @@ func checkAddr(addr string, hasKeys bool) error {
 		return fmt.Errorf("listen on %q: it is not host:port", addr)
 	}
 	if !hasKeys && !IsLoopback(addr) {
-		return fmt.Errorf("listen on %q: without API keys only loopback addresses are allowed, such as 127.0.0.1:8080", addr)
+		return fmt.Errorf("listen on %q: without API keys only loopback addresses are allowed, such as 127.0.0.1:8080",
+			addr)
 	}
 	return nil
 }

@@ -28,18 +28,20 @@ type loopbackKey struct{}
 
 // HTTPServer serves h with explicit time-outs and bounds of headers, and the
 // connections that connections lets in. tlsConfig is from TLSConfig; nil: plain HTTP.
-func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds admission.Bounds, connections *admission.Connections, log *slog.Logger) *http.Server {
+func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds admission.Bounds, connections *admission.Connections,
+	log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout + admission.GraceTime,
-		WriteTimeout:      bounds.SlowestBody() + bounds.Timeout(bounds.BitmapUsers) + sendTimeout, // it runs from the header on
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    readHeaderBytes,
-		BaseContext:       baseContext,
-		ConnState:         connections.Watch,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// it runs from the header on
+		WriteTimeout:   bounds.SlowestBody() + bounds.Timeout(bounds.BitmapUsers) + sendTimeout,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: readHeaderBytes,
+		BaseContext:    baseContext,
+		ConnState:      connections.Watch,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -39,7 +39,8 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		f.Cause = err
 		return nil, f
 	}
-	return nil, failure.OfField(api.CodeGone, field, "%s; begin anew with the one in use", strings.TrimPrefix(clipped(err, name), field+" "))
+	return nil, failure.OfField(api.CodeGone, field, "%s; begin anew with the one in use",
+		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
 // Pinned is Generation, and keeps the one in use, too.
@@ -61,7 +62,8 @@ func List(s *segments.Snapshot) *api.Segments {
 	list := &api.Segments{Generation: s.Generation(), CreatedAt: s.CreatedAt(), Segments: []api.SegmentInfo{}}
 	for kind, sizes := range map[string][]segments.SegmentSize{api.KindSegment: s.Segments(), api.KindSet: s.Sets()} {
 		for _, size := range sizes {
-			list.Segments = append(list.Segments, api.SegmentInfo{Name: size.Name, Kind: kind, Users: size.Cardinality, SizeBytes: size.SizeBytes})
+			list.Segments = append(list.Segments, api.SegmentInfo{Name: size.Name, Kind: kind, Users: size.Cardinality,
+				SizeBytes: size.SizeBytes})
 		}
 	}
 	slices.SortStableFunc(list.Segments, func(a, b api.SegmentInfo) int { return strings.Compare(a.Kind, b.Kind) })

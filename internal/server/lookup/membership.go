@@ -71,7 +71,8 @@ func noSet(s *segments.Snapshot, field, name string) error {
 	if slices.Contains(s.Names(), name) {
 		return failure.Invalid(field, "%q is a segment: a lookup answers the segment of each user anyway", name)
 	}
-	return failure.Invalid(field, "generation %s has no set %q%s", s.Generation(), failure.Clip([]byte(name)), meant(name, setsOf(s)))
+	return failure.Invalid(field, "generation %s has no set %q%s", s.Generation(), failure.Clip([]byte(name)),
+		meant(name, setsOf(s)))
 }
 
 func setsOf(s *segments.Snapshot) (names []string) {

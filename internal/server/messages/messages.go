@@ -17,7 +17,8 @@ import (
 
 // Counts is what was counted of messages; see campaign.Counter.
 type Counts interface {
-	Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (found []campaign.Campaign, more bool, err error)
+	Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
+		found []campaign.Campaign, more bool, err error)
 	Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error)
 }
 
@@ -127,7 +128,8 @@ func (c Caller) namespace() (string, error) {
 	case !given:
 		return c.Namespace, nil
 	case c.Namespace != "" && asked != c.Namespace:
-		return "", failure.OfField(api.CodeForbidden, "namespace", "the messages of %q are not this key's, which is of the namespace %q", failure.Clip([]byte(asked)), c.Namespace)
+		return "", failure.OfField(api.CodeForbidden, "namespace", "the messages of %q are not this key's, which is "+
+			"of the namespace %q", failure.Clip([]byte(asked)), c.Namespace)
 	case !utf8.ValidString(asked) || len(asked) > capping.MaxName:
 		return "", failure.Invalid("namespace", "%q is none", failure.Clip([]byte(asked)))
 	}
@@ -146,7 +148,8 @@ func (c Caller) ForImport() (string, error) {
 // Message is the message that the caller means by an id.
 func (c Caller) Message(id string) (capping.Message, error) {
 	if len(id) == 0 || len(id) > capping.MaxMessageID {
-		return capping.Message{}, failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id), capping.MaxMessageID)
+		return capping.Message{}, failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id),
+			capping.MaxMessageID)
 	}
 	if !utf8.ValidString(id) { // which could be another namespace's, as stores write messages
 		return capping.Message{}, failure.Invalid("message_id", "%q is not UTF-8", failure.Clip([]byte(id)))
@@ -166,7 +169,8 @@ func Since(text string, now time.Time) (capping.Instant, error) {
 	}
 	ago, err := parseSpan(text)
 	if err != nil || ago < 0 {
-		return 0, failure.Invalid("since", "%q is neither a time (RFC 3339) nor a duration such as 36h or 7d", failure.Clip([]byte(text)))
+		return 0, failure.Invalid("since", "%q is neither a time (RFC 3339) nor a duration such as 36h or 7d",
+			failure.Clip([]byte(text)))
 	}
 	return atLeastZero(now.Add(-ago)), nil
 }

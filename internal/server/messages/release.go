@@ -46,7 +46,8 @@ type release struct {
 
 // Release gives back the sends of the message of an id on a channel, "" on all, as many as it can before the
 // deadline of ctx. took is told of each step.
-func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, took func(*Part)) (*api.ReleasedMessage, error) {
+func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, took func(*Part)) (*api.ReleasedMessage,
+	error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
@@ -59,7 +60,8 @@ func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, to
 	if err != nil {
 		return nil, err
 	}
-	r := release{Messages: m, message: message, took: took, answer: &api.ReleasedMessage{MessageID: id, Channel: channel}}
+	r := release{Messages: m, message: message, took: took, answer: &api.ReleasedMessage{MessageID: id,
+		Channel: channel}}
 	if deadline, bounded := ctx.Deadline(); bounded {
 		r.until = m.Clock().Add(time.Until(deadline) * 2 / 3)
 	}
@@ -69,10 +71,13 @@ func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants are who holds sends of the message, those without a channel last: they are given back by a release of all channels.
-func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error) {
+// grants are who holds sends of the message, those without a channel last: they are given back by a release of all
+// channels.
+func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
+	error) {
 	if m.Audit == nil {
-		return nil, failure.New(api.CodeConflict, "nothing says to whom the message was sent: that is read from the audit, which audit.to configures; "+
+		return nil, failure.New(api.CodeConflict, "nothing says to whom the message was sent: that is read from the "+
+			"audit, which audit.to configures; "+
 			"without one, POST /v1/release takes the users")
 	}
 	if err := m.Audit.Flush(ctx); err != nil {

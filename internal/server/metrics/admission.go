@@ -13,14 +13,17 @@ func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of the bodies that are received and decoded."},
 		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of the answers that are made and written."},
 	}
-	for name, b := range map[string]*admission.Budget{"users": budgets.Users, "bodies": budgets.Bodies, "answers": budgets.Answers} {
+	for name, b := range map[string]*admission.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
+		"answers": budgets.Answers} {
 		labels := prometheus.Labels{"budget": name}
 		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.", ConstLabels: labels,
+				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.",
+				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a budget.", ConstLabels: labels,
+				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a " +
+					"budget.", ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
 	return list

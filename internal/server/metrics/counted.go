@@ -11,7 +11,8 @@ import (
 func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	each(m.decided.users, func(labels map[string]string, n float64) { yield(labels["outcome"], labels["limit"], n) })
 	each(m.decided.shadow, func(labels map[string]string, n float64) { yield("shadow", labels["limit"], n) })
-	for what, vector := range map[string]*prometheus.CounterVec{"granted": m.Pacers.granted, "refused": m.Pacers.refused, "failed": m.Pacers.failed} {
+	for what, vector := range map[string]*prometheus.CounterVec{"granted": m.Pacers.granted,
+		"refused": m.Pacers.refused, "failed": m.Pacers.failed} {
 		each(vector, func(labels map[string]string, n float64) { yield(what, labels["pacer"], n) })
 	}
 }

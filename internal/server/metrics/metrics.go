@@ -50,7 +50,8 @@ func New(
 		}, []string{"route"}),
 		decided: newDecided(policy),
 		imported: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_imported_sends_total", Help: "Sends made elsewhere that were imported, by result: added, known, expired or unavailable.",
+			Name: "capper_imported_sends_total", Help: "Sends made elsewhere that were imported, by result: added, " +
+				"known, expired or unavailable.",
 		}, []string{"result"}),
 		Clients: newClients(),
 		Pacers:  newPacers(pacers.Policy, clock),
@@ -67,7 +68,8 @@ func New(
 
 // expected are the statuses that are counted for each route from the start, as
 // 0: what alerts watch must be there before it happens the first time.
-var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
+	http.StatusServiceUnavailable}
 
 // ExpectRoute makes the counters of a route.
 func (m *Metrics) ExpectRoute(route string) {
@@ -93,7 +95,8 @@ func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 
 // CountImported counts the sends of an import.
 func (m *Metrics) CountImported(sum *api.ImportSummary) {
-	for result, n := range map[string]int{"added": sum.Added, "known": sum.Known, "expired": sum.Expired, "unavailable": sum.Unavailable} {
+	for result, n := range map[string]int{"added": sum.Added, "known": sum.Known, "expired": sum.Expired,
+		"unavailable": sum.Unavailable} {
 		m.imported.WithLabelValues(result).Add(float64(n))
 	}
 }

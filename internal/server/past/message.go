@@ -54,11 +54,13 @@ func (o outcomes) take(r *audit.Record) {
 
 // Message is the users of a message on a channel by what the audit says last of each, in
 // the records since then.
-func (r *Reader) Message(ctx context.Context, message capping.Message, channel capping.Channel) (*api.DecidedUsers, error) {
+func (r *Reader) Message(ctx context.Context, message capping.Message, channel capping.Channel) (*api.DecidedUsers,
+	error) {
 	if r.Records == nil {
 		return nil, noAudit()
 	}
-	told := &api.DecidedUsers{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel), DeniedBitmaps: map[string]api.Bitmap{}}
+	told := &api.DecidedUsers{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel),
+		DeniedBitmaps: map[string]api.Bitmap{}}
 	q := archive.Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
 	found := outcomes{}
 	for record, err := range r.Records.Records(ctx, q) {

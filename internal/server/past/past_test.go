@@ -28,7 +28,8 @@ type recorded struct {
 func (r recorded) Records(_ context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		for _, one := range r.list {
-			if one.At >= q.Since && (q.Until == 0 || one.At < q.Until) && (q.User == nil || archive.GroupOf(one, *q.User) != nil) && !yield(one, nil) {
+			if one.At >= q.Since && (q.Until == 0 || one.At < q.Until) &&
+				(q.User == nil || archive.GroupOf(one, *q.User) != nil) && !yield(one, nil) {
 				return
 			}
 		}
@@ -40,19 +41,22 @@ func (r recorded) Records(_ context.Context, q archive.Query) iter.Seq2[*audit.R
 
 func call(ago time.Duration, kind audit.Kind, outcome audit.Outcome, limit string, users ...uint32) *audit.Record {
 	return &audit.Record{
-		Kind: kind, At: capping.InstantOf(now.Add(-ago)), Message: capping.Message{ID: "promo"}, Channel: 1, Client: "crm", Generation: "g", Config: "c",
+		Kind: kind, At: capping.InstantOf(now.Add(-ago)), Message: capping.Message{ID: "promo"}, Channel: 1,
+		Client: "crm", Generation: "g", Config: "c",
 		Groups: []audit.Group{{Outcome: outcome, Limit: limit, Users: bitmap.Of(users...)}},
 	}
 }
 
 func reader(r Records) *Reader {
-	return &Reader{Records: r, Policy: func() *capping.Policy { return &capping.Policy{Channels: map[string]capping.Channel{"push": 1}} }}
+	return &Reader{Records: r,
+		Policy: func() *capping.Policy { return &capping.Policy{Channels: map[string]capping.Channel{"push": 1}} }}
 }
 
 func TestDecisionsOfAUser(t *testing.T) {
 	t.Parallel()
 	r := reader(recorded{list: []*audit.Record{
-		call(10*24*time.Hour, audit.Filter, audit.Denied, "daily", 7), call(3*24*time.Hour, audit.Filter, audit.Denied, "daily", 7, 8), call(time.Hour, audit.Filter, audit.Allowed, "", 7),
+		call(10*24*time.Hour, audit.Filter, audit.Denied, "daily", 7), call(3*24*time.Hour, audit.Filter, audit.Denied,
+			"daily", 7, 8), call(time.Hour, audit.Filter, audit.Allowed, "", 7),
 	}})
 	got, err := r.User(t.Context(), "", 7, now.Add(-7*24*time.Hour), now)
 	require.NoError(t, err)
@@ -60,7 +64,8 @@ func TestDecisionsOfAUser(t *testing.T) {
 	require.True(t, got.Since.Equal(now.Add(-7*24*time.Hour)))
 	require.Len(t, got.Decisions, 2, "oldest first, none before since")
 	require.Equal(t, api.Decision{
-		At: now.Add(-3 * 24 * time.Hour), Kind: "filter", Outcome: "denied", MessageID: "promo", Channel: "push", Limit: "daily", Client: "crm", Generation: "g", ConfigVersion: "c",
+		At: now.Add(-3 * 24 * time.Hour), Kind: "filter", Outcome: "denied", MessageID: "promo", Channel: "push",
+		Limit: "daily", Client: "crm", Generation: "g", ConfigVersion: "c",
 	}, got.Decisions[0])
 	require.Equal(t, "allowed", got.Decisions[1].Outcome)
 }
@@ -80,10 +85,13 @@ func TestTooManyDecisionsAreCut(t *testing.T) {
 
 func TestUsersOfAMessageByWhatIsSaidLast(t *testing.T) {
 	t.Parallel()
-	r := reader(recorded{err: &archive.FileError{Key: "records/x.audit", Err: errors.New("cut short")}, list: []*audit.Record{
-		call(5*time.Second, audit.Filter, audit.Denied, "daily", 1, 2, 3), call(4*time.Second, audit.Filter, audit.Allowed, "", 3, 4, 5, 6), call(3*time.Second, audit.Filter, audit.Denied, "quiet", 2),
-		call(2*time.Second, audit.Release, audit.Released, "", 5), call(time.Second, audit.Filter, audit.Unavailable, "", 9), call(time.Second, audit.Filter, audit.Replayed, "", 4),
-	}})
+	r := reader(recorded{err: &archive.FileError{Key: "records/x.audit", Err: errors.New("cut short")},
+		list: []*audit.Record{
+			call(5*time.Second, audit.Filter, audit.Denied, "daily", 1, 2, 3), call(4*time.Second, audit.Filter,
+				audit.Allowed, "", 3, 4, 5, 6), call(3*time.Second, audit.Filter, audit.Denied, "quiet", 2),
+			call(2*time.Second, audit.Release, audit.Released, "", 5), call(time.Second, audit.Filter,
+				audit.Unavailable, "", 9), call(time.Second, audit.Filter, audit.Replayed, "", 4),
+		}})
 	got, err := r.Message(t.Context(), capping.Message{ID: "promo"}, 1)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{3, 4, 6}, got.AllowedBitmap.ToArray())
@@ -96,7 +104,8 @@ func TestUsersOfAMessageByWhatIsSaidLast(t *testing.T) {
 
 func TestWithoutAnAuditAndWithABrokenOne(t *testing.T) {
 	t.Parallel()
-	for r, code := range map[*Reader]api.Code{reader(nil): api.CodeConflict, reader(recorded{err: errors.New("no such host")}): api.CodeUnavailable} {
+	for r, code := range map[*Reader]api.Code{reader(nil): api.CodeConflict,
+		reader(recorded{err: errors.New("no such host")}): api.CodeUnavailable} {
 		_, err := r.User(t.Context(), "", 7, now.Add(-time.Hour), now)
 		require.Equal(t, code, failure.Of(err).Code)
 		_, err = r.Message(t.Context(), capping.Message{ID: "promo"}, 1)

@@ -60,7 +60,8 @@ func (r *Reader) user(ctx context.Context, user capping.UserID, since, now time.
 		if from.Before(since) {
 			from = since
 		}
-		found, err := r.span(ctx, told, archive.Query{User: &user, Since: capping.InstantOf(from), Until: capping.InstantOf(until)})
+		found, err := r.span(ctx, told, archive.Query{User: &user, Since: capping.InstantOf(from),
+			Until: capping.InstantOf(until)})
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, unreadable(err)
@@ -110,8 +111,9 @@ func addFault(faults []string, err error) []string {
 
 func (r *Reader) decision(record *audit.Record, group *audit.Group) api.Decision {
 	return api.Decision{
-		At: record.At.Time(), Kind: record.Kind.String(), Outcome: group.Outcome.String(), MessageID: record.Message.ID, Namespace: record.Message.Namespace,
-		Channel: r.channelName(record.Channel), Limit: group.Limit, Set: group.Set, Exempt: record.Exempt,
+		At: record.At.Time(), Kind: record.Kind.String(), Outcome: group.Outcome.String(), MessageID: record.Message.ID,
+		Namespace: record.Message.Namespace,
+		Channel:   r.channelName(record.Channel), Limit: group.Limit, Set: group.Set, Exempt: record.Exempt,
 		Client: record.Client, Key: record.Key, Generation: record.Generation, ConfigVersion: record.Config,
 	}
 }
@@ -129,7 +131,8 @@ func (r *Reader) channelName(channel capping.Channel) string {
 
 // noAudit is what a caller is told where nothing is recorded.
 func noAudit() error {
-	return failure.New(api.CodeConflict, "there is no audit: the configuration key audit says where decisions are recorded")
+	return failure.New(api.CodeConflict, "there is no audit: the configuration key audit says where decisions are "+
+		"recorded")
 }
 
 // unreadable is what a caller is told when the audit's place does not answer.

@@ -26,7 +26,8 @@ func (s Span) call(caller access.Caller, message capping.Message, channel cappin
 }
 
 // Filter is the record of a filter call.
-func (s Span) Filter(caller access.Caller, send *capping.Send, r *decode.FilterRequest, d *capping.Decisions, sum *answer.Summary) *audit.Record {
+func (s Span) Filter(caller access.Caller, send *capping.Send, r *decode.FilterRequest, d *capping.Decisions,
+	sum *answer.Summary) *audit.Record {
 	x := s.call(caller, send.Message, send.Channel)
 	x.Exempt, x.Audience = !send.Enforce, expression(&r.Audience)
 	sum.BySegment(d.Names, func(segment string, n answer.Counts) {
@@ -47,7 +48,8 @@ func expression(a *decode.Audience) string {
 }
 
 // Release is the record of a release. What was in force is for the caller to add.
-func (s Span) Release(caller access.Caller, message capping.Message, channel capping.Channel, a *decode.Audience) *audit.Record {
+func (s Span) Release(caller access.Caller, message capping.Message, channel capping.Channel,
+	a *decode.Audience) *audit.Record {
 	x := s.call(caller, message, channel)
 	x.Audience = expression(a)
 	return x
