@@ -23,8 +23,8 @@ type Config struct {
 	// MayLose is, by set of Require, how many users may leave it from the generation in use
 	// to the next, per 100 users: 0 to 100. A generation that more left, or whose set is empty,
 	// is not used, unless its publisher accepted that change of the set; at a start it is
-	// compared with the cached one, without a cache with the newest earlier one of the source. A set that is not given: 0.1. At 100 all may leave.
-	// Segments are not compared: users leave them as they should.
+	// compared with the cached one, without a cache with the newest earlier one of the source. A set that is not given:
+	// 0.1. At 100 all may leave. Segments are not compared: users leave them as they should.
 	MayLose map[string]float64
 	// Expressions by name, which those of Generation.Audience may use, such as
 	// engaged: active | opened.

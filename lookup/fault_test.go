@@ -39,7 +39,8 @@ func TestASourceThatIsAway(t *testing.T) {
 	m := first(t, at)
 	way := &away{}
 	var log testkit.Log
-	cfg := lookup.Config{Source: source, CacheDir: cache, S3: lookup.S3{Endpoint: s3test.Proxy(t, way.wrap)}, Timeout: 10 * time.Second, Logger: log.Logger()}
+	cfg := lookup.Config{Source: source, CacheDir: cache, S3: lookup.S3{Endpoint: s3test.Proxy(t, way.wrap)},
+		Timeout: 10 * time.Second, Logger: log.Logger()}
 	running := follow(t, cfg)
 
 	way.cut.Store(true)
@@ -117,11 +118,14 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		cfg  lookup.Config
 		want string
 	}{
-		"no source":  {lookup.Config{}, "lookup: the Source of the Config: no location: want a directory or s3://bucket/prefix"},
-		"a scheme":   {lookup.Config{Source: "gs://bucket"}, `lookup: the Source of the Config: location "gs://bucket": unknown scheme "gs"`},
-		"interval":   {lookup.Config{Source: empty, Interval: -1}, "lookup: interval and timeout must not be negative"},
-		"expression": {lookup.Config{Source: empty, Expressions: map[string]string{"a": "b", "b": "a"}}, "lookup: expressions: a: a is made from itself: a → b → a"},
-		"nothing":    {lookup.Config{Source: empty}, "lookup: nothing has been published there"},
+		"no source": {lookup.Config{}, "lookup: the Source of the Config: no location: want a directory or " +
+			"s3://bucket/prefix"},
+		"a scheme": {lookup.Config{Source: "gs://bucket"},
+			`lookup: the Source of the Config: location "gs://bucket": unknown scheme "gs"`},
+		"interval": {lookup.Config{Source: empty, Interval: -1}, "lookup: interval and timeout must not be negative"},
+		"expression": {lookup.Config{Source: empty, Expressions: map[string]string{"a": "b", "b": "a"}},
+			"lookup: expressions: a: a is made from itself: a → b → a"},
+		"nothing": {lookup.Config{Source: empty}, "lookup: nothing has been published there"},
 	} {
 		_, err := lookup.Follow(t.Context(), c.cfg)
 		require.ErrorContains(t, err, c.want, name)
@@ -139,7 +143,8 @@ func TestSwapsUnderLoad(t *testing.T) {
 	names := [2]string{"even", "odd"}
 	made := func(n int) *segments.Manifest {
 		name := names[n%2]
-		return publish(t, at, day(n), []group{{name, bitmap.Range(0, 70_000)}}, []group{{"set/" + name, bitmap.Range(0, 70_000)}})
+		return publish(t, at, day(n), []group{{name, bitmap.Range(0, 70_000)}},
+			[]group{{"set/" + name, bitmap.Range(0, 70_000)}})
 	}
 	made(0)
 	f := follow(t, lookup.Config{Source: dir, Interval: time.Millisecond})

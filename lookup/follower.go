@@ -53,7 +53,8 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	if cfg.Interval < 0 || cfg.Timeout < 0 {
 		return nil, errors.New("interval and timeout must not be negative")
 	}
-	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle})
+	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region,
+		PathStyle: cfg.S3.PathStyle})
 	if err != nil {
 		return nil, fmt.Errorf("the Source of the Config: %w", err)
 	}
@@ -157,7 +158,8 @@ type Status struct {
 func (f *Follower) Status() Status {
 	s := f.refresher.Status()
 	return Status{
-		Generation: s.Generation, CreatedAt: s.CreatedAt, LoadedAt: s.LoadedAt, FromCache: s.Origin == segments.OriginCache,
+		Generation: s.Generation, CreatedAt: s.CreatedAt, LoadedAt: s.LoadedAt,
+		FromCache: s.Origin == segments.OriginCache,
 		CheckedAt: s.CheckedAt, BuiltAt: s.BuiltAt, Error: s.Error, ErrorAt: s.ErrorAt,
 	}
 }

@@ -25,11 +25,13 @@ type Generation struct {
 }
 
 func newGeneration(s *segments.Snapshot, engine *audience.Engine, named *audience.Named) *Generation {
-	g := &Generation{snapshot: s, codes: s.Codes(), segments: s.Names(), byName: map[string]*Set{}, engine: engine, named: named}
+	g := &Generation{snapshot: s, codes: s.Codes(), segments: s.Names(), byName: map[string]*Set{}, engine: engine,
+		named: named}
 	g.names[0] = NoSegment
 	for i, segment := range s.Segments() {
 		g.names[i+1] = segment.Name
-		g.byName[segment.Name] = &Set{name: segment.Name, users: segment.Cardinality, code: uint8(i + 1), codes: g.codes}
+		g.byName[segment.Name] = &Set{name: segment.Name, users: segment.Cardinality, code: uint8(i + 1),
+			codes: g.codes}
 	}
 	for _, set := range s.Sets() {
 		g.byName[set.Name] = &Set{name: set.Name, users: set.Cardinality, code: 1, bitmap: s.Set(set.Name)}

@@ -20,7 +20,8 @@ func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 		active := []group{{"active", bitmap.Range(0, 5_000)}}
 		lists := func(out, loose *bitmap.Bitmap) []group { return []group{{"opted-out", out}, {"loose", loose}} }
 		first := publish(t, at, day(1), active, lists(bitmap.Range(0, 2_000), bitmap.Of(1)))
-		cfg := lookup.Config{Source: source, CacheDir: t.TempDir(), Require: []string{"active", "opted-out", "loose"}, MayLose: map[string]float64{"loose": 100}}
+		cfg := lookup.Config{Source: source, CacheDir: t.TempDir(), Require: []string{"active", "opted-out", "loose"},
+			MayLose: map[string]float64{"loose": 100}}
 		running := follow(t, cfg)
 
 		publish(t, at, day(2), active, lists(bitmap.Of(), bitmap.Of(1)))
@@ -28,7 +29,8 @@ func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 		without.CacheDir = ""
 		for _, f := range []*lookup.Follower{running, follow(t, cfg), follow(t, without)} {
 			testkit.Eventually(t, func() bool {
-				return strings.Contains(f.Status().Error, "its set opted-out is empty: all 2000 users left, at most 2 may leave")
+				return strings.Contains(f.Status().Error, "its set opted-out is empty: all 2000 users left, at most "+
+					"2 may leave")
 			})
 			require.Equal(t, first.Generation, f.Current().Name())
 			in, err := f.Current().Contains("opted-out", 1_999)
@@ -43,8 +45,10 @@ func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 
 func TestBoundsOfLossesAreChecked(t *testing.T) {
 	t.Parallel()
-	for name, says := range map[string]string{"other": `Require does not name "other"`, "opted-out": `"opted-out": must be 0 to 100, got 101`} {
-		_, err := lookup.Follow(t.Context(), lookup.Config{Source: t.TempDir(), Require: []string{"opted-out"}, MayLose: map[string]float64{name: 101}})
+	for name, says := range map[string]string{"other": `Require does not name "other"`,
+		"opted-out": `"opted-out": must be 0 to 100, got 101`} {
+		_, err := lookup.Follow(t.Context(), lookup.Config{Source: t.TempDir(), Require: []string{"opted-out"},
+			MayLose: map[string]float64{name: 101}})
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -35,14 +35,16 @@ func TestAServiceImportsThePackage(t *testing.T) {
 	run := func(command string) string {
 		t.Helper()
 		cmd := exec.Command("bash", "-euc", command)
-		cmd.Dir, cmd.Env = engine, append(os.Environ(), "SEGMENTS="+source, "SEGMENTS_CACHE="+dir+"/cache", "GOWORK=off")
+		cmd.Dir, cmd.Env = engine, append(os.Environ(), "SEGMENTS="+source, "SEGMENTS_CACHE="+dir+"/cache",
+			"GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)
 		return string(out)
 	}
 	run(publishesAsMakeRun(t, root, source))
 	run(part("```sh\n(.*?)```", 0))
-	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), []byte(part("```go\n(package main\n.*?)```", 0)), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), []byte(part("```go\n(package main\n.*?)```", 0)),
+		0o644))
 	program := strings.Replace(part("```sh\n(.*?)```", 1), "SEGMENTS=../capper/build/run/segments ", "", 1)
 	require.Contains(t, run(program), part("it prints\n\n```\n(.*?)```", 0))
 
@@ -78,6 +80,7 @@ func TestThePageOfAudiencesShowsRealRefusals(t *testing.T) {
 	g := follow(t, lookup.Config{Source: dir}).Current()
 	for _, row := range rows {
 		_, err := g.Audience(row[1])
-		require.EqualError(t, err, fmt.Sprintf("lookup: audience %q: %s", row[1], strings.ReplaceAll(row[2], `\|`, "|")))
+		require.EqualError(t, err, fmt.Sprintf("lookup: audience %q: %s", row[1], strings.ReplaceAll(row[2], `\|`,
+			"|")))
 	}
 }

@@ -114,7 +114,8 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 		cfg.Clock = time.Now
 	}
 	s := &Service{
-		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore, asked: cfg.Reload, manager: cfg.NotifySocket,
+		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore,
+		asked: cfg.Reload, manager: cfg.NotifySocket,
 		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: recent.New(cfg.Clock()),
 	}
 	s.level = loglevel.New(s.config.Log.Level)
@@ -171,7 +172,10 @@ func (s *Service) steps() []step {
 		{up: action{"load segments from " + cfg.Segments.Source, loadTimeout, s.loadSegments}},
 		{up: action{"open the " + cfg.Store.Kind + " store", openTimeout, s.openStore},
 			down: action{"close the store", closeTimeout, s.closeStore}, unused: true},
-		{up: action{"announce the limits", announceTimeout, func(ctx context.Context) error { return s.announce(ctx, cfg.Policy) }}},
+		{up: action{"announce the limits", announceTimeout, func(ctx context.Context) error {
+			return s.announce(ctx,
+				cfg.Policy)
+		}}},
 		{up: action{"begin the audit", buildTimeout, s.beginAudit},
 			down: action{"end the audit", auditTimeout, s.endAudit}},
 		{up: action{"build the API", buildTimeout, s.newServer}},
@@ -208,6 +212,7 @@ func configuredMemory(cfg *config.Config) prometheus.Collector {
 		bytes += cfg.Store.Embedded.CacheBytes + memoryOfStore
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_memory_configured_bytes", Help: "Memory that the configuration lets the service take, segments and open connections left out.",
+		Name: "capper_memory_configured_bytes", Help: "Memory that the configuration lets the service take, " +
+			"segments and open connections left out.",
 	}, func() float64 { return float64(bytes) })
 }

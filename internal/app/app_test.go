@@ -36,7 +36,8 @@ func TestStartsAndStopsOnBothStores(t *testing.T) {
 				_, err = net.Dial("tcp", s.Addr().String())
 				require.ErrorContains(t, err, "connection refused")
 			}
-			require.Regexp(t, `(?s)step="load segments from .*step="open the `+kind+` store".*step="announce the limits".*step="build the API".*`+
+			require.Regexp(t, `(?s)step="load segments from .*step="open the `+kind+
+				` store".*step="announce the limits".*step="build the API".*`+
 				`step="refresh segments".*step="watch the configuration".*step=listen.*step="ask for calls".*`+
 				`msg=stopped step="ask for no more calls".*step="drain the calls".*step="stop watching the configuration".*`+
 				`step="stop refreshing segments".*step="close the store"`, log.String())

@@ -57,7 +57,8 @@ func (s *Service) auditOfMessages() messages.Audit {
 // by the first file that names each; for the console. Versions that are not in the audit's
 // location, and files that are damaged, are left out: capper audit verify tells of these.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Version, err error) {
-	entries, _, err := s.recorded.Entries(ctx, archive.Query{Since: capping.InstantOf(s.clock().Add(-campaign.MaxKeep))})
+	entries, _, err := s.recorded.Entries(ctx,
+		archive.Query{Since: capping.InstantOf(s.clock().Add(-campaign.MaxKeep))})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,8 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Versi
 			if err != nil {
 				return nil, err
 			}
-			versions = append(versions, recent.Version{Policy: answer.Policy(policy, s.capper.Widening()), Since: e.First})
+			versions = append(versions, recent.Version{Policy: answer.Policy(policy, s.capper.Widening()),
+				Since: e.First})
 		}
 	}
 	return versions, nil

@@ -39,7 +39,8 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		_, csv := see(t, s, 0, "/console/?format=csv&table=decided")
 		return csv == "Outcome,Means,Last hour,Last day,Of the day\r\n"+
-			"allowed,may receive the message; the send is recorded,3,3,50\r\nheld back by daily,have had as many as this limit lets them,3,3,50\r\n"
+			"allowed,may receive the message; the send is recorded,3,3,50\r\nheld back by daily,have had as many as "+
+			"this limit lets them,3,3,50\r\n"
 	}, "the decisions are not seen")
 }
 
@@ -52,7 +53,8 @@ func TestTheLimitsPageTellsOfReloads(t *testing.T) {
 	w.configure("holdout: {percent: 5, salt: autumn}\n")
 	testkit.Eventually(t, func() bool {
 		_, page := see(t, w.Service, 0, "/console/limits")
-		return regexp.MustCompile(`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known`).MatchString(page)
+		return regexp.MustCompile(
+			`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known`).MatchString(page)
 	}, "the reload is not told")
 }
 
@@ -86,5 +88,6 @@ func TestTheConsoleIsTurnedOff(t *testing.T) {
 
 	w.configure("console: true\n")
 	testkit.Eventually(t, func() bool { return w.status().Config.Error != "" }, "it changes at a start alone")
-	require.Contains(t, w.status().Config.Error, "console: changes only at a start; the configuration in force stays (false, now true)")
+	require.Contains(t, w.status().Config.Error, "console: changes only at a start; the configuration in force "+
+		"stays (false, now true)")
 }

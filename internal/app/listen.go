@@ -65,7 +65,8 @@ func (s *Service) listen(context.Context) (err error) {
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
 	if errors.Is(err, fs.ErrPermission) {
-		err = terminal.Hinted(err, "this user may not have ports of the system: take one from 1024 on, and let what stands before it have the other, or give it the capability CAP_NET_BIND_SERVICE")
+		err = terminal.Hinted(err, "this user may not have ports of the system: take one from 1024 on, and let what "+
+			"stands before it have the other, or give it the capability CAP_NET_BIND_SERVICE")
 	}
 	return listener, err
 }
@@ -117,7 +118,8 @@ func (s *Service) askForCalls(context.Context) error {
 // askForNoMore makes the service not ready, for as long as a load balancer takes
 // to see it. Calls that come all the same are answered.
 func (s *Service) askForNoMore(context.Context) error {
-	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout", s.config.Server.StopTimeout.String())
+	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
+		s.config.Server.StopTimeout.String())
 	s.tell(systemd.Stopping)
 	s.api.BeginStop()
 	time.Sleep(s.config.Server.StopDelay)

@@ -45,7 +45,8 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 		}
 		switch {
 		case suppressed.MaxAge > 0 && age > suppressed.MaxAge:
-			add("suppress.%s: the set is %s old and max_age is %s: the sends that it suppresses are unavailable", guard.Set,
+			add("suppress.%s: the set is %s old and max_age is %s: the sends that it suppresses are unavailable",
+				guard.Set,
 				ageText(age), capping.Span(suppressed.MaxAge))
 		case suppressed.MaxAge == 0 && age > oldList:
 			add("suppress.%s: the set is %s old, and no max_age bounds its age", guard.Set, ageText(age))

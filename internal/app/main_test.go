@@ -44,7 +44,8 @@ func configure(t *testing.T, store, server string) (Config, *testkit.Log) {
 	base, err := publish.ReadLiveState(t.Context(), location)
 	require.NoError(t, err)
 	publisher := publish.Publisher{Location: location}
-	_, err = publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
+	_, err = publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"new"},
+		Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
 	require.NoError(t, err)
 	file := filepath.Join(dir, "capper.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: "127.0.0.1:0", stop_delay: 0s, %s}
@@ -76,12 +77,14 @@ func begin(t *testing.T, cfg Config) *Service {
 }
 
 // filter asks for users over HTTP; the answer lists the allowed.
-func filter(ctx context.Context, s *Service, message string, users ...capping.UserID) (allowed []capping.UserID, err error) {
+func filter(ctx context.Context, s *Service, message string, users ...capping.UserID) (allowed []capping.UserID,
+	err error) {
 	body, err := json.Marshal(map[string]any{"message_id": message, "user_ids": users})
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr().String()+"/v1/filter", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr().String()+"/v1/filter",
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,10 @@ var elsewhere = map[string][]string{
 	config.Embedded: {
 		"capper_store_barred_partitions", "capper_store_promise_broken", "capper_store_records_gone",
 		"capper_store_unheard_seconds", "capper_store_made_timestamp_seconds",
-		"capper_store_shards", "capper_store_degraded_shards", "capper_store_unserved_partitions", "capper_store_replicas", "capper_store_replicas_known",
-		"capper_store_replicas_needed", "capper_store_instances", "capper_store_instances_differing", "capper_rate_fallbacks_total",
+		"capper_store_shards", "capper_store_degraded_shards", "capper_store_unserved_partitions",
+		"capper_store_replicas", "capper_store_replicas_known",
+		"capper_store_replicas_needed", "capper_store_instances", "capper_store_instances_differing",
+		"capper_rate_fallbacks_total",
 		"capper_tls_certificate_expiry_timestamp_seconds", "capper_store_certificate_expiry_timestamp_seconds",
 	},
 	config.Redis: {"capper_tls_certificate_expiry_timestamp_seconds"},

@@ -29,7 +29,8 @@ func newReloads() *prometheus.CounterVec {
 // refusedConfig shows whether the file is not what is in force.
 func (s *Service) refusedConfig() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_config_refused", Help: "1 while the configuration file is refused, and the one before stays in force.",
+		Name: "capper_config_refused", Help: "1 while the configuration file is refused, and the one before stays " +
+			"in force.",
 	}, func() float64 {
 		if s.watcher.Status().Error != "" {
 			return 1
@@ -58,7 +59,8 @@ func (s *Service) answerReload(changed bool) {
 	switch {
 	case changed:
 	case status.Error != "":
-		s.logger.Error("configuration still refused, the one before stays in force", "version", status.Version, "error", status.Error)
+		s.logger.Error("configuration still refused, the one before stays in force", "version", status.Version, "error",
+			status.Error)
 	default:
 		s.logger.Info("configuration unchanged", "version", status.Version)
 	}

@@ -29,7 +29,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	s.segments = segments.NewRefresher(refresher)
 	err = s.segments.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
-		return terminal.Hinted(err, "segmentbuild build --to "+cfg.Source+" --segment NAME=FILE … publishes a first generation")
+		return terminal.Hinted(err, "segmentbuild build --to "+cfg.Source+
+			" --segment NAME=FILE … publishes a first generation")
 	}
 	return err
 }
@@ -78,7 +79,8 @@ func (s *Service) problems(current *segments.Snapshot) []string {
 func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	configured, published := policy.Unmatched(current.Names())
 	for _, segment := range configured {
-		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment, current.Generation()))
+		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment,
+			current.Generation()))
 	}
 	for _, segment := range published {
 		applies := "limits.default applies"

@@ -89,7 +89,8 @@ func butSegment(current *segments.Snapshot, name string) string {
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
-		Help: "Sets that the configuration needs and the generation in use lacks: while it is not 0 the service is not ready.",
+		Help: "Sets that the configuration needs and the generation in use lacks: while it is not 0 the service is " +
+			"not ready.",
 	}, func() float64 {
 		return float64(len(s.capper.Policy().Missing(generation{Snapshot: s.segments.Current()})))
 	})
@@ -115,7 +116,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("time zones of users count, and generation %s has no set %s…: all go by %s", current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
+	return []string{fmt.Sprintf("time zones of users count, and generation %s has no set %s…: all go by %s",
+		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
 // unbound says which audiences of the configuration have names that the generation

@@ -54,7 +54,8 @@ func (w *withSets) publish(sets map[string][]uint32) string {
 	w.t.Helper()
 	base, err := publish.ReadLiveState(w.t.Context(), w.location)
 	require.NoError(w.t, err)
-	candidate := &publish.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3, 4, 5, 6, 7, 8, 9)}}
+	candidate := &publish.Candidate{Names: []string{"new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3, 4, 5, 6, 7, 8,
+		9)}}
 	for _, name := range []string{"bounced", "de", "opted-out", "tz/Asia/Tokyo"} {
 		if users, ok := sets[name]; ok {
 			candidate.Sets = append(candidate.Sets, publish.Set{Name: name, Bitmap: bitmap.Of(users...)})
@@ -85,7 +86,8 @@ func (w *withSets) call(method, path string, body, to any) int {
 	w.t.Helper()
 	sent, err := json.Marshal(body)
 	require.NoError(w.t, err)
-	request, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.Addr().String()+path, bytes.NewReader(sent))
+	request, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.Addr().String()+path,
+		bytes.NewReader(sent))
 	require.NoError(w.t, err)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := new(http.Transport).RoundTrip(request)
@@ -132,7 +134,8 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			t.Parallel()
 			w := configureSets(t, store)
 			first := w.publish(map[string][]uint32{"bounced": {5}})
-			w.configure("suppress: {opted-out: all, bounced: [sms]}\nquiet: [{from: '00:00', to: '23:59', zone: UTC, sets: [de], channels: [sms]}]\n")
+			w.configure("suppress: {opted-out: all, bounced: [sms]}\nquiet: [{from: '00:00', to: '23:59', zone: " +
+				"UTC, sets: [de], channels: [sms]}]\n")
 			w.start(t)
 			code, says := w.ready()
 			require.Equal(t, http.StatusServiceUnavailable, code)
@@ -140,9 +143,11 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			status := w.status()
 			require.False(t, status.Ready)
 			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
-			require.Contains(t, status.Segments.Error, "generation "+first+" is refused: it has no set de, opted-out, which the configuration needs")
+			require.Contains(t, status.Segments.Error, "generation "+first+
+				" is refused: it has no set de, opted-out, which the configuration needs")
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
-			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`, w.log.String())
+			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`,
+				w.log.String())
 			require.Contains(t, w.log.String(), "msg=audit action=refresh result=incomplete")
 			require.NotContains(t, w.log.String(), "result=accepted")
 
@@ -150,7 +155,8 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 				{MessageID: "m", UserIDs: []uint32{1, 2}},
 				{MessageID: "m", UserIDs: []uint32{1, 2}, Channel: "sms"},
 			} {
-				require.Equal(t, []uint32{1, 2}, w.filter(request).Unavailable, "nobody, and the same message id again is right")
+				require.Equal(t, []uint32{1, 2}, w.filter(request).Unavailable,
+					"nobody, and the same message id again is right")
 			}
 
 			w.publish(map[string][]uint32{"de": {3}, "bounced": {5}})
@@ -167,13 +173,15 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.Empty(t, status.Segments.Error)
 			require.Equal(t, []string{"bounced", "de", "opted-out"}, names(status.Segments.Sets))
 			answer := w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1, 2}})
-			require.Equal(t, []api.Denial{{UserID: 1, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}}, answer.Denied)
+			require.Equal(t, []api.Denial{{UserID: 1, Segment: "new", Limit: api.LimitSuppressed, Set: "opted-out"}},
+				answer.Denied)
 			require.Equal(t, []uint32{2}, answer.Allowed)
 			require.Equal(t, map[string]int{"opted-out": 1}, answer.Summary.Suppressed)
 			require.Equal(t, second, answer.Generation)
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 0\n")
 			testkit.Eventually(t, func() bool {
-				return strings.Contains(w.log.String(), `level=INFO msg="the generation has every set that the configuration needs" generation=`+second)
+				return strings.Contains(w.log.String(),
+					`level=INFO msg="the generation has every set that the configuration needs" generation=`+second)
 			})
 		})
 	}
@@ -198,7 +206,8 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	status := w.status()
 	require.True(t, status.Ready)
 	require.Equal(t, first, status.Generation)
-	require.Equal(t, "generation "+second+" is refused: it has no set opted-out, which the configuration needs", status.Segments.Error)
+	require.Equal(t, "generation "+second+" is refused: it has no set opted-out, which the configuration needs",
+		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
 	w.configure("no_longer_suppressed: [opted-out]\n") // nobody is suppressed any more: now it may be used
@@ -222,13 +231,17 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			w.configure("")
 			w.start(t)
 			before := w.status().ConfigVersion
-			w.configure("suppress: {opted-out: all, new: all}\nquiet: [{from: '00:00', to: '00:01', sets: [de]}]\npacers: {x: {rate: 1/s}}\n")
+			w.configure("suppress: {opted-out: all, new: all}\nquiet: [{from: '00:00', to: '00:01', sets: " +
+				"[de]}]\npacers: {x: {rate: 1/s}}\n")
 			testkit.Eventually(t, func() bool { return w.status().Config.Error != "" })
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
-				"not yet: quiet[0].sets: generation " + first + " has no set de: refused until one that has it is in use",
-				"suppress.new: generation " + first + " has no set new (it is a segment there, and sets are asked for): refused until one that has it is in use",
-				"suppress.opted-out: generation " + first + " has no set opted-out: refused until one that has it is in use",
+				"not yet: quiet[0].sets: generation " + first + " has no set de: refused until one that has it " +
+					"is in use",
+				"suppress.new: generation " + first + " has no set new (it is a segment there, and sets are asked " +
+					"for): refused until one that has it is in use",
+				"suppress.opted-out: generation " + first + " has no set opted-out: refused until one that has it " +
+					"is in use",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)
 			require.True(t, status.Ready)
@@ -237,14 +250,18 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			require.Empty(t, pacers.Pacers, "whole")
 			require.Equal(t, []uint32{1}, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Allowed)
 
-			w.configure("suppress: {opted-out: all}\nquiet: [{from: '00:00', to: '00:01', sets: [de]}]\npacers: {x: {rate: 1/s}}\n")
+			w.configure("suppress: {opted-out: all}\nquiet: [{from: '00:00', to: '00:01', sets: [de]}]\npacers: {x: " +
+				"{rate: 1/s}}\n")
 			testkit.Eventually(t, func() bool { return !strings.Contains(w.status().Config.Error, "suppress.new") })
 			w.publish(map[string][]uint32{"opted-out": {1}, "de": {}})
 			testkit.Eventually(t, func() bool { return w.status().Config.Error == "" })
 			require.NotEqual(t, before, w.status().ConfigVersion)
-			require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1, "also who was recorded")
-			testkit.Eventually(t, func() bool { return strings.Contains(w.log.String(), "action=reload result=accepted") })
-			require.Equal(t, 3, strings.Count(w.log.String(), "action=reload"), "refused twice and accepted: tries between are no news\n%s", w.log)
+			require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1,
+				"also who was recorded")
+			testkit.Eventually(t,
+				func() bool { return strings.Contains(w.log.String(), "action=reload result=accepted") })
+			require.Equal(t, 3, strings.Count(w.log.String(), "action=reload"),
+				"refused twice and accepted: tries between are no news\n%s", w.log)
 		})
 	}
 }
@@ -261,7 +278,8 @@ func TestAReloadMayTakeAMissingSetOut(t *testing.T) {
 	require.Empty(t, w.status().Config.Error)
 	w.configure("holdout: {percent: 100, salt: a}\nno_longer_suppressed: [bounced]\n")
 	testkit.Eventually(t, func() bool { return w.status().Ready })
-	require.Equal(t, api.LimitHoldout, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied[0].Limit)
+	require.Equal(t, api.LimitHoldout,
+		w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied[0].Limit)
 	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
 }
 
@@ -323,16 +341,20 @@ func TestProblemsOfSets(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))
 	first := w.publish(map[string][]uint32{"de": {1}})
-	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\naudiences: {de: new, good: new - de2, fine: all - new}\n")
+	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\naudiences: {de: new, good: new " +
+		"- de2, fine: all - new}\n")
 	w.start(t)
 	problems := strings.Join(w.status().Config.Problems, "\n")
 	require.Contains(t, problems, "timezone is not set")
 	require.Contains(t, problems, "time zones of users count, and generation "+first+" has no set tz/…: all go by UTC")
-	require.Contains(t, problems, `audiences.good: in good of the configuration: generation `+first+` has no segment or set "de2"; the nearest is "de"`)
-	require.Contains(t, problems, `audiences.de: column 1: "de" is an expression of the configuration and also the name of a segment or set of generation `+first)
+	require.Contains(t, problems, `audiences.good: in good of the configuration: generation `+first+
+		` has no segment or set "de2"; the nearest is "de"`)
+	require.Contains(t, problems,
+		`audiences.de: column 1: "de" is an expression of the configuration and also the name of a segment or set of generation `+first)
 	require.NotContains(t, problems, "fine")
 
-	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\ntimezone: Asia/Tokyo\naudiences: {good: new - de}\n")
+	w.configure("quiet: [{from: '00:00', to: '23:59', zone: user, channels: [sms]}]\ntimezone: " +
+		"Asia/Tokyo\naudiences: {good: new - de}\n")
 	w.publish(map[string][]uint32{"de": {1}, "tz/Asia/Tokyo": {1}})
 	testkit.Eventually(t, func() bool {
 		problems := w.status().Config.Problems // hardly open, and on one day of Nuuk's year not at all
@@ -341,7 +363,8 @@ func TestProblemsOfSets(t *testing.T) {
 		}) &&
 			strings.Contains(strings.Join(problems, " "), "America/Nuuk")
 	})
-	denied := w.filter(api.FilterRequest{MessageID: "m", Channel: "sms", UserIDs: []uint32{1, 2}, Record: new(bool)}).Denied
+	denied := w.filter(api.FilterRequest{MessageID: "m", Channel: "sms", UserIDs: []uint32{1, 2},
+		Record: new(bool)}).Denied
 	if len(denied) > 0 { // but for one minute of the day
 		require.Equal(t, "Asia/Tokyo", denied[0].Timezone)
 	}

@@ -27,7 +27,8 @@ func TestShortenedReloadIsAProblemWhileSendsAreKept(t *testing.T) {
 	require.Contains(t, problem[0], "from 168h to 24h: sends are kept as before until 2026-11-27T12:00:00Z")
 	require.Empty(t, s.problems(week, now), "it is undone")
 	s.note(short, looksBack(time.Hour), now.Add(day))
-	require.Equal(t, strings.Replace(problem[0], "to 24h", "to 1h", 1), s.problems(looksBack(time.Hour), now.Add(day))[0])
+	require.Equal(t, strings.Replace(problem[0], "to 24h", "to 1h", 1), s.problems(looksBack(time.Hour),
+		now.Add(day))[0])
 	require.Empty(t, s.problems(short, now.Add(7*day)), "nothing of it is kept any more")
 	s.note(short, looksBack(time.Hour), now.Add(7*day))
 	require.Len(t, s.problems(looksBack(time.Hour), now.Add(7*day)), 1)

@@ -93,7 +93,8 @@ func (s *stack) stop() error {
 func (s *stack) undo(last step, running string) (err error) {
 	began := s.clock()
 	if last.unused && running != "" {
-		err = fmt.Errorf("%s: left to the end of the process, because what uses it did not end: %s", last.down.name, running)
+		err = fmt.Errorf("%s: left to the end of the process, because what uses it did not end: %s", last.down.name,
+			running)
 	} else {
 		err = last.down.do(context.Background())
 	}

@@ -38,7 +38,8 @@ func TestStepsStopInReverseAndOnce(t *testing.T) {
 	require.ErrorIs(t, s.start(t.Context(), step{up: h.action("start e", stuck), down: h.action("stop e", nil)}), stuck)
 	require.EqualError(t, s.stop(), "stop b: stuck")
 	require.NoError(t, s.stop())
-	require.Equal(t, []string{"start a", "start b", "start c", "start d", "start e", "stop d", "stop b", "stop a"}, h.did)
+	require.Equal(t, []string{"start a", "start b", "start c", "start d", "start e", "stop d", "stop b", "stop a"},
+		h.did)
 }
 
 // What does not end within its time is given up, and what it uses is left alone.
@@ -53,7 +54,8 @@ func TestStepsAreBounded(t *testing.T) {
 	store.unused = true
 	require.NoError(t, s.start(t.Context(), h.step("segments", nil)))
 	require.NoError(t, s.start(t.Context(), store))
-	require.NoError(t, s.start(t.Context(), step{up: h.action("start calls", nil), down: action{"stop calls", time.Millisecond, hang}}))
+	require.NoError(t, s.start(t.Context(), step{up: h.action("start calls", nil),
+		down: action{"stop calls", time.Millisecond, hang}}))
 
 	err := s.start(t.Context(), step{up: action{"listen", time.Millisecond, hang}})
 	require.ErrorIs(t, err, errRunning)
@@ -62,6 +64,7 @@ func TestStepsAreBounded(t *testing.T) {
 	err = s.stop()
 	require.ErrorIs(t, err, errRunning)
 	require.ErrorContains(t, err, "stop calls: context deadline exceeded: not done within 1ms, and it still runs")
-	require.ErrorContains(t, err, "stop store: left to the end of the process, because what uses it did not end: stop calls")
+	require.ErrorContains(t, err, "stop store: left to the end of the process, because what uses it did not end: "+
+		"stop calls")
 	require.Equal(t, []string{"start segments", "start store", "start calls", "stop segments"}, h.did)
 }

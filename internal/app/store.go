@@ -50,7 +50,8 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 // closeStore is called when nothing uses the store any more.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
-func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger, registry prometheus.Registerer) (store, error) {
+func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger,
+	registry prometheus.Registerer) (store, error) {
 	if cfg.Kind == config.Embedded {
 		options := cfg.Embedded
 		options.Clock, options.Logger, options.Registerer = clock, logger, registry
@@ -149,7 +150,8 @@ func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
 	case redisstore.IsAuth(err):
-		return terminal.Hinted(err, "the password comes from $"+RedisPassword+" or store.redis.password_file, the user from store.redis.username")
+		return terminal.Hinted(err, "the password comes from $"+RedisPassword+
+			" or store.redis.password_file, the user from store.redis.username")
 	case errors.As(err, &known):
 		return terminal.Hinted(err, known.Hint)
 	}

@@ -131,14 +131,16 @@ func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
 	s := begin(t, cfg)
 	ask(t, s, "00-"+theirTrace+"-"+theirSpan+"-01") // the first, as a replay has nothing to sync
 	for _, parent := range []string{
-		"", "00-" + theirTrace + "-" + theirSpan + "-00", "00-" + theirTrace + "-" + theirSpan, "ff-" + theirTrace + "-" + theirSpan + "-01",
+		"", "00-" + theirTrace + "-" + theirSpan + "-00", "00-" + theirTrace + "-" + theirSpan, "ff-" + theirTrace +
+			"-" + theirSpan + "-01",
 		"00-" + strings.Repeat("0", 32) + "-" + theirSpan + "-01",
 	} {
 		ask(t, s, parent)
 	}
 	require.NoError(t, s.Stop()) // which sends what waits
 	require.Equal(t, []string{
-		"POST /v1/filter", " decode", " admit", " look up segments", " store filter", "  judge and write", "  sync", " write answer",
+		"POST /v1/filter", " decode", " admit", " look up segments", " store filter", "  judge and write", "  sync",
+		" write answer",
 	}, to.tree([]byte("\x00\xf0\x67\xaa\x0b\xa9\x02\xb7"), ""), "one call is recorded, as its caller says so")
 	spans, text := to.sent()
 	require.Len(t, spans, 8)
@@ -177,7 +179,8 @@ func TestEachNodesPipelineIsASpan(t *testing.T) {
 		require.Equal(t, otlp.Span_SPAN_KIND_CLIENT, p.Kind)
 		require.Equal(t, to.named("store filter")[0].SpanId, p.ParentSpanId)
 	}
-	require.Equal(t, "secret-campaign", attributes(to.named("POST /v1/filter")[0])["capper.message_id"], "as it was asked for")
+	require.Equal(t, "secret-campaign", attributes(to.named("POST /v1/filter")[0])["capper.message_id"],
+		"as it was asked for")
 	_, text := to.sent()
 	require.NotContains(t, text, "391234567")
 }

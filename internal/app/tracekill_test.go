@@ -23,7 +23,8 @@ import (
 func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 5 * time.Second}) // not before it is killed
+	// not before it is killed
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 5 * time.Second})
 	cfg, log := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ""), "call_timeout: 1m")
 	s := begin(t, cfg)
 	ids := make([]string, 300) // of all nodes
@@ -35,7 +36,8 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	require.NoError(t, cluster.Pause(victim))
 	answered := make(chan string, 1)
 	go func() { answered <- askFor(t, s, "", strings.Join(ids, ",")) }()
-	testkit.Eventually(t, func() bool { return strings.Count(log.String(), `"msg":"Redis pipeline"`) >= 2 }) // of the others
+	// of the others
+	testkit.Eventually(t, func() bool { return strings.Count(log.String(), `"msg":"Redis pipeline"`) >= 2 })
 	require.NoError(t, cluster.Kill(victim))
 	answer := <-answered
 	require.Contains(t, answer, `"unavailable":[]`)
@@ -71,7 +73,8 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	require.Greater(t, slices.Max(slices.Collect(maps.Values(attempts))), int64(1), "and was tried again: %v", attempts)
 	require.Empty(t, attributes(to.named("POST /v1/filter")[0])["error.type"], "the call was answered whole")
 	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, `"msg":"Redis pipeline"`) && !strings.Contains(line, `"users":1,`) { // counts of messages are sent for nobody
+		// counts of messages are sent for nobody
+		if strings.Contains(line, `"msg":"Redis pipeline"`) && !strings.Contains(line, `"users":1,`) {
 			require.Contains(t, line, `"request_id":"call-1"`)
 		}
 	}

@@ -82,7 +82,8 @@ func measure(b *testing.B, do func()) {
 
 func BenchmarkCount(b *testing.B) {
 	s := benchSnapshot()
-	for _, text := range []string{"active", "set/50", "active - vip - set/48", "active - set/49 & set/40", "set/40 | set/3 | set/50", "all", "all - set/48"} {
+	for _, text := range []string{"active", "set/50", "active - vip - set/48", "active - set/49 & set/40",
+		"set/40 | set/3 | set/50", "all", "all - set/48"} {
 		b.Run(text, func(b *testing.B) {
 			measure(b, func() {
 				_, err := bind(b, audience.NewEngine(0), text, s).Count(b.Context(), audience.Query{})
@@ -120,8 +121,12 @@ func BenchmarkTake(b *testing.B) {
 			_, err := a.Page(b.Context(), audience.Query{Part: audience.Part{Of: 64, Index: 32}}, 2_000_000)
 			return err
 		},
-		"bitmap":                 func() error { _, err := a.Bitmap(b.Context(), audience.Query{}); return err },
-		"count of a 10 % sample": func() error { _, err := a.Count(b.Context(), audience.Query{Sample: &sample}); return err },
+		"bitmap": func() error { _, err := a.Bitmap(b.Context(), audience.Query{}); return err },
+		"count of a 10 % sample": func() error {
+			_, err := a.Count(b.Context(),
+				audience.Query{Sample: &sample})
+			return err
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			measure(b, func() { require.NoError(b, take()) })

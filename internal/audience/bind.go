@@ -41,7 +41,8 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return place(e.Column, e.Within) + fmt.Sprintf("%q is %s and also the name of a segment or set of generation %s", e.Name, e.Also, e.Generation)
+	return place(e.Column, e.Within) + fmt.Sprintf("%q is %s and also the name of a segment or set of generation %s",
+		e.Name, e.Also, e.Generation)
 }
 
 // place is how errors begin.
@@ -77,7 +78,8 @@ func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name)
 func (n *names) bind(e *Expression) (*plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.used)) {
 		if n.has(name) {
-			return nil, &AmbiguousError{Name: name, Column: e.used[name], Generation: n.Generation(), Also: "an expression of the configuration"}
+			return nil, &AmbiguousError{Name: name, Column: e.used[name], Generation: n.Generation(),
+				Also: "an expression of the configuration"}
 		}
 	}
 	return n.plan(e.root)
@@ -104,7 +106,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	switch {
 	case of.name == All || of.name == Default:
 		if n.has(of.name) {
-			return nil, &AmbiguousError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(), Also: "what expressions call other users"}
+			return nil, &AmbiguousError{Name: of.name, Column: of.ownColumn(), Within: of.within,
+				Generation: n.Generation(), Also: "what expressions call other users"}
 		}
 		leaf.load = n.everybody(of.name == All)
 	case n.codes[of.name] != 0:
@@ -147,7 +150,8 @@ func (n *node) ownColumn() int {
 }
 
 func (n *names) unknown(of *node) error {
-	e := &UnknownError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(), Apart: n.apart(of.name)}
+	e := &UnknownError{Name: of.name, Column: of.ownColumn(), Within: of.within, Generation: n.Generation(),
+		Apart: n.apart(of.name)}
 	if e.Apart == nil {
 		e.Nearest = Nearest(of.name, n.all())
 	}

@@ -42,14 +42,17 @@ func TestNamesThatAGenerationDoesNotHave(t *testing.T) {
 		"vip & contry/my":       `column 7: ` + in + `"contry/my"; the nearest is "country/my"`,
 		"vip | nothing-like-it": `column 7: ` + in + `"nothing-like-it"`,
 		"al":                    `column 1: ` + in + `"al"; the nearest is "all"`,
-		"vip & active-vip":      `column 7: ` + in + `"active-vip": a name may hold "-", so put spaces around it: active - vip`,
-		"vip-opted-out-a-b":     `column 1: ` + in + `"vip-opted-out-a-b": a name may hold "-", so put spaces around it: vip - opted-out - a-b`,
-		"active-engaged":        `column 1: ` + in + `"active-engaged": a name may hold "-", so put spaces around it: active - engaged`,
-		"active-all":            `column 1: ` + in + `"active-all": a name may hold "-", so put spaces around it: active - all`,
-		"engagd":                `column 1: ` + in + `"engagd"; the nearest is "engaged"`,
-		"active-":               `column 1: ` + in + `"active-"; the nearest is "active"`,
-		"vip | engaged":         `in engaged of the configuration: ` + in + `"opned"`,
-		"typo":                  `in engaged of the configuration: ` + in + `"opned"`,
+		"vip & active-vip": `column 7: ` + in +
+			`"active-vip": a name may hold "-", so put spaces around it: active - vip`,
+		"vip-opted-out-a-b": `column 1: ` + in +
+			`"vip-opted-out-a-b": a name may hold "-", so put spaces around it: vip - opted-out - a-b`,
+		"active-engaged": `column 1: ` + in +
+			`"active-engaged": a name may hold "-", so put spaces around it: active - engaged`,
+		"active-all":    `column 1: ` + in + `"active-all": a name may hold "-", so put spaces around it: active - all`,
+		"engagd":        `column 1: ` + in + `"engagd"; the nearest is "engaged"`,
+		"active-":       `column 1: ` + in + `"active-"; the nearest is "active"`,
+		"vip | engaged": `in engaged of the configuration: ` + in + `"opned"`,
+		"typo":          `in engaged of the configuration: ` + in + `"opned"`,
 	} {
 		e, err := audience.Parse(text)
 		require.NoError(t, err, text)

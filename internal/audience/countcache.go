@@ -37,7 +37,8 @@ type counting struct {
 }
 
 func newCountCache(sizeBytes int) *countCache {
-	return &countCache{left: sizeBytes, entries: map[countKey]*list.Element{}, recent: list.New(), running: map[countKey]*counting{}}
+	return &countCache{left: sizeBytes, entries: map[countKey]*list.Element{}, recent: list.New(),
+		running: map[countKey]*counting{}}
 }
 
 // get is the counts of an audience, from count where they are not there. A count that

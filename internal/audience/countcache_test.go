@@ -82,7 +82,8 @@ func TestManyExpressionsAtOnce(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				n := uint32((i + worker) % 7)
-				got, err := c.get(t.Context(), countKey{"g", fmt.Sprint(n)}, func() ([]uint32, error) { return []uint32{n}, nil })
+				got, err := c.get(t.Context(), countKey{"g", fmt.Sprint(n)},
+					func() ([]uint32, error) { return []uint32{n}, nil })
 				require.NoError(t, err)
 				require.Equal(t, []uint32{n}, got)
 			}

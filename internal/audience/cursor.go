@@ -18,7 +18,8 @@ type Cursor struct {
 }
 
 // ErrOtherQuery: a cursor is of another expression, sample, part or generation.
-var ErrOtherQuery = errors.New("the cursor is of another query: expression, sample, part and generation must be those of the call that gave it")
+var ErrOtherQuery = errors.New("the cursor is of another query: expression, sample, part and generation must be " +
+	"those of the call that gave it")
 
 // errNoCursor says no more, as what it is about has no parts for who sent it.
 var errNoCursor = errors.New("not a cursor that an answer gave")

@@ -39,11 +39,14 @@ func TestACursorIsRefusedByAnotherQuery(t *testing.T) {
 	}{
 		"the same":               {"low | rest", audience.Query{Sample: &sample, Part: audience.Part{Of: 2}}, nil},
 		"written in another way": {"((low)|rest)", audience.Query{Sample: &sample, Part: audience.Part{Of: 2}}, nil},
-		"another expression":     {"low & rest", audience.Query{Sample: &sample, Part: audience.Part{Of: 2}}, audience.ErrOtherQuery},
-		"another salt":           {"low | rest", audience.Query{Sample: &other, Part: audience.Part{Of: 2}}, audience.ErrOtherQuery},
-		"no sample":              {"low | rest", audience.Query{Part: audience.Part{Of: 2}}, audience.ErrOtherQuery},
-		"another part":           {"low | rest", audience.Query{Sample: &sample, Part: audience.Part{Of: 2, Index: 1}}, audience.ErrOtherQuery},
-		"no part":                {"low | rest", audience.Query{Sample: &sample}, audience.ErrOtherQuery},
+		"another expression": {"low & rest", audience.Query{Sample: &sample, Part: audience.Part{Of: 2}},
+			audience.ErrOtherQuery},
+		"another salt": {"low | rest", audience.Query{Sample: &other, Part: audience.Part{Of: 2}},
+			audience.ErrOtherQuery},
+		"no sample": {"low | rest", audience.Query{Part: audience.Part{Of: 2}}, audience.ErrOtherQuery},
+		"another part": {"low | rest", audience.Query{Sample: &sample, Part: audience.Part{Of: 2, Index: 1}},
+			audience.ErrOtherQuery},
+		"no part": {"low | rest", audience.Query{Sample: &sample}, audience.ErrOtherQuery},
 	} {
 		c.query.Cursor = p.Next
 		_, err := bind(t, g, c.text, s).Page(t.Context(), c.query, 2)
@@ -77,7 +80,8 @@ func TestTextsThatAreNoCursor(t *testing.T) {
 		_, err := audience.ParseCursor(text[:i])
 		require.Error(t, err)
 	}
-	for _, bad := range []string{text + "A", text + "\n", "\n" + text, text + "=", " ", base64.RawURLEncoding.EncodeToString(make([]byte, 5_000))} {
+	for _, bad := range []string{text + "A", text + "\n", "\n" + text, text + "=", " ",
+		base64.RawURLEncoding.EncodeToString(make([]byte, 5_000))} {
 		_, err := audience.ParseCursor(bad)
 		require.EqualError(t, err, "not a cursor that an answer gave")
 	}

@@ -64,7 +64,8 @@ func checkNamed(name string) error {
 	case name == All || name == Default:
 		return fmt.Errorf("%q is what expressions call other users", name)
 	case err != nil || t.kind != nameToken || t.text != name:
-		return fmt.Errorf(`must be 1 to %d letters, digits, ".", "_", "-", "/" or "+", the first a letter or digit`, MaxName)
+		return fmt.Errorf(`must be 1 to %d letters, digits, ".", "_", "-", "/" or "+", the first a letter or digit`,
+			MaxName)
 	}
 	return nil
 }
@@ -179,7 +180,8 @@ func (x *expander) expand(name string) {
 			continue
 		}
 		if i := slices.Index(x.way, below); i >= 0 {
-			x.fail(below, fmt.Errorf("%s is made from itself: %s", below, strings.Join(append(slices.Clone(x.way[i:]), below), " → ")))
+			x.fail(below, fmt.Errorf("%s is made from itself: %s", below,
+				strings.Join(append(slices.Clone(x.way[i:]), below), " → ")))
 		} else {
 			x.expand(below)
 		}

@@ -155,7 +155,8 @@ func (p *parser) chain(operators string, operand func() (*node, error)) (*node, 
 }
 
 func join(operator byte, left, right *node) *node {
-	return &node{operator: operator, left: left, right: right, names: left.names + right.names, nesting: max(left.nesting, right.nesting)}
+	return &node{operator: operator, left: left, right: right, names: left.names + right.names,
+		nesting: max(left.nesting, right.nesting)}
 }
 
 // factor reads a name or an expression in parentheses.

@@ -118,7 +118,8 @@ func TestBoundsOfExpressions(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"active - vip - country/my", "(a)-b", "a -b&c|(d)", "a - (b - c)", "((", "a-b-", "é", nested(64)} {
+	for _, text := range []string{"active - vip - country/my", "(a)-b", "a -b&c|(d)", "a - (b - c)", "((", "a-b-", "é",
+		nested(64)} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -186,14 +187,18 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 		texts map[string]string
 		want  string
 	}{
-		"itself":                  {map[string]string{"a": "vip - a"}, "a: a is made from itself: a → a"},
-		"a circle":                {map[string]string{"a": "b", "b": "c | x", "c": "a", "outside": "a"}, "a: a is made from itself: a → b → c → a"},
-		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"}, "b: b is made from itself: b → c → b"},
-		"syntax":                  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
-		"all":                     {map[string]string{"all": "b"}, `all: "all" is what expressions call other users`},
-		"default":                 {map[string]string{"default": "b"}, `default: "default" is what expressions call other users`},
-		"bad names":               {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") + "\n" + badName("-a") + "\n" + badName("a b")},
-		"several":                 {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b is made from itself: b → b"},
+		"itself": {map[string]string{"a": "vip - a"}, "a: a is made from itself: a → a"},
+		"a circle": {map[string]string{"a": "b", "b": "c | x", "c": "a", "outside": "a"},
+			"a: a is made from itself: a → b → c → a"},
+		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
+			"b: b is made from itself: b → c → b"},
+		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
+		"all":     {map[string]string{"all": "b"}, `all: "all" is what expressions call other users`},
+		"default": {map[string]string{"default": "b"}, `default: "default" is what expressions call other users`},
+		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
+			"\n" + badName("-a") + "\n" + badName("a b")},
+		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +
+			"is made from itself: b → b"},
 	} {
 		_, err := NewNamed(c.texts)
 		require.EqualError(t, err, c.want, name)

@@ -86,7 +86,8 @@ func (s *scanner) name() (token, error) {
 		n++
 	}
 	if n > MaxName {
-		return token{}, &SyntaxError{Column: s.column, Expected: fmt.Sprintf("a name of at most %d characters", MaxName), Got: fmt.Sprintf("one of %d", n)}
+		return token{}, &SyntaxError{Column: s.column, Expected: fmt.Sprintf("a name of at most %d characters",
+			MaxName), Got: fmt.Sprintf("one of %d", n)}
 	}
 	return s.take(n).as(nameToken), nil
 }

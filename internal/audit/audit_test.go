@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const begun = capping.Instant(91_000_000_000)
 
-var header = audit.Header{Instance: "0123456789abcdef", Number: 3, Begun: begun, First: 41, Widening: 500 * time.Millisecond}
+var header = audit.Header{Instance: "0123456789abcdef", Number: 3, Begun: begun, First: 41,
+	Widening: 500 * time.Millisecond}
 
 // written is a file as its writer meant it.
 type written struct {
@@ -106,12 +107,15 @@ func users(t *rapid.T) *bitmap.Bitmap {
 func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 	g.Users = users(t)
 	if kind == audit.Release {
-		g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Released, audit.Absent, audit.ReleaseUnavailable}).Draw(t, "outcome")
+		g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Released, audit.Absent, audit.ReleaseUnavailable}).Draw(t,
+			"outcome")
 		return g
 	}
-	g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Allowed, audit.Replayed, audit.Denied, audit.Unavailable}).Draw(t, "outcome")
+	g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Allowed, audit.Replayed, audit.Denied, audit.Unavailable}).Draw(
+		t, "outcome")
 	if g.Outcome == audit.Denied {
-		g.By = rapid.SampledFrom([]capping.Reason{capping.ByLimit, capping.BySuppression, capping.ByHoldout, capping.ByQuiet}).Draw(t, "by")
+		g.By = rapid.SampledFrom([]capping.Reason{capping.ByLimit, capping.BySuppression, capping.ByHoldout,
+			capping.ByQuiet}).Draw(t, "by")
 		g.Limit = some(t, "limit", "daily", "weekly", "suppressed")
 	}
 	if g.By == capping.BySuppression {
@@ -122,19 +126,25 @@ func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 
 func record(t *rapid.T) *audit.Record {
 	r := &audit.Record{
-		Kind: rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace}).Draw(t, "kind"), Instance: header.Instance, Widening: header.Widening,
-		At:      begun + capping.Instant(rapid.Int64Range(-5000, 600_000).Draw(t, "at")),
-		Took:    time.Duration(rapid.IntRange(0, 5000).Draw(t, "took")) * time.Millisecond,
-		Message: capping.Message{Namespace: some(t, "namespace", "", "crm"), ID: rapid.StringN(0, 10, 40).Draw(t, "message")},
-		Channel: capping.Channel(rapid.Uint8().Draw(t, "channel")), Client: some(t, "client", "crm", "web"), Key: some(t, "key", "", "k1"),
+		Kind:     rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace}).Draw(t, "kind"),
+		Instance: header.Instance, Widening: header.Widening,
+		At:   begun + capping.Instant(rapid.Int64Range(-5000, 600_000).Draw(t, "at")),
+		Took: time.Duration(rapid.IntRange(0, 5000).Draw(t, "took")) * time.Millisecond,
+		Message: capping.Message{Namespace: some(t, "namespace", "", "crm"), ID: rapid.StringN(0, 10, 40).Draw(t,
+			"message")},
+		Channel: capping.Channel(rapid.Uint8().Draw(t, "channel")), Client: some(t, "client", "crm", "web"),
+		Key:        some(t, "key", "", "k1"),
 		Generation: some(t, "generation", "g1", "g2"), Config: some(t, "config", "c1", "c2"),
 		Exempt: rapid.Bool().Draw(t, "exempt"), Audience: some(t, "audience", "", "active | vip"),
 	}
 	if r.Kind == audit.Pace {
 		r.Permits = &audit.Permits{
-			Pacers: rapid.SliceOfN(rapid.SampledFrom([]string{"sms", "mail"}), 1, 3).Draw(t, "pacers"), Asked: rapid.IntRange(0, 1000).Draw(t, "asked"),
-			Granted: rapid.IntRange(0, 1000).Draw(t, "granted"), First: time.Duration(rapid.IntRange(-9, 1e6).Draw(t, "first")) * time.Microsecond,
-			Last: time.Duration(rapid.IntRange(-9, 1e9).Draw(t, "last")) * time.Microsecond, Limited: some(t, "limited", "", "sms"),
+			Pacers:  rapid.SliceOfN(rapid.SampledFrom([]string{"sms", "mail"}), 1, 3).Draw(t, "pacers"),
+			Asked:   rapid.IntRange(0, 1000).Draw(t, "asked"),
+			Granted: rapid.IntRange(0, 1000).Draw(t, "granted"),
+			First:   time.Duration(rapid.IntRange(-9, 1e6).Draw(t, "first")) * time.Microsecond,
+			Last:    time.Duration(rapid.IntRange(-9, 1e9).Draw(t, "last")) * time.Microsecond,
+			Limited: some(t, "limited", "", "sms"),
 		}
 		return r
 	}
@@ -153,7 +163,8 @@ func file(t *rapid.T) *written {
 	w := &written{header: header, closed: rapid.Bool().Draw(t, "closed")}
 	for range rapid.IntRange(0, 12).Draw(t, "frames") {
 		if rapid.IntRange(0, 5).Draw(t, "gap") == 0 {
-			w.frames = append(w.frames, audit.Frame{Gap: &audit.Gap{Lost: rapid.Uint64Range(1, 1e9).Draw(t, "lost"), From: begun, To: begun + 1}})
+			w.frames = append(w.frames, audit.Frame{Gap: &audit.Gap{Lost: rapid.Uint64Range(1, 1e9).Draw(t, "lost"),
+				From: begun, To: begun + 1}})
 			continue
 		}
 		w.frames = append(w.frames, audit.Frame{Record: record(t)})
@@ -188,7 +199,8 @@ func TestAFileThatIsCutIsTornAndNotDamaged(t *testing.T) {
 		w := file(t)
 		stored, ends := w.bytes(t)
 		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
-		torn := append(slices.Clone(stored[:cut]), make([]byte, rapid.SampledFrom([]int{0, 0, 1, 4096}).Draw(t, "zeros"))...)
+		torn := append(slices.Clone(stored[:cut]), make([]byte, rapid.SampledFrom([]int{0, 0, 1, 4096}).Draw(t,
+			"zeros"))...)
 		_, frames, r, err := read(torn)
 		whole := 0
 		for _, end := range ends {
@@ -233,24 +245,34 @@ func TestNoByteOfAClosedFileCanChangeUnseen(t *testing.T) {
 func golden() *written {
 	at := begun + 1234
 	call := func(r audit.Record) audit.Frame {
-		r.Instance, r.Widening, r.Client, r.Key, r.Generation, r.Config = header.Instance, header.Widening, "crm", "crm-1", "20261122T100000Z-1", "0f1e2d3c4b5a"
+		r.Instance, r.Widening, r.Client, r.Key, r.Generation, r.Config = header.Instance, header.Widening, "crm",
+			"crm-1", "20261122T100000Z-1", "0f1e2d3c4b5a"
 		return audit.Frame{Record: &r}
 	}
 	return &written{header: header, closed: true, frames: []audit.Frame{
-		call(audit.Record{Kind: audit.Filter, At: at, Took: 87 * time.Millisecond, Message: capping.Message{Namespace: "shop", ID: "promo-7"}, Channel: 1, Groups: []audit.Group{
-			{Outcome: audit.Allowed, Users: bitmap.Range(100, 70_000)}, {Outcome: audit.Replayed, Users: bitmap.Of(7)},
-			{Outcome: audit.Denied, Limit: "daily", Users: bitmap.Of(8, 9, 4_294_967_295)},
-			{Outcome: audit.Denied, By: capping.BySuppression, Limit: "suppressed", Set: "opted-out", Users: bitmap.Of(10)},
-			{Outcome: audit.Denied, By: capping.ByHoldout, Limit: "holdout", Users: bitmap.Of(11)},
-			{Outcome: audit.Denied, By: capping.ByQuiet, Limit: "quiet", Users: bitmap.Of(12)},
-			{Outcome: audit.Unavailable, Users: bitmap.Of(13, 15, 17, 19, 21, 23, 25, 27, 29, 31)},
-		}, Segments: []audit.SegmentCount{{"new", 69_900, 69_901, 0, 0}, {"", 17, 0, 6, 10}}, Shadow: []audit.Count{{"stricter", 5}}}),
+		call(audit.Record{Kind: audit.Filter, At: at, Took: 87 * time.Millisecond,
+			Message: capping.Message{Namespace: "shop", ID: "promo-7"}, Channel: 1, Groups: []audit.Group{
+				{Outcome: audit.Allowed, Users: bitmap.Range(100, 70_000)},
+				{Outcome: audit.Replayed, Users: bitmap.Of(7)},
+				{Outcome: audit.Denied, Limit: "daily", Users: bitmap.Of(8, 9, 4_294_967_295)},
+				{Outcome: audit.Denied, By: capping.BySuppression, Limit: "suppressed", Set: "opted-out",
+					Users: bitmap.Of(10)},
+				{Outcome: audit.Denied, By: capping.ByHoldout, Limit: "holdout", Users: bitmap.Of(11)},
+				{Outcome: audit.Denied, By: capping.ByQuiet, Limit: "quiet", Users: bitmap.Of(12)},
+				{Outcome: audit.Unavailable, Users: bitmap.Of(13, 15, 17, 19, 21, 23, 25, 27, 29, 31)},
+			}, Segments: []audit.SegmentCount{{"new", 69_900, 69_901, 0, 0}, {"", 17, 0, 6, 10}},
+			Shadow: []audit.Count{{"stricter", 5}}}),
 		{Gap: &audit.Gap{Lost: 2, From: at + 10, To: at + 20}},
-		call(audit.Record{Kind: audit.Filter, At: at + 30, Message: capping.Message{ID: "reset"}, Exempt: true, Audience: "active - vip",
-			Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(42)}}, Segments: []audit.SegmentCount{{"new", 1, 1, 0, 0}}}),
-		call(audit.Record{Kind: audit.Release, At: at + 20, Took: time.Millisecond, Message: capping.Message{Namespace: "shop", ID: "promo-7"}, Groups: []audit.Group{
-			{Outcome: audit.Released, Users: bitmap.Of(100)}, {Outcome: audit.Absent, Users: bitmap.Of(7)}, {Outcome: audit.ReleaseUnavailable, Users: bitmap.Of(8)}}}),
-		call(audit.Record{Kind: audit.Pace, At: at + 40, Permits: &audit.Permits{Pacers: []string{"sms", "mail"}, Asked: 10, Granted: 9, First: 0, Last: 1500 * time.Microsecond, Limited: "mail"}}),
+		call(audit.Record{Kind: audit.Filter, At: at + 30, Message: capping.Message{ID: "reset"}, Exempt: true,
+			Audience: "active - vip",
+			Groups:   []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(42)}},
+			Segments: []audit.SegmentCount{{"new", 1, 1, 0, 0}}}),
+		call(audit.Record{Kind: audit.Release, At: at + 20, Took: time.Millisecond,
+			Message: capping.Message{Namespace: "shop", ID: "promo-7"}, Groups: []audit.Group{
+				{Outcome: audit.Released, Users: bitmap.Of(100)}, {Outcome: audit.Absent, Users: bitmap.Of(7)},
+				{Outcome: audit.ReleaseUnavailable, Users: bitmap.Of(8)}}}),
+		call(audit.Record{Kind: audit.Pace, At: at + 40, Permits: &audit.Permits{Pacers: []string{"sms", "mail"},
+			Asked: 10, Granted: 9, First: 0, Last: 1500 * time.Microsecond, Limited: "mail"}}),
 	}}
 }
 
@@ -279,8 +301,10 @@ func TestSmallCallsTakeTensOfBytes(t *testing.T) {
 	t.Parallel()
 	e, file := audit.NewEncoder(nil, header)
 	r := &audit.Record{
-		Kind: audit.Filter, At: begun, Took: 2 * time.Millisecond, Client: "crm", Key: "crm-1", Generation: "20261122T100000Z-1", Config: "0f1e2d3c4b5a", Channel: 1,
-		Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(3_000_000_000)}}, Segments: []audit.SegmentCount{{"new", 1, 1, 0, 0}},
+		Kind: audit.Filter, At: begun, Took: 2 * time.Millisecond, Client: "crm", Key: "crm-1",
+		Generation: "20261122T100000Z-1", Config: "0f1e2d3c4b5a", Channel: 1,
+		Groups:   []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(3_000_000_000)}},
+		Segments: []audit.SegmentCount{{"new", 1, 1, 0, 0}},
 	}
 	size := func(message string) int {
 		r.At, r.Message.ID = r.At+3, capping.Message{ID: message}.ID

@@ -55,7 +55,8 @@ func (k Kind) String() string {
 
 // String is the outcome's name.
 func (o Outcome) String() string {
-	names := [...]string{"", "allowed", "replayed", "denied", "unavailable", "released", "absent", "release_unavailable"}
+	names := [...]string{"", "allowed", "replayed", "denied", "unavailable", "released", "absent",
+		"release_unavailable"}
 	if o == 0 || int(o) >= len(names) {
 		return fmt.Sprintf("outcome %d", uint8(o))
 	}

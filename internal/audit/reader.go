@@ -236,7 +236,8 @@ func (r *Reader) end(c *cursor) *End {
 		end.Closed = c.instant()
 	}
 	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
-		c.fail(fmt.Errorf("the end is of %d records up to %d, there are %d up to %d", end.Records, end.Last, so.Records, so.Last))
+		c.fail(fmt.Errorf("the end is of %d records up to %d, there are %d up to %d", end.Records, end.Last, so.Records,
+			so.Last))
 	}
 	r.ended = c.err == nil
 	return end

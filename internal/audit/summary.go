@@ -71,10 +71,13 @@ func (s *Summary) Entry(raw []byte) Entry {
 		first = last
 	}
 	e := Entry{
-		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(raw)),
-		Records: s.records, Lost: s.lost, FirstSequence: s.header.First, LastSequence: s.header.First + s.records + s.lost - 1,
+		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]),
+		Bytes:   int64(len(raw)),
+		Records: s.records, Lost: s.lost, FirstSequence: s.header.First, LastSequence: s.header.First + s.records +
+			s.lost - 1,
 		First: first.Time(), Last: last.Time(), Recovered: s.ended.Recovered,
-		Generations: slices.Sorted(maps.Keys(s.generations)), Configs: slices.Sorted(maps.Keys(s.configs)), Kinds: s.kinds, ManyMessages: s.many,
+		Generations: slices.Sorted(maps.Keys(s.generations)), Configs: slices.Sorted(maps.Keys(s.configs)),
+		Kinds: s.kinds, ManyMessages: s.many,
 	}
 	e.Key = RecordsKey(s.Day(), e.SHA256)
 	for token := range s.messages {

@@ -49,7 +49,8 @@ func TestEncodesLikeRoaring(t *testing.T) {
 		raw, err := want.ToBytes()
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(raw, SetOf(ids...).Bitmap().Bytes()), "seed %d: bytes differ from roaring's", seed)
-		require.True(t, bytes.Equal(raw, Of(ids...).Bytes()), "seed %d: bytes of sorted ids differ from roaring's", seed)
+		require.True(t, bytes.Equal(raw, Of(ids...).Bytes()), "seed %d: bytes of sorted ids differ from roaring's",
+			seed)
 
 		read, err := Read(raw)
 		require.NoError(t, err)
@@ -118,7 +119,8 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			raw := bytes.Clone(whole)
 			raw[4+bit/8] |= 1 << (bit % 8)
 			_, err := Read(raw)
-			require.ErrorContains(t, err, "run flags of containers that are not there", "%d containers, bit %d", containers, bit)
+			require.ErrorContains(t, err, "run flags of containers that are not there", "%d containers, bit %d",
+				containers, bit)
 		}
 	}
 }

@@ -100,7 +100,8 @@ func TestEveryArrayIsSearched(t *testing.T) {
 
 func TestKeysFarApartAreFound(t *testing.T) {
 	t.Parallel()
-	for _, keys := range [][]uint32{{0}, {65535}, {7}, {0, 65535}, {100, 101, 102}, {100, 116}, {100, 115}, {3, 9, 30_000, 30_001, 65_535}} {
+	for _, keys := range [][]uint32{{0}, {65535}, {7}, {0, 65535}, {100, 101, 102}, {100, 116}, {100, 115},
+		{3, 9, 30_000, 30_001, 65_535}} {
 		var ids, near []uint32
 		for _, key := range keys {
 			ids = append(ids, key<<16|5)

@@ -32,7 +32,8 @@ func TestCRoaringReadsOurBitmaps(t *testing.T) {
 			sum = (sum ^ uint64(id)) * 1099511628211
 		}
 		lowest, highest, _ := b.Bounds()
-		require.Equal(t, fmt.Sprintf("%d %d %d %d\n", b.Cardinality(), lowest, highest, sum), stderr.String(), "seed %d", seed)
+		require.Equal(t, fmt.Sprintf("%d %d %d %d\n", b.Cardinality(), lowest, highest, sum), stderr.String(),
+			"seed %d", seed)
 
 		theirs, err := Read(stdout.Bytes())
 		require.NoError(t, err, "seed %d", seed)

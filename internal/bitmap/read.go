@@ -70,7 +70,8 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		}
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
-			return nil, nil, nil, fmt.Errorf("run flags of containers that are not there, beyond the %d there are", count)
+			return nil, nil, nil, fmt.Errorf("run flags of containers that are not there, beyond the %d there are",
+				count)
 		}
 	default:
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)

@@ -75,7 +75,8 @@ type Store interface {
 	AddAnswers(ctx context.Context, deltas []Delta) error
 	// Campaigns are those that match and whose last call was at or after since, latest first, at
 	// most max of them; more: there are others. A nil match is of all.
-	Campaigns(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Campaign, more bool, err error)
+	Campaigns(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Campaign, more bool,
+		err error)
 	// Campaign is the message's, one for each channel it was sent on, by number. None is no error.
 	Campaign(ctx context.Context, message capping.Message) ([]Campaign, error)
 }

@@ -51,7 +51,8 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	c := &Counter{
 		store: store, logger: logger, flushing: make(chan struct{}, 1), gathered: make(map[Key]*Answers),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "capper_message_answers_lost_total", Help: "Users in answers that are missing from the counts of messages.",
+			Name: "capper_message_answers_lost_total", Help: "Users in answers that are missing from the counts of " +
+				"messages.",
 		}),
 	}
 	if registerer == nil {
@@ -102,7 +103,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 		return
 	}
 	if c.failing = err != nil; c.failing {
-		c.logger.Warn("answers are not in the counts of messages yet: they are kept and tried again", "error", err.Error())
+		c.logger.Warn("answers are not in the counts of messages yet: they are kept and tried again", "error",
+			err.Error())
 		return
 	}
 	c.logger.Info("answers are in the counts of messages again")
@@ -155,7 +157,8 @@ func (c *Counter) putBack(deltas []Delta) {
 }
 
 // Campaigns are those of the store, with what this instance has answered; see Store.
-func (c *Counter) Campaigns(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Campaign, bool, error) {
+func (c *Counter) Campaigns(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Campaign,
+	bool, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, false, err
 	}

@@ -86,7 +86,8 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 	r := new(recorder)
 	c, ctx := newClient(t, client.Config{URL: w.url, HTTP: &http.Client{Transport: r}}), t.Context()
 	users, bitmap := []uint32{1, 6, 7, 40_001}, roaring.BitmapOf(1, 6, 7, 40_001)
-	engaged := &client.Audience{Expression: "engaged & vip", Sample: &client.Sample{Percent: 50, Salt: "s"}, MaxUsers: 5}
+	engaged := &client.Audience{Expression: "engaged & vip", Sample: &client.Sample{Percent: 50, Salt: "s"},
+		MaxUsers: 5}
 	later := []time.Time{w.clock.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}
 	filter := func(r client.FilterRequest) func() (any, error) {
 		return func() (any, error) { return c.Filter(ctx, &r) }
@@ -96,11 +97,16 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 		do   func() (any, error)
 		wire any // what the service answered last
 	}{
-		{"filter ids", filter(client.FilterRequest{MessageID: "m", Channel: "email", Users: users, Waves: true}), new(api.FilterIDs)},
-		{"filter ids, denied", filter(client.FilterRequest{MessageID: "n", Channel: "email", Users: users, Waves: true}), new(api.FilterIDs)},
-		{"filter ids, counts", filter(client.FilterRequest{MessageID: "n", Users: users, Counts: true}), new(api.FilterIDs)},
-		{"filter a bitmap", filter(client.FilterRequest{MessageID: "m", Channel: "email", Bitmap: bitmap, Waves: true}), new(api.FilterBitmaps)},
-		{"filter a bitmap, denied", filter(client.FilterRequest{MessageID: "n", Channel: "email", Bitmap: bitmap, Waves: true}), new(api.FilterBitmaps)},
+		{"filter ids", filter(client.FilterRequest{MessageID: "m", Channel: "email", Users: users, Waves: true}),
+			new(api.FilterIDs)},
+		{"filter ids, denied", filter(client.FilterRequest{MessageID: "n", Channel: "email", Users: users,
+			Waves: true}), new(api.FilterIDs)},
+		{"filter ids, counts", filter(client.FilterRequest{MessageID: "n", Users: users, Counts: true}),
+			new(api.FilterIDs)},
+		{"filter a bitmap", filter(client.FilterRequest{MessageID: "m", Channel: "email", Bitmap: bitmap, Waves: true}),
+			new(api.FilterBitmaps)},
+		{"filter a bitmap, denied", filter(client.FilterRequest{MessageID: "n", Channel: "email", Bitmap: bitmap,
+			Waves: true}), new(api.FilterBitmaps)},
 		{"filter an audience", filter(client.FilterRequest{MessageID: "m", Audience: engaged}), new(api.FilterBitmaps)},
 		{"release ids", func() (any, error) {
 			return c.Release(ctx, &client.ReleaseRequest{MessageID: "m", Users: users})
@@ -118,9 +124,11 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 			return c.CheckSends(ctx, &client.SendsCheckRequest{MessageID: "x", Users: users})
 		}, new(api.SendsCheck)},
 		{"import", func() (any, error) {
-			return c.Import(ctx, &client.ImportRequest{MessageID: "x", Sends: []client.ImportedSend{{UserID: 9, At: w.clock.Now()}}})
+			return c.Import(ctx, &client.ImportRequest{MessageID: "x",
+				Sends: []client.ImportedSend{{UserID: 9, At: w.clock.Now()}}})
 		}, new(api.ImportAnswer)},
-		{"count", func() (any, error) { return c.AudienceCount(ctx, &client.Audience{Expression: "engaged"}) }, new(api.AudienceCount)},
+		{"count", func() (any, error) { return c.AudienceCount(ctx, &client.Audience{Expression: "engaged"}) },
+			new(api.AudienceCount)},
 		{"count in all", func() (any, error) {
 			return c.Count(ctx, &client.CountRequest{Audience: &client.Audience{Expression: "active"}, Total: true})
 		}, new(api.AudienceCount)},
@@ -128,7 +136,8 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 			return c.Forecast(ctx, &client.ForecastRequest{Audience: engaged, At: later})
 		}, new(api.Forecast)},
 		{"permits", func() (any, error) {
-			return c.Permits(ctx, api.PermitsRequest{Pacers: []string{"gateway"}, Permits: 1000, MaxWait: api.Wait(20 * time.Second)})
+			return c.Permits(ctx, api.PermitsRequest{Pacers: []string{"gateway"}, Permits: 1000,
+				MaxWait: api.Wait(20 * time.Second)})
 		}, new(api.Permits)},
 		{"pacers", func() (any, error) { return c.Pacers(ctx) }, new(api.Pacers)},
 		{"pacer", func() (any, error) { return c.Pacer(ctx, "gateway") }, new(api.PacerState)},
@@ -137,7 +146,8 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 		{"segments", func() (any, error) { return c.Segments(ctx) }, new(api.Segments)},
 		{"generations", func() (any, error) { return c.Generations(ctx) }, new(api.Generations)},
 		{"explain", func() (any, error) { return c.Explain(ctx, 1) }, new(api.Explanation)},
-		{"decisions", func() (any, error) { return c.Decisions(ctx, 1, w.clock.Now().Add(-time.Hour)) }, new(api.Decisions)},
+		{"decisions", func() (any, error) { return c.Decisions(ctx, 1, w.clock.Now().Add(-time.Hour)) },
+			new(api.Decisions)},
 		{"decided users", func() (any, error) { return c.DecidedUsers(ctx, "n", "email", "") }, new(api.DecidedUsers)},
 		{"limits", func() (any, error) { return c.Limits(ctx) }, new(api.Policy)},
 		{"status", func() (any, error) { return c.Status(ctx) }, new(api.Status)},
@@ -161,10 +171,12 @@ func TestPreviewsNameWhatDecidedThem(t *testing.T) {
 		last := new(api.AudienceCount)
 		r.requireWhole(t, last)
 		require.NotEmpty(t, last.ConfigVersion)
-		require.Equal(t, []string{count.Generation, last.ConfigVersion}, []string{count.PreviewGeneration, count.ConfigVersion})
+		require.Equal(t, []string{count.Generation, last.ConfigVersion}, []string{count.PreviewGeneration,
+			count.ConfigVersion})
 	}
 	push := "push"
-	count, err := c.Count(ctx, &client.CountRequest{Audience: &client.Audience{Expression: "active"}, Total: true, Channel: &push})
+	count, err := c.Count(ctx, &client.CountRequest{Audience: &client.Audience{Expression: "active"}, Total: true,
+		Channel: &push})
 	require.NoError(t, err)
 	require.Empty(t, count.Segments)
 	require.Empty(t, count.Sets)
@@ -177,7 +189,8 @@ func TestPreviewsNameWhatDecidedThem(t *testing.T) {
 	w.await(w.publish(span(1, activeUsers-1)))
 	count, err = c.AudiencePreview(ctx, &client.Audience{Expression: "active", Generation: older}, "push")
 	require.NoError(t, err)
-	require.Equal(t, []string{older, w.current(ctx, c)}, []string{count.Generation, count.PreviewGeneration}, "the generation in use decides")
+	require.Equal(t, []string{older, w.current(ctx, c)}, []string{count.Generation, count.PreviewGeneration},
+		"the generation in use decides")
 }
 
 // current is the generation in use.
@@ -280,7 +293,8 @@ func TestAPreviewInPartsIsDecidedByOneConfiguration(t *testing.T) {
 		count, err := c.AudiencePreview(ctx, &client.Audience{Expression: "active"}, "push")
 		require.NoError(t, err, name)
 		now := status()
-		require.Equal(t, []string{now.Generation, now.ConfigVersion}, []string{count.PreviewGeneration, count.ConfigVersion}, name)
+		require.Equal(t, []string{now.Generation, now.ConfigVersion}, []string{count.PreviewGeneration,
+			count.ConfigVersion}, name)
 		require.Equal(t, now.Generation, count.Generation, name)
 		require.EqualValues(t, count.Users, count.Preview.Requested, name)
 		require.Greater(t, calls.made(), 5, name)

@@ -38,7 +38,8 @@ func TestLookups(t *testing.T) {
 	}
 	require.Equal(t, []string{"segment active", "segment new", "set vip", "set opted-out", "set country/my"}, names)
 
-	byID, err := c.Lookup(ctx, &client.LookupRequest{Users: []uint32{6, 4_000_000, 30_001}, Sets: []string{"vip", "country/my"}})
+	byID, err := c.Lookup(ctx, &client.LookupRequest{Users: []uint32{6, 4_000_000, 30_001},
+		Sets: []string{"vip", "country/my"}})
 	require.NoError(t, err)
 	require.Equal(t, &client.LookupResult{Generation: list.Generation, Users: []client.UserLookup{
 		{UserID: 6, Segment: "active", Sets: []string{"vip", "country/my"}},
@@ -46,7 +47,8 @@ func TestLookups(t *testing.T) {
 		{UserID: 30_001, Segment: "new", Sets: []string{"country/my"}},
 	}}, byID)
 
-	byBitmap, err := c.Lookup(ctx, &client.LookupRequest{Bitmap: roaring.BitmapOf(6, 30_001, 4_000_000), Sets: []string{"vip"}, Generation: list.Generation})
+	byBitmap, err := c.Lookup(ctx, &client.LookupRequest{Bitmap: roaring.BitmapOf(6, 30_001, 4_000_000),
+		Sets: []string{"vip"}, Generation: list.Generation})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{6}, byBitmap.Segments["active"].ToArray())
 	require.Equal(t, []uint32{6}, byBitmap.Sets["vip"].ToArray())
@@ -87,7 +89,8 @@ func TestLookups(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, activeUsers-3, count.Preview.Allowed)
 	_, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active", Part: &client.Part{Of: 1}}, "push")
-	require.ErrorContains(t, err, "30000 users, at most 16000 are previewed at once", "a part of the caller's own stays that part")
+	require.ErrorContains(t, err, "30000 users, at most 16000 are previewed at once",
+		"a part of the caller's own stays that part")
 }
 
 func TestLookupRefusals(t *testing.T) {
@@ -120,10 +123,13 @@ func TestLookupRefusals(t *testing.T) {
 	require.ErrorContains(t, err, `"vip"`, "the nearest name")
 	for _, ofOneCall := range []client.Audience{{Part: &client.Part{Of: 2}}, {MaxUsers: 5}, {Cursor: "x"}} {
 		ofOneCall.Expression = "vip"
-		require.ErrorContains(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: &ofOneCall}, nil), "are of one call")
-		require.ErrorContains(t, c.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: "m", Audience: &ofOneCall}, nil), "are of one call")
+		require.ErrorContains(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: &ofOneCall}, nil),
+			"are of one call")
+		require.ErrorContains(t, c.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: "m", Audience: &ofOneCall}, nil),
+			"are of one call")
 	}
-	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Users: []uint32{1}, Audience: &client.Audience{Expression: "vip"}})
+	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Users: []uint32{1},
+		Audience: &client.Audience{Expression: "vip"}})
 	require.ErrorContains(t, err, "exactly one of Users, Bitmap and Audience")
 }
 
@@ -154,7 +160,8 @@ func TestFilterOfAnAudience(t *testing.T) {
 			break
 		}
 	}
-	require.True(t, without(without(span(1, activeUsers), everyThird(activeUsers)).ToArray(), []uint32{1, 2}).Equals(paged))
+	require.True(t, without(without(span(1, activeUsers), everyThird(activeUsers)).ToArray(),
+		[]uint32{1, 2}).Equals(paged))
 
 	parted := roaring.New()
 	a = client.Audience{Expression: "new", Part: &client.Part{Of: 4}}
@@ -176,12 +183,14 @@ func TestFilterOfAnAudience(t *testing.T) {
 func TestFilterAllOfAnAudienceIsOfOneGeneration(t *testing.T) {
 	t.Parallel()
 	w := serveSets(t, flaky(func() bool { return rand.N(4) == 0 }))
-	c := newClient(t, client.Config{URL: w.url, Attempts: 30, BatchBitmap: 1000, Parallel: 3, MaxBackoff: 5 * time.Millisecond})
+	c := newClient(t, client.Config{URL: w.url, Attempts: 30, BatchBitmap: 1000, Parallel: 3,
+		MaxBackoff: 5 * time.Millisecond})
 	var total client.Summary
 	var busy sync.Mutex
 	allowed := roaring.New()
 	generations := map[string]bool{}
-	request := &client.FilterRequest{MessageID: "blast", Channel: "push", Audience: &client.Audience{Expression: "active - vip"}}
+	request := &client.FilterRequest{MessageID: "blast", Channel: "push",
+		Audience: &client.Audience{Expression: "active - vip"}}
 	err := c.FilterAll(t.Context(), request, func(batch *client.FilterRequest, r *client.FilterResult) error {
 		require.True(t, busy.TryLock(), "each is called by one goroutine at a time")
 		defer busy.Unlock()
@@ -200,12 +209,14 @@ func TestFilterAllOfAnAudienceIsOfOneGeneration(t *testing.T) {
 	require.Equal(t, 20_000, total.Requested)
 	require.Equal(t, 19_998, total.Allowed)
 	require.Equal(t, map[string]int{"opted-out": 2}, total.Suppressed)
-	require.True(t, without(without(span(1, activeUsers), everyThird(activeUsers)).ToArray(), []uint32{1, 2}).Equals(allowed))
+	require.True(t, without(without(span(1, activeUsers), everyThird(activeUsers)).ToArray(),
+		[]uint32{1, 2}).Equals(allowed))
 
 	released, pinned := 0, ""
 	for pinned = range generations {
 	}
-	back := &client.ReleaseRequest{MessageID: "blast", Channel: "push", Audience: &client.Audience{Expression: "active - vip", Generation: pinned}}
+	back := &client.ReleaseRequest{MessageID: "blast", Channel: "push",
+		Audience: &client.Audience{Expression: "active - vip", Generation: pinned}}
 	require.NoError(t, c.ReleaseAll(t.Context(), back, func(r *client.ReleaseResult) error {
 		require.Equal(t, pinned, r.Audience.Generation)
 		released += r.Summary.Requested
@@ -254,13 +265,16 @@ func TestAnInterruptedAudienceGoesOn(t *testing.T) {
 	require.Len(t, parted.List, 10)
 	parted.List = parted.List[8:] // what an engine with a queue of its own has left
 	total = client.Summary{}
-	require.NoError(t, c.FilterParts(t.Context(), request, parted, func(_ *client.FilterRequest, r *client.FilterResult) error {
+	require.NoError(t, c.FilterParts(t.Context(), request, parted, func(_ *client.FilterRequest,
+		r *client.FilterResult) error {
 		total.Add(&r.Summary)
 		return nil
 	}))
 	require.Equal(t, 6000, total.Replayed)
 	nobody := &client.FilterRequest{MessageID: "none", Audience: &client.Audience{Expression: "new & active"}}
-	require.NoError(t, c.FilterAll(t.Context(), nobody, func(*client.FilterRequest, *client.FilterResult) error { return enough }))
+	require.NoError(t, c.FilterAll(t.Context(), nobody, func(*client.FilterRequest, *client.FilterResult) error {
+		return enough
+	}))
 }
 
 // A generation that is gone ends the run, which says how far it came; another run with the
@@ -310,9 +324,11 @@ func unsure(calls *atomic.Int64, later *api.FilterRequest) func(http.Handler) ht
 				empty := api.Bitmap{}
 				w.Header().Set("Content-Type", "application/json")
 				_ = json.NewEncoder(w).Encode(&api.FilterBitmaps{
-					AllowedBitmap: empty, ReplayedBitmap: empty, UnavailableBitmap: api.Bitmap{Bitmap: roaring.BitmapOf(3, 6, 9)},
-					Audience: &api.AudienceTaken{Generation: "g", Users: 3},
-					Summary:  api.Summary{Requested: 3, Unavailable: 3, Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{"active": {Requested: 3}}},
+					AllowedBitmap: empty, ReplayedBitmap: empty,
+					UnavailableBitmap: api.Bitmap{Bitmap: roaring.BitmapOf(3, 6, 9)},
+					Audience:          &api.AudienceTaken{Generation: "g", Users: 3},
+					Summary: api.Summary{Requested: 3, Unavailable: 3, Denied: map[string]int{},
+						Segments: map[string]api.SegmentSummary{"active": {Requested: 3}}},
 				})
 				return
 			}
@@ -330,7 +346,8 @@ func TestUnavailableUsersOfAnAudienceAreAskedAgain(t *testing.T) {
 	var later api.FilterRequest
 	w := serveSets(t, unsure(&calls, &later))
 	c := newClient(t, client.Config{URL: w.url})
-	r, err := c.Filter(context.Background(), &client.FilterRequest{MessageID: "m", Audience: &client.Audience{Expression: "vip"}})
+	r, err := c.Filter(context.Background(), &client.FilterRequest{MessageID: "m",
+		Audience: &client.Audience{Expression: "vip"}})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{6, 9}, r.AllowedBitmap.ToArray())
 	require.Equal(t, []uint32{3}, r.DeniedBitmaps[client.LimitSuppressed].ToArray())

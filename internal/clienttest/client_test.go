@@ -27,7 +27,8 @@ func TestClientCalls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := newClient(t, client.Config{URL: newCapper(t, nil) + "/"})
-	first, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m1", Channel: "push", Users: []uint32{7, 1_000_001, 7}})
+	first, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m1", Channel: "push", Users: []uint32{7, 1_000_001,
+		7}})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7, 1_000_001}, first.Allowed)
 	require.Equal(t, 1, first.Summary.Duplicates)
@@ -40,10 +41,12 @@ func TestClientCalls(t *testing.T) {
 	require.Equal(t, []uint32{7}, second.Waves[0].Users)
 	require.Equal(t, *second.Denied[0].RetryAt, second.Waves[0].ReadyAt)
 
-	tomorrow, err := c.Filter(ctx, &client.FilterRequest{Preview: true, At: time.Now().Add(25 * time.Hour), Users: []uint32{7, 8}, Counts: true})
+	tomorrow, err := c.Filter(ctx, &client.FilterRequest{Preview: true, At: time.Now().Add(25 * time.Hour),
+		Users: []uint32{7, 8}, Counts: true})
 	require.NoError(t, err)
 	require.Equal(t, 2, tomorrow.Summary.Allowed)
-	exempt, err := c.Filter(ctx, &client.FilterRequest{MessageID: "order", Exempt: true, Bitmap: roaring.BitmapOf(7, 8)})
+	exempt, err := c.Filter(ctx, &client.FilterRequest{MessageID: "order", Exempt: true, Bitmap: roaring.BitmapOf(7,
+		8)})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7, 8}, exempt.AllowedBitmap.ToArray())
 	require.True(t, exempt.UnavailableBitmap.IsEmpty())
@@ -134,16 +137,18 @@ func flaky(breaks func() bool) func(http.Handler) http.Handler {
 func TestRetriesCountNothingTwice(t *testing.T) {
 	t.Parallel()
 	url := newCapper(t, flaky(func() bool { return rand.N(3) == 0 }))
-	c := newClient(t, client.Config{URL: url, Attempts: 30, BatchIDs: 50, Parallel: 8, MaxBackoff: 5 * time.Millisecond})
+	c := newClient(t, client.Config{URL: url, Attempts: 30, BatchIDs: 50, Parallel: 8,
+		MaxBackoff: 5 * time.Millisecond})
 	users := make([]uint32, 2000)
 	for i := range users {
 		users[i] = uint32(i)
 	}
 	var allowed []uint32
-	err := c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "blast", Users: users}, func(_ *client.FilterRequest, r *client.FilterResult) error {
-		allowed = append(allowed, r.Allowed...)
-		return nil
-	})
+	err := c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "blast", Users: users},
+		func(_ *client.FilterRequest, r *client.FilterResult) error {
+			allowed = append(allowed, r.Allowed...)
+			return nil
+		})
 	require.NoError(t, err)
 	require.ElementsMatch(t, users, allowed)
 	for _, user := range []uint32{0, 49, 50, 1250, 1999} {
@@ -166,14 +171,15 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 	allowed := roaring.New()
 	blast := func(id string) error {
 		total, allowed = client.Summary{}, roaring.New()
-		return c.FilterAll(t.Context(), &client.FilterRequest{MessageID: id, Bitmap: audience}, func(batch *client.FilterRequest, r *client.FilterResult) error {
-			require.True(t, mu.TryLock(), "each is called by one goroutine at a time")
-			defer mu.Unlock()
-			require.LessOrEqual(t, int(batch.Bitmap.GetCardinality()), 70_000)
-			allowed.Or(r.AllowedBitmap)
-			total.Add(&r.Summary)
-			return nil
-		})
+		return c.FilterAll(t.Context(), &client.FilterRequest{MessageID: id, Bitmap: audience},
+			func(batch *client.FilterRequest, r *client.FilterResult) error {
+				require.True(t, mu.TryLock(), "each is called by one goroutine at a time")
+				defer mu.Unlock()
+				require.LessOrEqual(t, int(batch.Bitmap.GetCardinality()), 70_000)
+				allowed.Or(r.AllowedBitmap)
+				total.Add(&r.Summary)
+				return nil
+			})
 	}
 	require.NoError(t, blast("m1"))
 	require.True(t, allowed.Equals(audience))
@@ -186,10 +192,11 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 	require.Equal(t, client.SegmentSummary{Requested: 40_000}, total.Segments["new"])
 
 	released := 0
-	require.NoError(t, c.ReleaseAll(t.Context(), &client.ReleaseRequest{MessageID: "m1", Bitmap: audience}, func(r *client.ReleaseResult) error {
-		released += r.Summary.Released
-		return nil
-	}))
+	require.NoError(t, c.ReleaseAll(t.Context(), &client.ReleaseRequest{MessageID: "m1", Bitmap: audience},
+		func(r *client.ReleaseResult) error {
+			released += r.Summary.Released
+			return nil
+		}))
 	require.Equal(t, 100_001, released)
 }
 
@@ -198,10 +205,11 @@ func TestFilterAllStopsAtAnError(t *testing.T) {
 	c := newClient(t, client.Config{URL: newCapper(t, nil), BatchIDs: 10})
 	enough := errors.New("enough")
 	batches := 0
-	err := c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "m", Users: make([]uint32, 10_000)}, func(*client.FilterRequest, *client.FilterResult) error {
-		batches++
-		return enough
-	})
+	err := c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "m", Users: make([]uint32, 10_000)},
+		func(*client.FilterRequest, *client.FilterResult) error {
+			batches++
+			return enough
+		})
 	require.ErrorIs(t, err, enough)
 	require.Equal(t, 1, batches)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +223,8 @@ func TestRateLimitsAreWaitedOut(t *testing.T) {
 	sum := sha256.Sum256([]byte("k.secret"))
 	url := newCapper(t, nil, func(cfg *server.Config) {
 		cfg.Access = access.Rules{
-			Keys: []access.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]), Scopes: []access.Scope{access.ScopeFilter}}},
+			Keys: []access.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]),
+				Scopes: []access.Scope{access.ScopeFilter}}},
 			Rate: capping.Rate{UsersPerSecond: 1000, Burst: 1000},
 		}
 	})
@@ -226,10 +235,11 @@ func TestRateLimitsAreWaitedOut(t *testing.T) {
 	for i := range users {
 		users[i] = uint32(i)
 	}
-	require.NoError(t, c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "m", Users: users}, func(_ *client.FilterRequest, r *client.FilterResult) error {
-		seen += len(r.Allowed)
-		return nil
-	}))
+	require.NoError(t, c.FilterAll(t.Context(), &client.FilterRequest{MessageID: "m", Users: users},
+		func(_ *client.FilterRequest, r *client.FilterResult) error {
+			seen += len(r.Allowed)
+			return nil
+		}))
 	require.Equal(t, 1600, seen)
 	require.Greater(t, time.Since(start), 500*time.Millisecond)
 	_, err := c.Status(t.Context())
@@ -263,12 +273,14 @@ func TestUnavailableUsersAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint32{1, 2, 3}, r.Allowed)
 	require.Empty(t, r.Unavailable)
-	require.Equal(t, client.Summary{Requested: 3, Allowed: 3, Denied: map[string]int{}, Segments: map[string]client.SegmentSummary{"new": {Requested: 3, Allowed: 3}}}, r.Summary)
+	require.Equal(t, client.Summary{Requested: 3, Allowed: 3, Denied: map[string]int{},
+		Segments: map[string]client.SegmentSummary{"new": {Requested: 3, Allowed: 3}}}, r.Summary)
 
 	for _, config := range []client.Config{
 		{URL: newCapper(t, half(100)), Attempts: 1}, {URL: newCapper(t, half(1)), LeaveUnavailable: true},
 	} {
-		r, err = newClient(t, config).Filter(t.Context(), &client.FilterRequest{MessageID: "m", Users: []uint32{1, 2, 3}})
+		r, err = newClient(t, config).Filter(t.Context(), &client.FilterRequest{MessageID: "m",
+			Users: []uint32{1, 2, 3}})
 		require.NoError(t, err)
 		require.Equal(t, []uint32{2, 3}, r.Unavailable, "given up on, and told so")
 	}

@@ -47,7 +47,8 @@ func TestAnEngineImportsTheClient(t *testing.T) {
 	// What it brings along: the modules of the packages that are linked, and of the whole graph none of the service's.
 	linked := strings.Fields(run(`go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u`))
 	require.ElementsMatch(t, []string{
-		"capper/client", "engine", "github.com/RoaringBitmap/roaring/v2", "github.com/bits-and-blooms/bitset", "golang.org/x/sys",
+		"capper/client", "engine", "github.com/RoaringBitmap/roaring/v2", "github.com/bits-and-blooms/bitset",
+		"golang.org/x/sys",
 	}, linked)
 	graph := run("go list -m all")
 	for _, module := range []string{"echo", "pebble", "go-redis", "aws", "prometheus"} {

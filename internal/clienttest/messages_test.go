@@ -61,7 +61,8 @@ func TestMessages(t *testing.T) {
 		require.Equal(t, id, found.MessageID)
 		require.Equal(t, int64(200), found.Channels[0].Asked)
 	}
-	list, err := c.Messages(t.Context(), client.MessagesQuery{Since: time.Now().Add(-time.Hour), Channel: "push", Max: 2})
+	list, err := c.Messages(t.Context(), client.MessagesQuery{Since: time.Now().Add(-time.Hour), Channel: "push",
+		Max: 2})
 	require.NoError(t, err)
 	require.Len(t, list.Messages, 2)
 	require.True(t, list.More)
@@ -80,7 +81,8 @@ func TestReleaseMessageGoesOn(t *testing.T) {
 	_, err := c.Filter(t.Context(), &client.FilterRequest{MessageID: "promo", Channel: "push", Users: users(250)})
 	require.NoError(t, err)
 	var told []int64
-	given, err := c.ReleaseMessage(t.Context(), &client.MessageRelease{MessageID: "promo"}, func(r *client.ReleasedMessage) { told = append(told, r.Missing) })
+	given, err := c.ReleaseMessage(t.Context(), &client.MessageRelease{MessageID: "promo"},
+		func(r *client.ReleasedMessage) { told = append(told, r.Missing) })
 	require.NoError(t, err)
 	require.Equal(t, int64(250), given.Released)
 	require.Zero(t, given.Missing)

@@ -51,7 +51,8 @@ func TestTheModulesAreRenamed(t *testing.T) {
 	}
 	must("git init -q && git add -A")
 	first := strings.TrimSpace(must("sed -n 's/^module //p' go.mod"))
-	for _, bad := range []string{"", "NEW", "https://example.com/capper", "example.com/a b", "example.com/capper/client", "example.com/;ls"} {
+	for _, bad := range []string{"", "NEW", "https://example.com/capper", "example.com/a b",
+		"example.com/capper/client", "example.com/;ls"} {
 		out, err := run("make module-path NEW='" + bad + "'")
 		require.Error(t, err, bad)
 		require.Contains(t, out, "must be a module path")
@@ -61,7 +62,8 @@ func TestTheModulesAreRenamed(t *testing.T) {
 		must("make module-path NEW=" + path)
 		require.Equal(t, path, strings.TrimSpace(must("sed -n 's/^module //p' go.mod")))
 		require.Equal(t, path+"/client", strings.TrimSpace(must("sed -n 's/^module //p' client/go.mod")))
-		left, _ := run(`git grep -nE '"` + strings.ReplaceAll(old, ".", `\.`) + `/(client|cmd|internal|lookup|scripts)' -- '*.go' '*.mod' docs README.md`)
+		left, _ := run(`git grep -nE '"` + strings.ReplaceAll(old, ".", `\.`) +
+			`/(client|cmd|internal|lookup|scripts)' -- '*.go' '*.mod' docs README.md`)
 		require.Empty(t, left)
 		old = path
 	}
@@ -69,6 +71,8 @@ func TestTheModulesAreRenamed(t *testing.T) {
 	must("go list -deps -test ./...") // finds every import, those of tests as well
 	must("go build ./cmd/segmentbuild")
 	must("cd client && go vet ./...")
-	require.Contains(t, must("grep -A3 'go mod init engine' docs/lookup.md"), "-require example.com/send-caps@v0.0.0 -replace example.com/send-caps=../capper")
-	require.Contains(t, must("grep -A3 'go mod init engine' docs/integration.md"), "-require example.com/send-caps/client@v0.0.0 -replace example.com/send-caps/client=../capper/client")
+	require.Contains(t, must("grep -A3 'go mod init engine' docs/lookup.md"),
+		"-require example.com/send-caps@v0.0.0 -replace example.com/send-caps=../capper")
+	require.Contains(t, must("grep -A3 'go mod init engine' docs/integration.md"),
+		"-require example.com/send-caps/client@v0.0.0 -replace example.com/send-caps/client=../capper/client")
 }

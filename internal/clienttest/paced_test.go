@@ -91,7 +91,8 @@ func paced(t *testing.T, wrap func(http.Handler) http.Handler) (url string, g *g
 // pacedBy is paced by a clock.
 func pacedBy(t *testing.T, wrap func(http.Handler) http.Handler, clock func() time.Time) (url string, g *grants) {
 	t.Helper()
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock, CacheBytes: 32 << 20})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock,
+		CacheBytes: 32 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	g = &grants{Store: store, oracle: pacingtest.NewOracle(), seen: map[pacing.Request]bool{}}

@@ -46,7 +46,8 @@ func TestWorkersKeepThePace(t *testing.T) {
 				slots := g.granted()
 				neverEarly(t, started, slots)
 				middle, latest := late(started, slots)
-				t.Logf("%d started, %d granted in %d calls, late by %v, %v at most", len(started), len(slots), g.calls(), middle, latest)
+				t.Logf("%d started, %d granted in %d calls, late by %v, %v at most", len(started), len(slots),
+					g.calls(), middle, latest)
 				return len(started) > c.fair*95/100 && g.calls() <= c.calls
 			})
 		})

@@ -57,7 +57,8 @@ func TestLostAnswersTakeNothingTwice(t *testing.T) {
 		neverEarly(t, started, slots)
 		noneLeft(t)
 		t.Logf("%d started, %d granted, %d repeated", len(started), len(slots), retried.Load())
-		return len(started) > 0 && len(slots) < len(started)+100 && // those who waited at the end, and what was asked for ahead
+		// those who waited at the end, and what was asked for ahead
+		return len(started) > 0 && len(slots) < len(started)+100 &&
 			retried.Load() > 0
 	})
 }
@@ -82,11 +83,12 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 	})
 	var again atomic.Int64
 	back := sync.OnceFunc(func() { time.AfterFunc(500*time.Millisecond, func() { away.Store(false) }) })
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) }, OnRetry: func(error) {
-		if away.Load() {
-			back()
-		}
-	}})
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) },
+		OnRetry: func(error) {
+			if away.Load() {
+				back()
+			}
+		}})
 	start := time.Now()
 	require.NoError(t, p.Wait(t.Context()))
 	require.Greater(t, time.Since(start), time.Second)
@@ -115,7 +117,8 @@ func TestRefusalsAreToldToAll(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !known.Load() {
 				w.WriteHeader(http.StatusBadRequest)
-				_, _ = w.Write([]byte(`{"error":{"code":"invalid_request","message":"pacers[0]: must be a configured pacer","field":"pacers[0]"}}`))
+				_, _ = w.Write([]byte(
+					`{"error":{"code":"invalid_request","message":"pacers[0]: must be a configured pacer","field":"pacers[0]"}}`))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -294,7 +297,8 @@ func TestAnswersThatAreTooOldAreThrownAway(t *testing.T) {
 	})
 	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"short"}})
 	require.NoError(t, p.Wait(t.Context()))
-	require.GreaterOrEqual(t, calls.Load(), int64(3), "the one that was lost, its repetition, and one for a slot that is new")
+	require.GreaterOrEqual(t, calls.Load(), int64(3), "the one that was lost, its repetition, and one for a slot "+
+		"that is new")
 	require.GreaterOrEqual(t, len(g.granted()), 2)
 }
 
@@ -318,7 +322,8 @@ func TestLongRoundTripsCostNoRate(t *testing.T) {
 				defer cancel()
 				after := starts(ctx, t, 32, p.Wait)
 				neverEarly(t, append(before, after...), g.granted())
-				t.Logf("%d before, %d started, %d granted in %d calls", len(before), len(after), len(g.granted()), g.calls())
+				t.Logf("%d before, %d started, %d granted in %d calls", len(before), len(after), len(g.granted()),
+					g.calls())
 				return len(after) >= fair*90/100 && g.calls() < 60
 			})
 		})
@@ -328,7 +333,8 @@ func TestLongRoundTripsCostNoRate(t *testing.T) {
 func TestPacersAreChecked(t *testing.T) {
 	c := newClient(t, client.Config{URL: "http://127.0.0.1:1"})
 	for _, cfg := range []client.PacerConfig{
-		{}, {Pacers: []string{""}}, {Pacers: make([]string, 9)}, {Pacers: []string{"p"}, MaxWait: -1}, {Pacers: []string{"p"}, MaxWait: 25 * time.Hour},
+		{}, {Pacers: []string{""}}, {Pacers: make([]string, 9)}, {Pacers: []string{"p"}, MaxWait: -1},
+		{Pacers: []string{"p"}, MaxWait: 25 * time.Hour},
 		{Pacers: []string{"p"}, Ahead: -1}, {Pacers: []string{"p"}, Ahead: time.Hour},
 	} {
 		_, err := client.NewPacer(c, cfg)

@@ -18,7 +18,8 @@ func TestPermitsAndPacers(t *testing.T) {
 	ctx := t.Context()
 	url, _ := pacedBy(t, nil, testkit.NewClock().Now)
 	c := newClient(t, client.Config{URL: url})
-	got, err := c.Permits(ctx, client.PermitsRequest{Pacers: []string{"bounded", "message"}, Permits: 9, MaxWait: api.Wait(time.Second), MessageID: "m"})
+	got, err := c.Permits(ctx, client.PermitsRequest{Pacers: []string{"bounded", "message"}, Permits: 9,
+		MaxWait: api.Wait(time.Second), MessageID: "m"})
 	require.NoError(t, err)
 	require.Equal(t, 4, got.Granted)
 	require.Equal(t, 5, got.Refused)
@@ -45,7 +46,8 @@ func TestPermitsAndPacers(t *testing.T) {
 	require.Equal(t, 0, used("m"))
 
 	_, err = c.Permits(ctx, client.PermitsRequest{Pacers: []string{"none"}, Permits: 1})
-	require.ErrorContains(t, err, `take permits of none: invalid_request: pacers[0]: must be a configured pacer, got "none"`)
+	require.ErrorContains(t, err,
+		`take permits of none: invalid_request: pacers[0]: must be a configured pacer, got "none"`)
 	_, err = c.Pacer(ctx, "a/b c")
 	require.True(t, client.HasCode(err, client.CodeNotFound), err)
 	require.ErrorContains(t, c.ForgetPacer(ctx, "none"), `forget pacer "none": not_found`)

@@ -106,7 +106,8 @@ func (w *withSets) publish(active []uint32) (generation string) {
 		Names:   []string{"active", "new"},
 		Bitmaps: []*bitmap.Bitmap{bitmap.Of(active...), bitmap.Of(span(activeUsers+1, activeUsers+newUsers)...)},
 		Sets: []publish.Set{
-			{Name: "vip", Bitmap: bitmap.Of(everyThird(activeUsers)...)}, {Name: "opted-out", Bitmap: bitmap.Of(1, 2, 3)},
+			{Name: "vip", Bitmap: bitmap.Of(everyThird(activeUsers)...)},
+			{Name: "opted-out", Bitmap: bitmap.Of(1, 2, 3)},
 			{Name: "country/my", Bitmap: bitmap.Of(5, 6, activeUsers+1)},
 		},
 	}

@@ -48,12 +48,15 @@ func TestCallsArePartOfTheirCallersTrace(t *testing.T) {
 	state, err := trace.ParseTraceState("rojo=1")
 	require.NoError(t, err)
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{0x4b, 15: 1}, SpanID: trace.SpanID{0xf0, 7: 1}, TraceFlags: trace.FlagsSampled, TraceState: state,
+		TraceID: trace.TraceID{0x4b, 15: 1}, SpanID: trace.SpanID{0xf0, 7: 1}, TraceFlags: trace.FlagsSampled,
+		TraceState: state,
 	}))
 	ctx = context.WithValue(ctx, requestID{}, "blast-7")
 
 	request := &client.FilterRequest{MessageID: "m", Channel: "push", Users: []uint32{1, 2, 3, 4, 5}}
-	require.NoError(t, c.FilterAll(ctx, request, func(*client.FilterRequest, *client.FilterResult) error { return nil }))
+	require.NoError(t, c.FilterAll(ctx, request, func(*client.FilterRequest, *client.FilterResult) error {
+		return nil
+	}))
 	require.Len(t, seen, 1+3, "an attempt that failed, and three batches")
 	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Channel: "post", Users: []uint32{1}})
 	var refused *client.Error

@@ -22,10 +22,12 @@ func TestParseReadsWhereDecisionsAreRecorded(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, c.Audit.To, "nothing is recorded")
 	for text, want := range map[string]Audit{
-		"{to: audit}": {To: filepath.Join(here, "audit"), Roll: 10 * time.Minute, Spool: "var/audit", MaxWaiting: 10 << 30},
+		"{to: audit}": {To: filepath.Join(here, "audit"), Roll: 10 * time.Minute, Spool: "var/audit",
+			MaxWaiting: 10 << 30},
 		"{to: 's3://bucket/audit', roll: 1m, max_waiting: 1GiB}": {
 			To: "s3://bucket/audit", Roll: time.Minute, Spool: filepath.Join(here, "var/audit"), MaxWaiting: 1 << 30},
-		"{to: 's3://bucket', spool: /var/spool/capper}": {To: "s3://bucket", Roll: 10 * time.Minute, Spool: "/var/spool/capper", MaxWaiting: 10 << 30},
+		"{to: 's3://bucket', spool: /var/spool/capper}": {To: "s3://bucket", Roll: 10 * time.Minute,
+			Spool: "/var/spool/capper", MaxWaiting: 10 << 30},
 	} {
 		c, err := Parse("capper.yaml", []byte(minimal+"audit: "+text+"\n"))
 		require.NoError(t, err)
@@ -58,7 +60,8 @@ func TestTheAuditChangesOnlyAtAStart(t *testing.T) {
 	require.NoError(t, err)
 	is, givenNow, err := parse("f", []byte(minimal+"audit: {to: b}\n"))
 	require.NoError(t, err)
-	require.ErrorContains(t, was.reloadable("f", is, given, givenNow), "audit.to: changes only at a start; the configuration in force stays (a, now b)")
+	require.ErrorContains(t, was.reloadable("f", is, given, givenNow), "audit.to: changes only at a start; the "+
+		"configuration in force stays (a, now b)")
 }
 
 // The policy of a file, written and read again, is the policy.
@@ -66,9 +69,12 @@ func TestAPolicyIsReadFromItsText(t *testing.T) {
 	t.Parallel()
 	sample, err := os.ReadFile("../../testdata/capper.yaml")
 	require.NoError(t, err)
-	const odd = "suppress: {country/de: [push], b.c: {channels: [sms, email], even_exempt: true}}\nholdout: {percent: 0.25, salt: \"<é\\\"\\u0007>\", channels: [email]}\n" +
-		"quiet: [{from: '21:00', to: '08:00', zone: Europe/Berlin, sets: [country/de, vip-1]}, {from: '01:00', to: '02:00'}]\ntimezone: Asia/Tokyo\n"
-	for name, text := range map[string]string{"minimal": minimal, "full": full, "sample": string(sample), "withheld": full + odd, "uncapped": "segments: {source: d}\nlimits: {}\n"} {
+	const odd = "suppress: {country/de: [push], b.c: {channels: [sms, email], even_exempt: true}}\nholdout: " +
+		"{percent: 0.25, salt: \"<é\\\"\\u0007>\", channels: [email]}\n" +
+		"quiet: [{from: '21:00', to: '08:00', zone: Europe/Berlin, sets: [country/de, vip-1]}, {from: '01:00', to: " +
+		"'02:00'}]\ntimezone: Asia/Tokyo\n"
+	for name, text := range map[string]string{"minimal": minimal, "full": full, "sample": string(sample),
+		"withheld": full + odd, "uncapped": "segments: {source: d}\nlimits: {}\n"} {
 		c, err := Parse("f", []byte(text))
 		require.NoError(t, err, name)
 		written := policytext.Of(c.Policy)

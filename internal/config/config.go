@@ -46,13 +46,17 @@ type Config struct {
 
 // Server is how the API is served.
 type Server struct {
-	Listen      string        // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
-	AdminListen string        // admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
-	TLS         TLS           // tls: of both listeners; read again when the files change
-	StopDelay   time.Duration // stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
+	Listen string // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
+	// admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
+	AdminListen string
+	TLS         TLS // tls: of both listeners; read again when the files change
+	// stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
+	StopDelay   time.Duration
 	StopTimeout time.Duration // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
-	HostNames   []string      // host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
-	WithoutKeys bool          // without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
+	// host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
+	HostNames []string
+	// without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
+	WithoutKeys bool
 	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and
 	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
 	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
@@ -84,9 +88,11 @@ const (
 
 // Store is where logs are kept.
 type Store struct {
-	Kind     string             // kind: embedded (default) or redis
-	Embedded pebblestore.Config // embedded: path (default var/log.db), create (default true; false, for production, refuses to begin anew), cache_size (default pebblestore.DefaultCacheBytes)
-	Redis    RedisStore         // redis
+	Kind string // kind: embedded (default) or redis
+	// embedded: path (default var/log.db), create (default true; false, for production, refuses to begin anew),
+	// cache_size (default pebblestore.DefaultCacheBytes)
+	Embedded pebblestore.Config
+	Redis    RedisStore // redis
 }
 
 // RedisStore is a Redis Cluster, or a single Redis, or one behind Sentinels.
@@ -111,10 +117,13 @@ type RedisTLS struct {
 
 // Audit is where decisions are recorded.
 type Audit struct {
-	To         string        // to: a directory or s3://bucket/prefix; default "": nothing is recorded
-	Roll       time.Duration // roll: how long a file is written before the next one begins; default 10m, 1s to 24h
-	Spool      string        // spool: of s3:// only, the directory where records lie until they are uploaded; default var/audit
-	MaxWaiting int64         // max_waiting: the most bytes of files that wait for their place before records are lost; default 10GiB, 1MiB to 1TiB
+	To   string        // to: a directory or s3://bucket/prefix; default "": nothing is recorded
+	Roll time.Duration // roll: how long a file is written before the next one begins; default 10m, 1s to 24h
+	// spool: of s3:// only, the directory where records lie until they are uploaded; default var/audit
+	Spool string
+	// max_waiting: the most bytes of files that wait for their place before records are lost; default 10GiB, 1MiB to
+	// 1TiB
+	MaxWaiting int64
 }
 
 // Log is how the service logs, on stderr.

@@ -41,7 +41,8 @@ func (r *reader) limits(v yamltree.Value) {
 		},
 	})
 	if !given["default"] {
-		r.Warnings = append(r.Warnings, "limits.default is not set: users in no segment, and in segments without limits of their own, are uncapped")
+		r.Warnings = append(r.Warnings, "limits.default is not set: users in no segment, and in segments without "+
+			"limits of their own, are uncapped")
 	}
 }
 
@@ -92,9 +93,10 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 				v.Fault(capping.NameRule, limit.Name)
 			}
 		},
-		"max":      yamltree.Within(&limit.Max, 0, capping.LogBound),
-		"window":   duration(&limit.Window, minWindow, maxWindow),
-		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek), string(capping.CalendarMonth)),
+		"max":    yamltree.Within(&limit.Max, 0, capping.LogBound),
+		"window": duration(&limit.Window, minWindow, maxWindow),
+		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek),
+			string(capping.CalendarMonth)),
 		"timezone": func(v yamltree.Value) { zoneValue = v; yamltree.Text(&zone)(v) },
 		"channels": func(v yamltree.Value) { limit.Channels = r.channelSet(v) },
 		"shadow":   yamltree.Bool(&limit.Shadow),
@@ -155,9 +157,11 @@ func (r *reader) timezone(v yamltree.Value) {
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:
-		r.Warnings = append(r.Warnings, "timezone is not set: users in no set "+segments.ZonePrefix+"… go by UTC where the time zone of the user counts")
+		r.Warnings = append(r.Warnings, "timezone is not set: users in no set "+segments.ZonePrefix+
+			"… go by UTC where the time zone of the user counts")
 	case !r.userZones && given["timezone"]:
-		r.Warnings = append(r.Warnings, "timezone changes nothing: no limit and no quiet hours go by the time zone of the user")
+		r.Warnings = append(r.Warnings, "timezone changes nothing: no limit and no quiet hours go by the time zone "+
+			"of the user")
 	}
 }
 

@@ -23,10 +23,11 @@ func defaults() *Config {
 		Server: Server{
 			Listen: "127.0.0.1:8080", StopDelay: time.Second, StopTimeout: 20 * time.Second,
 		},
-		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval, Keep: segments.DefaultKeep, CacheDir: "var/cache"}},
-		Store:    Store{Kind: Embedded},
-		Log:      Log{Level: "info", Format: "text"},
-		Console:  true,
+		Segments: Segments{Refresher: segments.RefresherConfig{Interval: segments.DefaultInterval,
+			Keep: segments.DefaultKeep, CacheDir: "var/cache"}},
+		Store:   Store{Kind: Embedded},
+		Log:     Log{Level: "info", Format: "text"},
+		Console: true,
 		Policy: &capping.Policy{
 			Channels: map[string]capping.Channel{}, Segments: map[string][]capping.Limit{},
 		},

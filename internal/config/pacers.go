@@ -91,7 +91,8 @@ func pacerRate(v yamltree.Value) pacing.Rate {
 // changes, and limits that change nothing because others are always reached before.
 func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	if lost := p.Rate.Lost(); lost > 0.001 {
-		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: it gives %s/s, %.1f %% less",
+		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: "+
+			"it gives %s/s, %.1f %% less",
 			path, p.Rate, p.Rate.Interval(), perSecond(p.Rate.Interval()), 100*lost))
 	}
 	if p.MaxWait == 0 && !p.PerMessage {

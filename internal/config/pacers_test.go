@@ -33,7 +33,8 @@ func TestParseReadsPacers(t *testing.T) {
 		require.Contains(t, warning, "has no max_wait")
 	}
 	require.Equal(t, []pacing.Pacer{
-		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 50_000, Window: 24 * time.Hour}}},
+		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second},
+			{Max: 50_000, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
 		{Name: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
 		{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, PerMessage: true},
@@ -44,18 +45,22 @@ func TestFaultsOfPacers(t *testing.T) {
 	t.Parallel()
 	limit := func(fields string) string { return "{x: {limits: [{" + fields + "}]}}" }
 	for name, c := range map[string]struct{ pacers, want string }{
-		"no mapping":       {"[a]", "f:4:9: pacers: must be a mapping, got a list"},
-		"nothing":          {"", "f:4:1: pacers: must have a value"},
-		"name":             {"{a b: {rate: 1/s}}", `f:4:10: pacers.a b: must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got "a b"`},
-		"long name":        {"{" + strings.Repeat("a", 65) + ": {rate: 1/s}}", "must be 1 to 64 letters"},
-		"twice":            {"{x: {rate: 1/s}, x: {rate: 2/s}}", "f:4:26: pacers.x: is given twice"},
-		"null":             {"{x: }", "pacers.x: must be a mapping of limits, rate or both, got nothing"},
-		"only a rate":      {"{x: 250/s}", `pacers.x: must be a mapping of limits, rate or both, got "250/s"`},
-		"only limits":      {"{x: [{max: 1, window: 1s}]}", "pacers.x: must be a mapping of limits, rate or both, got a list"},
-		"neither":          {"{x: {max_wait: 1s}}", "pacers.x: must have limits, a rate, or both"},
-		"empty":            {"{x: {}}", "pacers.x: must have limits, a rate, or both"},
-		"unknown":          {"{x: {rate: 1/s, maxwait: 1s}}", `f:4:25: pacers.x.maxwait: is not a known key; did you mean "max_wait"?`},
-		"misspelt":         {"{x: {limit: [{max: 1, window: 1s}]}}", `pacers.x.limit: is not a known key; did you mean "limits"?`},
+		"no mapping": {"[a]", "f:4:9: pacers: must be a mapping, got a list"},
+		"nothing":    {"", "f:4:1: pacers: must have a value"},
+		"name": {"{a b: {rate: 1/s}}",
+			`f:4:10: pacers.a b: must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got "a b"`},
+		"long name":   {"{" + strings.Repeat("a", 65) + ": {rate: 1/s}}", "must be 1 to 64 letters"},
+		"twice":       {"{x: {rate: 1/s}, x: {rate: 2/s}}", "f:4:26: pacers.x: is given twice"},
+		"null":        {"{x: }", "pacers.x: must be a mapping of limits, rate or both, got nothing"},
+		"only a rate": {"{x: 250/s}", `pacers.x: must be a mapping of limits, rate or both, got "250/s"`},
+		"only limits": {"{x: [{max: 1, window: 1s}]}", "pacers.x: must be a mapping of limits, rate or both, " +
+			"got a list"},
+		"neither": {"{x: {max_wait: 1s}}", "pacers.x: must have limits, a rate, or both"},
+		"empty":   {"{x: {}}", "pacers.x: must have limits, a rate, or both"},
+		"unknown": {"{x: {rate: 1/s, maxwait: 1s}}",
+			`f:4:25: pacers.x.maxwait: is not a known key; did you mean "max_wait"?`},
+		"misspelt": {"{x: {limit: [{max: 1, window: 1s}]}}",
+			`pacers.x.limit: is not a known key; did you mean "limits"?`},
 		"no list":          {"{x: {limits: {max: 1, window: 1s}}}", "pacers.x.limits: must be a list, got a mapping"},
 		"no limit":         {"{x: {limits: []}}", "pacers.x.limits: must be 1 to 4 limits, got 0"},
 		"no limit, a rate": {"{x: {limits: [], rate: 1/s}}", "pacers.x.limits: must be 1 to 4 limits, got 0"},
@@ -65,25 +70,35 @@ func TestFaultsOfPacers(t *testing.T) {
 		"no max":           {limit("window: 1s"), "f:4:23: pacers.x.limits[0].max: is required"},
 		"no window":        {limit("max: 1"), "f:4:23: pacers.x.limits[0].window: is required"},
 		"max 0":            {limit("max: 0, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, got 0"},
-		"max too much":     {limit("max: 10000001, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, got 10000001"},
-		"max fraction":     {limit("max: 1.5, window: 1s"), "pacers.x.limits[0].max: must be a whole number in plain digits, got 1.5"},
-		"max word":         {limit("max: 1k, window: 1s"), `pacers.x.limits[0].max: must be a whole number in plain digits, got "1k"`},
-		"window number":    {limit("max: 1, window: 60"), "pacers.x.limits[0].window: must be a duration such as 30s or 24h, got 60"},
-		"window days":      {limit("max: 1, window: 7d"), `pacers.x.limits[0].window: must be a duration such as 30s or 24h, got "7d"`},
-		"window short":     {limit("max: 1, window: 999us"), "pacers.x.limits[0].window: must be at least 1ms, got 999us"},
-		"window fine":      {limit("max: 1, window: 1500us"), "pacers.x.limits[0].window: must be whole milliseconds, got 1500us"},
-		"window long":      {limit("max: 1, window: 745h"), "pacers.x.limits[0].window: must be at most 744h, got 745h"},
+		"max too much": {limit("max: 10000001, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, " +
+			"got 10000001"},
+		"max fraction": {limit("max: 1.5, window: 1s"), "pacers.x.limits[0].max: must be a whole number in plain " +
+			"digits, got 1.5"},
+		"max word": {limit("max: 1k, window: 1s"),
+			`pacers.x.limits[0].max: must be a whole number in plain digits, got "1k"`},
+		"window number": {limit("max: 1, window: 60"), "pacers.x.limits[0].window: must be a duration such as 30s " +
+			"or 24h, got 60"},
+		"window days": {limit("max: 1, window: 7d"),
+			`pacers.x.limits[0].window: must be a duration such as 30s or 24h, got "7d"`},
+		"window short": {limit("max: 1, window: 999us"), "pacers.x.limits[0].window: must be at least 1ms, got 999us"},
+		"window fine": {limit("max: 1, window: 1500us"), "pacers.x.limits[0].window: must be whole milliseconds, " +
+			"got 1500us"},
+		"window long": {limit("max: 1, window: 745h"), "pacers.x.limits[0].window: must be at most 744h, got 745h"},
 		"same window": {"{x: {limits: [{max: 1, window: 1m}, {max: 2, window: 60s}]}}",
 			"f:4:62: pacers.x.limits[1].window: must be one of its own: 1m is that of pacers.x.limits[0]"},
-		"rate number":   {"{x: {rate: 250}}", "f:4:20: pacers.x.rate: must be a number of permits per s, m, h or d, or per a duration, such as 250/s"},
+		"rate number": {"{x: {rate: 250}}", "f:4:20: pacers.x.rate: must be a number of permits per s, m, h or d, " +
+			"or per a duration, such as 250/s"},
 		"rate word":     {"{x: {rate: fast}}", `at least one in 31 days, got "fast"`},
 		"rate zero":     {"{x: {rate: 0/s}}", `got "0/s"`},
 		"rate too much": {"{x: {rate: 1000001/s}}", `got "1000001/s"`},
 		"rate slow":     {"{x: {rate: 1/745h}}", `got "1/745h"`},
-		"rate list":     {"{x: {rate: [250/s]}}", "pacers.x.rate: must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, at most one permit a microsecond and at least one in 31 days, got a list"},
-		"rate null":     {"{x: {rate: }}", "pacers.x.rate: must have a value"},
-		"wait zero":     {"{x: {rate: 1/s, max_wait: 0s}}", "pacers.x.max_wait: must be at least 1ms, got 0s"},
-		"wait number":   {"{x: {rate: 1/s, max_wait: 0}}", "pacers.x.max_wait: must be a duration such as 30s or 24h, got 0"},
+		"rate list": {"{x: {rate: [250/s]}}", "pacers.x.rate: must be a number of permits per s, m, h or d, or " +
+			"per a duration, such as 250/s, 10/m or 100/10s, at most one permit a microsecond and at least one in " +
+			"31 days, got a list"},
+		"rate null": {"{x: {rate: }}", "pacers.x.rate: must have a value"},
+		"wait zero": {"{x: {rate: 1/s, max_wait: 0s}}", "pacers.x.max_wait: must be at least 1ms, got 0s"},
+		"wait number": {"{x: {rate: 1/s, max_wait: 0}}", "pacers.x.max_wait: must be a duration such as 30s or " +
+			"24h, got 0"},
 		"wait long":     {"{x: {rate: 1/s, max_wait: 25h}}", "pacers.x.max_wait: must be at most 24h, got 25h"},
 		"wait negative": {"{x: {rate: 1/s, max_wait: -1s}}", "pacers.x.max_wait: must be at least 1ms, got -1s"},
 		"per user":      {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, got "user"`},
@@ -172,11 +187,14 @@ func TestWarningsOfPacers(t *testing.T) {
 		"the same": {"{limits: [{max: 1, window: 4ms}], rate: 250/s}",
 			[]string{"pacers.x.rate changes nothing: limits[0] alone allows no more than 1 in any 4ms"}},
 		"rounded": {"{rate: 300000/s}",
-			[]string{"pacers.x.rate: 300000/s is one every 4µs, as intervals are whole microseconds: it gives 250000/s, 16.7 % less"}},
-		"rounded, slowly": {"{rate: 998/1ms}", []string{"pacers.x.rate: 998/1ms is one every 2µs, as intervals are whole microseconds: it gives 500000/s, 49.9 % less"}},
-		"hardly rounded":  {"{rate: 3/s}", nil},
+			[]string{"pacers.x.rate: 300000/s is one every 4µs, as intervals are whole microseconds: it gives " +
+				"250000/s, 16.7 % less"}},
+		"rounded, slowly": {"{rate: 998/1ms}", []string{"pacers.x.rate: 998/1ms is one every 2µs, as intervals are " +
+			"whole microseconds: it gives 500000/s, 49.9 % less"}},
+		"hardly rounded": {"{rate: 3/s}", nil},
 		"both": {"{limits: [{max: 500000, window: 1s}], rate: 600000/s}", []string{
-			"pacers.x.rate: 600000/s is one every 2µs, as intervals are whole microseconds: it gives 500000/s, 16.7 % less",
+			"pacers.x.rate: 600000/s is one every 2µs, as intervals are whole microseconds: it gives 500000/s, " +
+				"16.7 % less",
 			"pacers.x.limits[0] changes nothing: rate alone allows no more than 500000 in any 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +212,8 @@ func TestAllPacersFitIntoAFile(t *testing.T) {
 	t.Parallel()
 	var list strings.Builder
 	for i := range maxPacers {
-		fmt.Fprintf(&list, "  pacer-%d:\n    limits: [{max: 100, window: 1s}, {max: 50000, window: 24h}]\n    rate: 99/s\n    max_wait: 30s\n    per: message\n", i)
+		fmt.Fprintf(&list, "  pacer-%d:\n    limits: [{max: 100, window: 1s}, {max: 50000, window: 24h}]\n    rate: "+
+			"99/s\n    max_wait: 30s\n    per: message\n", i)
 	}
 	c, err := Parse("f", []byte(minimal+"pacers:\n"+list.String()))
 	require.NoError(t, err)
@@ -206,7 +225,8 @@ func TestPacersAreReloaded(t *testing.T) {
 	t.Parallel()
 	was, wasGiven, err := parse("f", []byte(minimal+fourPacers))
 	require.NoError(t, err)
-	for _, pacers := range []string{"", "pacers: {}\n", "pacers: {twilio: {rate: 1/s, max_wait: 1s, per: message}, other: {limits: [{max: 1, window: 1s}]}}\n"} {
+	for _, pacers := range []string{"", "pacers: {}\n", "pacers: {twilio: {rate: 1/s, max_wait: 1s, per: message}, " +
+		"other: {limits: [{max: 1, window: 1s}]}}\n"} {
 		is, isGiven, err := parse("f", []byte(minimal+pacers))
 		require.NoError(t, err)
 		require.NoError(t, was.reloadable("f", is, wasGiven, isGiven))

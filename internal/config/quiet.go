@@ -75,7 +75,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 		}
 	}
 	if clocks == 2 && q.Hours.From == q.Hours.To {
-		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under suppress", q.Hours.To)
+		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under "+
+			"suppress", q.Hours.To)
 	}
 	if !given["zone"] {
 		r.Warnings = append(r.Warnings, v.Path()+".zone is not set: the hours are those of UTC")
@@ -141,9 +142,11 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 		open, channel := r.openMinutes(i)
 		switch {
 		case open == 0:
-			at[i].Fault("leaves, with the hours before it, no minute of the day open to sends %s: who is never to be sent to belongs in a set under suppress", r.on(channel))
+			at[i].Fault("leaves, with the hours before it, no minute of the day open to sends %s: who is never to "+
+				"be sent to belongs in a set under suppress", r.on(channel))
 		case open < littleOpen:
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: only %dm of the day are open to sends %s", at[i].Path(), open, r.on(channel)))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: only %dm of the day are open to sends %s", at[i].Path(),
+				open, r.on(channel)))
 		}
 	}
 }

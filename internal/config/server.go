@@ -36,7 +36,8 @@ func (r *reader) server(v yamltree.Value) {
 	})
 	s.Bounds = s.Bounds.WithDefaults()
 	if s.Bounds.InFlightBytes < s.Bounds.BodyBytes {
-		v.FaultOf("bounds.body_bytes", "must be at least max_body, %d bytes, got %d", s.Bounds.BodyBytes, s.Bounds.InFlightBytes)
+		v.FaultOf("bounds.body_bytes", "must be at least max_body, %d bytes, got %d", s.Bounds.BodyBytes,
+			s.Bounds.InFlightBytes)
 	}
 	r.checkAccess(v)
 }
@@ -90,7 +91,8 @@ func readBounds(v yamltree.Value, b *admission.Bounds) {
 
 func (r *reader) tls(v yamltree.Value) {
 	files := &r.Server.TLS
-	given := v.Object(map[string]yamltree.Field{"cert_file": r.path(&files.CertFile), "key_file": r.path(&files.KeyFile)})
+	given := v.Object(map[string]yamltree.Field{"cert_file": r.path(&files.CertFile),
+		"key_file": r.path(&files.KeyFile)})
 	if !given["cert_file"] || !given["key_file"] {
 		v.Fault("must have both cert_file and key_file")
 	}
@@ -200,7 +202,8 @@ func Listeners(file string) (urls []string, err error) {
 		}
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || port == "0" {
-			return nil, fmt.Errorf("%s: server: no port is known for %q: the system chooses another one at each start", file, listen)
+			return nil, fmt.Errorf("%s: server: no port is known for %q: the system chooses another one at each start",
+				file, listen)
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			host = "127.0.0.1"

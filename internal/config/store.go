@@ -20,7 +20,8 @@ func (r *reader) segments(v yamltree.Value) {
 		"s3": func(v yamltree.Value) {
 			var pathStyle bool
 			given := v.Object(map[string]yamltree.Field{
-				"endpoint": endpoint(&s.S3.Endpoint), "region": yamltree.Text(&s.S3.Region), "path_style": yamltree.Bool(&pathStyle),
+				"endpoint": endpoint(&s.S3.Endpoint), "region": yamltree.Text(&s.S3.Region),
+				"path_style": yamltree.Bool(&pathStyle),
 			})
 			if given["path_style"] {
 				s.S3.PathStyle = &pathStyle
@@ -101,7 +102,8 @@ func readAddrs(v yamltree.Value) (addrs []string) {
 	v.List(func(v yamltree.Value) {
 		var addr string
 		address(&addr)(v)
-		if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || port == "0" || strings.ContainsAny(host, " \t")) {
+		if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || port == "0" ||
+			strings.ContainsAny(host, " \t")) {
 			v.Fault("must be host:port with a host and a port from 1 to 65535, got %q", addr)
 		}
 		addrs = append(addrs, addr)

@@ -62,7 +62,8 @@ func TestSwappedMounts(t *testing.T) {
 	_, err = look()
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 4}, applied)
-	require.Equal(t, Status{Version: w.Current().Version, LoadedAt: w.Status().LoadedAt, Reloads: 2, Refused: 1}, w.Status())
+	require.Equal(t, Status{Version: w.Current().Version, LoadedAt: w.Status().LoadedAt, Reloads: 2, Refused: 1},
+		w.Status())
 	mount.Swap(map[string]string{"capper.yaml": "limits: ["})
 	mount.Swap(mounted(4))
 	unchanged("the fault was gone before anybody looked")
@@ -119,7 +120,8 @@ func TestSwapsUnderAWatcher(t *testing.T) {
 	done := make(chan error)
 	var faults []error
 	go func() {
-		w.Run(ctx, 100*time.Microsecond, func(*Config) error { return nil }, func(err error) { faults = append(faults, err) }, nil, nil)
+		w.Run(ctx, 100*time.Microsecond, func(*Config) error { return nil },
+			func(err error) { faults = append(faults, err) }, nil, nil)
 		done <- errors.Join(faults...)
 	}()
 	for daily := range 500 {

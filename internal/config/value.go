@@ -137,10 +137,12 @@ func (r *reader) locateOne(begin string, p place) {
 		if !cached(before) {
 			return
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: what is in %s is not used", p.at.Path(), *p.to, before))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: "+
+			"what is in %s is not used", p.at.Path(), *p.to, before))
 		return
 	}
-	p.at.Fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, where earlier versions looked: move it, or give an absolute path",
+	p.at.Fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, "+
+		"where earlier versions looked: move it, or give an absolute path",
 		*p.to, before)
 }
 

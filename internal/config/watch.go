@@ -83,7 +83,8 @@ var ErrNotYet = errors.New("not yet")
 // force; when it returns an error it has changed nothing. reloaded is told of
 // every change that was accepted (nil) or refused (why). A signal on asked has
 // the file looked at now, then answer is told whether it had changed; nil: nobody asks.
-func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error), asked <-chan os.Signal, answer func(changed bool)) {
+func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
+	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
 		changed, err := w.poll(apply)
 		if changed {

@@ -26,27 +26,32 @@ func TestWatcher(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Run(ctx, time.Millisecond, func(c *Config) error { applied <- c; return nil }, func(err error) { reloads <- err }, nil, nil)
+		w.Run(ctx, time.Millisecond, func(c *Config) error { applied <- c; return nil },
+			func(err error) { reloads <- err }, nil, nil)
 	}()
 
 	write(strings.Replace(minimal, "daily: 1", "daily: 2", 1) + "channels: {push: 1}\n")
 	// A poll may see the file while it is being written: accepted is what counts.
 	require.Equal(t, 2, (<-applied).Policy.Default[0].Max)
-	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" },
+		30*time.Second, time.Millisecond)
 
 	for bad, why := range map[string]string{
-		minimal + "channels: {push: 2}\n":                              "must stay 1, got 2",
-		minimal + "store: {kind: embedded, embedded: {path: other}}\n": "store.embedded.path: changes only at a start; the configuration in force stays (not given, now other)",
-		minimal + "limits: {}\n":                                       "is given twice",
+		minimal + "channels: {push: 2}\n": "must stay 1, got 2",
+		minimal + "store: {kind: embedded, embedded: {path: other}}\n": "store.embedded.path: changes only at a " +
+			"start; the configuration in force stays (not given, now other)",
+		minimal + "limits: {}\n": "is given twice",
 	} {
 		write(bad)
-		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 30*time.Second, time.Millisecond, why)
+		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 30*time.Second,
+			time.Millisecond, why)
 		require.Equal(t, 2, w.Current().Policy.Default[0].Max)
 	}
 	require.Empty(t, applied)
 
 	require.NoError(t, os.Remove(file))
-	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "read configuration") }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "read configuration") },
+		30*time.Second, time.Millisecond)
 	write(minimal + "channels: {push: 1, sms: 2}\n")
 	require.Contains(t, (<-applied).Policy.Channels, "sms")
 	require.Eventually(t, func() bool { return w.Status().Error == "" }, 30*time.Second, time.Millisecond)
@@ -67,21 +72,30 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 		return file{c, given}
 	}
 	reload := func(from, to file) error { return from.reloadable("f", to.Config, from.given, to.given) }
-	const key = "{client: crm, id: crm-%s, sha256: %s86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}"
+	const key = "{client: crm, id: crm-%s, sha256: " +
+		"%s86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [read]}"
 	first, second := fmt.Sprintf(key, "1", "9f"), fmt.Sprintf(key, "2", "af")
-	was := parsed("server: {listen: '127.0.0.1:80', max_body: 16MiB, bounds: {connections: 9}, api_keys: [" + first + "]}\n" + minimal)
+	was := parsed("server: {listen: '127.0.0.1:80', max_body: 16MiB, bounds: {connections: 9}, api_keys: [" + first +
+		"]}\n" + minimal)
 	for name, c := range map[string]struct {
 		server string
 		want   []string
 	}{
-		"address":       {"{listen: '127.0.0.1:81', bounds: {connections: 9}, api_keys: [" + first + "]}", []string{"server.listen: changes only at a start; the configuration in force stays (127.0.0.1:80, now 127.0.0.1:81)"}},
-		"bound":         {"{listen: '127.0.0.1:80', bounds: {connections: 8}, api_keys: [" + first + "]}", []string{"server.bounds.connections: changes only"}},
-		"two":           {"{listen: '127.0.0.1:80', call_timeout: 1s, api_keys: [" + first + "]}", []string{"server.bounds.connections: changes only", "server.call_timeout: changes only"}},
-		"no keys":       {"{listen: '127.0.0.1:80', bounds: {connections: 9}}", []string{"server.api_keys: must not lose its last key", "server.without_keys: true"}},
-		"empty list":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: []}", []string{"server.api_keys: must not lose its last key"}},
+		"address": {"{listen: '127.0.0.1:81', bounds: {connections: 9}, api_keys: [" + first + "]}",
+			[]string{"server.listen: changes only at a start; the configuration in force stays (127.0.0.1:80, now " +
+				"127.0.0.1:81)"}},
+		"bound": {"{listen: '127.0.0.1:80', bounds: {connections: 8}, api_keys: [" + first + "]}",
+			[]string{"server.bounds.connections: changes only"}},
+		"two": {"{listen: '127.0.0.1:80', call_timeout: 1s, api_keys: [" + first + "]}",
+			[]string{"server.bounds.connections: changes only", "server.call_timeout: changes only"}},
+		"no keys": {"{listen: '127.0.0.1:80', bounds: {connections: 9}}",
+			[]string{"server.api_keys: must not lose its last key", "server.without_keys: true"}},
+		"empty list": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: []}",
+			[]string{"server.api_keys: must not lose its last key"}},
 		"no keys, said": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, without_keys: true}", nil},
 		"other keys":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: [" + second + "]}", nil},
-		"same, spelt":   {"{listen: '127.0.0.1:80', max_body: 16777216B, bounds: {connections: 9}, api_keys: [" + first + "]}", nil},
+		"same, spelt": {"{listen: '127.0.0.1:80', max_body: 16777216B, bounds: {connections: 9}, api_keys: [" +
+			first + "]}", nil},
 	} {
 		err := reload(was, parsed("server: "+c.server+"\n"+minimal))
 		if c.want == nil {

@@ -145,7 +145,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: names every channel, which is not all: sends without a channel, and channels that are added later, are not among them", v.Path()))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: names every channel, which is not all: sends without a "+
+			"channel, and channels that are added later, are not among them", v.Path()))
 	}
 	return channels
 }

@@ -142,7 +142,8 @@ func (c *Check) run(ctx context.Context) []Finding {
 	select {
 	case <-done:
 	case <-late.C:
-		notes.Fail("", fmt.Sprintf("no answer within %s", within), "find out what hangs: a file system, or a server that takes connections and says nothing",
+		notes.Fail("", fmt.Sprintf("no answer within %s", within), "find out what hangs: a file system, or a server "+
+			"that takes connections and says nothing",
 			"the service waits for it as well")
 	}
 	return notes.take()

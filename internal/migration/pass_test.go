@@ -18,7 +18,8 @@ import (
 // logs is a store that is a map: a source and a target.
 type logs map[capping.UserID]capping.Log
 
-func (l logs) Logs(_ context.Context, from capping.UserID, most int) (users []capping.UserID, found []capping.Log, err error) {
+func (l logs) Logs(_ context.Context, from capping.UserID, most int) (users []capping.UserID, found []capping.Log,
+	err error) {
 	for user := range l {
 		if user >= from {
 			users = append(users, user)
@@ -92,7 +93,8 @@ func TestPassesBringOverWhatThereIs(t *testing.T) {
 				return nil
 			}
 			at := copyOf(source)
-			pass := migration.Pass{Now: at, Last: last, Unfinished: unfinished, Target: to, Retention: 168 * time.Hour, Clock: func() time.Time { return now }}
+			pass := migration.Pass{Now: at, Last: last, Unfinished: unfinished, Target: to, Retention: 168 * time.Hour,
+				Clock: func() time.Time { return now }}
 			if _, err := pass.Run(t.Context()); err != nil {
 				unfinished = append(unfinished, at)
 				continue
@@ -101,7 +103,8 @@ func TestPassesBringOverWhatThereIs(t *testing.T) {
 			requireSame(t, source, to.logs)
 		}
 		to.fails = func() error { return nil }
-		pass := migration.Pass{Now: source, Last: last, Unfinished: unfinished, Target: to, Retention: 168 * time.Hour, Clock: func() time.Time { return now }}
+		pass := migration.Pass{Now: source, Last: last, Unfinished: unfinished, Target: to, Retention: 168 * time.Hour,
+			Clock: func() time.Time { return now }}
 		result, err := pass.Run(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, len(source), result.Users)
@@ -145,7 +148,8 @@ func change(random *rand.Rand, l logs, now time.Time) {
 			}
 		default:
 			at := now.Add(-time.Duration(random.IntN(100)) * time.Hour)
-			sent := capping.Entry{At: capping.InstantOf(at), Channel: 1, Token: capping.TokenOf(fmt.Sprint(random.IntN(1 << 30)))}
+			sent := capping.Entry{At: capping.InstantOf(at), Channel: 1,
+				Token: capping.TokenOf(fmt.Sprint(random.IntN(1 << 30)))}
 			l[user], _ = l[user].Union(nil, bytesOf(sent), 0)
 		}
 	}

@@ -51,7 +51,8 @@ func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
 	answer := make(chan struct{})
 	for _, key := range []string{"current.json", "bitmaps/a"} {
 		ctx, giveUp := context.WithCancel(t.Context())
-		require.ErrorIs(t, d.hung.do(ctx, d.path(key), func() error { giveUp(); <-answer; return nil }), context.Canceled)
+		require.ErrorIs(t, d.hung.do(ctx, d.path(key), func() error { giveUp(); <-answer; return nil }),
+			context.Canceled)
 	}
 	for what, operation := range map[string]func(ctx context.Context) error{
 		"look":      func(ctx context.Context) error { _, _, err := d.ReadTagged(ctx, "current.json", ""); return err },
@@ -60,7 +61,8 @@ func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
 		"overwrite": func(ctx context.Context) error { return d.Overwrite(ctx, "bitmaps/a", nil) },
 		"delete":    func(ctx context.Context) error { return d.Delete(ctx, "bitmaps/a") },
 	} {
-		testkit.FailsWith(t, "has not answered an earlier call yet", func() error { // its time may be up before it begins
+		// its time may be up before it begins
+		testkit.FailsWith(t, "has not answered an earlier call yet", func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			err := operation(ctx)

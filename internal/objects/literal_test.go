@@ -12,7 +12,8 @@ import (
 func TestNamesThatExistAreNoPatterns(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for _, name := range []string{"f[1].csv", "f1.csv", "f2.csv", "open[1.csv", "*.txt", "a.txt", "d[1]/x.csv", "d1/y.csv", `b\[*?/z.csv`} {
+	for _, name := range []string{"f[1].csv", "f1.csv", "f2.csv", "open[1.csv", "*.txt", "a.txt", "d[1]/x.csv",
+		"d1/y.csv", `b\[*?/z.csv`} {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte("1\n"), 0o600))

@@ -69,7 +69,8 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	if stat.IsDir() {
-		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name, filepath.Join(Literal(name), "*.csv")), f.Close())
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name,
+			filepath.Join(Literal(name), "*.csv")), f.Close())
 	}
 	if !stat.Mode().IsRegular() {
 		return f, -1, nil

@@ -98,7 +98,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	}
 	if IsURL(location) {
 		scheme, _, _ := strings.Cut(location, ":/")
-		return nil, fmt.Errorf("location %q: unknown scheme %q, want a directory or s3://bucket/prefix", location, scheme)
+		return nil, fmt.Errorf("location %q: unknown scheme %q, want a directory or s3://bucket/prefix", location,
+			scheme)
 	}
 	return NewDirectory(location), nil
 }

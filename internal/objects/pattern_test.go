@@ -28,7 +28,8 @@ func TestPatternsMatchTheSameEverywhere(t *testing.T) {
 		path := filepath.Join(root, filepath.FromSlash(key))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte("1\n"), 0o644))
-		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte("1\n"))})
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+			Body: bytes.NewReader([]byte("1\n"))})
 		require.NoError(t, err)
 	}
 	for _, c := range []struct{ pattern, names, leftOut string }{
@@ -81,7 +82,8 @@ func TestPatternsFromTheWorkingDirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile("a/b/c.csv", nil, 0o644))
 	require.NoError(t, os.Chdir("a"))
 	for pattern, want := range map[string]string{
-		"**/*.csv": "b/c.csv", "./*/*.csv": "b/c.csv", "./**": "b/c.csv", "../a/**/*.csv": "../a/b/c.csv", "../*/b/*": "../a/b/c.csv", "*/c.csv": "b/c.csv",
+		"**/*.csv": "b/c.csv", "./*/*.csv": "b/c.csv", "./**": "b/c.csv", "../a/**/*.csv": "../a/b/c.csv",
+		"../*/b/*": "../a/b/c.csv", "*/c.csv": "b/c.csv",
 	} {
 		found, err := LocalFiles{}.Glob(t.Context(), pattern)
 		require.NoError(t, err)
@@ -101,16 +103,18 @@ func TestPatternsFollowLinksToFolders(t *testing.T) {
 	}
 	for link, target := range map[string]string{
 		"latest": "exports", "exports/linked": "../store", "exports/x/absolute": filepath.Join(root, "store", "day=1"),
-		"exports/x/self": ".", "exports/x/up": "..", "store/day=1/d/back": "../../../exports", // circles, one of them over two links
+		// circles, one of them over two links
+		"exports/x/self": ".", "exports/x/up": "..", "store/day=1/d/back": "../../../exports",
 		"exports/file.csv": "a.csv", "exports/gone": "nowhere", "exports/round": "round",
 	} {
 		require.NoError(t, os.Symlink(target, filepath.Join(root, link)))
 	}
 	within := "a.csv file.csv linked/day=1/c.csv linked/day=1/d/e.csv x/absolute/c.csv x/absolute/d/e.csv x/b.csv"
 	for pattern, want := range map[string]string{
-		"exports/**/*.csv":  within,
-		"latest/**/*.csv":   within,
-		"latest/**":         "a.csv file.csv gone linked/day=1/c.csv linked/day=1/d/e.csv round x/absolute/c.csv x/absolute/d/e.csv x/b.csv",
+		"exports/**/*.csv": within,
+		"latest/**/*.csv":  within,
+		"latest/**": "a.csv file.csv gone linked/day=1/c.csv linked/day=1/d/e.csv round x/absolute/c.csv " +
+			"x/absolute/d/e.csv x/b.csv",
 		"exports/*/*/*.csv": "linked/day=1/c.csv x/absolute/c.csv x/self/b.csv x/up/a.csv x/up/file.csv",
 		"l*/**/d/*.csv":     "linked/day=1/d/e.csv x/absolute/d/e.csv",
 		"gone/**/*.csv":     "", "exports/a.csv/**": "", "exports/gone/**": "",

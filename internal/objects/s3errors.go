@@ -28,7 +28,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	case response != nil && api != nil:
 		err = &StorageError{given(err, &refusal{status: response.HTTPStatusCode(), api: api})}
 	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for it
-		err = &StorageError{fmt.Errorf("no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a shared profile or an instance's role (%w)", err)}
+		err = &StorageError{fmt.Errorf("no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use "+
+			"a shared profile or an instance's role (%w)", err)}
 	default:
 		err = &StorageError{err}
 	}
@@ -52,7 +53,8 @@ type refusal struct {
 }
 
 // notRights are refusals of who asks, or of when, whatever rights there are.
-var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed"}
+var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+	"RequestTimeTooSkewed"}
 
 // IsDenied reports whether a server knows who asks and denies it: rights are missing.
 func IsDenied(err error) bool {

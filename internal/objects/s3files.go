@@ -82,7 +82,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	}
 	size, from, err := f.size(ctx, b, key, name)
 	if err == nil && object.size != size {
-		err = fmt.Errorf("the server sends %d bytes, and %s said %d: the object was replaced meanwhile, or is cut off on the way",
+		err = fmt.Errorf("the server sends %d bytes, and %s said %d: the object was replaced meanwhile, or is cut "+
+			"off on the way",
 			object.size, from, size)
 	}
 	if err != nil {

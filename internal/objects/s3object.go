@@ -50,7 +50,8 @@ func (o *s3Object) start() error {
 	return nil
 }
 
-var errNoLength = errors.New("the server does not say how long the object is, so nothing tells its end from a broken connection")
+var errNoLength = errors.New("the server does not say how long the object is, so nothing tells its end from a " +
+	"broken connection")
 
 // Read implements io.Reader.
 func (o *s3Object) Read(p []byte) (int, error) {
@@ -86,13 +87,15 @@ func (o *s3Object) noteBreak(err error) error {
 	if o.breaks <= s3Breaks {
 		return nil
 	}
-	return o.bucket.failed("read", o.key, fmt.Errorf("ended after %d of %d bytes, %d times in a row: %w", o.at, o.size, o.breaks, err))
+	return o.bucket.failed("read", o.key, fmt.Errorf("ended after %d of %d bytes, %d times in a row: %w", o.at, o.size,
+		o.breaks, err))
 }
 
 // Why an object is not read on.
 var (
-	errReplaced   = errors.New("it was replaced while it was read")
-	errNoVersion  = errors.New("the body broke off, and with neither ETag nor Last-Modified nothing tells whether the rest is of the same version")
+	errReplaced  = errors.New("it was replaced while it was read")
+	errNoVersion = errors.New("the body broke off, and with neither ETag nor Last-Modified nothing tells whether " +
+		"the rest is of the same version")
 	errOtherRange = errors.New("not the range that was asked for")
 )
 

@@ -94,7 +94,8 @@ func (b buffer) WriteAt(p []byte, off int64) (int, error) {
 // List implements Source.
 func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	var list []Object
-	pages := s3.NewListObjectsV2Paginator(b.api, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)})
+	pages := s3.NewListObjectsV2Paginator(b.api, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix +
+		prefix)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

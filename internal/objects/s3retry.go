@@ -121,10 +121,12 @@ func (c *stallConn) Write(p []byte) (int, error) {
 
 // tracing passes the trace that a call belongs to on, in headers that are not signed.
 func tracing(stack *middleware.Stack) error {
-	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-		if r, ok := in.Request.(*smithyhttp.Request); ok {
-			trace.Outgoing(ctx, r.Header)
-		}
-		return next.HandleFinalize(ctx, in)
-	}), middleware.After)
+	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+			middleware.FinalizeOutput, middleware.Metadata, error) {
+			if r, ok := in.Request.(*smithyhttp.Request); ok {
+				trace.Outgoing(ctx, r.Header)
+			}
+			return next.HandleFinalize(ctx, in)
+		}), middleware.After)
 }

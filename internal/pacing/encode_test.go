@@ -67,7 +67,8 @@ func TestWhatIsNoLog(t *testing.T) {
 	grant := &Remembered{Log: Log{Total: 9, Runs: []Run{{10, 0, 1, 3}}}}
 	_, err = DecodeRemembered(grant.Append(nil))
 	require.ErrorIs(t, err, errRuns, "permits of a grant begin with number 0")
-	for _, data := range []string{"", strings.Repeat("\x00", RememberedHeader-1), strings.Repeat("\x02", RememberedHeader)} {
+	for _, data := range []string{"", strings.Repeat("\x00", RememberedHeader-1),
+		strings.Repeat("\x02", RememberedHeader)} {
 		_, err = DecodeRemembered([]byte(data))
 		require.Error(t, err, "%q", data)
 	}

@@ -106,7 +106,8 @@ func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 		switch {
 		case gap == 0:
 			return single
-		case gap > MostEvery || count > MostBurst || !single && (every != gap || burst != count) || single && permits > count:
+		case gap > MostEvery || count > MostBurst || !single && (every != gap || burst != count) || single &&
+			permits > count:
 			return false
 		}
 		r.Every, r.Burst = gap, count

@@ -26,7 +26,8 @@ func (l *Log) clone() *Log {
 func (l *Log) probes(r *rand.Rand) (permits []int64) {
 	for i := range l.Runs {
 		first, end := l.Runs[i].First, l.end(i)
-		for _, p := range []int64{first, first + 1, end - 2, end - 1, first + r.Int64N(end-first), first + r.Int64N(end-first)} {
+		for _, p := range []int64{first, first + 1, end - 2, end - 1, first + r.Int64N(end-first), first +
+			r.Int64N(end-first)} {
 			if p >= first && p < end {
 				permits = append(permits, p)
 			}
@@ -141,7 +142,8 @@ func TestLossesDoNotAddUp(t *testing.T) {
 			for _, limit := range limits {
 				is := opensAt(log, now, limit, 0)
 				require.GreaterOrEqual(t, is, opensAt(whole, now, limit, 0), "seed %d", seed)
-				require.LessOrEqual(t, is, opensAt(whole, now, limit, groupOf(tiers, int64(limit.Max))-1), "seed %d, %+v", seed, limit)
+				require.LessOrEqual(t, is, opensAt(whole, now, limit, groupOf(tiers, int64(limit.Max))-1),
+					"seed %d, %+v", seed, limit)
 			}
 		}
 		require.Positive(t, merges)
@@ -190,7 +192,8 @@ var measured = []struct {
 	{"100 a second, 50,000 a day", []Limit{{100, time.Second}, {50_000, 24 * time.Hour}}, 2000},
 	{"100,000 an hour, 10,000,000 in 31 days", []Limit{{100_000, time.Hour}, {MaxMax, MaxWindow}}, 1000},
 	{"four", []Limit{{100, time.Second}, {3000, time.Minute}, {100_000, time.Hour}, {1_000_000, 24 * time.Hour}}, 750},
-	{"four far apart, the worst", []Limit{{600, time.Second}, {18_000, time.Minute}, {500_000, time.Hour}, {MaxMax, 24 * time.Hour}}, 560},
+	{"four far apart, the worst", []Limit{{600, time.Second}, {18_000, time.Minute}, {500_000, time.Hour},
+		{MaxMax, 24 * time.Hour}}, 560},
 }
 
 // point is permits at one slot.
@@ -240,7 +243,8 @@ func TestMeasuredLoss(t *testing.T) {
 			longest := m.limits[len(m.limits)-1]
 			const steps, windows = 50_000, 3
 			merges, granted := 0, []point(nil)
-			for now := Time(0); now < Time(0).Add(windows*longest.Window); now += Time(r.Int64N(2 * longest.Window.Microseconds() / steps)) {
+			for now := Time(0); now < Time(0).Add(windows*longest.Window); now += Time(
+				r.Int64N(2 * longest.Window.Microseconds() / steps)) {
 				ask := &Ask{Targets: []Target{{Limits: m.limits}}, Permits: r.IntN(4*longest.Max/steps + 2)}
 				granted = append(granted, pointsOf(Place(now, ask, []*Log{log}).Log)...)
 				Place(now, ask, []*Log{whole})
@@ -250,7 +254,8 @@ func TestMeasuredLoss(t *testing.T) {
 				}
 			}
 			loss := 1 - float64(log.Total)/float64(whole.Total)
-			t.Logf("%d of %d permits, %.6f lost in %d merges, groups %v", log.Total, whole.Total, loss, merges, tiersOf(m.limits))
+			t.Logf("%d of %d permits, %.6f lost in %d merges, groups %v", log.Total, whole.Total, loss, merges,
+				tiersOf(m.limits))
 			require.Greater(t, merges, 10)
 			require.LessOrEqual(t, loss, 1/float64(m.part))
 			for _, limit := range m.limits {

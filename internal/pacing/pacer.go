@@ -89,7 +89,8 @@ func ParseRate(text string) (r Rate, ok bool) {
 		return Rate{}, false
 	}
 	r = Rate{int(n), perOf(per)}
-	if each := r.Per / time.Duration(r.Permits); each < time.Microsecond || each > MaxWindow || r.Interval() > MaxWindow {
+	if each := r.Per / time.Duration(r.Permits); each < time.Microsecond || each > MaxWindow ||
+		r.Interval() > MaxWindow {
 		return Rate{}, false
 	}
 	return r, true

@@ -94,7 +94,8 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
 		if _, reused := err.(*ReuseError); reused {
-			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, permits or another message", call.RequestID)}
+			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, "+
+				"permits or another message", call.RequestID)}
 		}
 		if err != nil {
 			return nil, err
@@ -137,7 +138,8 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	case call.Permits < 0 || call.Permits > MaxPermits:
 		return nil, nil, &FieldError{"permits", fmt.Sprintf("must be 0 to %d, got %d", MaxPermits, call.Permits)}
 	case call.MaxWait < 0 || call.MaxWait > MaxWait:
-		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", capping.Span(MaxWait), capping.Span(call.MaxWait))}
+		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", capping.Span(MaxWait),
+			capping.Span(call.MaxWait))}
 	}
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}
@@ -225,7 +227,8 @@ func requestOf(call *Call, part int) (r Request) {
 // contentOf stands for what the call asks for, by the names that it says it with: a
 // reload that gives a pacer other logs does not make it another call.
 func contentOf(call *Call) [8]byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits,
+		call.Message))
 	return [8]byte(sum[:8])
 }
 

@@ -17,11 +17,13 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{
-		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}},
+		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond},
+			{Max: 97, Window: 400_009 * time.Microsecond}}},
 		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
 	}}
 	pacers := pacing.New(pacingtest.NewMemory(clock.Now), policy)
-	call := &pacing.Call{Pacers: []string{"a", "b"}, Permits: 10_000, MaxWait: pacing.MaxWait, Client: "c", RequestID: "r"}
+	call := &pacing.Call{Pacers: []string{"a", "b"}, Permits: 10_000, MaxWait: pacing.MaxWait, Client: "c",
+		RequestID: "r"}
 	given, err := pacers.Take(t.Context(), call)
 	require.NoError(t, err)
 	require.Equal(t, 10_000, given.Granted)
@@ -53,9 +55,11 @@ func TestACallOfSeveralSteps(t *testing.T) {
 func TestARepeatedCallGetsNoMore(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
-	irregular := pacing.Pacer{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond}, {Max: 97, Window: 400_009 * time.Microsecond}}}
+	irregular := pacing.Pacer{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond},
+		{Max: 97, Window: 400_009 * time.Microsecond}}}
 	pacers := pacing.New(pacingtest.NewMemory(clock.Now), &pacing.Policy{Pacers: []pacing.Pacer{irregular}})
-	call := &pacing.Call{Pacers: []string{"a"}, Permits: pacing.MaxPermits, MaxWait: 3 * time.Second, Client: "c", RequestID: "r", Message: "0a"}
+	call := &pacing.Call{Pacers: []string{"a"}, Permits: pacing.MaxPermits, MaxWait: 3 * time.Second, Client: "c",
+		RequestID: "r", Message: "0a"}
 	given, err := pacers.Take(t.Context(), call)
 	require.NoError(t, err)
 	require.Positive(t, given.Refused)

@@ -194,7 +194,8 @@ func (p *placement) repeat(left int64) {
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {
-		runs[i] = WaitRun{r.At.Sub(now), time.Duration(r.Every) * time.Microsecond, int(r.Burst), int(l.end(i) - r.First)}
+		runs[i] = WaitRun{r.At.Sub(now), time.Duration(r.Every) * time.Microsecond, int(r.Burst),
+			int(l.end(i) - r.First)}
 	}
 	return runs
 }

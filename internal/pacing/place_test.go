@@ -75,7 +75,8 @@ func requireSlots(t *testing.T, want, got []Time, seed uint64) {
 
 func randomLimits(r *rand.Rand) (limits []Limit) {
 	for range 1 + r.IntN(3) {
-		limits = append(limits, Limit{1 + r.IntN([]int{1, 3, 10, 100, 2000}[r.IntN(5)]), time.Duration(1+r.IntN([]int{10, 1000, 100_000}[r.IntN(3)])) * time.Microsecond})
+		limits = append(limits, Limit{1 + r.IntN([]int{1, 3, 10, 100, 2000}[r.IntN(5)]),
+			time.Duration(1+r.IntN([]int{10, 1000, 100_000}[r.IntN(3)])) * time.Microsecond})
 	}
 	return limits
 }
@@ -127,7 +128,8 @@ func TestPlaceIsTheRule(t *testing.T) {
 func TestRegularGrantsAreFewRuns(t *testing.T) {
 	t.Parallel()
 	for _, limits := range [][]Limit{
-		{{1, 4 * time.Millisecond}}, {{100, time.Second}}, {{2, 10 * time.Millisecond}}, {{100, time.Second}, {50_000, 24 * time.Hour}},
+		{{1, 4 * time.Millisecond}}, {{100, time.Second}}, {{2, 10 * time.Millisecond}},
+		{{100, time.Second}, {50_000, 24 * time.Hour}},
 		{{7, time.Second}, {1, 10 * time.Millisecond}}, {{3, time.Second}, {1000, time.Minute}},
 	} {
 		log, reference := &Log{}, &naive{}

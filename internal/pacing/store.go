@@ -71,7 +71,10 @@ func (a *Ask) Check() error {
 		if t.Pacer == "" {
 			return errors.New("target without a pacer")
 		}
-		if slices.ContainsFunc(a.Targets[:i], func(u Target) bool { return u.Pacer == t.Pacer && u.Message == t.Message }) {
+		if slices.ContainsFunc(a.Targets[:i], func(u Target) bool {
+			return u.Pacer == t.Pacer &&
+				u.Message == t.Message
+		}) {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
 		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {

@@ -64,9 +64,10 @@ type Clock struct {
 
 // Piece is a stretch of time in which it is quiet, or not.
 type Piece struct {
-	On    bool      // it is quiet
-	By    int       // On: the first of the clocks whose hours are on at the beginning
-	Until time.Time // On: the first instant at which none is on, zero where none opens within a year; else one until which none is
+	On bool // it is quiet
+	By int  // On: the first of the clocks whose hours are on at the beginning
+	// On: the first instant at which none is on, zero where none opens within a year; else one until which none is
+	Until time.Time
 }
 
 // farthest bounds the search for an opening: the clocks of a whole year are looked at.
@@ -157,5 +158,6 @@ func (h Hours) away(shown time.Duration) time.Duration {
 // ofDay is what the clock on the wall shows.
 func ofDay(t time.Time) time.Duration {
 	h, m, s := t.Clock()
-	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
+	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second +
+		time.Duration(t.Nanosecond())
 }

@@ -15,8 +15,10 @@ import (
 // for Ramadan, and around the date line.
 func zones() []string {
 	return []string{
-		"UTC", "Asia/Singapore", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "America/New_York", "Australia/Sydney", "Australia/Lord_Howe",
-		"Pacific/Apia", "Pacific/Kiritimati", "Pacific/Chatham", "Asia/Beirut", "America/Havana", "Antarctica/Troll", "Africa/Casablanca",
+		"UTC", "Asia/Singapore", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "America/New_York",
+		"Australia/Sydney", "Australia/Lord_Howe",
+		"Pacific/Apia", "Pacific/Kiritimati", "Pacific/Chatham", "Asia/Beirut", "America/Havana", "Antarctica/Troll",
+		"Africa/Casablanca",
 		"Africa/Cairo", "America/Santiago", "America/St_Johns", "Atlantic/Azores",
 	}
 }
@@ -67,32 +69,54 @@ func naiveOpening(clocks []quiet.Clock, t time.Time, far time.Duration) time.Tim
 func TestHoursByTheClockOnTheWall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ zone, from, to, at, until string }{
-		"in the evening":                         {"Asia/Singapore", "21:00", "08:00", "2026-11-20T21:00:00+08:00", "2026-11-21T08:00:00+08:00"},
-		"the last millisecond":                   {"Asia/Singapore", "21:00", "08:00", "2026-11-21T07:59:59.999+08:00", "2026-11-21T08:00:00+08:00"},
-		"the first instant that is open":         {"Asia/Singapore", "21:00", "08:00", "2026-11-21T08:00:00+08:00", ""},
-		"the last that is open":                  {"Asia/Singapore", "21:00", "08:00", "2026-11-21T20:59:59.999+08:00", ""},
-		"within a day":                           {"Asia/Kolkata", "12:30", "14:00", "2026-11-21T13:00:00+05:30", "2026-11-21T14:00:00+05:30"},
-		"a minute":                               {"UTC", "23:59", "00:00", "2026-11-21T23:59:59.999Z", "2026-11-22T00:00:00Z"},
-		"before a minute":                        {"UTC", "23:59", "00:00", "2026-11-21T23:58:59.999Z", ""},
-		"all but a minute":                       {"UTC", "00:00", "23:59", "2026-11-21T00:00:00Z", "2026-11-21T23:59:00Z"},
-		"a night that is an hour short":          {"Europe/Berlin", "21:00", "08:00", "2026-03-28T21:00:00+01:00", "2026-03-29T08:00:00+02:00"},
-		"a night that is an hour long":           {"Europe/Berlin", "21:00", "08:00", "2026-10-24T21:00:00+02:00", "2026-10-25T08:00:00+01:00"},
-		"put forward over the end":               {"Europe/Berlin", "21:00", "02:30", "2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"},
-		"put forward over the beginning":         {"Europe/Berlin", "02:30", "08:00", "2026-03-29T03:00:00+02:00", "2026-03-29T08:00:00+02:00"},
-		"put forward over all of it":             {"Europe/Berlin", "02:10", "02:50", "2026-03-29T03:00:00+02:00", ""},
-		"put back over the end":                  {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:00:00+02:00", "2026-10-25T02:30:00+02:00"},
-		"between the end and its return":         {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:45:00+02:00", ""},
-		"quiet again":                            {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:00:00+01:00", "2026-10-25T02:30:00+01:00"},
-		"put back over the beginning":            {"Europe/Berlin", "02:30", "08:00", "2026-10-25T02:59:59+02:00", "2026-10-25T03:00:00+02:00"},
-		"put back to the very beginning":         {"Europe/Berlin", "02:00", "08:00", "2026-10-25T02:00:00+02:00", "2026-10-25T08:00:00+01:00"},
-		"the same evening in the west":           {"America/New_York", "21:00", "08:00", "2026-10-31T22:00:00-04:00", "2026-11-01T08:00:00-05:00"},
-		"half an hour back":                      {"Australia/Lord_Howe", "21:00", "01:45", "2026-04-05T00:00:00+11:00", "2026-04-05T01:45:00+11:00"},
-		"half an hour back, quiet again":         {"Australia/Lord_Howe", "21:00", "01:45", "2026-04-05T01:30:00+10:30", "2026-04-05T01:45:00+10:30"},
-		"half an hour forward":                   {"Australia/Lord_Howe", "21:00", "02:15", "2026-10-04T01:59:00+10:30", "2026-10-04T02:30:00+11:00"},
-		"two hours back":                         {"Antarctica/Troll", "21:00", "08:00", "2026-10-24T21:00:00+02:00", "2026-10-25T08:00:00Z"},
-		"midnight is left out":                   {"Asia/Beirut", "22:00", "00:30", "2026-03-28T23:00:00+02:00", "2026-03-29T01:00:00+03:00"},
-		"midnight comes twice":                   {"Asia/Beirut", "22:00", "00:00", "2026-10-24T23:30:00+03:00", "2026-10-25T00:00:00+02:00"},
-		"midnight comes twice, by an hour early": {"America/Havana", "22:00", "00:30", "2026-10-31T23:00:00-04:00", "2026-11-01T00:30:00-04:00"},
+		"in the evening": {"Asia/Singapore", "21:00", "08:00", "2026-11-20T21:00:00+08:00",
+			"2026-11-21T08:00:00+08:00"},
+		"the last millisecond": {"Asia/Singapore", "21:00", "08:00", "2026-11-21T07:59:59.999+08:00",
+			"2026-11-21T08:00:00+08:00"},
+		"the first instant that is open": {"Asia/Singapore", "21:00", "08:00", "2026-11-21T08:00:00+08:00", ""},
+		"the last that is open": {"Asia/Singapore", "21:00", "08:00", "2026-11-21T20:59:59.999+08:00",
+			""},
+		"within a day": {"Asia/Kolkata", "12:30", "14:00", "2026-11-21T13:00:00+05:30",
+			"2026-11-21T14:00:00+05:30"},
+		"a minute": {"UTC", "23:59", "00:00", "2026-11-21T23:59:59.999Z",
+			"2026-11-22T00:00:00Z"},
+		"before a minute": {"UTC", "23:59", "00:00", "2026-11-21T23:58:59.999Z", ""},
+		"all but a minute": {"UTC", "00:00", "23:59", "2026-11-21T00:00:00Z",
+			"2026-11-21T23:59:00Z"},
+		"a night that is an hour short": {"Europe/Berlin", "21:00", "08:00", "2026-03-28T21:00:00+01:00",
+			"2026-03-29T08:00:00+02:00"},
+		"a night that is an hour long": {"Europe/Berlin", "21:00", "08:00", "2026-10-24T21:00:00+02:00",
+			"2026-10-25T08:00:00+01:00"},
+		"put forward over the end": {"Europe/Berlin", "21:00", "02:30", "2026-03-29T01:00:00+01:00",
+			"2026-03-29T03:00:00+02:00"},
+		"put forward over the beginning": {"Europe/Berlin", "02:30", "08:00", "2026-03-29T03:00:00+02:00",
+			"2026-03-29T08:00:00+02:00"},
+		"put forward over all of it": {"Europe/Berlin", "02:10", "02:50", "2026-03-29T03:00:00+02:00", ""},
+		"put back over the end": {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:00:00+02:00",
+			"2026-10-25T02:30:00+02:00"},
+		"between the end and its return": {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:45:00+02:00", ""},
+		"quiet again": {"Europe/Berlin", "21:00", "02:30", "2026-10-25T02:00:00+01:00",
+			"2026-10-25T02:30:00+01:00"},
+		"put back over the beginning": {"Europe/Berlin", "02:30", "08:00", "2026-10-25T02:59:59+02:00",
+			"2026-10-25T03:00:00+02:00"},
+		"put back to the very beginning": {"Europe/Berlin", "02:00", "08:00", "2026-10-25T02:00:00+02:00",
+			"2026-10-25T08:00:00+01:00"},
+		"the same evening in the west": {"America/New_York", "21:00", "08:00", "2026-10-31T22:00:00-04:00",
+			"2026-11-01T08:00:00-05:00"},
+		"half an hour back": {"Australia/Lord_Howe", "21:00", "01:45", "2026-04-05T00:00:00+11:00",
+			"2026-04-05T01:45:00+11:00"},
+		"half an hour back, quiet again": {"Australia/Lord_Howe", "21:00", "01:45", "2026-04-05T01:30:00+10:30",
+			"2026-04-05T01:45:00+10:30"},
+		"half an hour forward": {"Australia/Lord_Howe", "21:00", "02:15", "2026-10-04T01:59:00+10:30",
+			"2026-10-04T02:30:00+11:00"},
+		"two hours back": {"Antarctica/Troll", "21:00", "08:00", "2026-10-24T21:00:00+02:00",
+			"2026-10-25T08:00:00Z"},
+		"midnight is left out": {"Asia/Beirut", "22:00", "00:30", "2026-03-28T23:00:00+02:00",
+			"2026-03-29T01:00:00+03:00"},
+		"midnight comes twice": {"Asia/Beirut", "22:00", "00:00", "2026-10-24T23:30:00+03:00",
+			"2026-10-25T00:00:00+02:00"},
+		"midnight comes twice, by an hour early": {"America/Havana", "22:00", "00:30", "2026-10-31T23:00:00-04:00",
+			"2026-11-01T00:30:00-04:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +173,8 @@ func TestHoursThatLeaveNothingOpen(t *testing.T) {
 // In winter these two leave nothing open, and in summer an hour: the opening is where the clocks change.
 func TestOpeningOfAnotherSeason(t *testing.T) {
 	t.Parallel()
-	clocks := []quiet.Clock{{hours(t, "07:00", "19:00"), time.UTC}, {hours(t, "20:00", "08:00"), place(t, "Europe/Berlin")}}
+	clocks := []quiet.Clock{{hours(t, "07:00", "19:00"), time.UTC}, {hours(t, "20:00", "08:00"),
+		place(t, "Europe/Berlin")}}
 	at := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
 	piece := quiet.At(clocks, at)
 	require.True(t, piece.On)
@@ -168,7 +193,8 @@ func drawClocks(t *rapid.T) (clocks []quiet.Clock) {
 		length := rapid.SampledFrom([]int{1, 30, 60, 61, 180, 600, 720, 1380, 1439}).Draw(t, fmt.Sprint("length", i))
 		zone := rapid.SampledFrom(zones()).Draw(t, fmt.Sprint("zone", i))
 		clocks = append(clocks, quiet.Clock{
-			Hours: quiet.Hours{From: quiet.Minute(from), To: quiet.Minute((from + length) % 1440)}, Location: place(t, zone),
+			Hours:    quiet.Hours{From: quiet.Minute(from), To: quiet.Minute((from + length) % 1440)},
+			Location: place(t, zone),
 		})
 	}
 	return clocks
@@ -176,12 +202,14 @@ func drawClocks(t *rapid.T) (clocks []quiet.Clock) {
 
 // drawInstant draws one of three years, half of them near a change of the clocks.
 func drawInstant(t *rapid.T, clocks []quiet.Clock) time.Time {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.Int64Range(0, 3*365*24*3600*1000).Draw(t, "at")) * time.Millisecond)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.Int64Range(0, 3*365*24*3600*1000).Draw(t,
+		"at")) * time.Millisecond)
 	_, change := at.In(clocks[0].Location).ZoneBounds()
 	if change.IsZero() || !rapid.Bool().Draw(t, "near") {
 		return at
 	}
-	return change.Add(time.Duration(rapid.Int64Range(-30*3600*1000, 6*3600*1000).Draw(t, "beside")) * time.Millisecond).UTC()
+	return change.Add(time.Duration(rapid.Int64Range(-30*3600*1000, 6*3600*1000).Draw(t,
+		"beside")) * time.Millisecond).UTC()
 }
 
 // requirePiece compares a piece with what is seen minute by minute.
@@ -283,7 +311,8 @@ func TestParseMinute(t *testing.T) {
 		require.Equal(t, want, minute)
 		require.Equal(t, text, minute.String())
 	}
-	for _, text := range []string{"", "24:00", "8:00", "08:60", "08:0", "08.00", "0800", " 08:00", "08:00\n", "08:00:00", "-1:00", "٠٨:٠٠", "21:00 "} {
+	for _, text := range []string{"", "24:00", "8:00", "08:60", "08:0", "08.00", "0800", " 08:00", "08:00\n",
+		"08:00:00", "-1:00", "٠٨:٠٠", "21:00 "} {
 		_, err := quiet.ParseMinute(text)
 		require.ErrorContains(t, err, "must be a time of the day from 00:00 to 23:59", "%q", text)
 	}

@@ -12,7 +12,8 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 		next := startOfDay(time.Date(year, month, date+1, 12, 0, 0, 0, place))
 		alike := 1
 		change := nextChange(all, start)
-		whole := next.Sub(start) == day                              // a day whose midnight is left out begins later than those after it
+		// a day whose midnight is left out begins later than those after it
+		whole := next.Sub(start) == day
 		if end := earlier(change, until); whole && end.After(next) { // a day that ends with a change may be longer
 			alike += int((end.Sub(next) - 1) / day)
 		}
@@ -41,7 +42,8 @@ func startOfDay(t time.Time) time.Time {
 	year, month, date := t.Date()
 	noon := time.Date(year, month, date, 12, 0, 0, 0, t.Location())
 	start := noon.Add(-12 * time.Hour)
-	for changed, _ := noon.ZoneBounds(); !changed.IsZero() && !changed.Before(start); changed, _ = changed.Add(-1).ZoneBounds() {
+	for changed, _ := noon.ZoneBounds(); !changed.IsZero() && !changed.Before(start); changed,
+		_ = changed.Add(-1).ZoneBounds() {
 		_, before := changed.Add(-1).Zone()
 		midnight := time.Date(year, month, date, 0, 0, 0, 0, time.FixedZone("", before))
 		if !midnight.Before(changed) { // left out

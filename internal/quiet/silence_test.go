@@ -34,7 +34,8 @@ func naiveSilence(clocks []quiet.Clock, place *time.Location, from, until time.T
 	}
 }
 
-// Against every minute of some days, of places whose clocks are changed at midnight, by half an hour, by two, and never.
+// Against every minute of some days, of places whose clocks are changed at midnight, by half an hour, by two, and
+// never.
 func TestSilentDaysAgreeWithEveryMinute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,14 +43,17 @@ func TestSilentDaysAgreeWithEveryMinute(t *testing.T) {
 		here := place(t, name)
 		open := rapid.SampledFrom([]int{1, 10, 30, 59, 60, 61, 90}).Draw(t, "open")
 		from := rapid.IntRange(0, 1439).Draw(t, "from")
-		clocks := []quiet.Clock{{Hours: quiet.Hours{From: quiet.Minute(from), To: quiet.Minute((from + 1440 - open) % 1440)}, Location: here}}
+		clocks := []quiet.Clock{{Hours: quiet.Hours{From: quiet.Minute(from),
+			To: quiet.Minute((from + 1440 - open) % 1440)}, Location: here}}
 		if rapid.Bool().Draw(t, "two clocks") {
 			length := rapid.IntRange(30, 200).Draw(t, "length")
 			begin := rapid.IntRange(0, 1439).Draw(t, "begin")
 			other := place(t, rapid.SampledFrom(zones()).Draw(t, "other"))
-			clocks = append(clocks, quiet.Clock{Hours: quiet.Hours{From: quiet.Minute(begin), To: quiet.Minute((begin + length) % 1440)}, Location: other})
+			clocks = append(clocks, quiet.Clock{Hours: quiet.Hours{From: quiet.Minute(begin),
+				To: quiet.Minute((begin + length) % 1440)}, Location: other})
 		}
-		begin := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 200*24).Draw(t, "begin at")) * time.Hour)
+		begin := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 200*24).Draw(t,
+			"begin at")) * time.Hour)
 		if _, change := begin.In(here).ZoneBounds(); !change.IsZero() && rapid.Bool().Draw(t, "near") {
 			begin = change.Add(-time.Duration(rapid.IntRange(1, 100).Draw(t, "before")) * time.Hour)
 		}

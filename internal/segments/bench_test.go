@@ -191,7 +191,8 @@ func BenchmarkStart(b *testing.B) {
 					dir := ""
 					if cached {
 						dir = b.TempDir()
-						require.NoError(b, segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: dir}).Load(b.Context()))
+						require.NoError(b, segments.NewRefresher(segments.RefresherConfig{Source: store,
+							CacheDir: dir}).Load(b.Context()))
 					}
 					for b.Loop() {
 						r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: dir})
@@ -219,7 +220,8 @@ func BenchmarkPublish(b *testing.B) {
 	for _, name := range []string{"directory", "s3"} {
 		b.Run(name, func(b *testing.B) {
 			for i := range b.N {
-				store, err := objects.Open(b.Context(), fmt.Sprintf("%s/%d-%d", locations[name], b.N, i), objects.S3Config{})
+				store, err := objects.Open(b.Context(), fmt.Sprintf("%s/%d-%d", locations[name], b.N, i),
+					objects.S3Config{})
 				require.NoError(b, err)
 				goLive(b, store, nil, benchNames, g.Bitmaps...)
 			}

@@ -19,17 +19,23 @@ import (
 	"capper/internal/segments/publish"
 )
 
-var benchZones = []string{"Asia/Singapore", "Asia/Jakarta", "Asia/Manila", "Asia/Bangkok", "Asia/Tokyo", "Asia/Seoul", "Asia/Kolkata", "Asia/Dubai",
-	"Asia/Karachi", "Asia/Dhaka", "Asia/Yangon", "Asia/Kathmandu", "Asia/Colombo", "Asia/Tashkent", "Asia/Almaty", "Asia/Tehran", "Asia/Kabul",
-	"Asia/Jerusalem", "Europe/London", "Europe/Berlin", "Europe/Athens", "Europe/Moscow", "Africa/Cairo", "Africa/Lagos", "Africa/Nairobi",
-	"America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "America/Bogota", "America/Santiago",
-	"America/Mexico_City", "Australia/Sydney", "Australia/Adelaide", "Australia/Perth", "Pacific/Auckland", "Pacific/Honolulu"}
+var benchZones = []string{"Asia/Singapore", "Asia/Jakarta", "Asia/Manila", "Asia/Bangkok", "Asia/Tokyo", "Asia/Seoul",
+	"Asia/Kolkata", "Asia/Dubai",
+	"Asia/Karachi", "Asia/Dhaka", "Asia/Yangon", "Asia/Kathmandu", "Asia/Colombo", "Asia/Tashkent", "Asia/Almaty",
+	"Asia/Tehran", "Asia/Kabul",
+	"Asia/Jerusalem", "Europe/London", "Europe/Berlin", "Europe/Athens", "Europe/Moscow", "Africa/Cairo",
+	"Africa/Lagos", "Africa/Nairobi",
+	"America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo",
+	"America/Bogota", "America/Santiago",
+	"America/Mexico_City", "Australia/Sydney", "Australia/Adelaide", "Australia/Perth", "Pacific/Auckland",
+	"Pacific/Honolulu"}
 
 // besides are the sets beside the zones and countries, with their parts of the users in per cent.
 var besides = []struct {
 	name    string
 	percent uint32
-}{{"opted-out", 20}, {"bounced", 5}, {"holdout", 5}, {"sms-stop", 1}, {"app", 60}, {"night-owls", 10}, {"paying", 3}, {"staff", 0}, {"beta", 1}, {"reviewers", 2}, {"drivers", 1}, {"merchants", 1}}
+}{{"opted-out", 20}, {"bounced", 5}, {"holdout", 5}, {"sms-stop", 1}, {"app", 60}, {"night-owls", 10}, {"paying", 3},
+	{"staff", 0}, {"beta", 1}, {"reviewers", 2}, {"drivers", 1}, {"merchants", 1}}
 
 // benchCandidate draws for every user one of 4 segments, one of 38 zones (a third of
 // them in the first, the others alike), one of 10 countries, and 12 sets beside these.

@@ -26,7 +26,8 @@ func TestAnUnchangedRunLeavesASign(t *testing.T) {
 		run := func() *publish.Published {
 			base, err := publish.ReadLiveState(ctx, store)
 			require.NoError(t, err)
-			done, err := p.Publish(ctx, &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3)}}, base, "")
+			done, err := p.Publish(ctx, &publish.Candidate{Names: []string{"vip"},
+				Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3)}}, base, "")
 			require.NoError(t, err)
 			return done
 		}

@@ -42,7 +42,8 @@ func published(t *testing.T) (root string, store *objects.Directory, m *segments
 	root = t.TempDir()
 	store = objects.NewDirectory(root)
 	p := publish.Publisher{Location: store, ToolVersion: "test", Clock: segmentstest.Stepping()}
-	done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &publish.LiveState{}, "because")
+	done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip", "new"},
+		Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(3, 4)}}, &publish.LiveState{}, "because")
 	require.NoError(t, err)
 	return root, store, done.Manifest
 }
@@ -98,7 +99,8 @@ func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 	require.NoError(t, err)
 	require.NotEmpty(t, list[0].Fault)
 	require.Nil(t, list[0].Manifest)
-	_, err = (&publish.Collector{Location: store, Keep: 1, Clock: func() time.Time { return segmentstest.Epoch }}).Find(ctx)
+	_, err = (&publish.Collector{Location: store, Keep: 1, Clock: func() time.Time { return segmentstest.Epoch }}).Find(
+		ctx)
 	require.Error(t, err)
 	r := segments.NewRefresher(segments.RefresherConfig{Source: store})
 	require.Error(t, r.Load(ctx))
@@ -135,9 +137,11 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	root, store, m := published(t)
 	other := goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(9))
 	current := string(segments.PointerTo(other).Encode())
-	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey), []byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey),
+		[]byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
 	_, err := segments.ReadLiveGeneration(t.Context(), store)
-	require.ErrorContains(t, err, "current.json: sha256 "+segments.SumOf(other)+", the manifest of generation "+m.Generation+" has "+segments.SumOf(m))
+	require.ErrorContains(t, err, "current.json: sha256 "+segments.SumOf(other)+", the manifest of generation "+
+		m.Generation+" has "+segments.SumOf(m))
 	list, err := publish.List(t.Context(), store)
 	require.NoError(t, err)
 	for _, l := range list {
@@ -155,7 +159,8 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	_, err = segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err)
 
-	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey), []byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey),
+		[]byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
 	_, err = segments.ReadLiveGeneration(t.Context(), store)
 	require.NoError(t, err, "one without the sum, in any layout, is fine")
 }
@@ -207,7 +212,8 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 	}
 	t.Run("nothing", func(t *testing.T) {
 		objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
-			require.ErrorIs(t, load(t, segments.RefresherConfig{Source: store, CacheDir: t.TempDir()}), objects.ErrNotFound)
+			require.ErrorIs(t, load(t, segments.RefresherConfig{Source: store, CacheDir: t.TempDir()}),
+				objects.ErrNotFound)
 			require.ErrorIs(t, load(t, segments.RefresherConfig{Source: store}), objects.ErrNotFound)
 		})
 	})

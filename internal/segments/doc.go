@@ -44,8 +44,8 @@
 // its source is down, and says so. An unchanged generation costs two conditional
 // GETs, of current.json and of checked.json, which says when a build last ran to its
 // end, changed or not. A live generation that cannot be read is read again after one
-// interval, two, four, up to 15 minutes, and at once when current.json moves. A file system that does not answer holds up neither a refresh, beyond its
-// time-out, nor the end of Run: the call is left behind, at most one per path.
+// interval, two, four, up to 15 minutes, and at once when current.json moves. A file system that does not answer holds
+// up neither a refresh, beyond its time-out, nor the end of Run: the call is left behind, at most one per path.
 //
 // RefresherConfig.Require refuses generations by their manifests, before bitmaps are
 // read, such as one without a set that the policy needs. At the start the cache's is

@@ -100,7 +100,8 @@ func TestAStartReadsOnlyWhatDiffers(t *testing.T) {
 	g.cfg.CacheDir = ""
 	var manifests []string
 	for hour := range 3 {
-		m := goLiveWith(t, store, hour, sets{"opted-out": span(0, 99), "same": span(7, 8), "other": span(0, uint32(hour))})
+		m := goLiveWith(t, store, hour, sets{"opted-out": span(0, 99), "same": span(7, 8),
+			"other": span(0, uint32(hour))})
 		manifests = append(manifests, segments.ManifestKey(m.Generation))
 	}
 	before := goLiveWith(t, store, 3, sets{"opted-out": span(0, 100), "same": span(7, 8), "other": span(5, 6)})
@@ -109,7 +110,8 @@ func TestAStartReadsOnlyWhatDiffers(t *testing.T) {
 	g.guarded = segments.Guarded{}
 	g.start(t)
 	want := append(append(src.sinceLast(), manifests...), segments.GenerationsPrefix,
-		segments.ManifestKey(before.Generation), segments.BitmapKey(span(0, 100).SHA256()), segments.BitmapKey(span(0, 99).SHA256()))
+		segments.ManifestKey(before.Generation), segments.BitmapKey(span(0, 100).SHA256()),
+		segments.BitmapKey(span(0, 99).SHA256()))
 	g.guarded = guarded
 	require.Empty(t, g.start(t).Status().Unjudged)
 	require.Equal(t, slices.Sorted(slices.Values(want)), src.sinceLast())
@@ -144,7 +146,8 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		{name: "nothing is wrong", inUse: "second"},
 		{name: "who was rolled back is not known", damage: func(*segments.Manifest) (string, string) {
 			return segments.ControlsKey, `{"format_version": 9}`
-		}, inUse: "third", unjudged: []string{"there is no cache", "does not tell which generations were rolled back from: controls.json: format_version 9"}},
+		}, inUse: "third", unjudged: []string{"there is no cache", "does not tell which generations were rolled " +
+			"back from: controls.json: format_version 9"}},
 		{name: "the newest manifest is damaged", damage: func(second *segments.Manifest) (string, string) {
 			return segments.ManifestKey(second.Generation), "{"
 		}, inUse: "first"},
@@ -165,7 +168,8 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 				require.NoError(t, store.Overwrite(t.Context(), key, []byte(body)))
 			}
 			r := g.start(t)
-			require.Equal(t, map[string]string{"first": first.Generation, "second": second.Generation, "third": third.Generation}[c.inUse], r.Current().Generation())
+			require.Equal(t, map[string]string{"first": first.Generation, "second": second.Generation,
+				"third": third.Generation}[c.inUse], r.Current().Generation())
 			require.Len(t, r.Status().Unjudged, len(c.unjudged))
 			for i, part := range c.unjudged {
 				require.Contains(t, r.Status().Unjudged[i], part)
@@ -194,7 +198,8 @@ func (*unlisted) List(context.Context, string) ([]objects.Object, error) {
 // A generation that lost a list, and was in use nowhere, is no measure for the next one.
 func TestAStartLooksBehindGenerationsThatLostTheList(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]sets{"missing": {"optedout": span(0, 1_999)}, "empty": {"opted-out": bitmap.Of()}} {
+	for name, lost := range map[string]sets{"missing": {"optedout": span(0, 1_999)},
+		"empty": {"opted-out": bitmap.Of()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := objects.NewDirectory(t.TempDir())
@@ -224,7 +229,8 @@ func TestAStartTakesAListThatIsNew(t *testing.T) {
 	goLiveWith(t, store, 2, sets{"opted-out": span(0, 9), "bounced": span(0, 9), "newer": span(0, 1)})
 	require.Equal(t, fresh.Generation, g.start(t).Current().Generation())
 	g.guarded.MayLose["newer"] = 0
-	require.NotEqual(t, first.Generation, g.start(t).Current().Generation(), "the newest one is compared where none has every list")
+	require.NotEqual(t, first.Generation, g.start(t).Current().Generation(),
+		"the newest one is compared where none has every list")
 }
 
 // A loss that was published again and again is refused, as it is by a service that runs.

@@ -26,7 +26,8 @@ func span(first, last uint32) *bitmap.Bitmap { return bitmap.Range(first, last+1
 type sets map[string]*bitmap.Bitmap
 
 // goLiveWith makes a generation live, an hour after the one before by number.
-func goLiveWith(t testing.TB, store objects.Location, hour int, of sets, accepted ...segments.Accepted) *segments.Manifest {
+func goLiveWith(t testing.TB, store objects.Location, hour int, of sets,
+	accepted ...segments.Accepted) *segments.Manifest {
 	t.Helper()
 	return goLiveFor(t, store, hour, "", of, accepted...)
 }
@@ -48,7 +49,8 @@ func goLiveFor(t testing.TB, store objects.Location, hour int, reason string, of
 		s.Name = name
 		list = append(list, s)
 	}
-	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(hour)*time.Hour), "test", reason, []segments.Segment{put(segment)}, list...)
+	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(hour)*time.Hour), "test", reason,
+		[]segments.Segment{put(segment)}, list...)
 	require.NoError(t, err)
 	m, err = m.WithAccepted(accepted)
 	require.NoError(t, err)
@@ -59,7 +61,8 @@ func goLiveFor(t testing.TB, store objects.Location, hour int, reason string, of
 
 // accept is the acceptance of a change by the generation of an hour.
 func accept(hour int, set string, from, to *bitmap.Bitmap) segments.Accepted {
-	a := segments.Accepted{Set: set, FromSHA256: from.SHA256(), Before: from.Cardinality(), Removed: from.Cardinality(), Change: "-1%", Reason: "meant",
+	a := segments.Accepted{Set: set, FromSHA256: from.SHA256(), Before: from.Cardinality(), Removed: from.Cardinality(),
+		Change: "-1%", Reason: "meant",
 		At: segmentstest.Epoch.Add(time.Duration(hour) * time.Hour)}
 	if to != nil {
 		a.ToSHA256, a.Removed = to.SHA256(), bitmap.Outside([]*bitmap.Bitmap{from}, []*bitmap.Bitmap{to}, 1)[0]
@@ -79,7 +82,8 @@ func newGuarding(t testing.TB, store objects.Source, names ...string) *guarding 
 		g.guarded.MayLose[name] = segments.DefaultMayLose
 	}
 	day := segmentstest.Epoch.Add(24 * time.Hour)
-	g.cfg = segments.RefresherConfig{Source: store, CacheDir: t.TempDir(), Interval: time.Hour, Clock: func() time.Time { return day },
+	g.cfg = segments.RefresherConfig{Source: store, CacheDir: t.TempDir(), Interval: time.Hour,
+		Clock:   func() time.Time { return day },
 		Guarded: func() segments.Guarded { return g.guarded }}
 	return g
 }
@@ -127,12 +131,14 @@ func TestLossesBeyondTheBoundAreRefused(t *testing.T) {
 		requireKept(t, r, first, "its set opted-out is empty: all 2000 users left, at most 2 may leave",
 			"roll back to "+first.Generation+", then build with --accept and --force")
 		goLiveWith(t, store, 2, sets{"opted-out": span(3, 9_000), "sms/stop": bitmap.Of(1, 2), "other": out})
-		requireKept(t, r, first, "3 of 2000 users (0.2 %) left set opted-out, at most 2 may leave") // more than before, and not the same
+		// more than before, and not the same
+		requireKept(t, r, first, "3 of 2000 users (0.2 %) left set opted-out, at most 2 may leave")
 		goLiveWith(t, store, 3, sets{"opted-out": out, "sms/stop": bitmap.Of(1), "other": out})
 		requireKept(t, r, first, "1 of 2 users (50 %) left set sms/stop, at most 0 may leave")
 		require.Equal(t, []string{segments.ReasonUsers}, r.Status().Refusal.Reasons())
 
-		next := goLiveWith(t, store, 4, sets{"opted-out": span(2, 9_000), "sms/stop": bitmap.Of(1, 2, 3), "other": bitmap.Of()})
+		next := goLiveWith(t, store, 4, sets{"opted-out": span(2, 9_000), "sms/stop": bitmap.Of(1, 2, 3),
+			"other": bitmap.Of()})
 		requireTaken(t, r, next)
 		require.Equal(t, segments.Left{Last: 2, Total: 2}, r.Guards()[0].Left, "within the bound, and counted")
 		require.Zero(t, r.Guards()[1].Left)
@@ -227,7 +233,8 @@ func TestADamagedCacheIsNoWayRound(t *testing.T) {
 	goLiveWith(t, store, 2, sets{"opted-out": bitmap.Of()})
 	goLiveWith(t, store, 3, sets{"opted-out": span(0, 9)})
 	require.NoError(t, store.Delete(t.Context(), segments.ManifestKey(live.Generation)))
-	segmentstest.MakeLive(t, store, segments.PointerTo(goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})).Encode())
+	segmentstest.MakeLive(t, store,
+		segments.PointerTo(goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})).Encode())
 	err := segments.NewRefresher(g.cfg).Load(t.Context())
 	require.ErrorContains(t, err, "all 100 users left, at most 0 may leave")
 	require.ErrorContains(t, err, "the generation before cannot be used: ")
@@ -251,17 +258,30 @@ func TestAcceptedLossesPass(t *testing.T) {
 	}{
 		{name: "nothing", next: half, refused: true},
 		{name: "this very change", next: half, accepted: []segments.Accepted{accept(9, "opted-out", all, half)}},
-		{name: "of another set", next: half, accepted: []segments.Accepted{accept(9, "other", all, half)}, refused: true},
-		{name: "a smaller change", next: quarter, accepted: []segments.Accepted{accept(9, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half}, refused: true},
-		{name: "a chain", next: quarter, accepted: []segments.Accepted{accept(8, "opted-out", all, half), accept(9, "opted-out", half, quarter)}},
-		{name: "half a chain", next: quarter, accepted: []segments.Accepted{accept(9, "opted-out", half, quarter)}, skipped: []*bitmap.Bitmap{half}, refused: true},
-		{name: "a chain that goes on within the bound", next: span(5, 9_000), accepted: []segments.Accepted{accept(8, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half}},
-		{name: "a chain that goes on beyond it", next: span(6, 9_000), accepted: []segments.Accepted{accept(8, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half}, refused: true},
-		{name: "after a growth that was skipped", next: half, accepted: []segments.Accepted{accept(9, "opted-out", grown, half)}, skipped: []*bitmap.Bitmap{grown}},
-		{name: "from before the generation in use", next: half, accepted: []segments.Accepted{accept(0, "opted-out", grown, half)}, skipped: []*bitmap.Bitmap{grown}, refused: true},
-		{name: "of the users who join alone", next: half, accepted: []segments.Accepted{ofGrowth(accept(9, "opted-out", all, half))},
+		{name: "of another set", next: half, accepted: []segments.Accepted{accept(9, "other", all, half)},
 			refused: true},
-		{name: "of another bitmap, as many users", next: span(5_000, 9_999), accepted: []segments.Accepted{accept(9, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half}, refused: true},
+		{name: "a smaller change", next: quarter, accepted: []segments.Accepted{accept(9, "opted-out", all, half)},
+			skipped: []*bitmap.Bitmap{half}, refused: true},
+		{name: "a chain", next: quarter, accepted: []segments.Accepted{accept(8, "opted-out", all, half),
+			accept(9, "opted-out", half, quarter)}},
+		{name: "half a chain", next: quarter, accepted: []segments.Accepted{accept(9, "opted-out", half, quarter)},
+			skipped: []*bitmap.Bitmap{half}, refused: true},
+		{name: "a chain that goes on within the bound", next: span(5, 9_000),
+			accepted: []segments.Accepted{accept(8, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half}},
+		{name: "a chain that goes on beyond it", next: span(6, 9_000),
+			accepted: []segments.Accepted{accept(8, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half},
+			refused: true},
+		{name: "after a growth that was skipped", next: half,
+			accepted: []segments.Accepted{accept(9, "opted-out", grown, half)}, skipped: []*bitmap.Bitmap{grown}},
+		{name: "from before the generation in use", next: half,
+			accepted: []segments.Accepted{accept(0, "opted-out", grown, half)}, skipped: []*bitmap.Bitmap{grown},
+			refused: true},
+		{name: "of the users who join alone", next: half,
+			accepted: []segments.Accepted{ofGrowth(accept(9, "opted-out", all, half))},
+			refused:  true},
+		{name: "of another bitmap, as many users", next: span(5_000, 9_999),
+			accepted: []segments.Accepted{accept(9, "opted-out", all, half)}, skipped: []*bitmap.Bitmap{half},
+			refused: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -278,7 +298,8 @@ func TestAcceptedLossesPass(t *testing.T) {
 				return
 			}
 			requireTaken(t, r, next)
-			require.Equal(t, bitmap.Outside([]*bitmap.Bitmap{all}, []*bitmap.Bitmap{c.next}, 1)[0], r.Guards()[0].Left.Last)
+			require.Equal(t, bitmap.Outside([]*bitmap.Bitmap{all}, []*bitmap.Bitmap{c.next}, 1)[0],
+				r.Guards()[0].Left.Last)
 		})
 	}
 }
@@ -319,17 +340,26 @@ func TestZonesThatVanishAreRefused(t *testing.T) {
 		says     string // "": it is taken
 	}{
 		{name: "as it was", next: zones(sg, ny, be)},
-		{name: "one vanishes", next: zones(nil, ny, be), says: "it has no set tz/Asia/Singapore with its 900 users, and time zones of users count"},
-		{name: "one vanishes into another", next: zones(nil, span(0, 1_899), be), says: "it has no set tz/Asia/Singapore"},
-		{name: "one vanishes, accepted", next: zones(nil, span(0, 1_899), be), accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, nil)}},
-		{name: "one vanishes, another accepted", next: zones(nil, ny, be), accepted: []segments.Accepted{accept(9, "tz/Europe/Berlin", be, nil)}, says: "it has no set tz/Asia/Singapore"},
+		{name: "one vanishes", next: zones(nil, ny, be), says: "it has no set tz/Asia/Singapore with its 900 users, " +
+			"and time zones of users count"},
+		{name: "one vanishes into another", next: zones(nil, span(0, 1_899), be),
+			says: "it has no set tz/Asia/Singapore"},
+		{name: "one vanishes, accepted", next: zones(nil, span(0, 1_899), be),
+			accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, nil)}},
+		{name: "one vanishes, another accepted", next: zones(nil, ny, be),
+			accepted: []segments.Accepted{accept(9, "tz/Europe/Berlin", be, nil)},
+			says:     "it has no set tz/Asia/Singapore"},
 		{name: "all vanish", next: sets{"other": sg}, says: "it has no set tz/America/New_York"},
-		{name: "one empties", next: zones(bitmap.Of(), ny, be), says: "900 of 900 users in set tz/Asia/Singapore have no time zone there, at most 450 may lose it"},
-		{name: "one empties, accepted", next: zones(bitmap.Of(), ny, be), accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, bitmap.Of())}},
+		{name: "one empties", next: zones(bitmap.Of(), ny, be), says: "900 of 900 users in set tz/Asia/Singapore " +
+			"have no time zone there, at most 450 may lose it"},
+		{name: "one empties, accepted", next: zones(bitmap.Of(), ny, be),
+			accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, bitmap.Of())}},
 		{name: "users move", next: zones(bitmap.Of(1), span(2, 1_899), span(1_900, 11_000))},
-		{name: "most of one leave", next: zones(span(0, 448), ny, be), says: "451 of 900 users in set tz/Asia/Singapore"},
+		{name: "most of one leave", next: zones(span(0, 448), ny, be), says: "451 of 900 users in set " +
+			"tz/Asia/Singapore"},
 		{name: "half of one leave", next: zones(span(0, 449), ny, be)},
-		{name: "a few of each leave", next: zones(span(0, 799), span(900, 1_799), span(2_000, 10_500)), says: "700 of 10901 users with a time zone have none there, at most 5 % may lose it"},
+		{name: "a few of each leave", next: zones(span(0, 799), span(900, 1_799), span(2_000, 10_500)),
+			says: "700 of 10901 users with a time zone have none there, at most 5 % may lose it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -358,7 +388,8 @@ func TestWhoIsInNoZone(t *testing.T) {
 	g := newGuarding(t, store)
 	registry := prometheus.NewPedanticRegistry()
 	g.cfg.Registerer = registry
-	goLiveWith(t, store, 1, sets{"tz/Asia/Singapore": span(0, 4_999), "tz/Europe/Berlin": span(4_000, 6_999), "far": span(1<<20, 1<<20+9), "tz/Asia/Tokyo": span(1<<21, 1<<21+5)})
+	goLiveWith(t, store, 1, sets{"tz/Asia/Singapore": span(0, 4_999), "tz/Europe/Berlin": span(4_000, 6_999),
+		"far": span(1<<20, 1<<20+9), "tz/Asia/Tokyo": span(1<<21, 1<<21+5)})
 	r := g.start(t)
 	require.EqualValues(t, 3_000+10, r.Current().Zoneless())
 	require.NotContains(t, strings.Join(slices.Collect(maps.Keys(metricsOf(t, registry))), " "), "zoneless")
@@ -386,7 +417,8 @@ func TestAsOfIsTheNewestConfirmation(t *testing.T) {
 	require.Equal(t, at(2), r.AsOf("opted-out"), "a generation that is refused for something else has the same users")
 	require.Equal(t, at(1), r.AsOf("stop"))
 
-	checked := `{"format_version":1,"generation":"` + first.Generation + `","checked_at":"` + at(5).Format(time.RFC3339) + `"}`
+	checked := `{"format_version":1,"generation":"` + first.Generation + `","checked_at":"` +
+		at(5).Format(time.RFC3339) + `"}`
 	require.NoError(t, store.Overwrite(t.Context(), segments.CheckedKey, []byte(checked)))
 	segmentstest.MakeLive(t, store, segments.PointerTo(first).Encode())
 	requireTaken(t, r, first)

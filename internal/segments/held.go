@@ -119,7 +119,8 @@ func unmeasured(none []error) (texts []string) {
 		texts = append(texts, err.Error())
 	}
 	if usual && len(texts) > 0 {
-		return []string{"no earlier generation was found, which is usual after a first publish: " + strings.Join(texts, ", and ")}
+		return []string{"no earlier generation was found, which is usual after a first publish: " +
+			strings.Join(texts, ", and ")}
 	}
 	return texts
 }
@@ -145,7 +146,8 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 // Judge compares a generation of the source with a former one, as a start with this cache
 // directory would. The error is a *RefusedError, or says what could not be read; against
 // names the former one, and unjudged says what was not compared, and why.
-func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string, unjudged []string, err error) {
+func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
+	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
 	g, err := readGuarded(ctx, m, &guarded, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
@@ -262,7 +264,8 @@ func (r *Refresher) Guards() (list []Guard) {
 	for i := range now.manifest.Sets {
 		set := &now.manifest.Sets[i]
 		if mayLose, ok := guarded.MayLose[set.Name]; ok {
-			list = append(list, Guard{set.Name, set.Cardinality, set.OnlyGrows, mayLose, r.left[set.Name], r.AsOf(set.Name)})
+			list = append(list, Guard{set.Name, set.Cardinality, set.OnlyGrows, mayLose, r.left[set.Name],
+				r.AsOf(set.Name)})
 		}
 	}
 	return list
@@ -279,11 +282,13 @@ func (r *Refresher) countLosses(c *comparison) {
 		loss := &c.losses[i]
 		r.left[loss.Set] = Left{loss.Left, r.left[loss.Set].Total + loss.Left}
 		if loss.Left > 0 {
-			r.cfg.Logger.Warn("segments: users left a guarded set", "set", loss.Set, "users", loss.Left, "of", loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
+			r.cfg.Logger.Warn("segments: users left a guarded set", "set", loss.Set, "users", loss.Left, "of",
+				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
 		}
 	}
 	if len(c.unjudged) > 0 {
-		r.cfg.Logger.Warn("segments: guarded sets are in use without a comparison", "reason", strings.Join(c.unjudged, "; "))
+		r.cfg.Logger.Warn("segments: guarded sets are in use without a comparison", "reason",
+			strings.Join(c.unjudged, "; "))
 	}
 }
 

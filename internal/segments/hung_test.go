@@ -111,7 +111,8 @@ func TestAFileSystemThatHangsHoldsNothingUp(t *testing.T) {
 	clock := segmentstest.Stepping()
 	goLive(t, at, clock, []string{"vip"}, bitmap.Of(1))
 	source := &mute{Location: at}
-	r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Interval: time.Millisecond, Timeout: 5 * time.Second})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(),
+		Interval: time.Millisecond, Timeout: 5 * time.Second})
 	require.NoError(t, r.Load(t.Context()))
 	cached := &mute{}
 	r.WrapCache(func(at objects.Location) objects.Location { cached.Location = at; return cached })

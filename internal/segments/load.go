@@ -48,7 +48,8 @@ func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifes
 // ReadManifest reads and checks the manifest of a generation.
 func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
-		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)", generation)
+		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)",
+			generation)
 	}
 	raw, err := src.Read(ctx, ManifestKey(generation), MaxManifestBytes)
 	if err != nil {
@@ -86,7 +87,8 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 
 // readBitmaps reads the bitmaps of a manifest, so many at once, one that is there under
 // several names once.
-func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int, s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
+func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int,
+	s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
 	all := make([]*bitmap.Bitmap, len(entries))
 	faults := make([]error, len(all))

@@ -95,7 +95,8 @@ func CheckName(name string) error {
 		return fmt.Errorf("segment name %q: reserved, answers and metrics call the users in no segment so", name)
 	}
 	if !segmentRule.MatchString(name) {
-		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit", name)
+		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter "+
+			"or digit", name)
 	}
 	return nil
 }
@@ -128,7 +129,8 @@ func CheckSetName(name string) error {
 	case name == ReservedName || name == AllName:
 		return fmt.Errorf("set name %q: reserved, it is what answers and expressions call other users", name)
 	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
-		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', the first a letter or digit", name, MaxSetName)
+		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/' "+
+			"that are not '.' or '..', the first a letter or digit", name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
 			return err
@@ -140,7 +142,8 @@ func CheckSetName(name string) error {
 // Describe is the manifest's entry for a bitmap.
 func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
-	s := Segment{Name: name, Key: BitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())), Cardinality: b.Cardinality()}
+	s := Segment{Name: name, Key: BitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())),
+		Cardinality: b.Cardinality()}
 	if lowest, highest, ok := b.Bounds(); ok {
 		s.Min, s.Max = &lowest, &highest
 	}
@@ -210,7 +213,8 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest of generation %s: damaged: what it says has the name %s", generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: it says the same in other bytes than were published", generation)
+		return nil, fmt.Errorf("manifest of generation %s: damaged: it says the same in other bytes than were "+
+			"published", generation)
 	}
 	return &m, nil
 }

@@ -40,7 +40,8 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 		of:    of,
 		clock: clock,
 		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
-			"When a build last published, or found its segments live already. Absent when the source does not say.", nil, nil),
+			"When a build last published, or found its segments live already. Absent when the source does not say.",
+			nil, nil),
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
 			"Time since the generation in use was built.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
@@ -48,18 +49,23 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 		sets: prometheus.NewDesc("capper_sets_users",
 			"Users in each set of the generation in use.", []string{"set"}, nil),
 		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
-			"Memory of the earlier generations that are kept for calls that name them, beyond what they share with the one in use.", nil, nil),
+			"Memory of the earlier generations that are kept for calls that name them, beyond what they share with "+
+				"the one in use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
 			"Memory of the generation in use.", nil, nil),
 		refused: prometheus.NewDesc("capper_segments_refused",
-			"1 while the published generation is kept out of use, by reason: missing (it lacks a set), users (they left a guarded set), zones (users lost their time zone).",
+			"1 while the published generation is kept out of use, by reason: missing (it lacks a set), users (they "+
+				"left a guarded set), zones (users lost their time zone).",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
-			"Users who left a suppressed set, or one of quiet hours, with the generations that came into use.", []string{"set"}, nil),
+			"Users who left a suppressed set, or one of quiet hours, with the generations that came into use.",
+			[]string{"set"}, nil),
 		asOf: prometheus.NewDesc("capper_sets_confirmed_timestamp_seconds",
-			"Time of the newest build that confirmed the users of a suppressed set, or of one of quiet hours.", []string{"set"}, nil),
+			"Time of the newest build that confirmed the users of a suppressed set, or of one of quiet hours.",
+			[]string{"set"}, nil),
 		zoneless: prometheus.NewDesc("capper_segments_zoneless_users",
-			"Users of any segment or set who are in no set of a time zone. Absent where no rule asks for users' time zones.", nil, nil),
+			"Users of any segment or set who are in no set of a time zone. Absent where no rule asks for users' "+
+				"time zones.", nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
 		m.refreshes.WithLabelValues(result) // so that each is there from the start, with 0

@@ -16,7 +16,8 @@ import (
 
 func TestNamesOfSets(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"opted-out", "country/sg", "tz/Asia/Singapore", "tz/Etc/GMT+8", "tz/UTC", "tz/America/Argentina/Buenos_Aires",
+	for _, name := range []string{"opted-out", "country/sg", "tz/Asia/Singapore", "tz/Etc/GMT+8", "tz/UTC",
+		"tz/America/Argentina/Buenos_Aires",
 		"a", "A.b_c-d/e/f", "tzx/Mars", "2027-q1", strings.Repeat("x", segments.MaxSetName)} {
 		require.NoError(t, segments.CheckSetName(name), name)
 	}
@@ -102,7 +103,8 @@ func TestAManifestHasFormatTwoExactlyWhenItHasSets(t *testing.T) {
 	empty := strings.Replace(string(without.Encode()), "\n}\n", ",\n  \"sets\": []\n}\n", 1)
 	_, err = segments.ParseManifest(without.Generation, []byte(empty))
 	require.Error(t, err)
-	require.Equal(t, 1, segments.PointerTo(with).FormatVersion, "older programs say what is wrong with the manifest, not with current.json")
+	require.Equal(t, 1, segments.PointerTo(with).FormatVersion, "older programs say what is wrong with the "+
+		"manifest, not with current.json")
 }
 
 func TestHowManySetsThereCanBe(t *testing.T) {
@@ -128,7 +130,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, append(sets, entry)...)
 	require.ErrorContains(t, err, "4097 sets, at most 4096")
 	for want, name := range map[string]string{`name "vip" is there twice`: "vip", `name "a" is there twice`: "a"} {
-		_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, describe("a", bitmap.Of(1)), describe(name, bitmap.Of(2)))
+		_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, describe("a", bitmap.Of(1)),
+			describe(name, bitmap.Of(2)))
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -136,7 +139,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 // FuzzManifest: what is taken is the very bytes that encoding it gives, names and all in order.
 func FuzzManifest(f *testing.F) {
 	list := []segments.Segment{segments.Describe("vip", bitmap.Of(1)), segments.Describe("new", bitmap.Of())}
-	for _, sets := range [][]segments.Set{nil, {describe("opted-out", bitmap.Of(1, 2))}, {describe("tz/Asia/Singapore", bitmap.Of(3)), describe("country/sg", bitmap.Of())}} {
+	for _, sets := range [][]segments.Set{nil, {describe("opted-out", bitmap.Of(1, 2))},
+		{describe("tz/Asia/Singapore", bitmap.Of(3)), describe("country/sg", bitmap.Of())}} {
 		m, err := segments.NewManifest(segmentstest.Epoch, "test", "because", list, sets...)
 		require.NoError(f, err)
 		f.Add(m.Encode())
@@ -154,7 +158,8 @@ func FuzzManifest(f *testing.F) {
 		require.Equal(t, len(m.Accepted) == 0 && len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
 		for _, s := range m.Sets {
 			require.NoError(t, segments.CheckSetName(s.Name))
-			require.Equal(t, segments.BitmapKey(s.SHA256), s.Key, "a file is called by what is in it, and never by a name")
+			require.Equal(t, segments.BitmapKey(s.SHA256), s.Key, "a file is called by what is in it, and never "+
+				"by a name")
 		}
 	})
 }

@@ -53,7 +53,8 @@ type NotYetError struct {
 }
 
 func (e *NotYetError) Error() string {
-	return fmt.Sprintf("generation %s is not in use here yet: this instance looks every %s, and has %s", e.Generation, e.Interval, e.InUse)
+	return fmt.Sprintf("generation %s is not in use here yet: this instance looks every %s, and has %s", e.Generation,
+		e.Interval, e.InUse)
 }
 
 // Pin returns the generation in use, or an earlier one that is still kept, by its name,

@@ -28,7 +28,8 @@ func follow(t *testing.T, keep time.Duration) *following { return followEvery(t,
 
 func followEvery(t *testing.T, interval, keep time.Duration) *following {
 	f := &following{t: t, store: objects.NewDirectory(t.TempDir()), now: segmentstest.Epoch}
-	f.Refresher = segments.NewRefresher(segments.RefresherConfig{Source: f.store, Interval: interval, Keep: keep, Clock: func() time.Time { return f.now }})
+	f.Refresher = segments.NewRefresher(segments.RefresherConfig{Source: f.store, Interval: interval, Keep: keep,
+		Clock: func() time.Time { return f.now }})
 	return f
 }
 
@@ -60,7 +61,8 @@ func (f *following) requireGone(generation string) {
 	require.ErrorAs(f.t, err, &gone)
 	require.Nil(f.t, s)
 	require.Equal(f.t, f.Current().Generation(), gone.InUse)
-	require.EqualError(f.t, err, fmt.Sprintf("generation %q is gone, or was never here: generation %s is in use", generation, gone.InUse))
+	require.EqualError(f.t, err, fmt.Sprintf("generation %q is gone, or was never here: generation %s is in use",
+		generation, gone.InUse))
 }
 
 func TestAPinnedGenerationOutlivesASwap(t *testing.T) {
@@ -156,11 +158,13 @@ func TestALaterGenerationIsNotYetHere(t *testing.T) {
 	t.Parallel()
 	f := follow(t, 0)
 	first := f.next()
-	later := goLive(t, f.store, func() time.Time { return f.now.Add(time.Second) }, []string{"vip"}, bitmap.Of(9)).Generation
+	later := goLive(t, f.store, func() time.Time { return f.now.Add(time.Second) }, []string{"vip"},
+		bitmap.Of(9)).Generation
 	_, err := f.Pin(later)
 	var notYet *segments.NotYetError
 	require.ErrorAs(t, err, &notYet)
-	require.EqualError(t, err, "generation "+later+" is not in use here yet: this instance looks every 30s, and has "+first)
+	require.EqualError(t, err, "generation "+later+" is not in use here yet: this instance looks every 30s, and has "+
+		first)
 
 	f.now = f.now.Add(time.Second)
 	ctx, stop := context.WithCancel(t.Context())

@@ -30,7 +30,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	if p.SHA256 != "" && !sha256Rule.MatchString(p.SHA256) {
 		return p, fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits", CurrentKey, p.SHA256)
 	}
-	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') && bytes.ContainsRune(end, '\r') {
+	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') &&
+		bytes.ContainsRune(end, '\r') {
 		return p, fmt.Errorf("%s: damaged: a carriage return among the tabs at its end", CurrentKey)
 	}
 	// Decoding lets keys pass that are there twice or in capitals; this does not.
@@ -47,7 +48,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 // check requires m to be the manifest that was made live.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
-		return fmt.Errorf("%s: sha256 %s, the manifest of generation %s has %s", CurrentKey, p.SHA256, m.Generation, sum)
+		return fmt.Errorf("%s: sha256 %s, the manifest of generation %s has %s", CurrentKey, p.SHA256, m.Generation,
+			sum)
 	}
 	return nil
 }
@@ -76,7 +78,8 @@ func (p Pointer) Encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// DecodeDocument reads one of the documents of a location. It is strict: a later tool that adds a field raises the format version.
+// DecodeDocument reads one of the documents of a location. It is strict: a later tool that adds a field raises the
+// format version.
 func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
 
 func decodeDocument(raw []byte, into any, newest int) error {
@@ -93,7 +96,8 @@ func decodeDocument(raw []byte, into any, newest int) error {
 	case v < FormatVersion:
 		return fmt.Errorf("format_version %d: must be %d or more", v, FormatVersion)
 	case v > newest:
-		return fmt.Errorf("format_version %d, this program reads up to %d: a newer version of capper wrote it", v, newest)
+		return fmt.Errorf("format_version %d, this program reads up to %d: a newer version of capper wrote it", v,
+			newest)
 	}
 	return decodeOne(raw, into, true)
 }

@@ -108,7 +108,8 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Guarded == nil {
 		cfg.Guarded = func() Guarded { return Guarded{} }
 	}
-	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir, cfg.Source.Name()),
+	r := &Refresher{cfg: cfg, pins: newPins(&cfg), wake: make(chan struct{}, 1), cache: newCache(cfg.CacheDir,
+		cfg.Source.Name()),
 		left: map[string]Left{}}
 	r.metrics = newMetrics(cfg.Registerer, r, cfg.Clock)
 	return r
@@ -121,8 +122,8 @@ func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 // fails from the cache, which Status and the log then say. What Require refuses is
 // taken only when neither has another one; Status then says why it was refused, and
 // Run goes on looking. Where users left guarded sets, the generation stays in use, or comes
-// into use, with which that was found: the cached one, else an earlier one of the source. It fails when neither has one; the error is objects.ErrNotFound
-// exactly when nothing has ever been published there and nothing is cached.
+// into use, with which that was found: the cached one, else an earlier one of the source. It fails when neither has
+// one; the error is objects.ErrNotFound exactly when nothing has ever been published there and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -259,14 +260,16 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 		return
 	}
 	if err := r.cache.save(ctx, g); err != nil {
-		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error", err)
+		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error",
+			err)
 	}
 }
 
 // fetch reads the live generation if it is not the one in use and not refused: what is
 // not in memory. It reads bitmaps from the cache where that has them, for a quarter of
 // the time at most: a cache that hangs must not keep it from the source.
-func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string, error) {
+func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
+	error) {
 	m, tag, err := r.look(ctx)
 	if err == nil && m != nil {
 		r.held.sees(m)

@@ -31,7 +31,8 @@ import (
 )
 
 // goLive makes the given segments live, in order of their names' first use.
-func goLive(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
+func goLive(t testing.TB, store objects.Location, clock func() time.Time, names []string,
+	bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
 	base, err := publish.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
@@ -55,8 +56,9 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 		require.NoError(t, err)
 		var swapped []string
 		registry := prometheus.NewPedanticRegistry()
-		r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Clock: clock, Registerer: registry,
-			OnSwap: func(s *segments.Snapshot) { swapped = append(swapped, s.Generation()) }})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: source, CacheDir: t.TempDir(), Clock: clock,
+			Registerer: registry,
+			OnSwap:     func(s *segments.Snapshot) { swapped = append(swapped, s.Generation()) }})
 
 		require.ErrorContains(t, r.Load(t.Context()), location, "nothing is published yet")
 		require.Nil(t, r.Current())
@@ -91,8 +93,10 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 
 		require.Equal(t, map[string]float64{
 			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
-			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2, "capper_segments_users/vip": 2,
-			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0, "capper_segments_refused/zones": 0,
+			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2,
+			"capper_segments_users/vip":       2,
+			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0,
+			"capper_segments_refused/zones":              0,
 			"capper_segments_pinned_bytes/":              528, // of the second one, in its grace
 			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
 			"capper_segments_checked_timestamp_seconds/": float64(r.Status().BuiltAt.Unix()),
@@ -125,8 +129,10 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *segments.Manifest, bodies [][]byte)) {
 	t.Helper()
 	ctx := t.Context()
-	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix())), bitmap.Of(10, uint32(at.Unix())), bitmap.Of(20, 22, uint32(at.Unix()))}
-	m, err := segments.NewManifest(at, "test", "", []segments.Segment{segments.Describe("vip", bitmaps[0]), segments.Describe("new", bitmaps[1])},
+	bitmaps := []*bitmap.Bitmap{bitmap.Of(10, 11, 12), bitmap.Of(20, 21, uint32(at.Unix())),
+		bitmap.Of(10, uint32(at.Unix())), bitmap.Of(20, 22, uint32(at.Unix()))}
+	m, err := segments.NewManifest(at, "test", "", []segments.Segment{segments.Describe("vip", bitmaps[0]),
+		segments.Describe("new", bitmaps[1])},
 		describe("opted-out", bitmaps[2]), describe("tz/Asia/Tokyo", bitmaps[3]))
 	require.NoError(t, err)
 	var bodies [][]byte
@@ -168,62 +174,106 @@ var faults = []struct {
 	spoil func(m *segments.Manifest, bodies [][]byte)
 	want  string
 }{
-	{"a flipped bit", func(_ *segments.Manifest, b [][]byte) { b[1][len(b[1])-1] ^= 1 }, `segment "new": checksum mismatch`},
-	{"a flipped bit that the manifest vouches for", func(m *segments.Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) }, `segment "vip": ids from 10 to 99`},
+	{"a flipped bit", func(_ *segments.Manifest, b [][]byte) { b[1][len(b[1])-1] ^= 1 },
+		`segment "new": checksum mismatch`},
+	{"a flipped bit that the manifest vouches for",
+		func(m *segments.Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) },
+		`segment "vip": ids from 10 to 99`},
 	{"truncated", func(_ *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2] }, "the manifest says"},
-	{"truncated, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) }, "truncated"},
+	{"truncated, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) },
+		"truncated"},
 	{"bytes after the end", func(_ *segments.Manifest, b [][]byte) { b[1] = append(b[1], 0) }, `segment "new": `},
-	{"bytes after the end, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = append(b[1], 0); relabel(m, b, 1) }, "1 bytes after the end"},
+	{"bytes after the end, vouched for", func(m *segments.Manifest, b [][]byte) {
+		b[1] = append(b[1], 0)
+		relabel(m, b,
+			1)
+	}, "1 bytes after the end"},
 	{"swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
-	{"swapped, vouched for", func(m *segments.Manifest, b [][]byte) { b[0] = bitmap.Of(20, 21, 22).Bytes(); relabel(m, b, 0) }, "ids from 20 to 22, the manifest says 10 to 12"},
+	{"swapped, vouched for", func(m *segments.Manifest, b [][]byte) {
+		b[0] = bitmap.Of(20, 21, 22).Bytes()
+		relabel(m,
+			b, 0)
+	}, "ids from 20 to 22, the manifest says 10 to 12"},
 	{"missing bitmap", func(_ *segments.Manifest, b [][]byte) { b[0] = nil }, "not found"},
 	{"empty bitmap object", func(_ *segments.Manifest, b [][]byte) { b[0] = []byte{} }, "the manifest says"},
-	{"not a bitmap", func(m *segments.Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) }, "not a portable 32-bit roaring bitmap"},
+	{"not a bitmap", func(m *segments.Manifest, b [][]byte) { b[0] = []byte("hello, world"); relabel(m, b, 0) },
+		"not a portable 32-bit roaring bitmap"},
 	{"size that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SizeBytes += 8 }, "the manifest says"},
-	{"size of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SizeBytes = 1 << 50 }, "size_bytes 1125899906842624"},
+	{"size of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SizeBytes = 1 << 50 },
+		"size_bytes 1125899906842624"},
 	{"hash that lies", func(m *segments.Manifest, b [][]byte) {
 		m.Segments[1].SHA256 = strings.Repeat("a", 64)
 		m.Segments[1].Key = segments.BitmapKey(m.Segments[1].SHA256)
 	}, "checksum mismatch"},
-	{"hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
-	{"key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
-	{"cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality++ }, "cardinality 3, the manifest says 4"},
+	{"hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" },
+		"not 64 lower-case hex digits"},
+	{"key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" },
+		"of this sha256 it must be"},
+	{"cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality++ },
+		"cardinality 3, the manifest says 4"},
 	{"cardinality 0", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
-	{"bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Max = number(13) }, "ids from 10 to 12, the manifest says 10 to 13"},
+	{"bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Max = number(13) },
+		"ids from 10 to 12, the manifest says 10 to 13"},
 	{"no bounds", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
-	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 4 }, "format_version 4, this program reads up to 3"},
+	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 4 },
+		"format_version 4, this program reads up to 3"},
 	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
-	{"manifest of another generation", func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" }, "it is the manifest of"},
+	{"manifest of another generation",
+		func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" },
+		"it is the manifest of"},
 	{"no segments", func(m *segments.Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
-	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" }, `name "vip" is there twice`},
-	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" }, `segment name "default": reserved`},
+	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" },
+		`name "vip" is there twice`},
+	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" },
+		`segment name "default": reserved`},
 	{"segment without name", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
-	{"a set's flipped bit", func(_ *segments.Manifest, b [][]byte) { b[2][len(b[2])-1] ^= 1 }, `set "opted-out": checksum mismatch`},
-	{"a set that is truncated", func(_ *segments.Manifest, b [][]byte) { b[3] = b[3][:len(b[3])-2] }, "the manifest says"},
-	{"bytes after the end of a set", func(_ *segments.Manifest, b [][]byte) { b[2] = append(b[2], 0) }, `set "opted-out": `},
+	{"a set's flipped bit", func(_ *segments.Manifest, b [][]byte) { b[2][len(b[2])-1] ^= 1 },
+		`set "opted-out": checksum mismatch`},
+	{"a set that is truncated", func(_ *segments.Manifest, b [][]byte) { b[3] = b[3][:len(b[3])-2] },
+		"the manifest says"},
+	{"bytes after the end of a set", func(_ *segments.Manifest, b [][]byte) { b[2] = append(b[2], 0) },
+		`set "opted-out": `},
 	{"sets swapped", func(_ *segments.Manifest, b [][]byte) { b[2], b[3] = b[3], b[2] }, "set "},
-	{"a set and a segment swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[2] = b[2], b[0] }, "the manifest says"},
+	{"a set and a segment swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[2] = b[2], b[0] },
+		"the manifest says"},
 	{"a set's bitmap that is missing", func(_ *segments.Manifest, b [][]byte) { b[3] = nil }, `set "tz/Asia/Tokyo": `},
 	{"a set's empty object", func(_ *segments.Manifest, b [][]byte) { b[2] = []byte{} }, "the manifest says"},
-	{"a set's size that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].SizeBytes += 8 }, "the manifest says"},
-	{"a set of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SizeBytes = 1 << 50 }, "sets[1]: size_bytes 1125899906842624"},
+	{"a set's size that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].SizeBytes += 8 },
+		"the manifest says"},
+	{"a set of terabytes", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SizeBytes = 1 << 50 },
+		"sets[1]: size_bytes 1125899906842624"},
 	{"a set's hash that lies", func(m *segments.Manifest, _ [][]byte) {
 		m.Sets[1].SHA256 = strings.Repeat("a", 64)
 		m.Sets[1].Key = segments.BitmapKey(m.Sets[1].SHA256)
 	}, "set \"tz/Asia/Tokyo\": "},
-	{"a set's hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SHA256 = "../../etc/passwd" }, "not 64 lower-case hex digits"},
-	{"a set's key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/../../x" }, "of this sha256 it must be"},
-	{"a key made of a set's name", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/tz/Asia/Tokyo.roaring" }, "of this sha256 it must be"},
-	{"a set's cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Cardinality++ }, "cardinality 2, the manifest says 3"},
-	{"a set's bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Max = number(99) }, "the manifest says 10 to 99"},
+	{"a set's hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SHA256 = "../../etc/passwd" },
+		"not 64 lower-case hex digits"},
+	{"a set's key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/../../x" },
+		"of this sha256 it must be"},
+	{"a key made of a set's name",
+		func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/tz/Asia/Tokyo.roaring" },
+		"of this sha256 it must be"},
+	{"a set's cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Cardinality++ },
+		"cardinality 2, the manifest says 3"},
+	{"a set's bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Max = number(99) },
+		"the manifest says 10 to 99"},
 	{"a set without bounds", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Min = nil }, "min and max"},
-	{"a set twice", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "opted-out" }, `sets[1]: name "opted-out" is there twice`},
-	{"a set named like a segment", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "vip" }, `name "vip" is there twice`},
-	{"a set of a zone that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "tz/Mars/Olympus" }, "no time zone of the IANA database"},
-	{"a set whose name is a path", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "../x" }, `set name "../x"`},
-	{"a set that loses all", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].OnlyGrows, m.Sets[0].MaxLoss = true, 100 }, "max_loss"},
-	{"sets in the format without", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 1 }, "format_version 1 with 2 sets: must be 2"},
-	{"no sets in the format with", func(m *segments.Manifest, _ [][]byte) { m.Sets = nil }, "format_version 2 with 0 sets: must be 1"},
+	{"a set twice", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "opted-out" },
+		`sets[1]: name "opted-out" is there twice`},
+	{"a set named like a segment", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "vip" },
+		`name "vip" is there twice`},
+	{"a set of a zone that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "tz/Mars/Olympus" },
+		"no time zone of the IANA database"},
+	{"a set whose name is a path", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "../x" },
+		`set name "../x"`},
+	{"a set that loses all", func(m *segments.Manifest, _ [][]byte) {
+		m.Sets[0].OnlyGrows, m.Sets[0].MaxLoss = true,
+			100
+	}, "max_loss"},
+	{"sets in the format without", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 1 },
+		"format_version 1 with 2 sets: must be 2"},
+	{"no sets in the format with", func(m *segments.Manifest, _ [][]byte) { m.Sets = nil },
+		"format_version 2 with 0 sets: must be 1"},
 	{"no time", func(m *segments.Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
 }
 
@@ -233,7 +283,8 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 		clock := segmentstest.Stepping()
 		good := goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
 		var log bytes.Buffer
-		r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: store, CacheDir: t.TempDir(), Clock: clock,
+			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, r.Load(t.Context()))
 		stays := func(t *testing.T, want string) {
 			t.Helper()
@@ -258,15 +309,16 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 		}
 		for body, want := range map[string]string{
 			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
-			`{"format_version":1,"generation":""}`:                                                              `generation ""`,
-			`{"format_version":1,"generation":"../../../etc/passwd"}`:                                           "is not a generation's name",
-			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "format_version 2",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "0a1b2c3d.json: not found",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:                               "data after the document",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:                           `unknown field "x"`,
-			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:                                 "it should be",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`:                    `sha256 "1" is not 64`,
-			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation, segments.Sum(nil)): "current.json: sha256 e3b0c44",
+			`{"format_version":1,"generation":""}`:                                           `generation ""`,
+			`{"format_version":1,"generation":"../../../etc/passwd"}`:                        "is not a generation's name",
+			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "format_version 2",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "0a1b2c3d.json: not found",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:            "data after the document",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:        `unknown field "x"`,
+			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:              "it should be",
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`: `sha256 "1" is not 64`,
+			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation,
+				segments.Sum(nil)): "current.json: sha256 e3b0c44",
 		} {
 			segmentstest.MakeLive(t, store, []byte(body))
 			stays(t, want)
@@ -324,9 +376,11 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 		_, err := segments.ParseManifest(m.Generation, raw[:n])
 		require.Error(t, err, "cut off after %d bytes", n)
 	}
-	later := bytes.Replace(raw, []byte(`"format_version": 1,`), []byte(`"format_version": 4, "added_by_a_later_tool": 1,`), 1)
+	later := bytes.Replace(raw, []byte(`"format_version": 1,`),
+		[]byte(`"format_version": 4, "added_by_a_later_tool": 1,`), 1)
 	_, err = segments.ParseManifest(m.Generation, later)
-	require.ErrorContains(t, err, "format_version 4, this program reads up to 3", "the version is what a reader of today is told")
+	require.ErrorContains(t, err, "format_version 4, this program reads up to 3",
+		"the version is what a reader of today is told")
 	odd, err := segments.NewManifest(segmentstest.Epoch, "\xff", "<b>\xc3\x28</b> \u2028", list)
 	require.NoError(t, err)
 	_, err = segments.ParseManifest(odd.Generation, odd.Encode())
@@ -404,7 +458,8 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 	})
 	t.Run("the cache of another location is not used", func(t *testing.T) {
 		other := objectstest.Open(t, t.TempDir())
-		require.Error(t, segments.NewRefresher(segments.RefresherConfig{Source: other, CacheDir: cacheDir}).Load(t.Context()))
+		require.Error(t, segments.NewRefresher(segments.RefresherConfig{Source: other, CacheDir: cacheDir}).Load(
+			t.Context()))
 	})
 	t.Run("damaged cache", func(t *testing.T) {
 		for _, path := range bitmaps {
@@ -478,7 +533,8 @@ func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 			server.ServeHTTP(&toldStatus{w, func(code int) {
 				mu.Lock()
 				defer mu.Unlock()
-				seen = append(seen, fmt.Sprintf("%s %s If-None-Match=%v %d", r.Method, path.Base(r.URL.Path), r.Header.Get("If-None-Match") != "", code))
+				seen = append(seen, fmt.Sprintf("%s %s If-None-Match=%v %d", r.Method, path.Base(r.URL.Path),
+					r.Header.Get("If-None-Match") != "", code))
 			}}, r)
 		})
 	})
@@ -491,7 +547,8 @@ func TestARefreshFromS3IsTwoConditionalGETs(t *testing.T) {
 	seen = nil
 	mu.Unlock()
 	require.NoError(t, r.Refresh(t.Context()))
-	require.Equal(t, []string{"GET current.json If-None-Match=true 304", "GET checked.json If-None-Match=true 304"}, seen)
+	require.Equal(t, []string{"GET current.json If-None-Match=true 304", "GET checked.json If-None-Match=true 304"},
+		seen)
 }
 
 func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
@@ -531,7 +588,8 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 	expected := sync.Map{} // generation → code
 	expect := func(m *segments.Manifest, i int) { expected.Store(m.Generation, uint8(i%3+1)) }
 	expect(goLive(t, store, clock, names, generation(0)...), 0)
-	r := segments.NewRefresher(segments.RefresherConfig{Source: store, Interval: time.Millisecond, CacheDir: t.TempDir()})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: store, Interval: time.Millisecond,
+		CacheDir: t.TempDir()})
 	require.NoError(t, r.Load(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -62,7 +62,8 @@ func TestAStartPrefersWhatIsNotRefused(t *testing.T) {
 	src := &failing{Source: store}
 	clock, cacheDir := segmentstest.Stepping(), t.TempDir()
 	start := func(needed string) *segments.Refresher {
-		r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock, Require: needs(needed)})
+		r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock,
+			Require: needs(needed)})
 		require.NoError(t, r.Load(t.Context()))
 		return r
 	}
@@ -85,7 +86,8 @@ func TestAStartPrefersWhatIsNotRefused(t *testing.T) {
 	r = start("nobody")
 	require.Equal(t, live.Generation, r.Current().Generation(), "neither fulfils it: the source's")
 	require.Equal(t, segments.OriginSource, r.Status().Origin)
-	require.Equal(t, cached.Generation, start("vip").Current().Generation(), "and it has not taken the place of the good copy")
+	require.Equal(t, cached.Generation, start("vip").Current().Generation(),
+		"and it has not taken the place of the good copy")
 	for range 3 {
 		require.Contains(t, r.Status().Error, live.Generation+" is refused", "said for as long as it is so")
 		require.NoError(t, r.Refresh(t.Context()))

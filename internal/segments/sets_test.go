@@ -27,12 +27,14 @@ func set(name string, users ...uint32) publish.Set {
 }
 
 // publishSets makes one segment and these sets live.
-func publishSets(t testing.TB, store objects.Location, clock func() time.Time, segment *bitmap.Bitmap, sets ...publish.Set) *segments.Manifest {
+func publishSets(t testing.TB, store objects.Location, clock func() time.Time, segment *bitmap.Bitmap,
+	sets ...publish.Set) *segments.Manifest {
 	t.Helper()
 	base, err := publish.ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
 	p := publish.Publisher{Location: store, ToolVersion: "test", Clock: clock}
-	done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{segment}, Sets: sets}, base, "")
+	done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{segment},
+		Sets: sets}, base, "")
 	require.NoError(t, err)
 	return done.Manifest
 }
@@ -54,7 +56,8 @@ func TestSetsAreReadBesideSegments(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := segmentstest.Stepping()
-		publishSets(t, store, clock, bitmap.Of(1, 2), set("opted-out", 2, 3), set("tz/Asia/Singapore", 1, 2), set("nobody"), set("tz/Asia/Tokyo", 2, 3), set("copy", 2, 3))
+		publishSets(t, store, clock, bitmap.Of(1, 2), set("opted-out", 2, 3), set("tz/Asia/Singapore", 1, 2),
+			set("nobody"), set("tz/Asia/Tokyo", 2, 3), set("copy", 2, 3))
 		registry := prometheus.NewPedanticRegistry()
 		r := segments.NewRefresher(segments.RefresherConfig{Source: store, Clock: clock, Registerer: registry})
 		require.NoError(t, r.Load(t.Context()))
@@ -66,7 +69,8 @@ func TestSetsAreReadBesideSegments(t *testing.T) {
 		require.Nil(t, s.Set("vip"))
 		require.Nil(t, s.Set("unknown"))
 		require.Same(t, s.Set("opted-out"), s.Set("copy"), "the same users are in memory once")
-		require.Equal(t, []string{"Asia/Singapore", "Asia/Singapore", "Asia/Tokyo", ""}, zonesOf(s, 1, 2, 3, 4), "the earlier of two")
+		require.Equal(t, []string{"Asia/Singapore", "Asia/Singapore", "Asia/Tokyo", ""}, zonesOf(s, 1, 2, 3, 4),
+			"the earlier of two")
 		require.Equal(t, "opted-out", s.Sets()[0].Name)
 		metrics := metricsOf(t, registry)
 		require.InDelta(t, 2, metrics["capper_sets_users/opted-out"], 0)
@@ -84,13 +88,15 @@ func TestZonesBeyondOneMapAreFound(t *testing.T) {
 		sets, g.Sets = append(sets, describe("tz/"+name, b)), append(g.Sets, b)
 	}
 	require.Greater(t, len(sets), 2*255)
-	manifest, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip", g.Bitmaps[0])}, sets...)
+	manifest, err := segments.NewManifest(segmentstest.Epoch, "test", "",
+		[]segments.Segment{segments.Describe("vip", g.Bitmaps[0])}, sets...)
 	require.NoError(t, err)
 	g.Manifest = manifest
 	s := g.Snapshot()
 	for i := range sets {
 		want := max(i-1, 0) // the user is in two: the earlier
-		require.Equal(t, []string{strings.TrimPrefix(sets[want].Name, "tz/"), sets[0].Name[3:]}, zonesOf(s, uint32(i), 1<<20))
+		require.Equal(t, []string{strings.TrimPrefix(sets[want].Name, "tz/"), sets[0].Name[3:]},
+			zonesOf(s, uint32(i), 1<<20))
 	}
 }
 
@@ -129,7 +135,8 @@ func TestTheCacheKeepsSets(t *testing.T) {
 	for _, file := range files {
 		whole, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for damage, body := range map[string][]byte{"cut off": whole[:len(whole)-2], "another bit": append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "gone": nil} {
+		for damage, body := range map[string][]byte{"cut off": whole[:len(whole)-2],
+			"another bit": append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "gone": nil} {
 			require.NoError(t, os.Remove(file))
 			if body != nil {
 				require.NoError(t, os.WriteFile(file, body, 0o644))
@@ -151,7 +158,8 @@ func TestGenerationsShareWhatIsTheSame(t *testing.T) {
 			t.Run(fmt.Sprintf("cache=%v", cacheDir != ""), func(t *testing.T) {
 				clock, src := segmentstest.Stepping(), &failing{Source: store}
 				registry := prometheus.NewPedanticRegistry()
-				r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock, Registerer: registry})
+				r := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock,
+					Registerer: registry})
 				publishSets(t, store, clock, bitmap.Of(1), set("opted-out", 2, 3), set("tz/Asia/Tokyo", 3))
 				require.NoError(t, r.Load(t.Context()))
 				first, err := r.Pin(r.Current().Generation())
@@ -169,7 +177,8 @@ func TestGenerationsShareWhatIsTheSame(t *testing.T) {
 				require.Same(t, first.Set("tz/Asia/Tokyo"), second.Set("tz/Asia/Tokyo"))
 				require.NotSame(t, first.Set("opted-out"), second.Set("opted-out"))
 				require.Equal(t, &first.Zones()[0], &second.Zones()[0])
-				require.InDelta(t, first.Set("opted-out").SizeBytes(), metricsOf(t, registry)["capper_segments_pinned_bytes/"], 0,
+				require.InDelta(t, first.Set("opted-out").SizeBytes(),
+					metricsOf(t, registry)["capper_segments_pinned_bytes/"], 0,
 					"the rest is shared with the one in use")
 
 				third := next(2, bitmap.Of(1, 2), set("opted-out", 2, 3), set("tz/Asia/Tokyo", 3))
@@ -194,11 +203,13 @@ func TestGenerationsShareWhatIsTheSame(t *testing.T) {
 				}
 				sixth := next(reads, bitmap.Of(1), set("stopped", 2, 3), set("vips", 1))
 				require.Same(t, first.Codes(), sixth.Codes())
-				require.True(t, sixth.Set("vips").Contains(1), "a set of the users of a segment is read, although that is not")
+				require.True(t, sixth.Set("vips").Contains(1), "a set of the users of a segment is read, although "+
+					"that is not")
 
 				if cacheDir != "" {
 					src.broken.Store(true)
-					cached := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir, Clock: clock})
+					cached := segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir,
+						Clock: clock})
 					require.NoError(t, cached.Load(t.Context()), "the cache has what was not read, too")
 					require.Equal(t, sixth.Generation(), cached.Current().Generation())
 					require.Equal(t, []uint8{1, 0, 0}, lookup(cached.Current(), 1, 2, 3))
@@ -221,7 +232,8 @@ func TestACacheThatWasEmptiedIsFilledAgain(t *testing.T) {
 	require.NoError(t, r.Refresh(t.Context()))
 	require.Same(t, codes, r.Current().Codes())
 	src.broken.Store(true)
-	require.NoError(t, segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir}).Load(t.Context()))
+	require.NoError(t, segments.NewRefresher(segments.RefresherConfig{Source: src, CacheDir: cacheDir}).Load(
+		t.Context()))
 }
 
 // A manifest that says something else of a bitmap which is in memory is refused as if it
@@ -234,17 +246,21 @@ func TestWhatIsSharedMustAgreeWithTheManifest(t *testing.T) {
 	m := publishSets(t, store, clock, bitmap.Of(1, 5), set("opted-out", 2, 3))
 	require.NoError(t, r.Load(t.Context()))
 	for name, lie := range map[string]func(*segments.Manifest){
-		"of a set's users":         func(m *segments.Manifest) { m.Sets[0].Cardinality++ },
-		"of a set's highest user":  func(m *segments.Manifest) { m.Sets[0].Max = number(9) },
-		"of a set's size":          func(m *segments.Manifest) { m.Sets[0].SizeBytes++ },
-		"of a segment's users":     func(m *segments.Manifest) { m.Segments[0].Cardinality++ },
-		"of a segment's lowest":    func(m *segments.Manifest) { m.Segments[0].Min = number(0) },
-		"of a set with that name":  func(m *segments.Manifest) { m.Sets[0].SHA256 = m.Segments[0].SHA256; m.Sets[0].Key = m.Segments[0].Key },
+		"of a set's users":        func(m *segments.Manifest) { m.Sets[0].Cardinality++ },
+		"of a set's highest user": func(m *segments.Manifest) { m.Sets[0].Max = number(9) },
+		"of a set's size":         func(m *segments.Manifest) { m.Sets[0].SizeBytes++ },
+		"of a segment's users":    func(m *segments.Manifest) { m.Segments[0].Cardinality++ },
+		"of a segment's lowest":   func(m *segments.Manifest) { m.Segments[0].Min = number(0) },
+		"of a set with that name": func(m *segments.Manifest) {
+			m.Sets[0].SHA256 = m.Segments[0].SHA256
+			m.Sets[0].Key = m.Segments[0].Key
+		},
 		"of a second of that name": func(m *segments.Manifest) { m.Sets = append(m.Sets, m.Sets[0]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			lying := *m
-			lying.Segments, lying.Sets = append([]segments.Segment(nil), m.Segments...), append([]segments.Set(nil), m.Sets...)
+			lying.Segments, lying.Sets = append([]segments.Segment(nil), m.Segments...), append([]segments.Set(nil),
+				m.Sets...)
 			lie(&lying)
 			lying.CreatedAt = clock().UTC()
 			lying.Generation = segments.NameOf(&lying)

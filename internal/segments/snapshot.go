@@ -179,7 +179,10 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 // zones is the map of the time zones of m, nil where there is none in memory.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
-		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool { return a.Name == b.Name && a.same(&b.Segment) }) {
+		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {
+			return a.Name == b.Name &&
+				a.same(&b.Segment)
+		}) {
 			return s.zones
 		}
 	}
@@ -188,7 +191,8 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 
 // snapshot lays the generation out for lookups, with what is in memory already.
 func (known *memory) snapshot(g *Generation) *Snapshot {
-	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest), sets: map[string]*bitmap.Bitmap{}}
+	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
+		sets: map[string]*bitmap.Bitmap{}}
 	for i, set := range g.Sets {
 		s.sets[g.Manifest.Sets[i].Name] = set
 	}

@@ -37,7 +37,8 @@ type backOffError struct {
 }
 
 func (e *backOffError) Error() string {
-	return fmt.Sprintf("%s; it is read again after %s, or when %s moves", e.error, e.until.UTC().Format(time.RFC3339), CurrentKey)
+	return fmt.Sprintf("%s; it is read again after %s, or when %s moves", e.error, e.until.UTC().Format(time.RFC3339),
+		CurrentKey)
 }
 
 func (e *backOffError) Unwrap() error { return e.error }

@@ -38,7 +38,8 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 			}
 			now = now.Add(30 * time.Second)
 		}
-		require.Equal(t, []time.Duration{0, 30 * time.Second, 90 * time.Second, 210 * time.Second, 450 * time.Second, 930 * time.Second}, attempts[:6])
+		require.Equal(t, []time.Duration{0, 30 * time.Second, 90 * time.Second, 210 * time.Second, 450 * time.Second,
+			930 * time.Second}, attempts[:6])
 		require.Less(t, len(attempts), 110, "every 15 minutes, in the end")
 		require.Contains(t, r.Status().Error, "checksum mismatch")
 		require.Contains(t, r.Status().Error, "it is read again after 2026-11-21T")
@@ -52,7 +53,8 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 		base, err := publish.ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
 		p := publish.Publisher{Location: store, ToolVersion: "test"}
-		done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3)}}, base, "mend")
+		done, err := p.Publish(t.Context(), &publish.Candidate{Names: []string{"vip"},
+			Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3)}}, base, "mend")
 		require.NoError(t, err)
 		require.NoError(t, r.Refresh(t.Context()))
 		require.Equal(t, done.Manifest.Generation, r.Current().Generation())
@@ -66,7 +68,8 @@ func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
 	store := objectstest.Open(t, t.TempDir())
 	goLive(t, store, segmentstest.Stepping(), []string{"vip"}, bitmap.Of(1))
 	src := &failing{Source: store}
-	r := segments.NewRefresher(segments.RefresherConfig{Source: src, Clock: segmentstest.Stepping(), Interval: time.Hour})
+	r := segments.NewRefresher(segments.RefresherConfig{Source: src, Clock: segmentstest.Stepping(),
+		Interval: time.Hour})
 	require.NoError(t, r.Load(t.Context()))
 	src.broken.Store(true)
 	for range 5 {

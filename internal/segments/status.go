@@ -93,7 +93,8 @@ func (r *Refresher) record(result string, err error) {
 	case now == nil:
 		says = "segments: refresh failed, and no generation is in use yet"
 	case err == nil:
-		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is refused, and there is no other"
+		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is refused, and there is "+
+			"no other"
 	}
 	before := r.note(err)
 	switch at := r.cfg.Clock(); {

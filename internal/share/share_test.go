@@ -41,12 +41,16 @@ func TestSharesNeverChange(t *testing.T) {
 		among   int      // how many of the users below 100,000
 		half    []uint32 // those of large in a share of 50 %
 	}{
-		{share.Holdout, "2027-q1", 5, []uint32{15, 22, 32, 33, 34, 38, 52, 74, 81, 84, 103, 110, 113, 135, 136, 166, 255, 261, 268, 279}, 4985, []uint32{4294967295, 270000000}},
-		{share.Sample, "2027-q1", 5, []uint32{0, 15, 28, 52, 77, 86, 88, 113, 136, 190, 216, 276, 280, 281, 287}, 4956, []uint32{4000000000, 123456789, 270000000}},
+		{share.Holdout, "2027-q1", 5, []uint32{15, 22, 32, 33, 34, 38, 52, 74, 81, 84, 103, 110, 113, 135, 136, 166,
+			255, 261, 268, 279}, 4985, []uint32{4294967295, 270000000}},
+		{share.Sample, "2027-q1", 5, []uint32{0, 15, 28, 52, 77, 86, 88, 113, 136, 190, 216, 276, 280, 281, 287}, 4956,
+			[]uint32{4000000000, 123456789, 270000000}},
 		{share.Sample, "a", 10, []uint32{
-			9, 16, 21, 31, 39, 57, 62, 67, 76, 156, 160, 165, 172, 173, 176, 199, 202, 207, 212, 228, 229, 230, 233, 238, 239, 273, 280, 298,
+			9, 16, 21, 31, 39, 57, 62, 67, 76, 156, 160, 165, 172, 173, 176, 199, 202, 207, 212, 228, 229, 230, 233,
+			238, 239, 273, 280, 298,
 		}, 9934, []uint32{4294967295}},
-		{share.Holdout, "a salt of more than thirty-two bytes, in ü", 2.5, []uint32{61, 91, 99, 138, 177, 192, 197, 279}, 2550, []uint32{4000000000, 123456789}},
+		{share.Holdout, "a salt of more than thirty-two bytes, in ü", 2.5, []uint32{61, 91, 99, 138, 177, 192, 197,
+			279}, 2550, []uint32{4000000000, 123456789}},
 	} {
 		s := newShare(t, c.kind, c.percent, c.salt)
 		require.Equal(t, c.below, of(s, 300))
@@ -187,7 +191,8 @@ func TestSharesAreIndependent(t *testing.T) {
 	const users = 200_000
 	shares := []*share.Share{
 		newShare(t, share.Holdout, 20, "2027-q1"), newShare(t, share.Sample, 20, "2027-q1"),
-		newShare(t, share.Holdout, 20, "2027-q2"), newShare(t, share.Sample, 20, "2027-q2"), newShare(t, share.Holdout, 20, "2027-q1:"),
+		newShare(t, share.Holdout, 20, "2027-q2"), newShare(t, share.Sample, 20, "2027-q2"),
+		newShare(t, share.Holdout, 20, "2027-q1:"),
 	}
 	near := func(n int, expected float64) {
 		t.Helper()

@@ -27,7 +27,8 @@ func TestBacklogIsNoMoreThanTheBlast(t *testing.T) {
 // Machines read the load by names of one kind, and times in seconds.
 func TestLoadAsJSON(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(sizing.Plan{Load: sizing.Load{Users: 1000, Shards: 1, Within: 90 * time.Second, Single: 2}.WithDefaults()})
+	text, err := json.Marshal(sizing.Plan{Load: sizing.Load{Users: 1000, Shards: 1, Within: 90 * time.Second,
+		Single: 2}.WithDefaults()})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"figures": null, "load": {"users": 1000, "sends": 5, "density": 1, "days": 7, "campaigns": 10, "blast": 100, "within_seconds": 90,
 		"calls": 2, "shards": 1, "replicas": 2, "instances": 2}}`, string(text))

@@ -38,7 +38,8 @@ func shapes(n int) []shape {
 	for i := range dense {
 		dense[i] = capping.UserID(i)
 	}
-	return []shape{{"every id", 1, dense}, {"one id in 8 by chance", 1.0 / 8, byChance(n, 8)}, {"one id in 27 by chance", 1.0 / 27, byChance(n, 27)}}
+	return []shape{{"every id", 1, dense}, {"one id in 8 by chance", 1.0 / 8, byChance(n, 8)},
+		{"one id in 27 by chance", 1.0 / 27, byChance(n, 27)}}
 }
 
 // byChance is about n ids, one in so many.
@@ -70,8 +71,10 @@ func blast(t testing.TB, s capping.Store, message string, users []capping.UserID
 		part := users[from:min(from+50_000, len(users))]
 		verdicts := make([]capping.Verdict, len(part))
 		b := &capping.Batch{
-			Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: part, Groups: make([]uint8, len(part)),
-			Rules: [][]capping.Rule{{{Max: 900, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 7 * 24 * time.Hour,
+			Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: part,
+			Groups: make([]uint8, len(part)),
+			Rules:  [][]capping.Rule{{{Max: 900, Hold: time.Hour.Milliseconds()}}}, Record: true,
+			Retention: 7 * 24 * time.Hour,
 		}
 		require.NoError(t, s.Filter(t.Context(), b, verdicts))
 		for _, v := range verdicts {
@@ -85,7 +88,8 @@ func facts(t testing.TB, addr string) map[string]string {
 	t.Helper()
 	var facts map[string]string
 	require.NoError(t, testkit.InTime(func() error {
-		report, err := inspect.Survey(t.Context(), redisstore.Config{Addrs: []string{addr}, ReplicaAcks: redisstore.FixedAcks(0)})
+		report, err := inspect.Survey(t.Context(), redisstore.Config{Addrs: []string{addr},
+			ReplicaAcks: redisstore.FixedAcks(0)})
 		if err != nil {
 			return err
 		}
@@ -130,7 +134,8 @@ func TestRedisMemory(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			server := testcluster.Start(t, testcluster.Options{Masters: 3})
-			s := open(t, redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0), Namespace: testkit.Namespace()})
+			s := open(t, redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0),
+				Namespace: testkit.Namespace()})
 			used := func() float64 { return settled(t, server.Addrs) }
 			blast(t, s, "a warm-up", everyNth(200, 97*190)) // scripts, connections and tables are there
 			before := used()
@@ -139,7 +144,8 @@ func TestRedisMemory(t *testing.T) {
 				if sends != 1 && sends != 3 && sends != 5 && sends != 10 {
 					continue
 				}
-				load := sizing.Load{Users: int64(len(of.users)), Sends: float64(sends), Density: of.density}.WithDefaults()
+				load := sizing.Load{Users: int64(len(of.users)), Sends: float64(sends),
+					Density: of.density}.WithDefaults()
 				load.Messages, load.Days = float64(sends), 1
 				got, want := used()-before, sizing.RedisData(load)+sizing.RedisMessages(load)
 				t.Logf("%s, %d sends: %.1f bytes a user, the formula says %.1f: %+.1f %%", of.name, sends,
@@ -190,10 +196,13 @@ func TestBytesOnTheWire(t *testing.T) {
 			per := func(name string) float64 {
 				return (number(t, after, name) - number(t, before, name)) / float64(len(of.users))
 			}
-			load := sizing.Load{Users: int64(len(of.users)), Sends: 4, Density: of.density, Blast: int64(len(of.users)), Replicas: 1}.WithDefaults()
+			load := sizing.Load{Users: int64(len(of.users)), Sends: 4, Density: of.density, Blast: int64(len(of.users)),
+				Replicas: 1}.WithDefaults()
 			in, out, stream := per("total_net_input_bytes"), per("total_net_output_bytes"), per("master_repl_offset")
-			t.Logf("%s: to Redis %.2f (%.2f), from it %.2f (%.2f), to a replica %.2f (%.2f)", of.name, in, sizing.ToRedis(load), out-stream, sizing.FromRedis(load), stream, sizing.ToReplicas(load))
-			t.Logf("%s: fragmentation %s, AOF %.1f bytes a user", of.name, after["mem_fragmentation_ratio"], number(t, after, "aof_current_size")/float64(len(of.users)))
+			t.Logf("%s: to Redis %.2f (%.2f), from it %.2f (%.2f), to a replica %.2f (%.2f)", of.name, in,
+				sizing.ToRedis(load), out-stream, sizing.FromRedis(load), stream, sizing.ToReplicas(load))
+			t.Logf("%s: fragmentation %s, AOF %.1f bytes a user", of.name, after["mem_fragmentation_ratio"],
+				number(t, after, "aof_current_size")/float64(len(of.users)))
 			require.InEpsilon(t, stream, sizing.ToReplicas(load), 0.10)
 		})
 	}
@@ -213,7 +222,8 @@ func TestEmbeddedDisk(t *testing.T) {
 			require.NoError(t, s.Close())
 			load := sizing.Load{Users: int64(len(of.users)), Sends: 5, Density: of.density}.WithDefaults()
 			got := diskOf(t, dir)
-			t.Logf("%s: %.1f bytes a user, data by the formula %.1f, room %.1f", of.name, got/float64(len(of.users)), sizing.EmbeddedData(load)/float64(len(of.users)), sizing.EmbeddedDisk(load)/float64(len(of.users)))
+			t.Logf("%s: %.1f bytes a user, data by the formula %.1f, room %.1f", of.name, got/float64(len(of.users)),
+				sizing.EmbeddedData(load)/float64(len(of.users)), sizing.EmbeddedDisk(load)/float64(len(of.users)))
 			require.Less(t, got, sizing.EmbeddedDisk(load))
 		})
 	}
@@ -236,7 +246,8 @@ func TestEmbeddedDiskOfFewUsers(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	load := sizing.Load{Users: int64(len(all)), Sends: 1, Density: 1. / 3}.WithDefaults()
-	t.Logf("%.0f MiB at most, %.0f MiB when closed, room %.0f MiB", most/(1<<20), allottedTo(t, dir)/(1<<20), sizing.EmbeddedDisk(load)/(1<<20))
+	t.Logf("%.0f MiB at most, %.0f MiB when closed, room %.0f MiB", most/(1<<20), allottedTo(t, dir)/(1<<20),
+		sizing.EmbeddedDisk(load)/(1<<20))
 	require.Less(t, most, sizing.EmbeddedDisk(load))
 }
 

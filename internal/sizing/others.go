@@ -49,9 +49,10 @@ func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // Measured: TestEmbeddedDisk, TestEmbeddedDiskOfFewUsers.
 const (
-	embeddedUserBytes = 9.0       // of a user's key and what a table notes of it
-	embeddedSpare     = 4.0       // what waits to be compacted, at worst
-	embeddedBase      = 512 << 20 // seven write-ahead logs, to each of which 70 MiB are allotted in advance, and manifests
+	embeddedUserBytes = 9.0 // of a user's key and what a table notes of it
+	embeddedSpare     = 4.0 // what waits to be compacted, at worst
+	// seven write-ahead logs, to each of which 70 MiB are allotted in advance, and manifests
+	embeddedBase = 512 << 20
 )
 
 // EmbeddedDisk is the disk of the embedded store.

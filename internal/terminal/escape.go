@@ -83,7 +83,8 @@ func appendSafe(dst, text []byte) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			dst = fmt.Appendf(dst, `\x%02x`, text[0])
-		case r == '\n' || r == '\t' || !unicode.Is(unicode.C, r) && !unicode.Is(unicode.Zl, r) && !unicode.Is(unicode.Zp, r):
+		case r == '\n' || r == '\t' || !unicode.Is(unicode.C, r) && !unicode.Is(unicode.Zl, r) &&
+			!unicode.Is(unicode.Zp, r):
 			dst = append(dst, text[:size]...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

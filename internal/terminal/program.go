@@ -40,7 +40,8 @@ type Program struct {
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
-	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+describe(p.Last, p.Beyond, p.Statuses)),
+	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+
+		describe(p.Last, p.Beyond, p.Statuses)),
 		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }), kong.Vars{"version": p.Version},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(on))

@@ -39,7 +39,8 @@ var errJudged = errors.New("judged")
 func execute(ctx context.Context, commands any, args ...string) (status int, data, talk string) {
 	var stdout, stderr bytes.Buffer
 	p := Program{
-		Name: "tool", Description: "A tool.", Version: "v7", Last: Undecided, Statuses: map[Status]string{Undecided: "ask again"},
+		Name: "tool", Description: "A tool.", Version: "v7", Last: Undecided,
+		Statuses: map[Status]string{Undecided: "ask again"},
 		Patience: time.Millisecond, Servers: []string{"serve"},
 		Judge: func(err error) (Status, string) {
 			if errors.Is(err, errJudged) {
@@ -64,8 +65,10 @@ func TestErrorsEndWithTheirStatusAndHint(t *testing.T) {
 		{fault, Failure, "tool: error: x\n"},
 		{errors.New("x\ny\n  z"), Failure, "tool: error: x\n  y\n  z\n"},
 		{Hinted(Misuse(fault), "do y"), Usage, "tool: error: x\ntool: hint: do y\n"},
-		{fmt.Errorf("a: %w", WithStatus(BadInput, Hinted(fault, "do y"))), BadInput, "tool: error: a: x\ntool: hint: do y\n"},
-		{WithStatus(BadInput, fmt.Errorf("read: %w", context.Canceled)), Failure, "tool: error: read: context canceled\n"},
+		{fmt.Errorf("a: %w", WithStatus(BadInput, Hinted(fault, "do y"))), BadInput,
+			"tool: error: a: x\ntool: hint: do y\n"},
+		{WithStatus(BadInput, fmt.Errorf("read: %w", context.Canceled)), Failure,
+			"tool: error: read: context canceled\n"},
 		{Misuse(WithStatus(BadInput, fault)), Usage, "tool: error: x\n"},
 		{errJudged, LostRace, "tool: error: judged\ntool: hint: the usual\n"},
 		{Hinted(errJudged, "its own"), LostRace, "tool: error: judged\ntool: hint: its own\n"},
@@ -99,7 +102,8 @@ func TestCommandLines(t *testing.T) {
 	status, data, talk = execute(t.Context(), &commands{}, "--help")
 	require.Zero(t, status)
 	require.Empty(t, talk)
-	require.Contains(t, strings.Join(strings.Fields(data), " "), "A tool. Exit status: 0 done, 1 failure, 2 usage, 3 bad input, 4 users left undecided (ask again).")
+	require.Contains(t, strings.Join(strings.Fields(data), " "), "A tool. Exit status: 0 done, 1 failure, 2 usage, "+
+		"3 bad input, 4 users left undecided (ask again).")
 	status, data, _ = execute(t.Context(), &commands{}, "--version")
 	require.Zero(t, status)
 	require.Equal(t, "v7\n", data)

@@ -65,7 +65,8 @@ func (p *Progress) Step(what string, total int64) {
 func (p *Progress) newBar() *mpb.Bar {
 	name := decor.Name(Escape(p.step), decor.WCSyncSpaceR)
 	if p.unit == Lines && p.total.Load() == 0 { // no end is known, and no time until then
-		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"), decor.AverageSpeed(0, " %.0f/s"), p.beside()))
+		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"),
+			decor.AverageSpeed(0, " %.0f/s"), p.beside()))
 	}
 	counters := decor.CountersNoUnit("%d / %d "+string(p.unit), decor.WCSyncSpace)
 	speed := decor.AverageSpeed(0, "%.0f/s", decor.WCSyncSpace)

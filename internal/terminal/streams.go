@@ -38,7 +38,8 @@ var ErrUnconfirmed = errors.New("not confirmed: nothing was done")
 // and flag is what would have answered.
 func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	if !isTerminal(s.In) {
-		return Hinted(Misuse(errors.New(question+" nobody can be asked: standard input is not a terminal")), flag+" answers yes")
+		return Hinted(Misuse(errors.New(question+" nobody can be asked: standard input is not a terminal")), flag+
+			" answers yes")
 	}
 	fmt.Fprintf(s.Err, "%s: %s [y/N] ", s.Program, question)
 	answer, err := UntilStopped(ctx, 0, func() (answer string, err error) {

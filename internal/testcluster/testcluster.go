@@ -38,11 +38,13 @@ type Options struct {
 	Replicas    int           // of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
-	ACL         string        // path of the servers' ACL file, in which CHANGE-ME becomes capper; "": the line of deploy/redis.acl for capper
-	User        string        // who creates the cluster and feeds replicas; "": the user default
-	Host        string        // where the nodes listen; "": 127.0.0.1
-	TLS         string        // directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
-	Settings    []string      // more lines of redis.conf
+	// path of the servers' ACL file, in which CHANGE-ME becomes capper; "": the line of deploy/redis.acl for capper
+	ACL  string
+	User string // who creates the cluster and feeds replicas; "": the user default
+	Host string // where the nodes listen; "": 127.0.0.1
+	// directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
+	TLS      string
+	Settings []string // more lines of redis.conf
 }
 
 func (o *Options) args() []string {
@@ -105,7 +107,10 @@ func Shared(t testing.TB) []string {
 	if addrs := os.Getenv(Variable); addrs != "" {
 		return strings.Split(addrs, ",")
 	}
-	shared.once.Do(func() { shared.cluster, shared.err = open("up", Options{Replicas: 1, NodeTimeout: 15 * time.Second}) })
+	shared.once.Do(func() {
+		shared.cluster,
+			shared.err = open("up", Options{Replicas: 1, NodeTimeout: 15 * time.Second})
+	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}

@@ -42,7 +42,8 @@ func FailsWith(t testing.TB, why string, call func() error) {
 func InTime(call func() error) error {
 	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		err := call()
-		late := err != nil && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), "i/o timeout"))
+		late := err != nil && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(),
+			"i/o timeout"))
 		if !late || time.Now().After(deadline) {
 			return err
 		}
@@ -53,7 +54,8 @@ func InTime(call func() error) error {
 // behind for good.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
-	for deadline := time.Now().Add(Patience); err != nil && time.Now().Before(deadline); { // each look takes half a second
+	// each look takes half a second
+	for deadline := time.Now().Add(Patience); err != nil && time.Now().Before(deadline); {
 		err = goleak.Find(options...)
 	}
 	if err != nil && status == 0 {

@@ -12,7 +12,8 @@ import (
 // BenchmarkNotTraced is all that a filter call does for its id and its spans where nothing is
 // traced, over contexts as deep as a call's.
 func BenchmarkNotTraced(b *testing.B) {
-	h, out := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"x"}, "Content-Length": {"7"}}, http.Header{}
+	h, out := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"x"}, "Content-Length": {"7"}},
+		http.Header{}
 	base := context.WithValue(context.WithValue(b.Context(), http.ServerContextKey, 1), http.LocalAddrContextKey, 2)
 	b.ReportAllocs()
 	at := time.Now()
@@ -40,7 +41,8 @@ func BenchmarkNotTraced(b *testing.B) {
 
 // BenchmarkRequestID is the part of it that an answer's X-Request-Id alone costs.
 func BenchmarkRequestID(b *testing.B) {
-	h, out := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"x"}, "Content-Length": {"7"}}, http.Header{}
+	h, out := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"x"}, "Content-Length": {"7"}},
+		http.Header{}
 	b.ReportAllocs()
 	at := time.Now()
 	for b.Loop() {

@@ -62,7 +62,8 @@ func validParent(text string) bool {
 		return false
 	}
 	version, trace, parent, flags := text[:2], text[3:35], text[36:52], text[53:55]
-	if version == "00" && len(text) != 55 || version == "ff" || len(text) > 55 && text[55] != '-' || len(text) > maxState {
+	if version == "00" && len(text) != 55 || version == "ff" || len(text) > 55 && text[55] != '-' ||
+		len(text) > maxState {
 		return false
 	}
 	return hexadecimal(version) && hexadecimal(trace) && hexadecimal(parent) && hexadecimal(flags) &&

@@ -21,22 +21,29 @@ func TestTraceparent(t *testing.T) {
 	t.Parallel()
 	for name, parent := range map[string]string{
 		"sampled": theirs, "not sampled": theirs[:54] + "0", "flags that are not known": theirs[:53] + "ff",
-		"a later version": "01" + rest, "the last version": "fe" + rest, "a later version with more": "cc" + rest + "-what-the-future-holds",
+		"a later version": "01" + rest, "the last version": "fe" + rest, "a later version with more": "cc" + rest +
+			"-what-the-future-holds",
 		"a later version with nothing more": "cc" + rest + "-",
 	} {
 		got := trace.Incoming(http.Header{"Traceparent": {parent}})
 		require.Equal(t, trace.Remote{Parent: parent}, got, name)
 		require.Equal(t, name != "not sampled", got.Sampled(), name)
 		id, span, _ := got.IDs()
-		require.Equal(t, [16]byte{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36}, id, name)
+		require.Equal(t, [16]byte{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e,
+			0x47, 0x36}, id, name)
 		require.Equal(t, [8]byte{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}, span, name)
 	}
 	for name, parent := range map[string]string{
-		"empty": "", "version ff": "ff" + rest, "version of one digit": "0" + rest, "version in upper case": "0A" + rest, "no version": rest[1:],
-		"version 00 with more": theirs + "-00", "version 00 with a dash": theirs + "-", "a later version with more, and no dash": "cc" + rest + ".x",
-		"upper case": strings.ToUpper(theirs), "no trace": "00-" + strings.Repeat("0", 32) + theirs[35:], "no parent": theirs[:36] + strings.Repeat("0", 16) + "-01",
-		"no flags": theirs[:52], "half of the flags": theirs[:54], "flags that are none": theirs[:53] + "0g", "a short trace": strings.Replace(theirs, "4bf9", "4bf", 1),
-		"a long trace": strings.Replace(theirs, "4bf9", "4bf92", 1), "other separators": strings.ReplaceAll(theirs, "-", "_"), "a blank before": " " + theirs, "a blank behind": theirs + " ",
+		"empty": "", "version ff": "ff" + rest, "version of one digit": "0" + rest, "version in upper case": "0A" +
+			rest, "no version": rest[1:],
+		"version 00 with more": theirs + "-00", "version 00 with a dash": theirs + "-",
+		"a later version with more, and no dash": "cc" + rest + ".x",
+		"upper case":                             strings.ToUpper(theirs), "no trace": "00-" + strings.Repeat("0", 32) +
+			theirs[35:], "no parent": theirs[:36] + strings.Repeat("0", 16) + "-01",
+		"no flags": theirs[:52], "half of the flags": theirs[:54], "flags that are none": theirs[:53] + "0g",
+		"a short trace": strings.Replace(theirs, "4bf9", "4bf", 1),
+		"a long trace":  strings.Replace(theirs, "4bf9", "4bf92", 1), "other separators": strings.ReplaceAll(theirs,
+			"-", "_"), "a blank before": " " + theirs, "a blank behind": theirs + " ",
 		"too long": "cc" + rest + "-" + strings.Repeat("x", 512),
 	} {
 		got := trace.Incoming(http.Header{"Traceparent": {parent}, "Tracestate": {"a=b"}})
@@ -99,7 +106,8 @@ func TestOthersAreToldThatNobodyRecords(t *testing.T) {
 
 // What is taken is 55 bytes that a strict reader takes, and none of it gets lost on the way out.
 func FuzzTraceparent(f *testing.F) {
-	for _, seed := range []string{theirs, "ff" + rest, "cc" + rest + "-x", strings.ToUpper(theirs), "", "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01"} {
+	for _, seed := range []string{theirs, "ff" + rest, "cc" + rest + "-x", strings.ToUpper(theirs), "", "00-" +
+		strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01"} {
 		f.Add(seed, "a=b")
 	}
 	f.Fuzz(func(t *testing.T, parent, state string) {
@@ -114,7 +122,8 @@ func FuzzTraceparent(f *testing.F) {
 		require.NotZero(t, id)
 		require.NotZero(t, span)
 		require.Equal(t, flags&1 == 1, got.Sampled())
-		ctx, _ := trace.Begin(t.Context(), nil, http.Header{"Traceparent": {parent}, "Tracestate": {state}}, "id", time.Now())
+		ctx, _ := trace.Begin(t.Context(), nil, http.Header{"Traceparent": {parent}, "Tracestate": {state}}, "id",
+			time.Now())
 		out := http.Header{}
 		trace.Outgoing(ctx, out)
 		require.Equal(t, got, trace.Incoming(out))

@@ -21,7 +21,8 @@ func TestRequestIDsAreTheCallersOrNew(t *testing.T) {
 		require.Equal(t, id, trace.IDOf(http.Header{"X-Request-Id": {id}}, now))
 	}
 	seen := map[string]bool{}
-	for _, given := range [][]string{nil, {}, {""}, {" "}, {"a b"}, {"a\nb"}, {"\x7f"}, {"é"}, {"a", "a"}, {strings.Repeat("x", 129)}} {
+	for _, given := range [][]string{nil, {}, {""}, {" "}, {"a b"}, {"a\nb"}, {"\x7f"}, {"é"}, {"a", "a"},
+		{strings.Repeat("x", 129)}} {
 		id := trace.IDOf(http.Header{"X-Request-Id": given}, now)
 		require.Regexp(t, "^[0-9a-f]{24}$", id)
 		require.False(t, seen[id])

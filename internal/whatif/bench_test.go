@@ -45,25 +45,30 @@ func benchSegments(b *testing.B) snapshot {
 // benchPolicy has limits of its own for each segment, so many sends a week.
 func benchPolicy(version string, weekly int) *capping.Policy {
 	limits := func(more int) []capping.Limit {
-		return []capping.Limit{{Name: "daily", Max: 1, Window: day}, {Name: "weekly", Max: weekly + more, Window: 7 * day}}
+		return []capping.Limit{{Name: "daily", Max: 1, Window: day}, {Name: "weekly", Max: weekly + more,
+			Window: 7 * day}}
 	}
-	return &capping.Policy{Version: version, Channels: map[string]capping.Channel{"push": 1}, Default: limits(0), Segments: map[string][]capping.Limit{
-		"new": limits(0), "active": limits(1), "lapsed": limits(0), "vip": limits(2),
-	}}
+	return &capping.Policy{Version: version, Channels: map[string]capping.Channel{"push": 1}, Default: limits(0),
+		Segments: map[string][]capping.Limit{
+			"new": limits(0), "active": limits(1), "lapsed": limits(0), "vip": limits(2),
+		}}
 }
 
 // benchRecords is the record of calls for the users, one every pause, under three sends a week, or as
 // many as the segment may get.
-func benchRecords(b *testing.B, in snapshot, pause time.Duration, calls int, users func(call int) []uint32) []*audit.Record {
+func benchRecords(b *testing.B, in snapshot, pause time.Duration, calls int,
+	users func(call int) []uint32) []*audit.Record {
 	h := newHistories()
 	decides := &logs{histories: h}
 	now := capping.InstantOf(time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC))
-	capper := capping.New(decides, func() capping.Segments { return in }, benchPolicy("p", 3), func() time.Time { return now.Time() })
+	capper := capping.New(decides, func() capping.Segments { return in }, benchPolicy("p", 3),
+		func() time.Time { return now.Time() })
 	var records []*audit.Record
 	for i := range calls {
 		now += capping.Instant(pause.Milliseconds())
 		h.horizon = now - capping.Instant((7 * day).Milliseconds())
-		send := &capping.Send{Message: capping.Message{ID: fmt.Sprint("m-", i)}, Channel: 1, Users: users(i), Enforce: true, At: now}
+		send := &capping.Send{Message: capping.Message{ID: fmt.Sprint("m-", i)}, Channel: 1, Users: users(i),
+			Enforce: true, At: now}
 		d := capper.Filter(context.Background(), send)
 		call := h.call(capping.Entry{At: now, Channel: 1, Token: send.Message.Token()})
 		for k, user := range d.Users {
@@ -116,7 +121,8 @@ func BenchmarkReplay(b *testing.B) {
 		for _, other := range []struct {
 			name   string
 			policy *capping.Policy
-		}{{"judged anew", benchPolicy("q", 2)}, {"same rules", benchPolicy("q", 3)}, {"one segment changed", oneSegment()}} {
+		}{{"judged anew", benchPolicy("q", 2)}, {"same rules", benchPolicy("q", 3)},
+			{"one segment changed", oneSegment()}} {
 			b.Run(demand.name+"/"+other.name, func(b *testing.B) { benchReplay(b, records, in, other.policy) })
 		}
 	}

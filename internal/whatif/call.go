@@ -22,7 +22,8 @@ type call struct {
 	whole bool
 	// everybody is judged, also those whose outcome is the recorded one: only so are shadow limits counted right.
 	everybody bool
-	// afresh: segments are counted user by user, under both policies by the generation that decides, and not as recorded.
+	// afresh: segments are counted user by user, under both policies by the generation that decides, and not as
+	// recorded.
 	afresh   bool
 	segments capping.Segments // nil: nobody has asked yet
 	names    []string
@@ -31,13 +32,14 @@ type call struct {
 	numbered bool
 
 	before, after sum
-	released      map[capping.Channel]*pair[Counts] // of a release: where the sends were, of users whose sends are known
-	users         []capping.UserID                  // those who are looked at next
-	groups        []uint16                          // of each, an index into the record's
-	codes         []uint8
-	cursors       []int
-	judgedUsers   []capping.UserID
-	judgedGroups  []uint16
+	// of a release: where the sends were, of users whose sends are known
+	released     map[capping.Channel]*pair[Counts]
+	users        []capping.UserID // those who are looked at next
+	groups       []uint16         // of each, an index into the record's
+	codes        []uint8
+	cursors      []int
+	judgedUsers  []capping.UserID
+	judgedGroups []uint16
 }
 
 // atOnce is how many users are looked at at once: few enough that they stay in a core's cache.

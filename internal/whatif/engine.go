@@ -113,14 +113,16 @@ func newEngine(cfg Config) (*engine, error) {
 
 func (e *engine) judge(policy *capping.Policy) *judging {
 	j := &judging{}
-	j.capper = capping.New(e.logs, func() capping.Segments { return j.segments }, policy, func() time.Time { return e.last.Time() })
+	j.capper = capping.New(e.logs, func() capping.Segments { return j.segments }, policy,
+		func() time.Time { return e.last.Time() })
 	return j
 }
 
 // replay takes the next record.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("record %d of %s: of %s, before one of %s that was read already", r.Sequence, r.Instance, r.At.Time(), e.last.Time())
+		return fmt.Errorf("record %d of %s: of %s, before one of %s that was read already", r.Sequence, r.Instance,
+			r.At.Time(), e.last.Time())
 	}
 	e.last = r.At
 	e.tallies.began(r)
@@ -194,13 +196,15 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 
 // likenessOf is who of the record's users is judged alike.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
-	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) && e.shortest < e.longest
+	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
+		e.shortest < e.longest
 	switch {
 	case e.cfg.Generation != "" && e.cfg.Generation != r.Generation:
 		return &likeness{}
 	case e.cfg.Policy == nil:
 		return &likeness{all: true, rest: true}
-	case forgets: // the message may still be in a log by one policy and not by the other: then it is a replay, whatever limits say
+	// the message may still be in a log by one policy and not by the other: then it is a replay, whatever limits say
+	case forgets:
 		return &likeness{}
 	}
 	key := alikeKey{r.Config, r.Channel, r.Exempt}
@@ -226,7 +230,8 @@ func newFirstAsked() *firstAsked {
 }
 
 // since is when the message was first asked for, which it is now, without a pause of longest.
-func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant, longest time.Duration) capping.Instant {
+func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
+	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {
 		f.young, f.old, f.began = map[messageKey]capping.Instant{}, f.young, now
 	}

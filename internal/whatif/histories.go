@@ -144,14 +144,18 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 
 // release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells on which channels
 // they were in the recorded one, and, later than an instant, in the other one: until the next call.
-func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token, after capping.Instant) (recorded, other []capping.Channel) {
+func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
+	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
 	of := func(call uint32) bool {
 		e := h.calls.Entry(int(call))
 		return e.Token == token && (channel == 0 || e.Channel == channel)
 	}
 	h.released.before = h.channelsOf(h.released.before[:0], h.first, of)
-	h.released.after = h.channelsOf(h.released.after[:0], h.second, func(call uint32) bool { return of(call) && h.calls.At(int(call)) > after })
+	h.released.after = h.channelsOf(h.released.after[:0], h.second, func(call uint32) bool {
+		return of(call) &&
+			h.calls.At(int(call)) > after
+	})
 	if len(h.released.before) > 0 || slices.ContainsFunc(h.second, of) {
 		h.first, h.second = slices.DeleteFunc(h.first, of), slices.DeleteFunc(h.second, of)
 		p.set(low, h.first, h.second)

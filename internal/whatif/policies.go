@@ -93,10 +93,13 @@ func quietAlike(a, b *capping.Quiet) bool {
 
 // limitAlike reports whether sends on the channel to users of the segment are judged by the same limits.
 func limitAlike(a, b *capping.Policy, segment string, channel capping.Channel) bool {
-	return slices.EqualFunc(limitsOn(a, segment, channel), limitsOn(b, segment, channel), func(a, b *capping.Limit) bool {
-		return a.Name == b.Name && a.Max == b.Max && a.Window == b.Window && a.Calendar == b.Calendar && a.UserZone == b.UserZone &&
-			a.Shadow == b.Shadow && a.Channels == b.Channels && (a.UserZone || nameOf(a.Location) == nameOf(b.Location))
-	})
+	return slices.EqualFunc(limitsOn(a, segment, channel), limitsOn(b, segment, channel),
+		func(a, b *capping.Limit) bool {
+			return a.Name == b.Name && a.Max == b.Max && a.Window == b.Window && a.Calendar == b.Calendar &&
+				a.UserZone == b.UserZone &&
+				a.Shadow == b.Shadow && a.Channels == b.Channels &&
+				(a.UserZone || nameOf(a.Location) == nameOf(b.Location))
+		})
 }
 
 func limitsOn(p *capping.Policy, segment string, channel capping.Channel) (limits []*capping.Limit) {

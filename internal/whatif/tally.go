@@ -96,8 +96,10 @@ type tallies struct {
 
 func newTallies() *tallies {
 	return &tallies{
-		days: map[string]*pair[Counts]{}, segments: map[string]*pair[Counts]{}, channels: map[capping.Channel]*pair[Counts]{},
-		campaigns: map[campaignKey]*pair[Counts]{}, limits: map[string]*pair[int64]{}, shadow: map[string]*pair[int64]{},
+		days: map[string]*pair[Counts]{}, segments: map[string]*pair[Counts]{},
+		channels:  map[capping.Channel]*pair[Counts]{},
+		campaigns: map[campaignKey]*pair[Counts]{}, limits: map[string]*pair[int64]{},
+		shadow: map[string]*pair[int64]{},
 		faults: map[string]bool{},
 	}
 }
@@ -227,11 +229,13 @@ func (t *tallies) result(e *engine) *Result {
 	}
 	for _, channel := range slices.Sorted(maps.Keys(t.channels)) {
 		s := t.channels[channel]
-		r.Channels = append(r.Channels, Row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before, After: s.after})
+		r.Channels = append(r.Channels, Row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before,
+			After: s.after})
 	}
 	for key, s := range t.campaigns {
 		r.Campaigns = append(r.Campaigns, Row{
-			Name: key.ID, Namespace: key.Namespace, Channel: e.channelName(key.channel), Before: s.before, After: s.after,
+			Name: key.ID, Namespace: key.Namespace, Channel: e.channelName(key.channel), Before: s.before,
+			After: s.after,
 		})
 	}
 	slices.SortFunc(r.Campaigns, byChange)

@@ -51,8 +51,9 @@ type expected struct {
 
 func newHistory(t *testing.T, seed uint64, standIn bool) *history {
 	h := &history{
-		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0}, policies: map[string]*capping.Policy{}, generations: map[string]*generation{},
-		clock: testkit.NewClockAt(time.Date(2026, 10, 20, 9, 0, 0, 0, time.UTC)),
+		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0}, policies: map[string]*capping.Policy{},
+		generations: map[string]*generation{},
+		clock:       testkit.NewClockAt(time.Date(2026, 10, 20, 9, 0, 0, 0, time.UTC)),
 		want: &expected{
 			rows: map[string]*pair[Counts]{}, limits: map[string]*pair[int64]{}, shadow: map[string]*pair[int64]{},
 			net: map[capping.UserID]int{}, changed: map[capping.UserID]bool{}, asked: map[capping.UserID]bool{},
@@ -88,7 +89,8 @@ func (h *history) newGeneration() {
 
 func (h *history) run() {
 	for range 30 + h.IntN(60) {
-		h.clock.Advance(pick(h.draw, 0, 0, time.Millisecond, time.Second, time.Minute, time.Hour, 5*time.Hour, 13*time.Hour, day-time.Millisecond, day, 3*day))
+		h.clock.Advance(pick(h.draw, 0, 0, time.Millisecond, time.Second, time.Minute, time.Hour, 5*time.Hour,
+			13*time.Hour, day-time.Millisecond, day, 3*day))
 		switch h.IntN(16) {
 		case 0:
 			if h.long {
@@ -122,7 +124,8 @@ func (h *history) someUsers() []capping.UserID {
 func (h *history) filter(enforce bool) {
 	h.other.segments = cmp.Or(h.standIn, h.service.segments)
 	send := &capping.Send{
-		Message: pick(h.draw, h.messages...), Channel: pick(h.draw, capping.Channel(0), 1, 2, 3), Users: h.someUsers(), Enforce: enforce, Record: true,
+		Message: pick(h.draw, h.messages...), Channel: pick(h.draw, capping.Channel(0), 1, 2, 3), Users: h.someUsers(),
+		Enforce: enforce, Record: true,
 	}
 	undecided := h.IntN(1 + h.IntN(3))
 	asked, away := send.Users[undecided*len(send.Users)/4:], send.Users[:undecided*len(send.Users)/4]
@@ -195,7 +198,8 @@ func countOf(outcome capping.Outcome) (c Counts) {
 
 func (h *history) rowNames(r *audit.Record) []string {
 	return []string{
-		"total", "day " + r.At.Time().Format(time.DateOnly), fmt.Sprint("channel ", r.Channel), fmt.Sprint("campaign ", r.Message, r.Channel),
+		"total", "day " + r.At.Time().Format(time.DateOnly), fmt.Sprint("channel ", r.Channel),
+		fmt.Sprint("campaign ", r.Message, r.Channel),
 	}
 }
 
@@ -390,7 +394,8 @@ func (h *history) compareCalls() func(*audit.Record, []capping.UserID, []capping
 	return func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict) {
 		want := h.want.calls[r.Sequence-1]
 		for i, user := range users {
-			require.Equal(h.t, want[user], verdicts[i].Outcome, "user %d in call %d at %s", user, r.Sequence, r.At.Time())
+			require.Equal(h.t, want[user], verdicts[i].Outcome, "user %d in call %d at %s", user, r.Sequence,
+				r.At.Time())
 		}
 	}
 }

@@ -73,7 +73,8 @@ func (g *generation) Lookup(users []capping.UserID, codes []uint8) {
 
 func (g *generation) LookupZones(users []capping.UserID, zones []uint16) {
 	for i, user := range users {
-		zones[i] = uint16(1 + slices.IndexFunc(g.places, func(at *time.Location) bool { return g.sets["tz/"+at.String()][user] }))
+		zones[i] = uint16(1 +
+			slices.IndexFunc(g.places, func(at *time.Location) bool { return g.sets["tz/"+at.String()][user] }))
 	}
 }
 
@@ -129,7 +130,8 @@ func (d draw) generation(name string, users []capping.UserID) *generation {
 }
 
 func (d draw) channels() capping.ChannelSet {
-	return capping.ChannelSetOf(pick(d, nil, nil, nil, []capping.Channel{1}, []capping.Channel{2}, []capping.Channel{1, 2})...)
+	return capping.ChannelSetOf(pick(d, nil, nil, nil, []capping.Channel{1}, []capping.Channel{2},
+		[]capping.Channel{1, 2})...)
 }
 
 func (d draw) policy(version string) *capping.Policy {
@@ -175,8 +177,10 @@ func (d draw) quiet() capping.Quiet {
 
 func (d draw) limits(of string) (limits []capping.Limit) {
 	for i := range d.IntN(4) {
-		l := capping.Limit{Name: fmt.Sprint(of, "-", i), Max: pick(d, 0, 1, 1, 2, 2, 3, 4), Channels: d.channels(), Shadow: d.one(4)}
-		if l.Calendar = pick(d, "", "", capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth); l.Calendar == "" {
+		l := capping.Limit{Name: fmt.Sprint(of, "-", i), Max: pick(d, 0, 1, 1, 2, 2, 3, 4), Channels: d.channels(),
+			Shadow: d.one(4)}
+		if l.Calendar = pick(d, "", "", capping.CalendarDay, capping.CalendarWeek,
+			capping.CalendarMonth); l.Calendar == "" {
 			l.Window = pick(d, time.Second, time.Hour, day, 7*day)
 		} else if l.UserZone = d.one(2); !l.UserZone {
 			l.Location = zone(d.t, pick(d, zoneNames()...))
@@ -219,7 +223,8 @@ type service struct {
 }
 
 func newService(t testing.TB, clock *testkit.Clock, policy *capping.Policy) *service {
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: math.MaxInt64, CacheBytes: 1 << 20})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now,
+		ClockBound: math.MaxInt64, CacheBytes: 1 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &service{store: store}
@@ -267,7 +272,8 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 		groups[k] = append(groups[k], user)
 	}
 	for _, k := range order {
-		r.Groups = append(r.Groups, audit.Group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set, Users: sorted(groups[k])})
+		r.Groups = append(r.Groups, audit.Group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set,
+			Users: sorted(groups[k])})
 	}
 	for _, s := range segments {
 		if s.Requested > 0 {
@@ -283,12 +289,14 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 }
 
 // recordOfRelease is the audit's record of a release.
-func recordOfRelease(message capping.Message, channel capping.Channel, at capping.Instant, s *service, users []capping.UserID, released []capping.Released) *audit.Record {
+func recordOfRelease(message capping.Message, channel capping.Channel, at capping.Instant, s *service,
+	users []capping.UserID, released []capping.Released) *audit.Record {
 	r := &audit.Record{
 		Kind: audit.Release, Instance: "00000000000000aa", At: at, Message: message, Channel: channel,
 		Generation: s.segments.name, Config: s.capper.Policy().Version,
 	}
-	for result, outcome := range map[capping.Released]audit.Outcome{capping.ReleaseDone: audit.Released, capping.ReleaseAbsent: audit.Absent} {
+	for result, outcome := range map[capping.Released]audit.Outcome{capping.ReleaseDone: audit.Released,
+		capping.ReleaseAbsent: audit.Absent} {
 		var those []capping.UserID
 		for i, user := range users {
 			if released[i] == result {

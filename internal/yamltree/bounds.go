@@ -25,7 +25,8 @@ const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 // mark at one of its ends.
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
-		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes and the like up to here", maxMarks)}
+		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
+			"and the like up to here", maxMarks)}
 	}
 	return nil
 }

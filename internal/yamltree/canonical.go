@@ -9,7 +9,8 @@ import (
 )
 
 // Canonical is the value in a form that comments, layout, quotes and anchors do not change. own may take a value
-// out by its path (as is "" then), or have a text stand for it. A mapping or list of which nothing is left is taken out too.
+// out by its path (as is "" then), or have a text stand for it. A mapping or list of which nothing is left is taken out
+// too.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text

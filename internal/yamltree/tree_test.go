@@ -75,7 +75,8 @@ func billion(levels, width int) string {
 	var b strings.Builder
 	b.WriteString("l0: &l0 [x]\n")
 	for i := 1; i <= levels; i++ {
-		fmt.Fprintf(&b, "l%d: &l%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*l%d,", i-1), width), ","))
+		fmt.Fprintf(&b, "l%d: &l%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*l%d,", i-1), width),
+			","))
 	}
 	return b.String()
 }
@@ -100,7 +101,8 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			child := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestBombsAreRefusedInBoundedMemory$", "-test.v")
+			child := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestBombsAreRefusedInBoundedMemory$",
+				"-test.v")
 			child.Env = append(os.Environ(), "YAMLTREE_BOMB="+name)
 			out, err := child.CombinedOutput()
 			require.NoError(t, err, "%s", out)
@@ -134,14 +136,15 @@ func TestWhatIsRefusedIsSaidWithItsPlace(t *testing.T) {
 	t.Parallel()
 	few, many := bombs(20_000), bombs(200_000)
 	for text, want := range map[string]string{
-		few["brackets"]:             "1:33: is too deep: more than 32 levels within each other",
-		few["dashes"]:               "1:65: is too deep: ",
-		few["question marks"]:       "1:65: is too deep: ",
-		few["indentation"]:          "33:34: is too deep: ",
-		few["alias in its anchor"]:  "2:9: alias *a stands within what it stands for",
-		few["size"]:                 "must be at most 1048576 bytes, this is longer",
-		few["aliases to aliases"]:   "6:9: is too much: more than 100000 values when every alias is spelled out",
-		many["closing brackets"]:    "1:1: is too much: more than 100000 brackets, colons, quotes and the like up to here",
+		few["brackets"]:            "1:33: is too deep: more than 32 levels within each other",
+		few["dashes"]:              "1:65: is too deep: ",
+		few["question marks"]:      "1:65: is too deep: ",
+		few["indentation"]:         "33:34: is too deep: ",
+		few["alias in its anchor"]: "2:9: alias *a stands within what it stands for",
+		few["size"]:                "must be at most 1048576 bytes, this is longer",
+		few["aliases to aliases"]:  "6:9: is too much: more than 100000 values when every alias is spelled out",
+		many["closing brackets"]: "1:1: is too much: more than 100000 brackets, colons, quotes and the like up " +
+			"to here",
 		many["values of one list"]:  "25001:1: is too much: more than 50000 names, values and signs up to here",
 		many["keys of one mapping"]: "16667:9: is too much: more than 50000 names",
 	} {
@@ -158,7 +161,8 @@ func TestWhatPeopleWriteIsParsed(t *testing.T) {
 	for i := range 255 {
 		fmt.Fprintf(&b, "    segment-%d:\n", i)
 		for k := range 8 {
-			fmt.Fprintf(&b, "      - {name: limit-%d, max: %d, window: 24h, channels: [push, \"e-mail\"]} # why: [[[{{{\n", k, k)
+			fmt.Fprintf(&b, "      - {name: limit-%d, max: %d, window: 24h, channels: [push, \"e-mail\"]} # why: "+
+				"[[[{{{\n", k, k)
 		}
 	}
 	require.Greater(t, b.Len(), 150_000)

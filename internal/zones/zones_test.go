@@ -40,7 +40,8 @@ func TestEveryZoneLoads(t *testing.T) {
 func TestOtherNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", "Local", "local", "localtime", "posixrules", "right/Asia/Singapore", "posix/UTC", "asia/singapore", "Asia/Singapore ", "Asia", "Asia/", "Factory",
+		"", "Local", "local", "localtime", "posixrules", "right/Asia/Singapore", "posix/UTC", "asia/singapore",
+		"Asia/Singapore ", "Asia", "Asia/", "Factory",
 		"../Asia/Singapore", "/usr/share/zoneinfo/UTC", "Asia/Singapore\n", "EST5EDT,M3.2.0,M11.1.0",
 	} {
 		_, err := zones.Load(name)
@@ -88,5 +89,6 @@ func TestTheMachineChangesNothing(t *testing.T) {
 	program.Env = append(program.Environ(), "ZONEINFO="+dir, "TZ=Asia/Singapore")
 	shown, err := program.CombinedOutput()
 	require.NoError(t, err, "%s", shown)
-	require.Equal(t, "Asia/Singapore 22:00 (time: 09:00)\nEurope/Berlin 15:00 (time: 09:00)\nUTC 14:00 (time: 14:00)\n", string(shown))
+	require.Equal(t, "Asia/Singapore 22:00 (time: 09:00)\nEurope/Berlin 15:00 (time: 09:00)\nUTC 14:00 (time: 14:00)\n",
+		string(shown))
 }

@@ -23,7 +23,8 @@ func main() {
 	audience := flag.String("audience", "", "a roaring bitmap of the users to send to")
 	count := flag.Uint64("users", 1_000_000, "send to the first so many of them")
 	blasts := flag.Int("blasts", 3, "how many messages go to the audience")
-	pacer := flag.String("pacer", "", "send to some of the first blast's allowed users at the pace of this pacer; none: send nothing")
+	pacer := flag.String("pacer", "", "send to some of the first blast's allowed users at the pace of this pacer; "+
+		"none: send nothing")
 	paced := flag.Int("paced", 200_000, "so many of them")
 	flag.Parse()
 	ctx := context.Background()
@@ -39,7 +40,8 @@ func main() {
 
 // run sends the blasts to the audience and one more to an expression, and answers whom
 // the first of them allowed.
-func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap, err error) {
+func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
+	err error) {
 	api, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
 	if err != nil {
 		return nil, err
@@ -55,7 +57,8 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	allowed = roaring.New()
 	for blast := 1; blast <= blasts; blast++ {
 		fmt.Fprintf(out, "\nblast %d: %d users\n", blast, users.GetCardinality())
-		summary, took, err := send(ctx, out, api, &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast), Channel: "push", Bitmap: users}, func(some *roaring.Bitmap) {
+		summary, took, err := send(ctx, out, api, &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast),
+			Channel: "push", Bitmap: users}, func(some *roaring.Bitmap) {
 			if blast == 1 {
 				allowed.Or(some)
 			}
@@ -79,9 +82,11 @@ const expression = "vip | new - country/my"
 
 // sendExpression sends one more message, to an expression. Users of the blasts before
 // have had a message from each of these.
-func sendExpression(ctx context.Context, out io.Writer, api *client.Client, known *known, before *roaring.Bitmap, blasts int) error {
+func sendExpression(ctx context.Context, out io.Writer, api *client.Client, known *known, before *roaring.Bitmap,
+	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
-	request := &client.FilterRequest{MessageID: "by-expression", Channel: "push", Audience: &client.Audience{Expression: expression}}
+	request := &client.FilterRequest{MessageID: "by-expression", Channel: "push",
+		Audience: &client.Audience{Expression: expression}}
 	summary, took, err := send(ctx, out, api, request, func(*roaring.Bitmap) {})
 	if err != nil {
 		return err
@@ -112,7 +117,8 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 }
 
 // send filters the users of a request, telling how it goes, and whom it allows.
-func send(ctx context.Context, out io.Writer, api *client.Client, request *client.FilterRequest, allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
+func send(ctx context.Context, out io.Writer, api *client.Client, request *client.FilterRequest,
+	allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
 	start := time.Now()
 	var total client.Summary
 	told := 0
@@ -131,7 +137,8 @@ func send(ctx context.Context, out io.Writer, api *client.Client, request *clien
 
 // report prints a blast's decisions and compares them with what limits and sets imply.
 func report(out io.Writer, s *client.Summary, want *wanted, took time.Duration) error {
-	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(), s.Allowed)
+	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
+		s.Allowed)
 	for _, limit := range slices.Sorted(maps.Keys(s.Denied)) {
 		fmt.Fprintf(out, ", %d denied by %s", s.Denied[limit], limit)
 	}
@@ -144,16 +151,20 @@ func report(out io.Writer, s *client.Summary, want *wanted, took time.Duration) 
 		if got != implied {
 			wrong++
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, got.Requested, got.Allowed, got.Requested-got.Allowed, implied.Allowed)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, got.Requested, got.Allowed, got.Requested-got.Allowed,
+			implied.Allowed)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	switch {
 	case wrong > 0 || s.Unavailable > 0 || len(s.Segments) != len(want.segments):
-		return fmt.Errorf("%d segments differ from what limits and sets imply, %d users are unavailable", wrong, s.Unavailable)
-	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed || s.Suppressed[suppressed] != want.suppressed:
-		return fmt.Errorf("%d denied by daily, want %d; %d suppressed, want %d", s.Denied["daily"], want.daily, s.Denied["suppressed"], want.suppressed)
+		return fmt.Errorf("%d segments differ from what limits and sets imply, %d users are unavailable", wrong,
+			s.Unavailable)
+	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed ||
+		s.Suppressed[suppressed] != want.suppressed:
+		return fmt.Errorf("%d denied by daily, want %d; %d suppressed, want %d", s.Denied["daily"], want.daily,
+			s.Denied["suppressed"], want.suppressed)
 	}
 	return nil
 }

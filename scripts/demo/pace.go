@@ -53,7 +53,8 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	}
 	total, busiest := count(sends)
 	took := sends[len(sends)-1].at.Sub(began)
-	fmt.Fprintf(out, "\npaced: %d allowed users, %d senders that share the pacer %s, %s\n", total, senders, name, before.Rate)
+	fmt.Fprintf(out, "\npaced: %d allowed users, %d senders that share the pacer %s, %s\n", total, senders, name,
+		before.Rate)
 	fmt.Fprintf(out, "  %.2f s, %.0f sends/s, %d in the busiest second, as late ones catch up; %d permits taken\n",
 		took.Seconds(), float64(total)/took.Seconds(), busiest, *after.Used-*before.Used)
 	least := time.Duration(total-1) * time.Second / time.Duration(rate)

@@ -99,7 +99,8 @@ func run(args []string, out io.Writer) error {
 func add(modules map[string]component, info *debug.BuildInfo, version string) {
 	note := func(path, version, sum string) {
 		purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
-		modules[path] = component{Ref: purl, Type: "library", Name: path, Version: version, PURL: purl, Hashes: hashes(sum)}
+		modules[path] = component{Ref: purl, Type: "library", Name: path, Version: version, PURL: purl,
+			Hashes: hashes(sum)}
 	}
 	note("std", info.GoVersion, "")
 	for _, dep := range info.Deps {
@@ -123,9 +124,11 @@ func hashes(sum string) []hash {
 }
 
 func describe(modules map[string]component, version, date string) bill {
-	ours := component{Ref: "capper@" + version, Type: "application", Name: "capper", Version: version, Licenses: make([]license, 1)}
+	ours := component{Ref: "capper@" + version, Type: "application", Name: "capper", Version: version,
+		Licenses: make([]license, 1)}
 	ours.Licenses[0].License.ID = "Apache-2.0"
-	components := slices.SortedFunc(maps.Values(modules), func(a, b component) int { return cmp.Compare(a.Name, b.Name) })
+	components := slices.SortedFunc(maps.Values(modules),
+		func(a, b component) int { return cmp.Compare(a.Name, b.Name) })
 	all := dependency{Ref: ours.Ref}
 	for _, c := range components {
 		all.DependsOn = append(all.DependsOn, c.Ref)

@@ -30,8 +30,10 @@ const (
 // send is a filter call that allowed the users.
 func send(at capping.Instant, message string, channel capping.Channel, users ...uint32) *audit.Record {
 	return &audit.Record{
-		Kind: audit.Filter, At: at, Took: 5 * time.Millisecond, Message: capping.Message{ID: message}, Channel: channel, Client: "crm", Key: "crm-1",
-		Generation: "20261122T100000.000Z-0a1b2c3d", Config: "0f1e2d3c4b5a", Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(users...)}},
+		Kind: audit.Filter, At: at, Took: 5 * time.Millisecond, Message: capping.Message{ID: message}, Channel: channel,
+		Client: "crm", Key: "crm-1",
+		Generation: "20261122T100000.000Z-0a1b2c3d", Config: "0f1e2d3c4b5a",
+		Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(users...)}},
 	}
 }
 
@@ -59,7 +61,10 @@ func told(t *testing.T, records iter.Seq2[*audit.Record, error]) (list []string)
 }
 
 func open(at objects.Source) *archive.Archive {
-	return archive.New(at, func(raw []byte) (*capping.Policy, error) { return &capping.Policy{Version: string(raw)}, nil })
+	return archive.New(at, func(raw []byte) (*capping.Policy, error) {
+		return &capping.Policy{Version: string(raw)},
+			nil
+	})
 }
 
 func TestRecordsOfAllInstancesComeInTheOrderOfTime(t *testing.T) {
@@ -73,7 +78,8 @@ func TestRecordsOfAllInstancesComeInTheOrderOfTime(t *testing.T) {
 		a.Open(t, 3, audittest.Frames(send(begun+11, "m11", 1, 5), send(begun+12, "torn", 1, 5))...)
 		archived := open(at)
 		all := []string{
-			"+1 slow allowed [1]", "+2 m2 allowed [2]", "+4 m4 allowed [4]", "+5 m2 released [2]", "+9 m9 allowed [2 3]", "+11 m11 allowed [5]",
+			"+1 slow allowed [1]", "+2 m2 allowed [2]", "+4 m4 allowed [4]", "+5 m2 released [2]",
+			"+9 m9 allowed [2 3]", "+11 m11 allowed [5]",
 			"+172800000 later allowed [4]",
 		}
 		require.Equal(t, all, told(t, archived.Records(t.Context(), archive.Query{})))
@@ -93,7 +99,8 @@ func TestRecordsOfAllInstancesComeInTheOrderOfTime(t *testing.T) {
 			require.Equal(t, c.want, told(t, archived.Records(t.Context(), c.query)), name)
 		}
 		audittest.Erase(t, at, 1, begun+9, 2, 4)
-		require.Equal(t, []string{"+9 m9 allowed [2 3]"}, told(t, archived.Records(t.Context(), archive.Query{User: &user})), "erased: what was before is gone")
+		require.Equal(t, []string{"+9 m9 allowed [2 3]"},
+			told(t, archived.Records(t.Context(), archive.Query{User: &user})), "erased: what was before is gone")
 		list, err := archived.Instances(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []archive.Instance{
@@ -108,8 +115,10 @@ func TestGrants(t *testing.T) {
 	at := objects.NewDirectory(t.TempDir())
 	w := audittest.NewWriter(at, 1)
 	unknown := send(begun+3, "promo", 1)
-	unknown.Groups = []audit.Group{{Outcome: audit.Unavailable, Users: bitmap.Of(1, 8, 9)}, {Outcome: audit.Replayed, Users: bitmap.Of(7)}}
-	w.Roll(t, audittest.Frames(send(begun, "promo", 1, 1, 2, 3), send(begun+1, "promo", 2, 3, 4), send(begun+2, "other", 1, 6), unknown,
+	unknown.Groups = []audit.Group{{Outcome: audit.Unavailable, Users: bitmap.Of(1, 8, 9)},
+		{Outcome: audit.Replayed, Users: bitmap.Of(7)}}
+	w.Roll(t, audittest.Frames(send(begun, "promo", 1, 1, 2, 3), send(begun+1, "promo", 2, 3, 4),
+		send(begun+2, "other", 1, 6), unknown,
 		release(begun+10, "promo", 1, 2, 8), release(begun+11, "promo", 0, 3), send(begun+12, "promo", 1, 3))...)
 	list, err := open(at).Grants(t.Context(), capping.Message{ID: "promo"}, 0)
 	require.NoError(t, err)

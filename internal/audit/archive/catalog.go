@@ -93,7 +93,8 @@ func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
 }
 
 // readEntries reads entries of the index; one that was taken away meanwhile is left out.
-func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error, err error) {
+func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error,
+	err error) {
 	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
 	parallel.AtMost(readsAtOnce, len(found), func(i int) { entries[i], faults[i] = a.entry(ctx, found[i]) })
 	for _, fault := range faults {
@@ -182,7 +183,8 @@ func parseIndexKey(key string) (p indexPlace, ok bool) {
 	instance, digits, _ := strings.Cut(name, "-")
 	number, err := strconv.ParseUint(digits, 10, 64)
 	p = indexPlace{day, instance, number}
-	return p, inside && isJSON && err == nil && audit.IsInstance(instance) && audit.IndexKey(day, instance, number) == key
+	return p, inside && isJSON && err == nil && audit.IsInstance(instance) && audit.IndexKey(day, instance,
+		number) == key
 }
 
 // isRecordsKey reports whether the key is that of a file of records with the hash.

@@ -69,7 +69,8 @@ func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string)
 func (w *Writer) encode(t testing.TB, closed bool, frames []audit.Frame) ([]byte, *audit.Summary) {
 	t.Helper()
 	w.file++
-	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next, Widening: w.Widening}
+	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next,
+		Widening: w.Widening}
 	e, raw := audit.NewEncoder(nil, header)
 	summary := audit.NewSummary(header)
 	for _, f := range frames {

@@ -31,7 +31,8 @@ const day = capping.Instant(24 * 3600 * 1000)
 var begun = capping.InstantOf(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC))
 
 func send(at capping.Instant, message string, users *bitmap.Bitmap) *audit.Record {
-	return &audit.Record{Kind: audit.Filter, At: at, Message: capping.Message{ID: message}, Generation: "g1", Config: "c1",
+	return &audit.Record{Kind: audit.Filter, At: at, Message: capping.Message{ID: message}, Generation: "g1",
+		Config: "c1",
 		Groups: []audit.Group{{Outcome: audit.Allowed, Users: users}}}
 }
 
@@ -48,9 +49,10 @@ func told(t *testing.T, at objects.Source) (list []string) {
 }
 
 func healthy(t *testing.T, at objects.Source) *verify.Report {
-	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy), verify.Config{Segments: func(context.Context, string) (capping.Segments, error) {
-		return nil, errors.New("not needed")
-	}})
+	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy),
+		verify.Config{Segments: func(context.Context, string) (capping.Segments, error) {
+			return nil, errors.New("not needed")
+		}})
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
 	return report
@@ -67,10 +69,12 @@ func fill(t *testing.T, at objects.Location) (a, b *audittest.Writer) {
 	audittest.Policy(t, at, "c1", "version: c1\nlimits:\n  default: {daily: 9}\n")
 	a, b = audittest.NewWriter(at, 1), audittest.NewWriter(at, 2)
 	a.Roll(t, audittest.Frames(send(begun, "old", bitmap.Of(7)))...)
-	a.Roll(t, audittest.Frames(send(begun+2*day, "blast", bitmap.Range(0, 200_000)), send(begun+2*day+1, "one", bitmap.Of(42)))...)
+	a.Roll(t, audittest.Frames(send(begun+2*day, "blast", bitmap.Range(0, 200_000)),
+		send(begun+2*day+1, "one", bitmap.Of(42)))...)
 	b.Roll(t, audit.Frame{Record: send(begun+2*day+2, "few", bitmap.Of(41, 42, 43))})
 	b.Roll(t, audittest.Frames(send(begun+4*day, "later", bitmap.Of(42)))...)
-	a.Open(t, 2, audittest.Frames(send(begun+2*day+3, "open", bitmap.Of(42, 44)), send(begun+2*day+5, "torn", bitmap.Of(42)))...)
+	a.Open(t, 2, audittest.Frames(send(begun+2*day+3, "open", bitmap.Of(42, 44)), send(begun+2*day+5, "torn",
+		bitmap.Of(42)))...)
 	return a, b
 }
 
@@ -80,7 +84,8 @@ func TestErasedUsersLeaveTheFiles(t *testing.T) {
 		fill(t, at)
 		healthy(t, at)
 		audittest.Erase(t, at, 1, begun+3*day, 42, 4711)
-		want := []string{"1-1 old allowed 1", "1-2 blast allowed 199998", "1-3 one", "2-1 few allowed 2", "1-4 open allowed 1", "2-2 later allowed 1"}
+		want := []string{"1-1 old allowed 1", "1-2 blast allowed 199998", "1-3 one", "2-1 few allowed 2",
+			"1-4 open allowed 1", "2-2 later allowed 1"}
 		require.Equal(t, want, told(t, at), "readers honour it at once")
 		now := (begun + 5*day).Time()
 		dry := compacted(t, at, compact.Config{Now: now, Dry: true})

@@ -62,8 +62,11 @@ type Row struct {
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row {
 	at := r.At.Time()
 	return Row{
-		TimeMS: at.UnixMilli(), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), TookMS: r.Took.Milliseconds(), Kind: r.Kind.String(),
-		MessageID: r.Message.ID, Namespace: r.Message.Namespace, Channel: channel, Outcome: g.Outcome.String(), Limit: g.Limit, Set: g.Set,
-		Exempt: r.Exempt, Client: r.Client, KeyID: r.Key, Generation: r.Generation, Config: r.Config, Instance: r.Instance, Sequence: int64(r.Sequence),
+		TimeMS: at.UnixMilli(), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), TookMS: r.Took.Milliseconds(),
+		Kind:      r.Kind.String(),
+		MessageID: r.Message.ID, Namespace: r.Message.Namespace, Channel: channel, Outcome: g.Outcome.String(),
+		Limit: g.Limit, Set: g.Set,
+		Exempt: r.Exempt, Client: r.Client, KeyID: r.Key, Generation: r.Generation, Config: r.Config,
+		Instance: r.Instance, Sequence: int64(r.Sequence),
 	}
 }

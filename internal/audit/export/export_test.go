@@ -20,10 +20,12 @@ import (
 func record() *audit.Record {
 	return &audit.Record{
 		Kind: audit.Filter, Instance: "0123456789abcdef", Sequence: 7, At: 91_000_000_123, Took: 9 * time.Millisecond,
-		Message: capping.Message{Namespace: "crm", ID: "<promo> \"7\"\n"}, Channel: 1, Client: "crm", Key: "k1", Generation: "g1", Config: "c1",
+		Message: capping.Message{Namespace: "crm", ID: "<promo> \"7\"\n"}, Channel: 1, Client: "crm", Key: "k1",
+		Generation: "g1", Config: "c1",
 		Groups: []audit.Group{
 			{Outcome: audit.Allowed, Users: bitmap.Range(0, 3000)},
-			{Outcome: audit.Denied, By: capping.BySuppression, Limit: "suppressed", Set: "opted-out", Users: bitmap.Of(4_294_967_295)},
+			{Outcome: audit.Denied, By: capping.BySuppression, Limit: "suppressed", Set: "opted-out",
+				Users: bitmap.Of(4_294_967_295)},
 		},
 	}
 }

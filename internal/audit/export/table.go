@@ -23,7 +23,8 @@ const rowsOfGroup = 1 << 17
 
 func newTable(to io.Writer) *table {
 	out := bufio.NewWriterSize(to, 1<<20)
-	return &table{out: out, wait: make([]Row, 0, 1<<10), file: parquet.NewGenericWriter[Row](out, parquet.MaxRowsPerRowGroup(rowsOfGroup))}
+	return &table{out: out, wait: make([]Row, 0, 1<<10), file: parquet.NewGenericWriter[Row](out,
+		parquet.MaxRowsPerRowGroup(rowsOfGroup))}
 }
 
 func (t *table) Add(r *audit.Record, channel string) error {

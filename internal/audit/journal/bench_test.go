@@ -14,7 +14,8 @@ import (
 // BenchmarkJournal is what the journal does for one call, from the decisions to the disk.
 func BenchmarkJournal(b *testing.B) {
 	for name, users := range map[string][]capping.UserID{
-		"neighbours-1M": ids(1_000_000, func(i int) uint32 { return uint32(i) }), "each 27th-1M": ids(1_000_000, func(i int) uint32 { return uint32(i) * 27 }),
+		"neighbours-1M": ids(1_000_000, func(i int) uint32 { return uint32(i) }), "each 27th-1M": ids(1_000_000,
+			func(i int) uint32 { return uint32(i) * 27 }),
 		"scattered-10k": ids(10_000, func(i int) uint32 { return uint32(i) * 2654435769 >> 5 }), "one": {42},
 	} {
 		for _, mixed := range []bool{false, true} {

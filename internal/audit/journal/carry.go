@@ -135,7 +135,8 @@ func (c *carrier) adopt(r *room) {
 		}
 	}
 	if len(names) > 0 {
-		c.Logger.Info("records that an instance left are brought to their place", "instance", r.instance, "files", len(names))
+		c.Logger.Info("records that an instance left are brought to their place", "instance", r.instance, "files",
+			len(names))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +184,8 @@ func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string)
 	return nil
 }
 
-func (c *carrier) each(ctx context.Context, r *room, extension string, deliver func(context.Context, *room, string) error) error {
+func (c *carrier) each(ctx context.Context, r *room, extension string, deliver func(context.Context, *room,
+	string) error) error {
 	names, err := r.names(extension)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -276,7 +278,8 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 // setAside keeps a damaged file for people to look at.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
-	c.Logger.Error("a file of the audit is damaged: what is before the damage is brought to its place", "file", path, "kept", kept, "error", fault)
+	c.Logger.Error("a file of the audit is damaged: what is before the damage is brought to its place", "file", path,
+		"kept", kept, "error", fault)
 	if err := os.Link(path, kept); !errors.Is(err, fs.ErrExist) {
 		return err
 	}

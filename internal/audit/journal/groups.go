@@ -55,7 +55,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 		return []audit.Group{g}
 	}
 	s.begin(outcomeBins)
-	s.bins[binAllowed].Outcome, s.bins[binReplayed].Outcome, s.bins[binUnavailable].Outcome = audit.Allowed, audit.Replayed, audit.Unavailable
+	s.bins[binAllowed].Outcome, s.bins[binReplayed].Outcome, s.bins[binUnavailable].Outcome = audit.Allowed,
+		audit.Replayed, audit.Unavailable
 	if need := (len(d.Names) + 1) * causes; len(s.table) < need {
 		s.table = make([]uint16, need)
 	}

@@ -101,13 +101,16 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	j := &Journal{Config: cfg, instance: hex.EncodeToString(id[:]), place: place, home: cfg.Spool, kick: make(chan struct{}, 1)}
+	j := &Journal{Config: cfg, instance: hex.EncodeToString(id[:]), place: place, home: cfg.Spool,
+		kick: make(chan struct{}, 1)}
 	if !objects.IsURL(cfg.To) {
 		j.home = filepath.Join(cfg.To, filepath.FromSlash(audit.OpenPrefix))
 	}
 	j.beside.idle = sync.NewCond(&j.beside.mu)
-	j.tape = tape{instance: j.instance, widening: cfg.Widening, next: 1, clock: cfg.Clock, waiting: j.waiting.Load, most: cfg.MaxWaiting}
-	j.writing = writer{room: room{dir: filepath.Join(j.home, j.instance), instance: j.instance}, policies: map[string][]byte{}}
+	j.tape = tape{instance: j.instance, widening: cfg.Widening, next: 1, clock: cfg.Clock, waiting: j.waiting.Load,
+		most: cfg.MaxWaiting}
+	j.writing = writer{room: room{dir: filepath.Join(j.home, j.instance), instance: j.instance},
+		policies: map[string][]byte{}}
 	j.carrier = carrier{Journal: j}
 	if cfg.Registerer != nil {
 		cfg.Registerer.MustRegister(newMetrics(j))

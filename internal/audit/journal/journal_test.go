@@ -44,7 +44,8 @@ func open(t testing.TB, cfg journal.Config) *journal.Journal {
 
 // call is a filter call that allowed the users.
 func call(message string, users ...capping.UserID) (*audit.Record, *capping.Decisions) {
-	d := &capping.Decisions{Users: users, Verdicts: make([]capping.Verdict, len(users)), Codes: make([]uint8, len(users)), Generation: "g1", Policy: policy}
+	d := &capping.Decisions{Users: users, Verdicts: make([]capping.Verdict, len(users)),
+		Codes: make([]uint8, len(users)), Generation: "g1", Policy: policy}
 	for i := range d.Verdicts {
 		d.Verdicts[i].Outcome = capping.Allowed
 	}

@@ -61,7 +61,8 @@ func (j *Journal) Status() *api.AuditStatus {
 	status := &api.AuditStatus{
 		To: j.To, State: stateOK, Records: counts.records, Lost: counts.lost,
 		WaitingBytes: j.waiting.Load(), WaitingFiles: j.carrier.waitingFiles(),
-		FlushedAt: j.state.flushedAt.UTC(), UploadedAt: j.state.uploadedAt.UTC(), BehindSeconds: counts.behind.Seconds(),
+		FlushedAt: j.state.flushedAt.UTC(), UploadedAt: j.state.uploadedAt.UTC(),
+		BehindSeconds: counts.behind.Seconds(),
 	}
 	for _, fault := range []error{j.state.carryFault, j.state.flushFault} {
 		if fault != nil {
@@ -83,13 +84,16 @@ type metrics struct {
 func newMetrics(j *Journal) *metrics {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 	return &metrics{
-		journal:  j,
-		records:  desc("capper_audit_records_total", "Calls that were recorded."),
-		lost:     desc("capper_audit_lost_total", "Calls that were not recorded, because too much waited already."),
-		waiting:  desc("capper_audit_waiting_bytes", "Bytes of records that are on this machine's disk and not yet at their place."),
-		files:    desc("capper_audit_waiting_files", "Files of records that are complete and not yet at their place."),
-		flushed:  desc("capper_audit_flushed_timestamp_seconds", "What was recorded before this instant is on the disk. 0: nothing yet."),
-		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "When a file of records last came to its place. 0: none yet."),
+		journal: j,
+		records: desc("capper_audit_records_total", "Calls that were recorded."),
+		lost:    desc("capper_audit_lost_total", "Calls that were not recorded, because too much waited already."),
+		waiting: desc("capper_audit_waiting_bytes", "Bytes of records that are on this machine's disk and not yet "+
+			"at their place."),
+		files: desc("capper_audit_waiting_files", "Files of records that are complete and not yet at their place."),
+		flushed: desc("capper_audit_flushed_timestamp_seconds", "What was recorded before this instant is on the "+
+			"disk. 0: nothing yet."),
+		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "When a file of records last came to its place. "+
+			"0: none yet."),
 	}
 }
 

@@ -42,7 +42,8 @@ func (t *tape) append(r *audit.Record) {
 		t.lose(r)
 		return
 	}
-	if before, need := len(t.pending), int(size); cap(t.pending)-before < need { // doubled: append adds a quarter, and copies more often
+	// doubled: append adds a quarter, and copies more often
+	if before, need := len(t.pending), int(size); cap(t.pending)-before < need {
 		t.pending = slices.Grow(t.pending, max(need, before))
 	}
 	before := len(t.pending)

@@ -89,7 +89,8 @@ func TestFilesOfADeadInstanceAreBroughtToTheirPlace(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(at.entries(t)) == 1 }, "the torn file")
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, at.messages(t))
 	entry := at.entries(t)[0]
-	require.Equal(t, []any{dead, uint64(7), uint64(91), uint64(92), true}, []any{entry.Instance, entry.Number, entry.FirstSequence, entry.LastSequence, entry.Recovered})
+	require.Equal(t, []any{dead, uint64(7), uint64(91), uint64(92), true}, []any{entry.Instance, entry.Number,
+		entry.FirstSequence, entry.LastSequence, entry.Recovered})
 	testkit.Eventually(t, func() bool { _, err := os.Stat(room); return os.IsNotExist(err) }, "the room is gone")
 	_, err := at.Read(t.Context(), audit.PolicyKey("c9"), 1<<10)
 	require.NoError(t, err)
@@ -148,7 +149,8 @@ func TestRecordsWaitWhileS3IsAway(t *testing.T) {
 	t.Parallel()
 	line := &breakable{}
 	to := "s3://" + s3test.Bucket(t) + "/audit"
-	cfg := journal.Config{To: to, Spool: t.TempDir(), Roll: 100 * time.Millisecond, S3: objects.S3Config{Endpoint: s3test.Proxy(t, line.wrap), Stall: time.Second}}
+	cfg := journal.Config{To: to, Spool: t.TempDir(), Roll: 100 * time.Millisecond,
+		S3: objects.S3Config{Endpoint: s3test.Proxy(t, line.wrap), Stall: time.Second}}
 	at := place{objectstest.Open(t, to)}
 	line.fails.Store(true)
 	j := open(t, cfg)
@@ -183,7 +185,11 @@ func TestRecordsWaitWhileS3IsAway(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, audit.Unseal(body, &erasure))
 	require.Equal(t, []capping.UserID{42}, erasure.Users)
-	testkit.Eventually(t, func() bool { s := j.Status(); return s.State == "ok" && s.WaitingBytes == 0 && s.WaitingFiles == 0 }, "ok again")
+	testkit.Eventually(t, func() bool {
+		s := j.Status()
+		return s.State == "ok" && s.WaitingBytes == 0 &&
+			s.WaitingFiles == 0
+	}, "ok again")
 }
 
 // A service that ends while S3 is away leaves its files to the next one.
@@ -267,7 +273,8 @@ func TestAFileThatIsTakenAwayHoldsNoOtherUp(t *testing.T) {
 	j.Filter(call("taken", 1))
 	require.NoError(t, j.Flush(t.Context()))
 	require.NoError(t, os.Remove(filepath.Join(j.Room(), "1.audit")))
-	testkit.Eventually(t, func() bool { s := j.Status(); return s.WaitingBytes == 0 && s.WaitingFiles == 0 }, "it is given up")
+	testkit.Eventually(t, func() bool { s := j.Status(); return s.WaitingBytes == 0 && s.WaitingFiles == 0 },
+		"it is given up")
 	require.Contains(t, log.String(), "is gone before it was at its place")
 	j.Filter(call("next", 1))
 	require.NoError(t, j.Close(t.Context()))

@@ -22,7 +22,8 @@ import (
 func BenchmarkCheck(b *testing.B) {
 	const users, blasts = 10_000_000, 20
 	at := objects.NewDirectory(b.TempDir())
-	audittest.Policy(b, at, "c1", "version: c1\n"+head+"  default: [{name: daily, max: 9, window: 24h}, {name: month, max: 20, calendar: month}]\n  segments: {new: {daily: 9}}\n")
+	audittest.Policy(b, at, "c1", "version: c1\n"+head+"  default: [{name: daily, max: 9, window: 24h}, {name: "+
+		"month, max: 20, calendar: month}]\n  segments: {new: {daily: 9}}\n")
 	w := audittest.NewWriter(at, 1)
 	random := rand.New(rand.NewPCG(1, 2))
 	var sends int

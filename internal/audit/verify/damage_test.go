@@ -28,9 +28,11 @@ func fill(t *testing.T, at objects.Location) (a *audittest.Writer) {
 	a = audittest.NewWriter(at, 1)
 	b := audittest.NewWriter(at, 2)
 	blast := sent(noon, "blast", 1, 1)
-	blast.Groups = []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Range(0, 5000)}, {Outcome: audit.Denied, Limit: "daily", Users: bitmap.Of(7000, 7001, 9000, 70_000)}}
+	blast.Groups = []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Range(0, 5000)},
+		{Outcome: audit.Denied, Limit: "daily", Users: bitmap.Of(7000, 7001, 9000, 70_000)}}
 	a.Roll(t, audittest.Frames(blast, sent(noon+1, "one", 2, 42))...)
-	a.Roll(t, audittest.Frames(changed(sent(noon+hour, "two", 1, 42, 43), under("c2")), gaveBack(noon+hour+9, audit.Released, "one", 42))...)
+	a.Roll(t, audittest.Frames(changed(sent(noon+hour, "two", 1, 42, 43), under("c2")),
+		gaveBack(noon+hour+9, audit.Released, "one", 42))...)
 	b.Roll(t, audittest.Frames(sent(noon+5, "three", 0, 44))...)
 	a.Open(t, 0, audittest.Frames(sent(noon+2*hour, "four", 1, 45), sent(noon+2*hour+1, "five", 1, 46))...)
 	audittest.Erase(t, at, 1, noon+3*hour, 4711)
@@ -110,7 +112,8 @@ func TestWhatIsCutOffOrGoneIsFound(t *testing.T) {
 		require.NoError(t, at.Delete(t.Context(), key))
 		report := checked(t, at)
 		switch {
-		case strings.HasPrefix(key, audit.OpenPrefix), strings.HasPrefix(key, audit.ErasedPrefix): // nothing says that there was one
+		// nothing says that there was one
+		case strings.HasPrefix(key, audit.OpenPrefix), strings.HasPrefix(key, audit.ErasedPrefix):
 			require.Empty(t, report.Findings)
 		case strings.HasSuffix(key, "0000000000000001-1.json"): // as retention takes it away
 			require.NotEmpty(t, report.Notes, key)
@@ -164,11 +167,13 @@ func TestLossesAndHolesAreFound(t *testing.T) {
 	audittest.Policy(t, at, "c1", "version: c1\n"+head+"  default: {daily: 9}\n")
 	a := audittest.NewWriter(at, 1)
 	a.Roll(t, audittest.Frames(sent(noon, "a", 1, 1))...)
-	a.Roll(t, audit.Frame{Record: sent(noon+1, "b", 1, 2)}, audit.Frame{Gap: &audit.Gap{Lost: 17, From: noon + 2, To: noon + 3}})
+	a.Roll(t, audit.Frame{Record: sent(noon+1, "b", 1, 2)},
+		audit.Frame{Gap: &audit.Gap{Lost: 17, From: noon + 2, To: noon + 3}})
 	a.Roll(t, audittest.Frames(sent(noon+4, "c", 1, 3))...)
 	report := checked(t, at)
 	require.Equal(t, map[string]int{verify.Loss: 1}, report.Found)
-	require.Equal(t, "instance 0000000000000001 could not keep 17 records, of calls from 2026-11-18T12:00:00.002Z to 2026-11-18T12:00:00.003Z", report.Findings[0].Text)
+	require.Equal(t, "instance 0000000000000001 could not keep 17 records, of calls from 2026-11-18T12:00:00.002Z "+
+		"to 2026-11-18T12:00:00.003Z", report.Findings[0].Text)
 	require.NoError(t, at.Delete(t.Context(), audit.IndexKey("2026-11-18", a.Instance, 2)))
 	report = checked(t, at)
 	require.Equal(t, map[string]int{verify.Missing: 1, verify.Gap: 1, verify.Unindexed: 1}, withUnindexed(report))

@@ -105,7 +105,8 @@ func (s *work) files(ctx context.Context) error {
 		}
 		byKey[e.Key] = true
 		series.add(e)
-		if e.Recovered || e.Records+e.Lost == 0 || (e.To >= s.query.Since && (s.query.Until == 0 || e.From < s.query.Until)) {
+		if e.Recovered || e.Records+e.Lost == 0 ||
+			(e.To >= s.query.Since && (s.query.Until == 0 || e.From < s.query.Until)) {
 			wanted = append(wanted, e)
 		}
 	}
@@ -116,7 +117,8 @@ func (s *work) files(ctx context.Context) error {
 	}
 	for _, o := range inv.open {
 		if strings.HasSuffix(o.Key, setAside) {
-			s.find(Finding{Kind: Damage, Key: o.Key, Text: "a service found this file damaged, brought what is before the damage to its place, and set it aside"})
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: "a service found this file damaged, brought what is " +
+				"before the damage to its place, and set it aside"})
 		}
 		if strings.HasSuffix(o.Key, audit.FileExtension) {
 			if err := s.open(ctx, o.Key, series); err != nil {
@@ -173,7 +175,8 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 			return s.rolled(ctx, now)
 		}
 		s.find(Finding{Kind: Missing, Key: e.Key, Instance: e.Instance, At: e.First, Records: e.Records,
-			Text: fmt.Sprintf("file %d of instance %s, with %d records, is not there", e.Number, e.Instance, e.Records)})
+			Text: fmt.Sprintf("file %d of instance %s, with %d records, is not there", e.Number, e.Instance,
+				e.Records)})
 		s.miss(e.From, e.To)
 		return nil
 	}
@@ -204,7 +207,8 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	s.report.Files++
 	s.report.Bytes += e.Bytes
 	if e.Recovered {
-		s.report.note("instance %s died while it wrote file %d: calls of its last second may be missing", e.Instance, e.Number)
+		s.report.note("instance %s died while it wrote file %d: calls of its last second may be missing", e.Instance,
+			e.Number)
 	}
 	return nil
 }
@@ -219,7 +223,8 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 	if now, err := archive.ParseEntry(e.IndexKey, stored); err == nil && now.Key != e.Key {
 		return // rewritten meanwhile
 	}
-	s.find(Finding{Kind: Disagrees, Key: e.IndexKey, Instance: e.Instance, Text: "the entry is not what its file says: " + e.Key})
+	s.find(Finding{Kind: Disagrees, Key: e.IndexKey, Instance: e.Instance,
+		Text: "the entry is not what its file says: " + e.Key})
 }
 
 // read goes through the frames of a file, counts its records, and finds the losses.
@@ -245,8 +250,10 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 		case frame.Gap != nil:
 			summary.Add(frame)
 			s.miss(frame.Gap.From, frame.Gap.To)
-			s.find(Finding{Kind: Loss, Instance: r.Header().Instance, Records: frame.Gap.Lost, At: frame.Gap.From.Time(),
-				Text: fmt.Sprintf("instance %s could not keep %d records, of calls from %s to %s", r.Header().Instance, frame.Gap.Lost,
+			s.find(Finding{Kind: Loss, Instance: r.Header().Instance, Records: frame.Gap.Lost,
+				At: frame.Gap.From.Time(),
+				Text: fmt.Sprintf("instance %s could not keep %d records, of calls from %s to %s", r.Header().Instance,
+					frame.Gap.Lost,
 					frame.Gap.From.Time().Format(milliseconds), frame.Gap.To.Time().Format(milliseconds))})
 		default:
 			if frame.End.Recovered {

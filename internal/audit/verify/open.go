@@ -33,7 +33,8 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 		s.find(Finding{Kind: Damage, Key: key, Text: err.Error()})
 		return nil
 	}
-	if place, ok := s.archive.Source().(*objects.Directory); ok && abandoned(filepath.Join(place.Name(), path.Dir(key), audit.LockName)) {
+	if place, ok := s.archive.Source().(*objects.Directory); ok &&
+		abandoned(filepath.Join(place.Name(), path.Dir(key), audit.LockName)) {
 		s.miss(summary.Last(), capping.Never)
 	}
 	all.addOpen(summary.Entry(raw))

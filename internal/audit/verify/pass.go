@@ -103,7 +103,8 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 		p := policy{version: r.Config, first: r.At}
 		found, err := s.archive.Policy(ctx, r.Config)
 		if err != nil {
-			s.report.find(Finding{Kind: NoPolicy, Key: audit.PolicyKey(r.Config), Text: err.Error() + ": sends under it are not judged"})
+			s.report.find(Finding{Kind: NoPolicy, Key: audit.PolicyKey(r.Config), Text: err.Error() +
+				": sends under it are not judged"})
 		} else {
 			p.policy, p.retention = found, capping.Instant(found.Retention(0).Milliseconds())
 		}
@@ -215,8 +216,9 @@ func (p *pass) call(r *audit.Record) call {
 		p.messages[key], p.texts = message, append(p.texts, key)
 	}
 	c := call{
-		from: r.At, to: r.At + capping.Instant(r.Took.Milliseconds()) + 1, sequence: r.Sequence, instance: p.instances.of(r.Instance),
-		message: message, channel: r.Channel, exempt: r.Exempt, slack: int32(r.Widening.Milliseconds()),
+		from: r.At, to: r.At + capping.Instant(r.Took.Milliseconds()) + 1, sequence: r.Sequence,
+		instance: p.instances.of(r.Instance),
+		message:  message, channel: r.Channel, exempt: r.Exempt, slack: int32(r.Widening.Milliseconds()),
 	}
 	if r.Kind == audit.Filter {
 		c.policy = p.policyOf[r.Config]
@@ -362,7 +364,8 @@ func (j *judge) finding(v *violation) Finding {
 	c := v.call
 	message := j.texts[c.message]
 	return Finding{
-		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: &v.user, Limit: v.limit.Name,
+		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: &v.user,
+		Limit:   v.limit.Name,
 		Message: message.id, Namespace: message.namespace, Channel: j.policies[c.policy].policy.ChannelName(c.channel),
 		Text: fmt.Sprintf("user %d got more than %d sends within %s, which limit %s of configuration %s allows",
 			v.user, v.limit.Max, v.limit.Span(), v.limit.Name, j.policies[c.policy].version),

@@ -91,7 +91,8 @@ func follow(a, b *audit.Entry, to *Report) {
 		return
 	}
 	f := Finding{Kind: Gap, Instance: a.Instance, Sequence: a.LastSequence + 1, At: a.Last,
-		Text: fmt.Sprintf("file %d of instance %s ends with record %d, and file %d begins with %d", a.Number, a.Instance, a.LastSequence, b.Number, b.FirstSequence)}
+		Text: fmt.Sprintf("file %d of instance %s ends with record %d, and file %d begins with %d", a.Number,
+			a.Instance, a.LastSequence, b.Number, b.FirstSequence)}
 	if b.FirstSequence > a.LastSequence {
 		f.Records = b.FirstSequence - a.LastSequence - 1
 	}

@@ -31,7 +31,8 @@ const DefaultEvents = 1 << 24
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
 	query := archive.Query{Since: config.Since, Until: config.Until}
-	w := &work{archive: a, query: query, config: config, policyOf: map[string]uint16{}, report: &Report{Findings: []Finding{}, Notes: []string{}}}
+	w := &work{archive: a, query: query, config: config, policyOf: map[string]uint16{},
+		report: &Report{Findings: []Finding{}, Notes: []string{}}}
 	erased, err := a.Erased(ctx)
 	if err != nil {
 		w.report.find(Finding{Kind: Damage, Text: err.Error()})
@@ -47,7 +48,8 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 		w.report.note("%d of %d sends were not judged", w.report.Unjudged, w.report.Sends)
 	}
 	slices.SortStableFunc(w.report.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key), a.At.Compare(b.At), cmp.Compare(a.Sequence, b.Sequence))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key), a.At.Compare(b.At),
+			cmp.Compare(a.Sequence, b.Sequence))
 	})
 	return w.report, nil
 }

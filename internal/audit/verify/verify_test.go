@@ -71,7 +71,8 @@ func worlds(_ context.Context, generation string) (capping.Segments, error) {
 
 // sent is a filter call that allowed users, under configuration c1.
 func sent(at capping.Instant, message string, channel capping.Channel, users ...uint32) *audit.Record {
-	return &audit.Record{Kind: audit.Filter, At: at, Took: 2 * time.Millisecond, Message: capping.Message{ID: message}, Channel: channel, Client: "crm",
+	return &audit.Record{Kind: audit.Filter, At: at, Took: 2 * time.Millisecond, Message: capping.Message{ID: message},
+		Channel: channel, Client: "crm",
 		Generation: "g1", Config: "c1", Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(users...)}}}
 }
 
@@ -81,7 +82,10 @@ func changed(r *audit.Record, change func(*audit.Record)) *audit.Record {
 }
 
 func gaveBack(at capping.Instant, outcome audit.Outcome, message string, users ...uint32) *audit.Record {
-	return changed(sent(at, message, 0, users...), func(r *audit.Record) { r.Kind, r.Groups[0].Outcome = audit.Release, outcome })
+	return changed(sent(at, message, 0, users...), func(r *audit.Record) {
+		r.Kind, r.Groups[0].Outcome = audit.Release,
+			outcome
+	})
 }
 
 func exempt(r *audit.Record) { r.Exempt = true }
@@ -131,51 +135,78 @@ func TestOverSendsAreFoundAndNothingElse(t *testing.T) {
 		records  []*audit.Record
 		want     []string
 	}{
-		"rolling: as many as there may be": {daily, []*audit.Record{sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 2, 7), sent(noon+day+3, "c", 1, 7)}, nil},
-		"rolling: one too many": {daily, []*audit.Record{sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 2, 7), sent(noon+2*hour, "c", 0, 7, 8)},
+		"rolling: as many as there may be": {daily, []*audit.Record{sent(noon, "a", 1, 7, 8),
+			sent(noon+hour, "b", 2, 7), sent(noon+day+3, "c", 1, 7)}, nil},
+		"rolling: one too many": {daily, []*audit.Record{sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 2, 7),
+			sent(noon+2*hour, "c", 0, 7, 8)},
 			[]string{"7 daily c"}},
-		"rolling: within the window whatever the instants were": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+hour, "b", 2, 7), sent(noon+day-4, "c", 0, 7)},
+		"rolling: within the window whatever the instants were": {daily, []*audit.Record{sent(noon, "a", 1, 7),
+			sent(noon+hour, "b", 2, 7), sent(noon+day-4, "c", 0, 7)},
 			[]string{"7 daily c"}},
-		"rolling: not certain": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+hour, "b", 2, 7), sent(noon+day-3, "c", 0, 7)}, nil},
-		"the instants of two calls at once are not needed": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+1, "b", 1, 7), sent(noon+1, "c", 1, 7)},
+		"rolling: not certain": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+hour, "b", 2, 7),
+			sent(noon+day-3, "c", 0, 7)}, nil},
+		"the instants of two calls at once are not needed": {daily, []*audit.Record{sent(noon, "a", 1, 7),
+			sent(noon+1, "b", 1, 7), sent(noon+1, "c", 1, 7)},
 			[]string{"7 daily a", "7 daily b", "7 daily c"}},
-		"of two calls at once one did not obey": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7), changed(sent(noon+11, "c", 1, 7), exempt)}, nil},
-		"exempt sends count":                    {daily, []*audit.Record{changed(sent(noon, "a", 1, 7), exempt), changed(sent(noon+10, "b", 1, 7), exempt), sent(noon+20, "c", 1, 7)}, []string{"7 daily c"}},
-		"exempt sends are allowed":              {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7), changed(sent(noon+20, "c", 1, 7), exempt)}, nil},
+		"of two calls at once one did not obey": {daily, []*audit.Record{sent(noon, "a", 1, 7),
+			sent(noon+10, "b", 1, 7), changed(sent(noon+11, "c", 1, 7), exempt)}, nil},
+		"exempt sends count": {daily, []*audit.Record{changed(sent(noon, "a", 1, 7), exempt),
+			changed(sent(noon+10, "b", 1, 7), exempt), sent(noon+20, "c", 1, 7)}, []string{"7 daily c"}},
+		"exempt sends are allowed": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
+			changed(sent(noon+20, "c", 1, 7), exempt)}, nil},
 		"what was given back does not count": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
 			gaveBack(noon+20, audit.Released, "a", 7), sent(noon+30, "c", 1, 7)}, nil},
 		"what was given back too late counts": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
 			sent(noon+30, "c", 1, 7), gaveBack(noon+40, audit.Released, "a", 7)}, []string{"7 daily c"}},
-		"what may have been given back does not count": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
+		"what may have been given back does not count": {daily, []*audit.Record{sent(noon, "a", 1, 7),
+			sent(noon+10, "b", 1, 7),
 			gaveBack(noon+20, audit.ReleaseUnavailable, "a", 7), sent(noon+30, "c", 1, 7)}, nil},
-		"what was found gone does not count": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7), sent(noon+30, "c", 1, 7),
+		"what was found gone does not count": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
+			sent(noon+30, "c", 1, 7),
 			gaveBack(noon+40, audit.Absent, "a", 7)}, nil},
-		"given back twice": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7), sent(noon+30, "c", 1, 7),
+		"given back twice": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
+			sent(noon+30, "c", 1, 7),
 			gaveBack(noon+40, audit.Released, "a", 7), gaveBack(noon+50, audit.Absent, "a", 7)}, []string{"7 daily c"}},
-		"calendar: one a day":      {calendar, []*audit.Record{sent(late-10, "a", 1, 7), sent(late+1, "b", 1, 7)}, nil},
-		"calendar: two a day":      {calendar, []*audit.Record{sent(late, "a", 1, 7), sent(late+5*hour, "b", 1, 7)}, []string{"7 today b"}},
-		"calendar: about midnight": {calendar, []*audit.Record{sent(late-1, "a", 1, 7), sent(late+5*hour, "b", 1, 7)}, nil},
-		"the user's day": {own, []*audit.Record{sent(noon+3*hour, "a", 1, 7, 2000), sent(noon+5*hour, "b", 1, 7, 2000), sent(noon+13*hour, "c", 1, 2000)},
+		"calendar: one a day": {calendar, []*audit.Record{sent(late-10, "a", 1, 7), sent(late+1, "b", 1, 7)}, nil},
+		"calendar: two a day": {calendar, []*audit.Record{sent(late, "a", 1, 7), sent(late+5*hour, "b", 1, 7)},
+			[]string{"7 today b"}},
+		"calendar: about midnight": {calendar, []*audit.Record{sent(late-1, "a", 1, 7), sent(late+5*hour, "b", 1, 7)},
+			nil},
+		"the user's day": {own, []*audit.Record{sent(noon+3*hour, "a", 1, 7, 2000), sent(noon+5*hour, "b", 1, 7, 2000),
+			sent(noon+13*hour, "c", 1, 2000)},
 			[]string{"7 today b", "2000 today c"}},
-		"a channel's":        {push, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 2, 7), sent(noon+20, "c", 2, 7), sent(noon+30, "d", 1, 7)}, []string{"7 push d"}},
-		"segments":           {new, []*audit.Record{sent(noon, "a", 1, 7, 300), sent(noon+10, "b", 1, 7, 300), sent(noon+20, "c", 1, 300), sent(noon+30, "d", 1, 300)}, []string{"7 daily b", "300 daily d"}},
-		"no segments there":  {new, []*audit.Record{changed(sent(noon, "a", 1, 7), func(r *audit.Record) { r.Generation = "g0" }), changed(sent(noon+10, "b", 1, 7), func(r *audit.Record) { r.Generation = "g0" })}, nil},
-		"shadow":             {map[string]string{"c1": "  default: [{name: s, max: 0, window: 1h, shadow: true}]\n"}, []*audit.Record{sent(noon, "a", 1, 7)}, nil},
-		"none at all":        {map[string]string{"c1": "  default: {daily: 0}\n"}, []*audit.Record{sent(noon, "a", 1, 7)}, []string{"7 daily a"}},
-		"replays are no new": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7), changed(sent(noon+20, "b", 1, 7), func(r *audit.Record) { r.Groups[0].Outcome = audit.Replayed })}, nil},
-		"a limit that was tightened": {map[string]string{"c1": "  default: {daily: 3}\n", "c2": "  default: {daily: 1}\n"},
-			[]*audit.Record{sent(noon, "a", 1, 7, 8), sent(noon+10, "b", 1, 7), changed(sent(noon+20, "c", 1, 9), under("c2")), changed(sent(noon+30, "d", 1, 8), under("c2"))},
+		"a channel's": {push, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 2, 7),
+			sent(noon+20, "c", 2, 7), sent(noon+30, "d", 1, 7)}, []string{"7 push d"}},
+		"segments": {new, []*audit.Record{sent(noon, "a", 1, 7, 300), sent(noon+10, "b", 1, 7, 300),
+			sent(noon+20, "c", 1, 300), sent(noon+30, "d", 1, 300)}, []string{"7 daily b", "300 daily d"}},
+		"no segments there": {new,
+			[]*audit.Record{changed(sent(noon, "a", 1, 7), func(r *audit.Record) { r.Generation = "g0" }),
+				changed(sent(noon+10, "b", 1, 7), func(r *audit.Record) { r.Generation = "g0" })}, nil},
+		"shadow": {map[string]string{"c1": "  default: [{name: s, max: 0, window: 1h, shadow: true}]\n"},
+			[]*audit.Record{sent(noon, "a", 1, 7)}, nil},
+		"none at all": {map[string]string{"c1": "  default: {daily: 0}\n"},
+			[]*audit.Record{sent(noon, "a", 1, 7)}, []string{"7 daily a"}},
+		"replays are no new": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "b", 1, 7),
+			changed(sent(noon+20, "b", 1, 7), func(r *audit.Record) { r.Groups[0].Outcome = audit.Replayed })}, nil},
+		"a limit that was tightened": {map[string]string{"c1": "  default: {daily: 3}\n",
+			"c2": "  default: {daily: 1}\n"},
+			[]*audit.Record{sent(noon, "a", 1, 7, 8), sent(noon+10, "b", 1, 7), changed(sent(noon+20, "c", 1, 9),
+				under("c2")), changed(sent(noon+30, "d", 1, 8), under("c2"))},
 			[]string{"8 daily d"}},
-		"what a shorter retention may have forgotten": {map[string]string{"c1": "  default: {weekly: 1}\n", "c2": "  default: {daily: 9}\n"},
-			[]*audit.Record{sent(noon, "a", 1, 7), changed(sent(noon+2*day, "b", 1, 9), under("c2")), sent(noon+3*day, "c", 1, 7)}, nil},
-		"recorded anew": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "a", 1, 7), sent(noon+20, "b", 1, 7)}, nil},
+		"what a shorter retention may have forgotten": {map[string]string{"c1": "  default: {weekly: 1}\n",
+			"c2": "  default: {daily: 9}\n"},
+			[]*audit.Record{sent(noon, "a", 1, 7), changed(sent(noon+2*day, "b", 1, 9), under("c2")),
+				sent(noon+3*day, "c", 1, 7)}, nil},
+		"recorded anew": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "a", 1, 7),
+			sent(noon+20, "b", 1, 7)}, nil},
 		"a policy that is gone": {map[string]string{}, []*audit.Record{sent(noon, "a", 1, 7)},
 			[]string{`no_policy: policy "c1": no such policy in the audit: not found: sends under it are not judged`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.ElementsMatch(t, c.want, overs(check(t, c.policies, verify.Config{}, c.records...)))
-			require.ElementsMatch(t, c.want, overs(check(t, c.policies, verify.Config{Events: 1}, c.records...)), "in as many passes as can be")
+			require.ElementsMatch(t, c.want, overs(check(t, c.policies, verify.Config{Events: 1}, c.records...)),
+				"in as many passes as can be")
 		})
 	}
 }
@@ -185,7 +216,8 @@ func TestOverSendsAreAcceptedUntilATime(t *testing.T) {
 	t.Parallel()
 	daily := map[string]string{"c1": "  default: {daily: 1}\n"}
 	records := []*audit.Record{
-		sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 1, 7, 8), sent(noon+hour+1, "c", 1, 9), sent(noon+20*hour, "d", 1, 7, 9),
+		sent(noon, "a", 1, 7, 8), sent(noon+hour, "b", 1, 7, 8), sent(noon+hour+1, "c", 1, 9),
+		sent(noon+20*hour, "d", 1, 7, 9),
 	}
 	for until, want := range map[capping.Instant][]string{
 		0:               {"7 daily b", "8 daily b", "7 daily d", "9 daily d"},
@@ -234,7 +266,8 @@ func TestWhatADeadInstanceDidNotWriteIsNotHeldAgainstAnybody(t *testing.T) {
 			audittest.Policy(t, at, "c1", "version: c1\n"+head+"  default: {daily: 1}\n")
 			audittest.NewWriter(at, 1).Roll(t, audittest.Frames(sent(noon, "a", 1, 7), sent(noon+6*hour, "b", 1, 7))...)
 			audittest.NewWriter(at, 2).Die(t, c.closed, audittest.Frames(sent(c.died, "other", 1, 8))...)
-			report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy), verify.Config{Segments: worlds})
+			report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy),
+				verify.Config{Segments: worlds})
 			require.NoError(t, err)
 			require.Equal(t, c.want, overs(report))
 		})

@@ -27,7 +27,8 @@ func answers(f *fixture) {
 	key, other := f.key("growth", 1), f.key("", 0)
 	f.filter(key, 0, f.users(100)...)
 	at := f.now()
-	f.add(campaign.Delta{Key: key, Answers: some(at, 200, "v1")}, campaign.Delta{Key: other, Answers: some(at, 100, "v1")})
+	f.add(campaign.Delta{Key: key, Answers: some(at, 200, "v1")},
+		campaign.Delta{Key: other, Answers: some(at, 100, "v1")})
 	f.clock.Advance(time.Minute)
 	more := some(f.now(), 40, "v2")
 	more.Denied = map[string]int64{"weekly per cent % and ü": 7}
@@ -96,7 +97,10 @@ func listed(f *fixture) {
 	require.True(f, more)
 	found, _ = list(f.now()-capping.Instant((6*time.Hour).Milliseconds()), 100, mine)
 	require.Equal(f, want[:3], found)
-	found, more = list(begin, 3, func(key campaign.Key) bool { return mine(key) && key.Message.Namespace == "growth" && key.Channel == 1 })
+	found, more = list(begin, 3, func(key campaign.Key) bool {
+		return mine(key) && key.Message.Namespace == "growth" &&
+			key.Channel == 1
+	})
 	require.Equal(f, []campaign.Key{keys[7], keys[1]}, found)
 	require.False(f, more)
 	found, more = list(f.now()+1, 10, mine)
@@ -110,7 +114,8 @@ func listed(f *fixture) {
 }
 
 func hostile(f *fixture) {
-	for _, id := range []string{"a/b", "../x", "%2F", "{x}", "a:b", "\x00", "a\nb", "🎉", "ü", "<script>", strings.Repeat("é", 64)} {
+	for _, id := range []string{"a/b", "../x", "%2F", "{x}", "a:b", "\x00", "a\nb", "🎉", "ü", "<script>",
+		strings.Repeat("é", 64)} {
 		key := f.key("", 1)
 		key.Message.ID = (id + key.Message.ID)[:min(len(id+key.Message.ID), capping.MaxMessageID)]
 		f.filter(key, 0, f.users(100)...)

@@ -37,7 +37,8 @@ func (m *model) filter(key campaign.Key, most int, users []capping.UserID) (outc
 	return outcomes
 }
 
-func (m *model) release(message capping.Message, channel capping.Channel, users []capping.UserID) (released []capping.Released) {
+func (m *model) release(message capping.Message, channel capping.Channel,
+	users []capping.UserID) (released []capping.Released) {
 	for _, user := range users {
 		done := capping.ReleaseAbsent
 		m.logs[user] = slices.DeleteFunc(m.logs[user], func(key campaign.Key) bool {

@@ -103,8 +103,10 @@ func brought(f *fixture) {
 	begin, key, uncounted, users := f.now(), f.key("growth", 3), f.key("", 1), f.users(300)
 	m := &capping.Merge{Users: users, Retention: retention, Messages: []capping.Message{key.Message}, Counted: true}
 	for range users {
-		log := capping.Log(capping.Log(nil).Record(nil, capping.Entry{At: begin - 2000, Channel: 3, Token: key.Message.Token()}, -1))
-		m.Logs = append(m.Logs, log.Record(nil, capping.Entry{At: begin - 1000, Channel: 1, Token: uncounted.Message.Token()}, -1))
+		log := capping.Log(capping.Log(nil).Record(nil, capping.Entry{At: begin - 2000, Channel: 3,
+			Token: key.Message.Token()}, -1))
+		m.Logs = append(m.Logs, log.Record(nil, capping.Entry{At: begin - 1000, Channel: 1,
+			Token: uncounted.Message.Token()}, -1))
 	}
 	mine := func(k campaign.Key) bool { return k.Message == key.Message || k.Message == uncounted.Message }
 	for range 2 { // twice is once

@@ -24,7 +24,8 @@ func Of(p *capping.Policy) []byte {
 	w.suppress()
 	if h := p.Holdout; h != nil {
 		share := h.Share
-		w.line("holdout: {percent: %s, salt: %s%s}", strconv.FormatFloat(share.Percent(), 'f', -1, 64), quoted(share.Salt()), w.onlyOn(h.Channels))
+		w.line("holdout: {percent: %s, salt: %s%s}", strconv.FormatFloat(share.Percent(), 'f', -1, 64),
+			quoted(share.Salt()), w.onlyOn(h.Channels))
 	}
 	w.quiet()
 	if p.Zone != nil {

@@ -44,12 +44,14 @@ func (f *fleets) ruin(t *testing.T, job string, causes []cause) {
 		f.explained(t, job)
 		c.mend(t)
 		f.await(t, job, c.what+", mended", expected, func([]string) bool {
-			return !slices.ContainsFunc(f.prometheus.alerts(job), func(a alert) bool { // not pending either: instances see things one after the other
+			// not pending either: instances see things one after the other
+			return !slices.ContainsFunc(f.prometheus.alerts(job), func(a alert) bool {
 				name := a.Labels["alertname"]
 				return slices.Contains(c.fires, name) && !slices.Contains(staying, name)
 			})
 		})
-		t.Logf("%s: %v after %v, and mended after %v", c.what, c.fires, fired.Round(100*time.Millisecond), time.Since(began).Round(100*time.Millisecond))
+		t.Logf("%s: %v after %v, and mended after %v", c.what, c.fires, fired.Round(100*time.Millisecond),
+			time.Since(began).Round(100*time.Millisecond))
 	}
 }
 
@@ -62,7 +64,8 @@ func (f *fleets) await(t *testing.T, job, what string, may []string, done func(f
 		if done(firing) {
 			return
 		}
-		require.True(t, time.Now().Before(ends), "%s: want %v, fires %v:\n%s", what, may, firing, f.prometheus.told(job))
+		require.True(t, time.Now().Before(ends), "%s: want %v, fires %v:\n%s", what, may, firing,
+			f.prometheus.told(job))
 	}
 }
 
@@ -81,13 +84,17 @@ func causesOfSegments(s *service) []cause {
 		{what: "a broken configuration file", fires: []string{"CapperConfigRefused"},
 			ruin: func(*testing.T) { s.write("limits: [") }, mend: func(*testing.T) { s.configure(2) }},
 		{what: "a damaged bitmap at the source", fires: []string{"CapperRefreshFailing"},
-			ruin: func(t *testing.T) { damageNext(t, s.source) }, mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
+			ruin: func(t *testing.T) { damageNext(t, s.source) },
+			mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
 		{what: "a certificate that ends tomorrow", fires: []string{"CapperCertificateExpires"},
-			ruin: func(*testing.T) { s.certify(20 * time.Hour) }, mend: func(*testing.T) { s.certify(90 * 24 * time.Hour) }},
+			ruin: func(*testing.T) { s.certify(20 * time.Hour) },
+			mend: func(*testing.T) { s.certify(90 * 24 * time.Hour) }},
 		{what: "builds that have not come for 30 hours", fires: []string{"CapperGenerationOld"},
-			ruin: func(t *testing.T) { publishTo(t, s.source, 30*time.Hour, 101) }, mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
+			ruin: func(t *testing.T) { publishTo(t, s.source, 30*time.Hour, 101) },
+			mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
 		{what: "a set that lost most of its users", fires: []string{"CapperGenerationRefused"},
-			ruin: func(t *testing.T) { publishTo(t, s.source, 0, 10) }, mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
+			ruin: func(t *testing.T) { publishTo(t, s.source, 0, 10) },
+			mend: func(t *testing.T) { publishTo(t, s.source, 0, 101) }},
 	}
 }
 
@@ -95,7 +102,9 @@ func causesOfRecords(s *service) []cause {
 	return []cause{
 		{what: "senders that want more than a pacer gives", fires: []string{"CapperPacerSaturated"},
 			ruin: s.askForPermits, mend: func(*testing.T) { s.asking.stop() }},
-		{what: "a place of the audit that is gone", fires: []string{"CapperAuditNotFlushed"}, may: []string{"CapperAuditBehind"}, // whose minutes are divided, and the ten seconds are not
+		// whose minutes are divided, and the ten seconds are not
+		{what: "a place of the audit that is gone", fires: []string{"CapperAuditNotFlushed"},
+			may: []string{"CapperAuditBehind"},
 			ruin: func(t *testing.T) {
 				require.NoError(t, os.Rename(s.audit(), s.audit()+".away"))
 				require.NoError(t, os.WriteFile(s.audit(), nil, 0o600))
@@ -117,17 +126,21 @@ func (f *fleets) causesOfRedis(t *testing.T) []cause {
 		}
 	}
 	slow := []string{"CapperLatencyBudgetBurnsFast", "CapperLatencyBudgetBurnsSlowly"}
-	outage := append(slices.Clone(slow), "CapperStoreDegraded") // the store remembers an outage for half a minute, here an hour
+	// the store remembers an outage for half a minute, here an hour
+	outage := append(slices.Clone(slow), "CapperStoreDegraded")
 	both, first := f.replicasOf(t, f.cluster.Addrs[0]), f.replicasOf(t, f.cluster.Addrs[1])
 	return []cause{
 		{what: "an instance with other limits", fires: []string{"CapperInstancesDiffer"},
 			ruin: func(*testing.T) { f.redis[1].configure(3) }, mend: func(*testing.T) { f.redis[1].configure(2) }},
 		{what: "a replica that was killed", fires: []string{"CapperTooFewReplicas"}, may: slow, stays: slow[1:],
 			ruin: func(t *testing.T) { kill(t, first[0]) }, mend: func(t *testing.T) { restart(t, first[0]) }},
-		{what: "both replicas of a master that were killed", fires: []string{"CapperShardDegraded", "CapperUsersUnavailable", "CapperAvailabilityBudgetBurnsFast"},
+		{what: "both replicas of a master that were killed", fires: []string{"CapperShardDegraded",
+			"CapperUsersUnavailable", "CapperAvailabilityBudgetBurnsFast"},
 			may: outage, stays: []string{"CapperAvailabilityBudgetBurnsSlowly"},
-			ruin: func(t *testing.T) { kill(t, both[0]); kill(t, both[1]) }, mend: func(t *testing.T) { restart(t, both...) }},
-		{what: "a Redis that does not answer at all", fires: []string{"CapperStoreDown", "CapperUsersUnavailable", "CapperAvailabilityBudgetBurnsFast"}, may: outage,
+			ruin: func(t *testing.T) { kill(t, both[0]); kill(t, both[1]) },
+			mend: func(t *testing.T) { restart(t, both...) }},
+		{what: "a Redis that does not answer at all", fires: []string{"CapperStoreDown", "CapperUsersUnavailable",
+			"CapperAvailabilityBudgetBurnsFast"}, may: outage,
 			ruin: f.eachNode(f.cluster.Pause), mend: f.eachNode(f.cluster.Resume)},
 	}
 }
@@ -188,6 +201,7 @@ func damageNext(t *testing.T, source string) {
 // askForPermits asks for more permits than there are, until asking is stopped.
 func (s *service) askForPermits(*testing.T) {
 	s.asking = keep(s.t, func() {
-		_ = s.call(s.t.Context(), http.MethodPost, "/v1/permits", map[string]any{"pacers": []string{"tight"}, "permits": 5})
+		_ = s.call(s.t.Context(), http.MethodPost, "/v1/permits", map[string]any{"pacers": []string{"tight"},
+			"permits": 5})
 	})
 }

@@ -45,7 +45,8 @@ func (d *Dashboard) JSON() ([]byte, error) {
 		"uid": d.UID, "title": d.Title, "description": d.Description, "tags": []string{"capper"},
 		"schemaVersion": schemaVersion, "version": 1, "editable": true, "graphTooltip": 1, "timezone": "browser",
 		"refresh": "1m", "time": object{"from": "now-6h", "to": "now"},
-		"annotations": object{"list": []object{restarts()}}, "links": []object{}, "templating": object{"list": variables()}, "panels": d.panels(),
+		"annotations": object{"list": []object{restarts()}}, "links": []object{},
+		"templating": object{"list": variables()}, "panels": d.panels(),
 	}, "", "  ")
 	return append(text, '\n'), err
 }
@@ -54,20 +55,24 @@ func (d *Dashboard) JSON() ([]byte, error) {
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
-		"expr": expand(`changes(process_start_time_seconds{SELECTED}[$__interval]) > 0`), "titleFormat": "start", "textFormat": "{{instance}}",
+		"expr": expand(`changes(process_start_time_seconds{SELECTED}[$__interval]) > 0`), "titleFormat": "start",
+		"textFormat": "{{instance}}",
 	}
 }
 
 func variables() []object {
 	choice := func(name, label, query string) object {
 		return object{
-			"name": name, "label": label, "type": "query", "datasource": source, "query": object{"query": query, "refId": name},
+			"name": name, "label": label, "type": "query", "datasource": source, "query": object{"query": query,
+				"refId": name},
 			"definition": query, "refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".+",
-			"current": object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}}, "hide": 0, "regex": "", "options": []object{},
+			"current": object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}}, "hide": 0,
+			"regex": "", "options": []object{},
 		}
 	}
 	return []object{
-		{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1, "hide": 0, "regex": "", "multi": false,
+		{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1,
+			"hide": 0, "regex": "", "multi": false,
 			"includeAll": false, "current": object{}, "options": []object{}},
 		choice("job", "Job", "label_values(capper_build_info, job)"),
 		choice("instance", "Instance", `label_values(capper_build_info{job=~"$job"}, instance)`),
@@ -121,13 +126,15 @@ func (p *Panel) json(id int, place object) object {
 	if kind == "" {
 		kind = "timeseries"
 	}
-	defaults := object{"unit": p.Unit, "thresholds": object{"mode": "absolute", "steps": p.steps()}, "color": object{"mode": "thresholds"}}
+	defaults := object{"unit": p.Unit, "thresholds": object{"mode": "absolute", "steps": p.steps()},
+		"color": object{"mode": "thresholds"}}
 	if kind == "timeseries" {
 		defaults["min"], defaults["custom"], defaults["color"] = 0, p.lines(), object{"mode": "palette-classic"}
 	}
 	return object{
 		"id": id, "type": kind, "title": p.Title, "description": p.Description, "gridPos": place, "datasource": source,
-		"fieldConfig": object{"defaults": defaults, "overrides": []object{}}, "options": options(kind), "targets": p.targets(kind),
+		"fieldConfig": object{"defaults": defaults, "overrides": []object{}}, "options": options(kind),
+		"targets": p.targets(kind),
 	}
 }
 
@@ -160,7 +167,8 @@ func options(kind string) object {
 	if kind == "stat" {
 		return object{
 			"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
-			"colorMode":     "value", "graphMode": "area", "justifyMode": "auto", "orientation": "auto", "textMode": "auto",
+			"colorMode":     "value", "graphMode": "area", "justifyMode": "auto", "orientation": "auto",
+			"textMode": "auto",
 		}
 	}
 	return object{
@@ -172,8 +180,9 @@ func options(kind string) object {
 func (p *Panel) targets(kind string) (list []object) {
 	for i, q := range p.Queries {
 		list = append(list, object{
-			"refId": string(rune('A' + i)), "datasource": source, "editorMode": "code", "expr": expand(q.Expr), "legendFormat": q.Legend,
-			"range": true, "instant": false,
+			"refId": string(rune('A' + i)), "datasource": source, "editorMode": "code", "expr": expand(q.Expr),
+			"legendFormat": q.Legend,
+			"range":        true, "instant": false,
 		})
 	}
 	return list

@@ -180,7 +180,8 @@ func TestRedLinesAreThoseOfAlerts(t *testing.T) {
 	rules, err := os.ReadFile(shipped("prometheus/capper.rules.yaml"))
 	require.NoError(t, err)
 	in := map[float64]string{
-		14.4: "> 14.4 * 0.001", .0144: "> 14.4 * 0.001", .144: "> 14.4 * 0.01", 2.5: `le="2.5"`, .8: "process_max_fds > 0.8", 60: "capper_store_unheard_seconds > 60",
+		14.4: "> 14.4 * 0.001", .0144: "> 14.4 * 0.001", .144: "> 14.4 * 0.01", 2.5: `le="2.5"`,
+		.8: "process_max_fds > 0.8", 60: "capper_store_unheard_seconds > 60",
 		10: "> 10", 604800: "< 7 * 86400", tooOld: "> 26 * 3600", 48 * 3600: "> 48 * 3600", .5: "< 0.5 *", 1: "> 0",
 	}
 	for _, d := range dashboards() {

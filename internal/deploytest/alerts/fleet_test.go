@@ -73,10 +73,12 @@ limits:
 // start starts a service whose files are in a directory of its own; several may share segments and a store.
 func start(t testing.TB, job, store, source string, secure bool) *service {
 	t.Helper()
-	s := &service{t: t, job: job, listen: "127.0.0.1:0", store: store, secure: secure, dir: t.TempDir(), source: source, log: new(testkit.Log), caller: &http.Client{
-		Timeout:   20 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100},
-	}}
+	s := &service{t: t, job: job, listen: "127.0.0.1:0", store: store, secure: secure, dir: t.TempDir(), source: source,
+		log: new(testkit.Log), caller: &http.Client{
+			Timeout: 20 * time.Second,
+			Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+				MaxIdleConnsPerHost: 100},
+		}}
 	if secure {
 		s.listen = freeAddr(t) // as it is started again
 		s.certify(90 * 24 * time.Hour)
@@ -121,7 +123,8 @@ func (s *service) file() string { return filepath.Join(s.dir, "capper.yaml") }
 func (s *service) configure(daily int) {
 	secured := ""
 	if s.secure {
-		secured = fmt.Sprintf("tls: {cert_file: %s, key_file: %s}", filepath.Join(s.dir, "tls.crt"), filepath.Join(s.dir, "tls.key"))
+		secured = fmt.Sprintf("tls: {cert_file: %s, key_file: %s}", filepath.Join(s.dir, "tls.crt"),
+			filepath.Join(s.dir, "tls.key"))
 	}
 	s.write(fmt.Sprintf(configuration, s.listen, secured, s.source, s.store, daily))
 }
@@ -140,13 +143,15 @@ func replace(t testing.TB, file string, content []byte) {
 func (s *service) certify(valid time.Duration) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(s.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(valid), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(s.t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(s.t, err)
 	replace(s.t, filepath.Join(s.dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	replace(s.t, filepath.Join(s.dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	replace(s.t, filepath.Join(s.dir, "tls.crt"),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 }
 
 // publishTo makes a generation live in the directory, built so long ago, with so many in the set of the unsubscribed.
@@ -165,9 +170,11 @@ func publishTo(t testing.TB, dir string, ago time.Duration, optedOut int) {
 	}
 	candidate := &publish.Candidate{Names: []string{"v.i-p_1"}, Bitmaps: []*bitmap.Bitmap{users(0, 1000)}}
 	candidate.Sets = []publish.Set{
-		{Name: "opted-out", Bitmap: users(1, optedOut)}, {Name: "country/a+b-c.d", Bitmap: users(500, 200)}, {Name: "tz/America/Port-au-Prince", Bitmap: users(2000, 10)},
+		{Name: "opted-out", Bitmap: users(1, optedOut)}, {Name: "country/a+b-c.d", Bitmap: users(500, 200)},
+		{Name: "tz/America/Port-au-Prince", Bitmap: users(2000, 10)},
 	}
-	publisher := publish.Publisher{Location: location, ToolVersion: "test", Clock: func() time.Time { return time.Now().Add(-ago) }}
+	publisher := publish.Publisher{Location: location, ToolVersion: "test",
+		Clock: func() time.Time { return time.Now().Add(-ago) }}
 	_, err = publisher.Publish(t.Context(), candidate, base, "")
 	require.NoError(t, err)
 }
@@ -226,7 +233,8 @@ func (s *service) send(ctx context.Context) {
 	for i := range int64(15) {
 		users = append(users, 10_000+n*15+i)
 	}
-	_ = s.call(ctx, http.MethodPost, "/v1/filter", map[string]any{"message_id": fmt.Sprintf("promo/%d \"{x}\"", n), "channel": "push", "user_ids": users})
+	_ = s.call(ctx, http.MethodPost, "/v1/filter", map[string]any{"message_id": fmt.Sprintf("promo/%d \"{x}\"", n),
+		"channel": "push", "user_ids": users})
 }
 
 // everything calls what the load does not.
@@ -265,7 +273,8 @@ func shown(t testing.TB, services ...*service) map[string]bool {
 		response.Body.Close()
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
-			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); ok && !strings.HasPrefix(line, "# HELP") {
+			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); ok &&
+				!strings.HasPrefix(line, "# HELP") {
 				name, _, _ = strings.Cut(name, "{")
 				names[name] = true
 			}

@@ -56,13 +56,15 @@ func scrape(t testing.TB, targets ...target) *prometheus {
 	require.NoError(t, err)
 	config := prometheusYAML
 	for i, to := range targets {
-		config += fmt.Sprintf("  - {job_name: scrape%d, scheme: %s, tls_config: {insecure_skip_verify: true}, static_configs: [{targets: ['%s'], labels: {job: %s}}]}\n", i, to.scheme, to.addr, to.job)
+		config += fmt.Sprintf("  - {job_name: scrape%d, scheme: %s, tls_config: {insecure_skip_verify: true}, "+
+			"static_configs: [{targets: ['%s'], labels: {job: %s}}]}\n", i, to.scheme, to.addr, to.job)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yaml"), []byte(config), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "capper.rules.yaml"), []byte(Shorten(string(rules))), 0o600))
 	addr := freeAddr(t)
 	p := &prometheus{t: t, url: "http://" + addr, log: new(testkit.Log)}
-	cmd := exec.Command(installed(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	cmd := exec.Command(installed(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+addr, "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	require.NoError(t, cmd.Start())
@@ -130,7 +132,8 @@ func (p *prometheus) query(expr string) ([]series, error) {
 	now := time.Now()
 	at := func(t time.Time) string { return fmt.Sprintf("%.3f", float64(t.UnixMilli())/1000) }
 	var data struct{ Result []series }
-	err := p.ask("query_range", url.Values{"query": {expr}, "start": {at(now.Add(-3 * time.Second))}, "end": {at(now)}, "step": {"0.5"}}, &data)
+	err := p.ask("query_range", url.Values{"query": {expr}, "start": {at(now.Add(-3 * time.Second))}, "end": {at(now)},
+		"step": {"0.5"}}, &data)
 	return data.Result, err
 }
 
@@ -206,23 +209,31 @@ func (p *prometheus) standstills() {
 	p.t.Cleanup(func() { close(ended); watching.Wait() })
 }
 
-// ofStandstills are alerts that a machine causes which stands still for a moment: of a minute in them that is half a second here.
+// ofStandstills are alerts that a machine causes which stands still for a moment: of a minute in them that is half a
+// second here.
 var ofStandstills = []string{
-	"CapperDown", "CapperAbsent", "CapperLatencyBudgetBurnsFast", "CapperLatencyBudgetBurnsSlowly", "CapperAvailabilityBudgetBurnsFast",
-	"CapperAvailabilityBudgetBurnsSlowly", "CapperUsersUnavailable", "CapperStoreDown", "CapperShardDegraded", "CapperStoreDegraded", "CapperStoreErrors",
-	"CapperTooFewReplicas", "CapperInstanceUnheard", "CapperInstancesDiffer", "CapperGenerationsDiffer", "CapperAuditBehind", "CapperAuditNotFlushed",
+	"CapperDown", "CapperAbsent", "CapperLatencyBudgetBurnsFast", "CapperLatencyBudgetBurnsSlowly",
+	"CapperAvailabilityBudgetBurnsFast",
+	"CapperAvailabilityBudgetBurnsSlowly", "CapperUsersUnavailable", "CapperStoreDown", "CapperShardDegraded",
+	"CapperStoreDegraded", "CapperStoreErrors",
+	"CapperTooFewReplicas", "CapperInstanceUnheard", "CapperInstancesDiffer", "CapperGenerationsDiffer",
+	"CapperAuditBehind", "CapperAuditNotFlushed",
 }
 
-// stoodStill reports whether a standstill may be why an alert fires: for a minute, or, where what was lost of a month's budget
-// stays lost, from then on.
+// stoodStill reports whether a standstill may be why an alert fires: for a minute, or, where what was lost of a month's
+// budget stays lost, from then on.
 func (p *prometheus) stoodStill(name string) bool {
 	last := p.stood.Load()
-	return last > 0 && slices.Contains(ofStandstills, name) && (strings.HasSuffix(name, "Slowly") || time.Since(time.Unix(0, last)) < time.Minute)
+	return last > 0 && slices.Contains(ofStandstills, name) && (strings.HasSuffix(name, "Slowly") ||
+		time.Since(time.Unix(0, last)) < time.Minute)
 }
 
 // unexpected are those that fire and should not.
 func (p *prometheus) unexpected(job string, may []string) []string {
-	firing := slices.DeleteFunc(p.firing(job), func(name string) bool { return slices.Contains(may, name) || p.stoodStill(name) })
+	firing := slices.DeleteFunc(p.firing(job), func(name string) bool {
+		return slices.Contains(may, name) ||
+			p.stoodStill(name)
+	})
 	missed := func(name string) bool { return name == "CapperDown" || name == "CapperAbsent" }
 	if slices.ContainsFunc(firing, missed) && p.starved(job) {
 		firing = slices.DeleteFunc(firing, missed)

@@ -43,7 +43,8 @@ func alertsOf(t *testing.T) (list []written) {
 		require.Regexp(t, summary, block, name)
 		require.Regexp(t, described, block, name)
 		require.Regexp(t, runbook, block, name)
-		a.severity, a.runbook = severity.FindStringSubmatch(block)[1], strings.Join(runbook.FindStringSubmatch(block)[1:], "#")
+		a.severity, a.runbook = severity.FindStringSubmatch(block)[1],
+			strings.Join(runbook.FindStringSubmatch(block)[1:], "#")
 		list = append(list, a)
 	}
 	require.NotEmpty(t, list)
@@ -67,8 +68,10 @@ func TestRunbooksBecomeLinks(t *testing.T) {
 	require.NoError(t, err)
 	rules, err := os.ReadFile(shipped("prometheus/capper.rules.yaml"))
 	require.NoError(t, err)
-	require.Equal(t, len(alertsOf(t)), strings.Count(string(linked), "\n          runbook_url: https://wiki.example.com/capper/docs/monitoring.md#capper"))
-	require.Equal(t, string(rules), strings.ReplaceAll(string(linked), "runbook_url: https://wiki.example.com/capper/", "runbook: "))
+	require.Equal(t, len(alertsOf(t)), strings.Count(string(linked), "\n          runbook_url: "+
+		"https://wiki.example.com/capper/docs/monitoring.md#capper"))
+	require.Equal(t, string(rules), strings.ReplaceAll(string(linked), "runbook_url: https://wiki.example.com/capper/",
+		"runbook: "))
 }
 
 // Each alert has a section in the document, at its runbook, and a line in the table there that says
@@ -89,7 +92,8 @@ func TestAlertsAreExplained(t *testing.T) {
 	for _, a := range alertsOf(t) {
 		names = append(names, a.name)
 		require.Equal(t, "monitoring.md#"+strings.ToLower(a.name), a.runbook)
-		require.Contains(t, string(document), "| ["+a.name+"](#"+strings.ToLower(a.name)+") | "+a.after+" | "+a.severity+" |")
+		require.Contains(t, string(document), "| ["+a.name+"](#"+strings.ToLower(a.name)+") | "+a.after+" | "+
+			a.severity+" |")
 		require.Contains(t, string(tests), "\n  - name: "+a.name, "it has no unit test")
 		require.Regexp(t, `(?m)^      # .*\n      - alert: `+a.name+`$`, string(rules), "no reason")
 	}
@@ -105,7 +109,8 @@ func TestRulesByPromtool(t *testing.T) {
 	tests, err := filepath.Glob(shipped("prometheus/tests/*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, tests, 2)
-	for _, args := range [][]string{{"check", "rules", "--lint-fatal", shipped("prometheus/capper.rules.yaml")}, append([]string{"test", "rules"}, tests...)} {
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", shipped("prometheus/capper.rules.yaml")},
+		append([]string{"test", "rules"}, tests...)} {
 		out, err := exec.Command(promtool, args...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
@@ -146,5 +151,6 @@ func TestBuildsTellHowTheyWent(t *testing.T) {
 // Time is divided, numbers are not.
 func TestShorten(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "rate(a[2500ms] offset 30000ms) > 2 * 86400\n  for: 5000ms", Shorten("rate(a[5m] offset 1h) > 2 * 86400\n  for: 10m"))
+	require.Equal(t, "rate(a[2500ms] offset 30000ms) > 2 * 86400\n  for: 5000ms",
+		Shorten("rate(a[5m] offset 1h) > 2 * 86400\n  for: 10m"))
 }

@@ -16,7 +16,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// fleets are what is scraped: two services with an embedded store each, and two on one Redis Cluster with two replicas for each master.
+// fleets are what is scraped: two services with an embedded store each, and two on one Redis Cluster with two replicas
+// for each master.
 type fleets struct {
 	prometheus *prometheus
 	embedded   []*service
@@ -40,13 +41,15 @@ func TestWhatIsShippedWatchesRealServices(t *testing.T) {
 }
 
 func begin(t *testing.T) *fleets {
-	f := &fleets{cluster: testcluster.Start(t, testcluster.Options{Replicas: 2, Settings: []string{"cluster-allow-replica-migration no"}})}
+	f := &fleets{cluster: testcluster.Start(t, testcluster.Options{Replicas: 2,
+		Settings: []string{"cluster-allow-replica-migration no"}})}
 	source := filepath.Join(t.TempDir(), "segments")
 	for _, dir := range []string{source, source + "-embedded", source + "-recorded"} {
 		publishTo(t, dir, 0, 100)
 	}
 	for _, job := range []string{"embedded", "recorded"} {
-		f.embedded = append(f.embedded, start(t, job, "{embedded: {path: log.db, cache_size: 16MiB}}", source+"-"+job, true))
+		f.embedded = append(f.embedded, start(t, job, "{embedded: {path: log.db, cache_size: 16MiB}}", source+"-"+job,
+			true))
 	}
 	store := fmt.Sprintf("{kind: redis, redis: {addrs: [%s]}}", strings.Join(f.cluster.Addrs, ", "))
 	f.redis = []*service{start(t, "redis", store, source, false), start(t, "redis", store, source, false)}
@@ -68,7 +71,8 @@ func jobs() []string { return []string{"embedded", "recorded", "redis"} }
 func (f *fleets) calm(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		up, err := f.prometheus.query("count(up == 1) == 4")
-		return err == nil && len(up) == 1 && len(f.prometheus.firing("")) == 0 // Prometheus takes seconds to know its targets: CapperAbsent
+		// Prometheus takes seconds to know its targets: CapperAbsent
+		return err == nil && len(up) == 1 && len(f.prometheus.firing("")) == 0
 	})
 	for ends := time.Now().Add(6 * time.Second); time.Now().Before(ends); pause() {
 		for _, s := range f.all() {
@@ -109,11 +113,13 @@ func chosen(expr string, jobs, instances []string) string {
 	escape := func(values []string) string {
 		var list []string
 		for _, v := range values {
-			list = append(list, strings.ReplaceAll(regexp.QuoteMeta(v), `\`, `\\`)) // as Grafana does, in a PromQL string
+			// as Grafana does, in a PromQL string
+			list = append(list, strings.ReplaceAll(regexp.QuoteMeta(v), `\`, `\\`))
 		}
 		return "(" + strings.Join(list, "|") + ")"
 	}
-	return Shorten(strings.NewReplacer("$job|", escape(jobs)+"|", "$job", escape(jobs), "$instance", escape(instances), "[$__rate_interval]", "[4m]", "[$__interval]", "[4m]").Replace(expr))
+	return Shorten(strings.NewReplacer("$job|", escape(jobs)+"|", "$job", escape(jobs), "$instance", escape(instances),
+		"[$__rate_interval]", "[4m]", "[$__interval]", "[4m]").Replace(expr))
 }
 
 // Every panel's and every rule's query is executed. It has an answer, or a reason for none, and
@@ -128,7 +134,8 @@ func (f *fleets) queries(t *testing.T) {
 	asks := func(what, expr string, mayBeEmpty bool) {
 		for _, name := range metricsOf(expr) {
 			used[name] = true
-			require.True(t, known[name] || beside[name] || strings.HasPrefix(name, "capper:"), "%s: no such metric as %s", what, name)
+			require.True(t, known[name] || beside[name] || strings.HasPrefix(name, "capper:"),
+				"%s: no such metric as %s", what, name)
 		}
 		require.Eventually(t, func() bool {
 			answer, err := f.prometheus.query(expr)
@@ -149,20 +156,23 @@ func (f *fleets) queries(t *testing.T) {
 	}
 	for _, r := range f.prometheus.rules() {
 		require.Equal(t, "ok", r.Health, r.LastError)
-		asks(r.Name, r.Query, r.Type == "alerting") // what it takes for an answer is broken below, and in deploy/prometheus/tests
+		// what it takes for an answer is broken below, and in deploy/prometheus/tests
+		asks(r.Name, r.Query, r.Type == "alerting")
 	}
 	for name := range known {
 		if metric := base(name); strings.HasPrefix(metric, "capper_") {
-			require.True(t, used[name] || used[metric] || used[metric+"_bucket"] || used[metric+"_count"], "no panel and no rule looks at %s", name)
+			require.True(t, used[name] || used[metric] || used[metric+"_bucket"] || used[metric+"_count"],
+				"no panel and no rule looks at %s", name)
 		}
 	}
 }
 
-// beside are metrics that are not of services: Prometheus' own, and those of nightly jobs. The last three are of services
-// whose configuration uses time zones of users, and whose Redis servers have TLS or broke a promise.
+// beside are metrics that are not of services: Prometheus' own, and those of nightly jobs. The last three are of
+// services whose configuration uses time zones of users, and whose Redis servers have TLS or broke a promise.
 var beside = map[string]bool{"up": true, "ALERTS": true, "segmentbuild_exit_status": true,
-	"capper_audit_verify_findings": true, "capper_audit_verify_store_timestamp_seconds": true, "capper_audit_verify_store_sends": true,
-	"capper_segments_zoneless_users": true, "capper_store_certificate_expiry_timestamp_seconds": true,
+	"capper_audit_verify_findings": true, "capper_audit_verify_store_timestamp_seconds": true,
+	"capper_audit_verify_store_sends": true,
+	"capper_segments_zoneless_users":  true, "capper_store_certificate_expiry_timestamp_seconds": true,
 	"capper_store_promise_broken": true,
 }
 
@@ -175,7 +185,8 @@ var (
 	labels    = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
 	functions = regexp.MustCompile(`\b[a-z_0-9]+\s*\(`)
 	words     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
-	keywords  = []string{"and", "or", "unless", "offset", "by", "on", "bool", "group_left", "sum", "max", "min", "count", "ms", "e"}
+	keywords  = []string{"and", "or", "unless", "offset", "by", "on", "bool", "group_left", "sum", "max", "min",
+		"count", "ms", "e"}
 )
 
 // metricsOf are the names of metrics in an expression: the words that are neither a label, a function nor a keyword.
@@ -207,7 +218,8 @@ func TestEveryMetricIsLookedAt(t *testing.T) {
 		if !strings.HasPrefix(line, "| `capper_") {
 			continue
 		}
-		for _, m := range regexp.MustCompile("`(capper_[a-z_]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+		for _, m := range regexp.MustCompile("`(capper_[a-z_]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1],
+			-1) {
 			require.Regexp(t, m[1]+`(_bucket|_count)?[{\[ )\\]`, text, "no panel and no rule has it")
 		}
 	}

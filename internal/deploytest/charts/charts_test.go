@@ -74,7 +74,8 @@ func TestStopHasItsTime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r *rendering) {
 		c := parsed(t, r.configuration())
-		least := duration(t, c, "server", "stop_delay") + duration(t, c, "server", "stop_timeout") + 6*duration(t, c, "server", "call_timeout")
+		least := duration(t, c, "server", "stop_delay") + duration(t, c, "server", "stop_timeout") +
+			6*duration(t, c, "server", "call_timeout")
 		grace := time.Duration(r.pod().number(t, "spec", "terminationGracePeriodSeconds")) * time.Second
 		require.Greater(t, grace, least)
 	})
@@ -90,14 +91,17 @@ func TestProbes(t *testing.T) {
 		if c.at("server", "tls") != nil {
 			scheme = "HTTPS"
 		}
-		for probe, path := range map[string]string{"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"} {
-			require.Equal(t, map[string]any{"path": path, "port": "http", "scheme": scheme}, container.at(probe, "httpGet"))
+		for probe, path := range map[string]string{"startupProbe": "/healthz", "livenessProbe": "/healthz",
+			"readinessProbe": "/readyz"} {
+			require.Equal(t, map[string]any{"path": path, "port": "http", "scheme": scheme},
+				container.at(probe, "httpGet"))
 		}
 		listening := map[string]string{}
 		for _, port := range container.list("ports") {
 			listening[port.text("name")] = ":" + strconv.Itoa(port.number(t, "containerPort"))
 		}
-		require.Equal(t, map[string]string{"http": c.text("server", "listen"), "admin": c.text("server", "admin_listen")}, listening)
+		require.Equal(t, map[string]string{"http": c.text("server", "listen"),
+			"admin": c.text("server", "admin_listen")}, listening)
 	})
 }
 
@@ -127,7 +131,8 @@ func TestSelectors(t *testing.T) {
 		for what, selector := range selectors {
 			require.Subset(t, map[string]any(service), map[string]any(selector), what)
 			for _, job := range r.all("CronJob") {
-				require.NotSubset(t, map[string]any(job.object("spec", "jobTemplate", "spec", "template", "metadata", "labels")), map[string]any(selector), what)
+				require.NotSubset(t, map[string]any(job.object("spec", "jobTemplate", "spec", "template", "metadata",
+					"labels")), map[string]any(selector), what)
 			}
 		}
 		for _, monitor := range r.all("ServiceMonitor") {
@@ -177,7 +182,8 @@ func TestPodsAreConfined(t *testing.T) {
 			require.Equal(t, "RuntimeDefault", pod.text("spec", "securityContext", "seccompProfile", "type"))
 			require.Equal(t, false, pod.at("spec", "automountServiceAccountToken"))
 			volumes := []string{}
-			for _, volume := range append(pod.list("spec", "volumes"), r.workload().list("spec", "volumeClaimTemplates")...) {
+			for _, volume := range append(pod.list("spec", "volumes"),
+				r.workload().list("spec", "volumeClaimTemplates")...) {
 				volumes = append(volumes, volume.text("name")+volume.name())
 			}
 			for _, container := range pod.list("spec", "containers") {
@@ -189,11 +195,13 @@ func TestPodsAreConfined(t *testing.T) {
 					require.Contains(t, volumes, mount.text("name"))
 					require.Nil(t, mount.at("subPath"), "a file that is mounted alone is never swapped")
 				}
-				require.Equal(t, container.text("resources", "requests", "memory"), container.text("resources", "limits", "memory"))
+				require.Equal(t, container.text("resources", "requests", "memory"), container.text("resources",
+					"limits", "memory"))
 			}
 			require.NotContains(t, string(r.text), "checksum/", "a restart is not what reloads")
 			account := pod.text("spec", "serviceAccountName")
-			require.True(t, slices.ContainsFunc(r.all("ServiceAccount"), func(o object) bool { return o.name() == account }), account)
+			require.True(t, slices.ContainsFunc(r.all("ServiceAccount"),
+				func(o object) bool { return o.name() == account }), account)
 		}
 	})
 }
@@ -231,7 +239,8 @@ func TestMemoryFollowsTheFormula(t *testing.T) {
 	} {
 		container := render(t, files[name]).container()
 		require.Equal(t, strconv.Itoa(want)+"Mi", container.text("resources", "limits", "memory"), name)
-		require.Equal(t, object{"name": "GOMEMLIMIT", "value": strconv.Itoa(want*9/10) + "MiB"}, container.list("env")[0], name)
+		require.Equal(t, object{"name": "GOMEMLIMIT", "value": strconv.Itoa(want*9/10) + "MiB"},
+			container.list("env")[0], name)
 	}
 }
 
@@ -262,8 +271,10 @@ func TestWorkloads(t *testing.T) {
 	everything := render(t, files["everything"])
 	require.Equal(t, "StatefulSet", everything.workload().kind())
 	require.Nil(t, everything.workload().at("spec", "replicas"), "the autoscaler's")
-	require.Equal(t, everything.workload().kind(), everything.all("HorizontalPodAutoscaler")[0].text("spec", "scaleTargetRef", "kind"))
-	require.Equal(t, everything.workload().name(), everything.all("HorizontalPodAutoscaler")[0].text("spec", "scaleTargetRef", "name"))
+	require.Equal(t, everything.workload().kind(), everything.all("HorizontalPodAutoscaler")[0].text("spec",
+		"scaleTargetRef", "kind"))
+	require.Equal(t, everything.workload().name(), everything.all("HorizontalPodAutoscaler")[0].text("spec",
+		"scaleTargetRef", "name"))
 }
 
 // Roles in the place of keys: the annotations are there, and no key is.

@@ -21,11 +21,13 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	long := strings.Repeat("a", 45)
 	owners := map[string]string{}
-	for _, release := range []string{"prod", "2024", "prod.eu", "prod-eu", "true", "1e3", "capper", long + "-one", long + "-two", long + "12345678"} {
+	for _, release := range []string{"prod", "2024", "prod.eu", "prod-eu", "true", "1e3", "capper", long + "-one",
+		long + "-two", long + "12345678"} {
 		r := renderAs(t, release, valuesFiles(t)["everything"])
 		require.NoError(t, tools.Validate(r.text), release)
 		for _, o := range r.objects {
-			most := map[string]int{"CronJob": 52, "StatefulSet": 52}[o.kind()] // of pods and jobs, with what comes to it
+			// of pods and jobs, with what comes to it
+			most := map[string]int{"CronJob": 52, "StatefulSet": 52}[o.kind()]
 			if most == 0 {
 				most = 63
 			}

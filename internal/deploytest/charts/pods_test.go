@@ -31,7 +31,8 @@ const key = "crm-1.a-secret"
 
 // withKey are values by which key opens the API.
 func withKey(t *testing.T, more string) string {
-	return written(t, fmt.Sprintf("config: {server: {api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter, read]}]}%s}",
+	return written(t, fmt.Sprintf("config: {server: {api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: "+
+		"[filter, read]}]}%s}",
 		sha256.Sum256([]byte(key)), more))
 }
 
@@ -61,12 +62,14 @@ func run(t *testing.T, r *rendering, folders ...string) *pod {
 	t.Helper()
 	p := &pod{t: t, r: r, public: freePort(t), admin: freePort(t), log: new(testkit.Log), ended: make(chan error, 1)}
 	root := t.TempDir()
-	publish := exec.Command(program(t, "segmentbuild"), "build", "--to="+root+"/segments", "--segment=vip="+filepath.Join(Root(), "testdata/segments/vip.csv"))
+	publish := exec.Command(program(t, "segmentbuild"), "build", "--to="+root+"/segments", "--segment=vip="+
+		filepath.Join(Root(), "testdata/segments/vip.csv"))
 	out, err := publish.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	folders = append(folders, "s3://segments/prod", root+"/segments", "/var/lib/capper", root+"/data",
 		"admin_listen: :9090", "admin_listen: "+p.admin, "listen: :8080", "listen: "+p.public)
-	p.config = testkit.NewMount(t, map[string]string{"capper.yaml": strings.NewReplacer(folders...).Replace(r.configuration())})
+	p.config = testkit.NewMount(t,
+		map[string]string{"capper.yaml": strings.NewReplacer(folders...).Replace(r.configuration())})
 
 	var args []string
 	for _, arg := range r.container().at("args").([]any) {
@@ -123,7 +126,8 @@ func (p *pod) call(method, address, path, key, body string) answered {
 // allows filters two users who may get the message.
 func (p *pod) allows(message, users string) bool {
 	p.t.Helper()
-	answer := p.call(http.MethodPost, p.public, "/v1/filter", key, `{"message_id": "`+message+`", "user_ids": [`+users+`]}`)
+	answer := p.call(http.MethodPost, p.public, "/v1/filter", key, `{"message_id": "`+message+`", "user_ids": [`+users+
+		`]}`)
 	return answer.status == http.StatusOK && strings.Contains(answer.body, `"allowed":[`+users+`]`)
 }
 
@@ -154,7 +158,8 @@ func TestThePodRuns(t *testing.T) {
 	before, err := os.ReadFile(p.config.Path("capper.yaml"))
 	require.NoError(t, err)
 	p.config.Swap(map[string]string{"capper.yaml": strings.Replace(string(before), "weekly: 3", "weekly: 4", 1)})
-	testkit.Eventually(t, func() bool { return strings.Contains(p.log.String(), "configuration in force") }, "%s", p.log)
+	testkit.Eventually(t, func() bool { return strings.Contains(p.log.String(), "configuration in force") }, "%s",
+		p.log)
 	p.stop()
 }
 
@@ -168,7 +173,8 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t}
-	a.cert, a.key = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature})
+	a.cert, a.key = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature})
 	return a
 }
 
@@ -202,7 +208,8 @@ func (a *authority) pair() map[string]string {
 	text := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
-	return map[string]string{"tls.crt": text("CERTIFICATE", cert.Raw), "tls.key": text("PRIVATE KEY", der), "ca.crt": text("CERTIFICATE", a.cert.Raw)}
+	return map[string]string{"tls.crt": text("CERTIFICATE", cert.Raw), "tls.key": text("PRIVATE KEY", der),
+		"ca.crt": text("CERTIFICATE", a.cert.Raw)}
 }
 
 // cluster is a Redis Cluster of one master that takes TLS alone, from callers with a certificate, and
@@ -212,18 +219,22 @@ func cluster(t *testing.T, pair *testkit.Mount) (address string, cli func(args .
 	dir := t.TempDir()
 	rights, err := os.ReadFile(filepath.Join(Root(), "deploy", "redis.acl"))
 	require.NoError(t, err)
-	users := strings.NewReplacer("user default on >CHANGE-ME", "user default on >operator", "CHANGE-ME", "first").Replace(string(rights))
+	users := strings.NewReplacer("user default on >CHANGE-ME", "user default on >operator", "CHANGE-ME",
+		"first").Replace(string(rights))
 	require.NoError(t, os.WriteFile(dir+"/users.acl", []byte(users), 0o600))
 	port := fmt.Sprint(12000 + time.Now().UnixNano()%10000) // the bus has a port that is 10000 higher
-	server := exec.Command("redis-server", "--port", "0", "--tls-port", port, "--tls-cluster", "yes", "--bind", "127.0.0.1", "--dir", dir, "--save", "",
-		"--tls-cert-file", pair.Path("tls.crt"), "--tls-key-file", pair.Path("tls.key"), "--tls-ca-cert-file", pair.Path("ca.crt"), "--aclfile", dir+"/users.acl",
+	server := exec.Command("redis-server", "--port", "0", "--tls-port", port, "--tls-cluster", "yes", "--bind",
+		"127.0.0.1", "--dir", dir, "--save", "",
+		"--tls-cert-file", pair.Path("tls.crt"), "--tls-key-file", pair.Path("tls.key"), "--tls-ca-cert-file",
+		pair.Path("ca.crt"), "--aclfile", dir+"/users.acl",
 		"--cluster-enabled", "yes", "--appendonly", "yes", "--maxmemory-policy", "noeviction")
 	log := new(testkit.Log)
 	server.Stdout = log
 	require.NoError(t, server.Start())
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	cli = func(args ...string) string {
-		all := append([]string{"-p", port, "--tls", "--cert", pair.Path("tls.crt"), "--key", pair.Path("tls.key"), "--cacert", pair.Path("ca.crt"), "--no-auth-warning", "-a", "operator"}, args...)
+		all := append([]string{"-p", port, "--tls", "--cert", pair.Path("tls.crt"), "--key", pair.Path("tls.key"),
+			"--cacert", pair.Path("ca.crt"), "--no-auth-warning", "-a", "operator"}, args...)
 		out, _ := exec.Command("redis-cli", all...).CombinedOutput()
 		return string(out)
 	}
@@ -241,9 +252,11 @@ func TestThePodRunsOverRedis(t *testing.T) {
 	secret := testkit.NewMount(t, pair)
 	address, cli := cluster(t, secret)
 	password := testkit.NewMount(t, map[string]string{"password": "first"})
-	r := render(t, valuesFiles(t)["redis"], withKey(t, ", store: {redis: {addrs: ['"+address+"'], replica_acks: 0, create: true}}"))
+	r := render(t, valuesFiles(t)["redis"], withKey(t, ", store: {redis: {addrs: ['"+address+
+		"'], replica_acks: 0, create: true}}"))
 	p := run(t, r, "stop_delay: 20s", "stop_delay: 0s",
-		"/etc/capper-redis/password", password.Dir, "/etc/capper-redis/ca", secret.Dir, "/etc/capper-redis/client", secret.Dir)
+		"/etc/capper-redis/password", password.Dir, "/etc/capper-redis/ca", secret.Dir, "/etc/capper-redis/client",
+		secret.Dir)
 	require.True(t, p.allows("m", "1,2"))
 
 	require.Contains(t, cli("acl", "setuser", "capper", "resetpass", ">second"), "OK")

@@ -76,11 +76,13 @@ func TestSegmentbuildAcceptsItsCommand(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				for _, input := range []string{"inputs/vip-1.csv", "inputs/vip-2.csv", "warehouse/vip/1.csv", "warehouse/opted-out/1.csv"} {
+				for _, input := range []string{"inputs/vip-1.csv", "inputs/vip-2.csv", "warehouse/vip/1.csv",
+					"warehouse/opted-out/1.csv"} {
 					require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, input)), 0o755))
 					require.NoError(t, os.WriteFile(filepath.Join(dir, input), []byte("user_id\n7\n42\n"), 0o600))
 				}
-				mapped := strings.NewReplacer("s3://segments/prod", dir+"/published", "s3://warehouse", dir+"/warehouse",
+				mapped := strings.NewReplacer("s3://segments/prod", dir+"/published", "s3://warehouse", dir+
+					"/warehouse",
 					"/inputs", dir+"/inputs", "/etc/segmentbuild", dir, ".csv.gz", ".csv", ".parquet", ".csv")
 				text := r.all("ConfigMap")
 				build := text[len(text)-1].text("data", "segments.yaml")
@@ -89,7 +91,8 @@ func TestSegmentbuildAcceptsItsCommand(t *testing.T) {
 						build = found
 					}
 				}
-				require.NoError(t, os.WriteFile(filepath.Join(dir, "segments.yaml"), []byte(mapped.Replace(build)), 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "segments.yaml"), []byte(mapped.Replace(build)),
+					0o600))
 				container := job.object("spec", "jobTemplate", "spec", "template").list("spec", "containers")[0]
 				require.Equal(t, []any{"segmentbuild"}, container.at("command"))
 				args := []string{}

@@ -18,7 +18,8 @@ func scratch(t *testing.T, r *rendering) (limit, request int) {
 	}
 	for _, volume := range r.pod().list("spec", "volumes") {
 		if volume.text("name") == "data" {
-			return mib(volume.text("emptyDir", "sizeLimit")), mib(r.container().text("resources", "requests", "ephemeral-storage"))
+			return mib(volume.text("emptyDir", "sizeLimit")),
+				mib(r.container().text("resources", "requests", "ephemeral-storage"))
 		}
 	}
 	require.Fail(t, "no volume data")
@@ -44,22 +45,30 @@ func TestRoomFollowsTheConfiguration(t *testing.T) {
 		require.Equal(t, want, limit, values)
 		require.Equal(t, want, request, values)
 	}
-	require.Nil(t, render(t, files["everything"]).container().at("resources", "requests", "ephemeral-storage"), "it has a volume")
+	require.Nil(t, render(t, files["everything"]).container().at("resources", "requests", "ephemeral-storage"),
+		"it has a volume")
 }
 
 func TestTooLittleRoomIsRefused(t *testing.T) {
 	t.Parallel()
 	files := valuesFiles(t)
 	for values, want := range map[string]string{
-		"role: scratch: {sizeLimit: 2Gi}":                                       "scratch.sizeLimit: 2Gi: must be at least 11008Mi: two generations of memory.segments (256MiB), config.audit.max_waiting (10GiB) and 256Mi; the pod would be evicted",
-		"redis: scratch: {sizeLimit: 512Mi}":                                    "scratch.sizeLimit: 512Mi: must be at least 768Mi: two generations of memory.segments (256MiB) and 256Mi",
-		"role: persistence: {enabled: true, size: 8Gi}":                         "persistence.size: 8Gi: must be at least 11008Mi",
-		"role: persistence: {enabled: true}\nmemory: {segments: 5GiB}":          "persistence.size: 20Gi: must be at least 20736Mi",
-		"redis: config: {audit: {to: /var/lib/capper/audit}}":                   `config.audit.to: "/var/lib/capper/audit": only with persistence.enabled: true`,
-		"role: config: {audit: {max_waiting: 1000}}":                            "/config/audit/max_waiting",
-		"role: scratch: {sizeLimit: 2Ti}\nmemory: {segments: 1048576GiB}":       "scratch.sizeLimit: 2Ti: must be at least",
-		"role: config: {audit: {max_waiting: 5GiB, upload: ''}}":                "'upload' not allowed",
-		"role: scratch: {sizeLimit: 6Gi}\nconfig: {audit: {max_waiting: 6GiB}}": "scratch.sizeLimit: 6Gi: must be at least 6912Mi",
+		"role: scratch: {sizeLimit: 2Gi}": "scratch.sizeLimit: 2Gi: must be " +
+			"at least 11008Mi: two generations of memory.segments (256MiB), config.audit.max_waiting (10GiB) and " +
+			"256Mi; the pod would be evicted",
+		"redis: scratch: {sizeLimit: 512Mi}": "scratch.sizeLimit: 512Mi: must be " +
+			"at least 768Mi: two generations of memory.segments (256MiB) and 256Mi",
+		"role: persistence: {enabled: true, size: 8Gi}": "persistence.size: 8Gi: must be at " +
+			"least 11008Mi",
+		"role: persistence: {enabled: true}\nmemory: {segments: 5GiB}": "persistence.size: 20Gi: must be " +
+			"at least 20736Mi",
+		"redis: config: {audit: {to: /var/lib/capper/audit}}": `config.audit.to: "/var/lib/capper/audit": only with persistence.enabled: true`,
+		"role: config: {audit: {max_waiting: 1000}}":          "/config/audit/max_waiting",
+		"role: scratch: {sizeLimit: 2Ti}\nmemory: {segments: 1048576GiB}": "scratch.sizeLimit: 2Ti: must be " +
+			"at least",
+		"role: config: {audit: {max_waiting: 5GiB, upload: ''}}": "'upload' not allowed",
+		"role: scratch: {sizeLimit: 6Gi}\nconfig: {audit: {max_waiting: 6GiB}}": "scratch.sizeLimit: 6Gi: must be " +
+			"at least 6912Mi",
 	} {
 		name, text, _ := strings.Cut(values, ": ")
 		_, err := helm(t, files[name], written(t, text))

@@ -37,7 +37,8 @@ func WriteKubernetes(swagger, dir string) error {
 		used := map[string]schema{}
 		gather(described.Definitions, name, used)
 		whole := schema{"$ref": "#/definitions/" + name, "definitions": used}
-		if err := write(dir, kind["kind"].(string), kind["group"].(string), kind["version"].(string), whole); err != nil {
+		if err := write(dir, kind["kind"].(string), kind["group"].(string), kind["version"].(string),
+			whole); err != nil {
 			return err
 		}
 	}

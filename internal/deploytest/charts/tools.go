@@ -70,7 +70,8 @@ func (t *Tools) convert(kubernetes, operator string) error {
 
 // Validate holds objects to the schemas; the error has all that kubeconform says.
 func (t *Tools) Validate(objects []byte) error {
-	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
+	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+
+		"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
 	run.Stdin = bytes.NewReader(objects)
 	out, err := run.CombinedOutput()
 	if err != nil {

@@ -165,7 +165,8 @@ func TestTheLaptopComesUp(t *testing.T) {
 		l.serve(l.services[fmt.Sprintf("redis-%d", n+1)])
 	}
 	require.Equal(t, []string{"cluster-require-full-coverage", "no"},
-		strings.Fields(l.run("settings", "redis-cli", "-h", "10.89.7.15", "config", "get", "cluster-require-full-coverage")))
+		strings.Fields(l.run("settings", "redis-cli", "-h", "10.89.7.15", "config", "get",
+			"cluster-require-full-coverage")))
 	for range 2 { // as after a restart of all
 		l.run("cluster", l.services["cluster"].Command...)
 		testkit.Eventually(t, func() bool { return slices.Equal([]int{2, 2, 2}, l.replicas()) })
@@ -194,9 +195,14 @@ func TestTheLaptopComesUp(t *testing.T) {
 		require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
 		return response.StatusCode, answer
 	}
-	testkit.Eventually(t, func() bool { status, _ := call(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
+	testkit.Eventually(t, func() bool {
+		status, _ := call(http.MethodGet, "/readyz",
+			"")
+		return status == http.StatusOK
+	})
 	testkit.Eventually(t, func() bool { // nine servers on a laptop may be late
-		status, answer := call(http.MethodPost, "/v1/filter", `{"message_id": "welcome", "channel": "push", "user_ids": [900001, 900002]}`)
+		status, answer := call(http.MethodPost, "/v1/filter",
+			`{"message_id": "welcome", "channel": "push", "user_ids": [900001, 900002]}`)
 		require.Equal(t, http.StatusOK, status)
 		require.Empty(t, answer["denied"])
 		allowed, replayed := answer["allowed"].([]any), answer["replayed"].([]any)

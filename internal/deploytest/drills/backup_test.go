@@ -42,11 +42,14 @@ func TestRedisIsRestoredFromABackup(t *testing.T) {
 	capper.stop()
 
 	place.mustExist = true
-	place.addrs = testcluster.Start(t, testcluster.Options{Masters: 4, Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs
+	place.addrs = testcluster.Start(t, testcluster.Options{Masters: 4, Replicas: 1,
+		NodeTimeout: 10 * time.Second}).Addrs
 	whole, err := os.ReadFile(filepath.Join(copied, "SHA256SUMS"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(copied, "SHA256SUMS"), append(whole, strings.Repeat("0", 64)+"  ./lost.rdb\n"...), 0o644))
-	require.Contains(t, refusal(t, "restore", place.addrs[0], copied), "is not what was saved", "a shard's copy is missing")
+	require.NoError(t, os.WriteFile(filepath.Join(copied, "SHA256SUMS"), append(whole, strings.Repeat("0", 64)+
+		"  ./lost.rdb\n"...), 0o644))
+	require.Contains(t, refusal(t, "restore", place.addrs[0], copied), "is not what was saved",
+		"a shard's copy is missing")
 	require.NoError(t, os.WriteFile(filepath.Join(copied, "SHA256SUMS"), whole, 0o644))
 	require.Contains(t, place.refused(audit), "set store.redis.create: true to begin anew", "an empty cluster")
 	t.Logf("%s", backup(t, "restore", place.addrs[0], copied))
@@ -83,7 +86,8 @@ func (l *load) fill(message string, to []uint32) {
 func (l *load) allowedOf(message string, of []uint32) []uint32 {
 	l.Helper()
 	var got decided
-	require.NoError(l, l.post("/v1/filter", map[string]any{"message_id": message, "channel": "push", "user_ids": of}, &got))
+	require.NoError(l, l.post("/v1/filter", map[string]any{"message_id": message, "channel": "push", "user_ids": of},
+		&got))
 	return got.Allowed
 }
 
@@ -140,7 +144,8 @@ capper audit export --audit "$AUDIT" --since "$SINCE" --out since.ndjson &&
   capper import - --format ndjson --at-column time --verify`
 	cmd := exec.Command("bash", "-c", line)
 	cmd.Dir = p.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "CAPPER_URL=http://"+addr, "SINCE="+since, "AUDIT="+filepath.Join(p.dir, "audit"))
+	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "CAPPER_URL=http://"+addr, "SINCE="+since,
+		"AUDIT="+filepath.Join(p.dir, "audit"))
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

@@ -11,7 +11,8 @@ import (
 )
 
 // The drills of a cluster whose masters have two replicas each: a planned failover and the loss of a replica
-// are not noticed, and the loss of a master is over when its replica has taken over: with a short cluster-node-timeout calls wait for that.
+// are not noticed, and the loss of a master is over when its replica has taken over: with a short cluster-node-timeout
+// calls wait for that.
 func TestFailovers(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.Options{Replicas: 2, NodeTimeout: 6 * time.Second})
@@ -37,7 +38,8 @@ func TestFailovers(t *testing.T) {
 	load.goOn(200)
 	require.Empty(t, load.failures(), "after a replica was lost")
 	require.NoError(t, cluster.Restart(replicas[1]))
-	require.Eventually(t, func() bool { return strings.Count(info(t, replicas[0]), "state=online") == 2 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(info(t, replicas[0]), "state=online") == 2 }, time.Minute,
+		50*time.Millisecond)
 
 	require.NoError(t, cluster.Kill(replicas[0])) // the master by now
 	load.goOn(200)
@@ -45,7 +47,8 @@ func TestFailovers(t *testing.T) {
 	failed := load.failures() // some, where the cluster took longer than a call
 	t.Logf("a master lost: %d calls without a whole answer: %q", len(failed), failed)
 	require.NoError(t, cluster.Restart(replicas[0]))
-	require.Eventually(t, func() bool { return strings.Contains(info(t, replicas[0]), "master_link_status:up") }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(info(t, replicas[0]), "master_link_status:up") },
+		time.Minute, 50*time.Millisecond)
 	load.goOn(100)
 	require.Empty(t, load.failures(), "after the lost master came back as a replica")
 	require.NotEqual(t, master, replicas[0])

@@ -42,7 +42,8 @@ type load struct {
 
 // newLoad begins with four callers.
 func newLoad(t testing.TB, url string) *load {
-	l := &load{TB: t, url: url, stop: make(chan struct{}), began: time.Now(), allowed: map[uint32][]string{}, maybe: map[uint32]int{}}
+	l := &load{TB: t, url: url, stop: make(chan struct{}), began: time.Now(), allowed: map[uint32][]string{},
+		maybe: map[uint32]int{}}
 	for caller := range 4 {
 		l.wait.Go(func() { l.call(caller) })
 	}
@@ -104,7 +105,8 @@ func (l *load) ask(message string, asked []uint32) {
 
 func (l *load) fail(format string, args ...any) {
 	l.lastFail = time.Now()
-	l.failed = append(l.failed, fmt.Sprintf("after %v: ", time.Since(l.began).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+	l.failed = append(l.failed, fmt.Sprintf("after %v: ", time.Since(l.began).Round(time.Millisecond))+
+		fmt.Sprintf(format, args...))
 }
 
 func (l *load) post(path string, request, got any) error {
@@ -185,12 +187,14 @@ func (l *load) settle() {
 			switch strings.Count(strings.Join(recorded, " ")+" ", message+" ") {
 			case 1:
 			case 0: // its text may have been lost with a master, which the send itself must not
-				require.True(l, slices.Contains(recorded, "") && l.has(user, message), "user %d was allowed %s, the log has %v", user, message, recorded)
+				require.True(l, slices.Contains(recorded, "") && l.has(user, message),
+					"user %d was allowed %s, the log has %v", user, message, recorded)
 			default:
 				require.Fail(l, "twice", "user %d was allowed %s once, the log has %v", user, message, recorded)
 			}
 		}
-		require.LessOrEqual(l, len(recorded)-len(l.allowed[user]), l.maybe[user], "user %d: sends that nobody was told of: %v", user, recorded)
+		require.LessOrEqual(l, len(recorded)-len(l.allowed[user]), l.maybe[user],
+			"user %d: sends that nobody was told of: %v", user, recorded)
 		sends += len(recorded)
 	}
 	l.Logf("%d calls, %d sends of a seventh of the users read back", l.calls, sends)
@@ -200,7 +204,8 @@ func (l *load) settle() {
 func (l *load) has(user uint32, message string) bool {
 	l.Helper()
 	var got struct{ Replayed []uint32 }
-	require.NoError(l, l.post("/v1/filter", map[string]any{"message_id": message, "channel": "push", "user_ids": []uint32{user}}, &got))
+	require.NoError(l, l.post("/v1/filter", map[string]any{"message_id": message, "channel": "push",
+		"user_ids": []uint32{user}}, &got))
 	return slices.Contains(got.Replayed, user)
 }
 

@@ -42,7 +42,8 @@ func TestAServiceMovesToRedis(t *testing.T) {
 	given := 0
 	for killed := false; !killed; given++ { // one that came to its end brought over what was given back
 		require.Less(t, given, len(released), "each pass came to its end")
-		require.NoError(t, load.post("/v1/release", map[string]any{"message_id": "campaign", "channel": "push", "user_ids": released[given : given+1]}, new(any)))
+		require.NoError(t, load.post("/v1/release", map[string]any{"message_id": "campaign", "channel": "push",
+			"user_ids": released[given : given+1]}, new(any)))
 		place.erase(t, addr, erased[given])
 		killed = place.killedPass(t, onRedis, addr)
 	}
@@ -80,7 +81,8 @@ type passed struct {
 }
 
 func (p *place) command(config, addr string, more ...string) *exec.Cmd {
-	return exec.Command(filepath.Join(programs, "capper"), append([]string{"migrate", "--json", "--url", "http://" + addr, "--config", config, "--work", p.dir + "/moving"}, more...)...)
+	return exec.Command(filepath.Join(programs, "capper"), append([]string{"migrate", "--json", "--url", "http://" +
+		addr, "--config", config, "--work", p.dir + "/moving"}, more...)...)
 }
 
 func (p *place) migrate(t *testing.T, status int, config, addr string, more ...string) (done passed) {

@@ -57,7 +57,8 @@ func newPlace(t testing.TB, addrs []string) *place {
 	p := &place{TB: t, dir: t.TempDir(), addrs: addrs}
 	ids := filepath.Join(p.dir, "new.txt")
 	require.NoError(t, os.WriteFile(ids, []byte("1\n2\n3\n"), 0o644))
-	out, err := exec.Command(filepath.Join(programs, "segmentbuild"), "build", "--to", filepath.Join(p.dir, "segments"), "--segment", "new="+ids).CombinedOutput()
+	out, err := exec.Command(filepath.Join(programs, "segmentbuild"), "build", "--to", filepath.Join(p.dir, "segments"),
+		"--segment", "new="+ids).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return p
 }
@@ -76,7 +77,8 @@ type instance struct {
 func (p *place) start(addr, program, more string) *instance {
 	p.Helper()
 	i := p.launch(addr, program, more)
-	require.Eventually(p, func() bool { return i.ended() || ready("http://"+addr) }, 30*time.Second, 10*time.Millisecond, "%s", i.log)
+	require.Eventually(p, func() bool { return i.ended() || ready("http://"+addr) }, 30*time.Second,
+		10*time.Millisecond, "%s", i.log)
 	require.False(p, i.ended(), "%s", i.log)
 	return i
 }
@@ -84,7 +86,8 @@ func (p *place) start(addr, program, more string) *instance {
 // configure writes the configuration of an instance on the address.
 func (p *place) configure(addr, more string) (file string) {
 	file = filepath.Join(p.dir, strings.NewReplacer(".", "-", ":", "-").Replace(addr)+".yaml")
-	store := cmp.Or(p.store, fmt.Sprintf("{kind: redis, redis: {addrs: [%s], create: %t}}", strings.Join(p.addrs, ", "), !p.mustExist))
+	store := cmp.Or(p.store, fmt.Sprintf("{kind: redis, redis: {addrs: [%s], create: %t}}", strings.Join(p.addrs, ", "),
+		!p.mustExist))
 	require.NoError(p, os.WriteFile(file, fmt.Appendf(nil, `server: {listen: %q, stop_delay: 5s, call_timeout: 30s}
 segments: {source: %[2]s/segments, cache_dir: %[2]s/cache}
 store: %[3]s
@@ -168,7 +171,8 @@ func balance(t testing.TB, one, two string) (url string) {
 	const connect = "  timeout connect 2s\n"
 	require.Contains(t, string(shipped), connect)
 	file := filepath.Join(t.TempDir(), "haproxy.cfg") // in which an instance that stands still for a moment is not down
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(shipped), connect, connect+"  timeout check 10s\n", 1)), 0o644))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(shipped), connect, connect+
+		"  timeout check 10s\n", 1)), 0o644))
 	bind, log := freeAddr(t), new(testkit.Log)
 	cmd := exec.Command("haproxy", "-db", "-f", file)
 	cmd.Env = append(os.Environ(), "CAPPER_BIND="+bind, "CAPPER_ONE="+one, "CAPPER_TWO="+two)

@@ -27,10 +27,12 @@ func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	id, replica := nodeID(t, spare[0]), nodeID(t, spare[1])
 	cli(t, "--cluster", "add-node", spare[1], at, "--cluster-slave", "--cluster-master-id", id)
 	known(t, cluster.Addrs, spare[1])
-	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, time.Minute,
+		50*time.Millisecond)
 	require.Empty(t, load.failures(), "while the shard was added")
 
-	cli(t, "--cluster", "rebalance", at, "--cluster-use-empty-masters", "--cluster-weight", id+"=0.2") // a small share: each slot takes its time
+	// a small share: each slot takes its time
+	cli(t, "--cluster", "rebalance", at, "--cluster-use-empty-masters", "--cluster-weight", id+"=0.2")
 	require.Greater(t, keys(t, spare[0]), 5, "the new shard has its share")
 	load.goOn(100)
 	require.Empty(t, load.failures(), "while slots were moved to the new shard")
@@ -92,7 +94,8 @@ func slots(t testing.TB, addr, id string) []string {
 func awake(t testing.TB, addrs ...string) {
 	t.Helper()
 	for _, addr := range addrs {
-		require.Eventually(t, func() bool { return command(t, addr, "ping") == "PONG" }, time.Minute, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return command(t, addr, "ping") == "PONG" }, time.Minute,
+			50*time.Millisecond)
 	}
 }
 

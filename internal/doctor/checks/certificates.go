@@ -23,13 +23,15 @@ func ownCertificate(s *Subject) doctor.Check {
 		if server.CertFile == "" && client.CertFile == "" {
 			n.Skip("", "the configuration names none")
 		}
-		for _, f := range [][3]string{{"server.tls", server.CertFile, server.KeyFile}, {"store.redis.tls", client.CertFile, client.KeyFile}} {
+		for _, f := range [][3]string{{"server.tls", server.CertFile, server.KeyFile},
+			{"store.redis.tls", client.CertFile, client.KeyFile}} {
 			if f[1] == "" {
 				continue
 			}
 			pair, err := tls.LoadX509KeyPair(f[1], f[2])
 			if err != nil {
-				n.Fail(f[0], err.Error(), "put the certificate and the key that goes with it there", "the service does not start without them")
+				n.Fail(f[0], err.Error(), "put the certificate and the key that goes with it there",
+					"the service does not start without them")
 				continue
 			}
 			judgeCertificate(n, f[0], pair.Leaf, s.now())
@@ -42,7 +44,8 @@ func ownCertificate(s *Subject) doctor.Check {
 
 // judgeCertificate tells how long a certificate is good.
 func judgeCertificate(n *doctor.Notes, of string, c *x509.Certificate, now time.Time) {
-	seen := fmt.Sprintf("certificate of %s, good from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime), c.NotAfter.UTC().Format(time.DateTime))
+	seen := fmt.Sprintf("certificate of %s, good from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
+		c.NotAfter.UTC().Format(time.DateTime))
 	const why = "callers and servers that check it refuse the connection"
 	switch {
 	case now.After(c.NotAfter):
@@ -50,7 +53,8 @@ func judgeCertificate(n *doctor.Notes, of string, c *x509.Certificate, now time.
 	case now.Before(c.NotBefore):
 		n.Fail(of, seen+": it is not valid yet", "set this machine's clock, or have it made anew", why)
 	case c.NotAfter.Sub(now) < soon && c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/3:
-		n.Warn(of, seen+": it ends within "+(c.NotAfter.Sub(now)).Round(time.Hour).String(), "renew it, and see why nobody did: certificates are renewed at a third of their life", why+" from then on")
+		n.Warn(of, seen+": it ends within "+(c.NotAfter.Sub(now)).Round(time.Hour).String(),
+			"renew it, and see why nobody did: certificates are renewed at a third of their life", why+" from then on")
 	default:
 		n.OK(of, "%s", seen)
 	}
@@ -64,7 +68,8 @@ func judgeNames(n *doctor.Notes, of string, c *x509.Certificate, addr string, na
 	}
 	for _, name := range names {
 		if err := c.VerifyHostname(name); err != nil {
-			n.Warn(of, fmt.Sprintf("%s is not a name of the certificate, which has %s", name, nameOf(c)), "have it made for all names by which the service is called",
+			n.Warn(of, fmt.Sprintf("%s is not a name of the certificate, which has %s", name, nameOf(c)),
+				"have it made for all names by which the service is called",
 				"callers by that name refuse the connection")
 		}
 	}

@@ -51,7 +51,8 @@ func publishTo(t *testing.T, to string, s3 objects.S3Config) {
 	for id := range uint32(1000) {
 		users.Add(id)
 	}
-	_, err = publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"active"}, Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
+	_, err = publisher.Publish(t.Context(), &publish.Candidate{Names: []string{"active"},
+		Bitmaps: []*bitmap.Bitmap{users.Bitmap()}}, base, "")
 	require.NoError(t, err)
 }
 
@@ -72,7 +73,8 @@ func subject(t *testing.T, dir, content string) *Subject {
 const limits = "limits: {default: {daily: 1}}\n"
 
 func embedded(rest string) string {
-	return "segments: {source: segments, cache_dir: cache}\nstore: {kind: embedded, embedded: {path: log.db}}\n" + limits + rest
+	return "segments: {source: segments, cache_dir: cache}\nstore: {kind: embedded, embedded: {path: log.db}}\n" +
+		limits + rest
 }
 
 // only is the findings of one check, of the result.
@@ -139,44 +141,70 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 		check   string
 		seen    string
 	}{
-		"a fault of the file": {config: "segments: {}\n", result: doctor.Failed, check: "configuration.file", seen: "limits: is required"},
-		"a file that is away": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) { s.File, s.Config = "/nowhere.yaml", nil }, result: doctor.Failed, check: "configuration.file", seen: "no such file"},
-		"nothing published":   {config: strings.Replace(embedded(""), "source: segments", "source: elsewhere", 1), result: doctor.Failed, check: "segments.generation", seen: "nothing is published there"},
-		"a set is missing":    {config: embedded("suppress: {opted-out: all}\n"), result: doctor.Failed, check: "segments.generation", seen: "missing: opted-out"},
+		"a fault of the file": {config: "segments: {}\n", result: doctor.Failed, check: "configuration.file",
+			seen: "limits: is required"},
+		"a file that is away": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
+			s.File,
+				s.Config = "/nowhere.yaml", nil
+		}, result: doctor.Failed, check: "configuration.file", seen: "no such file"},
+		"nothing published": {config: strings.Replace(embedded(""), "source: segments", "source: elsewhere", 1),
+			result: doctor.Failed, check: "segments.generation", seen: "nothing is published there"},
+		"a set is missing": {config: embedded("suppress: {opted-out: all}\n"), result: doctor.Failed,
+			check: "segments.generation", seen: "missing: opted-out"},
 		"an old generation": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
 			s.Clock = func() time.Time { return time.Now().Add(200 * time.Hour) }
 		}, result: doctor.Warning, check: "segments.generation", seen: "more than 168h"},
-		"a damaged bitmap":      {config: embedded(""), prepare: damage, result: doctor.Failed, check: "segments.generation", seen: "sha256"},
-		"a cache in a file":     {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) { touch(t, filepath.Join(dir, "cache")) }, result: doctor.Failed, check: "segments.cache", seen: "not a directory"},
-		"an audit in a file":    {config: embedded("audit: {to: audit}\n"), prepare: func(t *testing.T, dir string, _ *Subject) { touch(t, filepath.Join(dir, "audit")) }, result: doctor.Failed, check: "audit", seen: "not a directory"},
-		"no room for the users": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) { s.Users, s.Sends = 4_000_000_000, 1000 }, result: doctor.Failed, check: "embedded.room", seen: "4000000000 users"},
-		"a store that is away":  {config: strings.Replace(embedded(""), "path: log.db", "path: log.db, create: false", 1), result: doctor.Failed, check: "embedded.directory", seen: "create is false"},
+		"a damaged bitmap": {config: embedded(""), prepare: damage, result: doctor.Failed,
+			check: "segments.generation", seen: "sha256"},
+		"a cache in a file": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
+			touch(t, filepath.Join(dir, "cache"))
+		}, result: doctor.Failed, check: "segments.cache", seen: "not a directory"},
+		"an audit in a file": {config: embedded("audit: {to: audit}\n"), prepare: func(t *testing.T, dir string,
+			_ *Subject) {
+			touch(t, filepath.Join(dir, "audit"))
+		}, result: doctor.Failed, check: "audit", seen: "not a directory"},
+		"no room for the users": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
+			s.Users,
+				s.Sends = 4_000_000_000, 1000
+		}, result: doctor.Failed, check: "embedded.room", seen: "4000000000 users"},
+		"a store that is away": {config: strings.Replace(embedded(""), "path: log.db", "path: log.db, create: false",
+			1), result: doctor.Failed, check: "embedded.directory", seen: "create is false"},
 		"a volume not mounted": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "log.db.id"), []byte(`{"id":"a","mark":1}`), 0o600))
 		}, result: doctor.Failed, check: "embedded.directory", seen: "tells of one"},
-		"a process that is gone": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) { s.Process, s.Proc = 999_999, proc(t, "limits", "") }, result: doctor.Failed, check: "process", seen: "there is no process 999999"},
+		"a process that is gone": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
+			s.Process,
+				s.Proc = 999_999, proc(t, "limits", "")
+		}, result: doctor.Failed, check: "process", seen: "there is no process 999999"},
 		"a network file system": {config: embedded(""), prepare: func(t *testing.T, dir string, s *Subject) {
-			s.Proc = proc(t, "mountinfo", "25 1 0:23 / / rw - ext4 /dev/a rw\n26 25 0:24 / "+dir+" rw - nfs4 server:/x rw\n")
+			s.Proc = proc(t, "mountinfo", "25 1 0:23 / / rw - ext4 /dev/a rw\n26 25 0:24 / "+dir+
+				" rw - nfs4 server:/x rw\n")
 		}, result: doctor.Warning, check: "embedded.directory", seen: "is on nfs4"},
 		"few open files": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
-			s.Proc = proc(t, "limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files            512                  1024                 files\n")
+			s.Proc = proc(t, "limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files            512         "+
+				"         1024                 files\n")
 		}, result: doctor.Warning, check: "process.files", seen: "1024 files may be open"},
 		"little memory": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
 			s.Proc = proc(t, "cgroup", "0::/capper.service\n")
 			s.Cgroups = t.TempDir()
 			require.NoError(t, os.MkdirAll(filepath.Join(s.Cgroups, "capper.service"), 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(s.Cgroups, "capper.service", "memory.max"), []byte("536870912\n"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(s.Cgroups, "capper.service", "memory.max"),
+				[]byte("536870912\n"), 0o600))
 		}, result: doctor.Warning, check: "process.memory", seen: "the control group /capper.service has 512 MiB"},
 		"a listener without TLS": {
-			config: embedded("server:\n  listen: 0.0.0.0:8080\n  admin_listen: 127.0.0.1:8081\n  bounds: {connections: 1000}\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) + ", scopes: [filter]}]\n"),
+			config: embedded("server:\n  listen: 0.0.0.0:8080\n  admin_listen: 127.0.0.1:8081\n  bounds: " +
+				"{connections: 1000}\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) +
+				", scopes: [filter]}]\n"),
 			result: doctor.Warning, check: "configuration.listen", seen: "without TLS",
 		},
 		"a key for everything": {
-			config: embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) + ", scopes: [filter, read, admin]}]\n"),
+			config: embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) +
+				", scopes: [filter, read, admin]}]\n"),
 			result: doctor.Warning, check: "configuration.keys", seen: "may send and erase",
 		},
 		"a file for everybody": {
-			config:  embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) + ", scopes: [filter]}]\n"),
+			config: embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) +
+				", scopes: [filter]}]\n"),
 			prepare: func(t *testing.T, _ string, s *Subject) { require.NoError(t, os.Chmod(s.File, 0o644)) },
 			result:  doctor.Warning, check: "configuration.secrets", seen: "everybody may read it",
 		},
@@ -237,7 +265,8 @@ func TestS3(t *testing.T) {
 	bucket := s3test.Bucket(t)
 	publishTo(t, "s3://"+bucket+"/prod", objects.S3Config{})
 	content := func(place, endpoint string) string {
-		return fmt.Sprintf("segments: {source: %q, cache_dir: cache, s3: {endpoint: %q}}\nstore: {kind: embedded, embedded: {path: log.db}}\n", place, endpoint) + limits
+		return fmt.Sprintf("segments: {source: %q, cache_dir: cache, s3: {endpoint: %q}}\nstore: {kind: embedded, "+
+			"embedded: {path: log.db}}\n", place, endpoint) + limits
 	}
 	good := func(w http.ResponseWriter, r *http.Request, server http.Handler) { server.ServeHTTP(w, r) }
 	for name, test := range map[string]struct {
@@ -325,10 +354,12 @@ func ask(t *testing.T, addr string, args ...string) string {
 	return string(out)
 }
 
-var goodSettings = []string{"maxmemory 1gb", "repl-backlog-size 64mb", "client-output-buffer-limit replica 512mb 256mb 60"}
+var goodSettings = []string{"maxmemory 1gb", "repl-backlog-size 64mb", "client-output-buffer-limit replica 512mb " +
+	"256mb 60"}
 
 func redisAt(addr, rest string) string {
-	return "segments: {source: segments, cache_dir: cache}\nstore: {kind: redis, redis: {addrs: [\"" + addr + "\"], username: capper" + rest + "}}\n" + limits
+	return "segments: {source: segments, cache_dir: cache}\nstore: {kind: redis, redis: {addrs: [\"" + addr +
+		"\"], username: capper" + rest + "}}\n" + limits
 }
 
 func TestRedis(t *testing.T) {
@@ -346,18 +377,30 @@ func TestRedis(t *testing.T) {
 		result      doctor.Result
 		check, seen string
 	}{
-		{name: "evicts", at: master, do: []string{"config", "set", "maxmemory-policy", "allkeys-lru"}, undo: []string{"config", "set", "maxmemory-policy", "noeviction"}, result: doctor.Failed, check: "redis.settings", seen: "allkeys-lru"},
-		{name: "no append-only file", at: replica, do: []string{"config", "set", "appendonly", "no"}, undo: []string{"config", "set", "appendonly", "yes"}, result: doctor.Failed, check: "redis.settings", seen: "appendonly is no"},
-		{name: "small lists", at: master, do: []string{"config", "set", "hash-max-listpack-entries", "64"}, undo: []string{"config", "set", "hash-max-listpack-entries", "512"}, result: doctor.Warning, check: "redis.settings", seen: "hash-max-listpack-entries is 64"},
-		{name: "a right is missing", at: replica, do: []string{"acl", "setuser", "capper", "-hmget"}, undo: []string{"acl", "setuser", "capper", "+hmget"}, result: doctor.Failed, check: "redis.rights", seen: "may not run hmget"},
+		{name: "evicts", at: master, do: []string{"config", "set", "maxmemory-policy", "allkeys-lru"},
+			undo: []string{"config", "set", "maxmemory-policy", "noeviction"}, result: doctor.Failed,
+			check: "redis.settings", seen: "allkeys-lru"},
+		{name: "no append-only file", at: replica, do: []string{"config", "set", "appendonly", "no"},
+			undo: []string{"config", "set", "appendonly", "yes"}, result: doctor.Failed, check: "redis.settings",
+			seen: "appendonly is no"},
+		{name: "small lists", at: master, do: []string{"config", "set", "hash-max-listpack-entries", "64"},
+			undo: []string{"config", "set", "hash-max-listpack-entries", "512"}, result: doctor.Warning,
+			check: "redis.settings", seen: "hash-max-listpack-entries is 64"},
+		{name: "a right is missing", at: replica, do: []string{"acl", "setuser", "capper", "-hmget"},
+			undo: []string{"acl", "setuser", "capper", "+hmget"}, result: doctor.Failed, check: "redis.rights",
+			seen: "may not run hmget"},
 		{name: "the user default lacks a right", at: replica, do: []string{"acl", "setuser", "default", "-hset"},
 			undo: []string{"acl", "setuser", "default", "+hset"}, result: doctor.Failed, check: "redis.settings",
 			seen: "its user default may not run hset"},
 		{name: "nobody may see its rights", at: replica, do: []string{"acl", "setuser", "capper", "-acl|dryrun"},
 			undo: []string{"acl", "setuser", "capper", "+acl|dryrun"}, result: doctor.Warning, check: "redis.settings",
 			seen: "may not run acl|dryrun"},
-		{name: "role is missing", at: replica, do: []string{"acl", "setuser", "capper", "-role"}, undo: []string{"acl", "setuser", "capper", "+role"}, result: doctor.Warning, check: "redis.rights", seen: "may not run role"},
-		{name: "a slow failover", at: master, do: []string{"config", "set", "cluster-node-timeout", "60000"}, undo: []string{"config", "set", "cluster-node-timeout", "2000"}, result: doctor.Warning, check: "redis.cluster", seen: "cluster-node-timeout is 1m0s"},
+		{name: "role is missing", at: replica, do: []string{"acl", "setuser", "capper", "-role"},
+			undo: []string{"acl", "setuser", "capper", "+role"}, result: doctor.Warning, check: "redis.rights",
+			seen: "may not run role"},
+		{name: "a slow failover", at: master, do: []string{"config", "set", "cluster-node-timeout", "60000"},
+			undo: []string{"config", "set", "cluster-node-timeout", "2000"}, result: doctor.Warning,
+			check: "redis.cluster", seen: "cluster-node-timeout is 1m0s"},
 		{name: "one shard ends all", at: replica, do: []string{"config", "set", "cluster-require-full-coverage", "yes"},
 			undo: []string{"config", "set", "cluster-require-full-coverage", "no"}, result: doctor.Warning,
 			check: "redis.settings", seen: "cluster-require-full-coverage is yes: while one shard has no master, " +
@@ -365,12 +408,23 @@ func TestRedis(t *testing.T) {
 		{name: "its settings are hidden", at: master, do: []string{"acl", "setuser", "capper", "-config|get"},
 			undo: []string{"acl", "setuser", "capper", "+config|get"}, result: doctor.Warning, check: "redis.settings",
 			seen: "hides cluster-require-full-coverage"},
-		{name: "no maxmemory", at: master, do: []string{"config", "set", "maxmemory", "0"}, undo: []string{"config", "set", "maxmemory", "1gb"}, result: doctor.Warning, check: "redis.memory", seen: "maxmemory is not set"},
-		{name: "a small backlog", at: master, do: []string{"config", "set", "repl-backlog-size", "1mb"}, undo: []string{"config", "set", "repl-backlog-size", "64mb"}, result: doctor.Warning, check: "redis.replication", seen: "repl-backlog-size is 1 MiB"},
-		{name: "small buffers", at: master, do: []string{"config", "set", "client-output-buffer-limit", "replica 1mb 1mb 60"}, undo: []string{"config", "set", "client-output-buffer-limit", "replica 512mb 256mb 60"}, result: doctor.Warning, check: "redis.replication", seen: "client-output-buffer-limit of replicas is 1 MiB"},
-		{name: "many users", at: master, change: func(s *Subject) { s.Users, s.Sends, s.Density = 270_000_000, 5, 1 }, result: doctor.Failed, check: "redis.memory", seen: "270000000 users"},
-		{name: "a clock that is off", at: master, change: func(s *Subject) { s.Clock = func() time.Time { return time.Now().Add(3 * time.Second) } }, result: doctor.Failed, check: "clocks.redis", seen: "by -3"},
-		{name: "no store", at: master, change: func(s *Subject) { s.Config.Store.Redis.Options.MustExist = true }, result: doctor.Failed, check: "redis.store", seen: "create is false"},
+		{name: "no maxmemory", at: master, do: []string{"config", "set", "maxmemory", "0"},
+			undo: []string{"config", "set", "maxmemory", "1gb"}, result: doctor.Warning, check: "redis.memory",
+			seen: "maxmemory is not set"},
+		{name: "a small backlog", at: master, do: []string{"config", "set", "repl-backlog-size", "1mb"},
+			undo: []string{"config", "set", "repl-backlog-size", "64mb"}, result: doctor.Warning,
+			check: "redis.replication", seen: "repl-backlog-size is 1 MiB"},
+		{name: "small buffers", at: master, do: []string{"config", "set", "client-output-buffer-limit",
+			"replica 1mb 1mb 60"}, undo: []string{"config", "set", "client-output-buffer-limit",
+			"replica 512mb 256mb 60"}, result: doctor.Warning, check: "redis.replication",
+			seen: "client-output-buffer-limit of replicas is 1 MiB"},
+		{name: "many users", at: master, change: func(s *Subject) { s.Users, s.Sends, s.Density = 270_000_000, 5, 1 },
+			result: doctor.Failed, check: "redis.memory", seen: "270000000 users"},
+		{name: "a clock that is off", at: master,
+			change: func(s *Subject) { s.Clock = func() time.Time { return time.Now().Add(3 * time.Second) } },
+			result: doctor.Failed, check: "clocks.redis", seen: "by -3"},
+		{name: "no store", at: master, change: func(s *Subject) { s.Config.Store.Redis.Options.MustExist = true },
+			result: doctor.Failed, check: "redis.store", seen: "create is false"},
 	} {
 		if test.do != nil {
 			cli(t, test.at, test.do...)
@@ -392,12 +446,14 @@ func TestRedis(t *testing.T) {
 	fillMemory(t, healthy, master)
 	breakSnapshots(t, replica)
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(fmt.Sprint(only(run(t, healthy()), "redis.persistence", doctor.Failed)), "rdb_last_bgsave_status is err")
+		return strings.Contains(fmt.Sprint(only(run(t, healthy()), "redis.persistence", doctor.Failed)),
+			"rdb_last_bgsave_status is err")
 	})
 	require.NoError(t, c.Kill(replica))
 	testkit.Eventually(t, func() bool {
 		report := run(t, healthy())
-		return len(only(report, "redis.reach", doctor.Warning)) > 0 && strings.Contains(fmt.Sprint(only(report, "redis.replicas", doctor.Warning)), "1 of 2 replicas work")
+		return len(only(report, "redis.reach", doctor.Warning)) > 0 &&
+			strings.Contains(fmt.Sprint(only(report, "redis.replicas", doctor.Warning)), "1 of 2 replicas work")
 	})
 }
 
@@ -408,7 +464,8 @@ func fillMemory(t *testing.T, healthy func() *Subject, master string) {
 	for share, result := range map[float64]doctor.Result{0.5: doctor.Failed, 0.99: doctor.Failed, 1.15: doctor.Warning,
 		3: doctor.OK} {
 		testkit.Eventually(t, func() bool {
-			used, err := strconv.ParseFloat(regexp.MustCompile(`used_memory:(\d+)`).FindStringSubmatch(ask(t, master, "info", "memory"))[1], 64)
+			used, err := strconv.ParseFloat(regexp.MustCompile(`used_memory:(\d+)`).FindStringSubmatch(ask(t, master,
+				"info", "memory"))[1], 64)
 			require.NoError(t, err)
 			cli(t, master, "config", "set", "maxmemory", strconv.FormatInt(int64(share*used), 10))
 			report := run(t, healthy())

@@ -48,13 +48,17 @@ func s3Clock(s *Subject) doctor.Check {
 }
 
 func judgeS3Clock(n *doctor.Notes, of string, off, sure time.Duration) {
-	seen := fmt.Sprintf("differs from this machine's by %s, known to %s", off.Round(10*time.Millisecond), sure.Round(time.Millisecond))
+	seen := fmt.Sprintf("differs from this machine's by %s, known to %s", off.Round(10*time.Millisecond),
+		sure.Round(time.Millisecond))
 	apart := off.Abs() - sure
 	switch {
 	case apart > signedWithin:
-		n.Fail(of, seen, "set this machine's clock (NTP)", "S3 refuses signatures that are more than 15 minutes off: RequestTimeTooSkewed")
+		n.Fail(of, seen, "set this machine's clock (NTP)", "S3 refuses signatures that are more than 15 minutes "+
+			"off: RequestTimeTooSkewed")
 	case apart > tolerable:
-		n.Warn(of, seen, "see whether this machine's clock is kept by NTP", "ages of generations are wrong by as much, and where the clock is off, days and quiet hours begin at another time")
+		n.Warn(of, seen, "see whether this machine's clock is kept by NTP",
+			"ages of generations are wrong by as much, and where the clock is off, days and quiet hours begin at "+
+				"another time")
 	default:
 		n.OK(of, "%s", seen)
 	}

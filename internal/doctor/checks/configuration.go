@@ -25,7 +25,8 @@ func configuration(s *Subject) doctor.Check {
 		switch {
 		case errors.As(err, &faults):
 			for i := range faults.List {
-				n.Fail(s.File, faults.List[i].Error(), "mend the line", "the service does not start with it, and a reload is refused whole")
+				n.Fail(s.File, faults.List[i].Error(), "mend the line",
+					"the service does not start with it, and a reload is refused whole")
 			}
 			return
 		case err != nil:
@@ -37,7 +38,8 @@ func configuration(s *Subject) doctor.Check {
 			n.Warn(s.File, warning, "change it, or leave it if it is meant", "it is allowed and hardly meant")
 		}
 		for _, missing := range app.MissingFiles(loaded) {
-			n.Fail(s.File, missing.Error(), "put the file where the configuration says, readable by the service's user", "the service does not start here")
+			n.Fail(s.File, missing.Error(), "put the file where the configuration says, readable by the service's user",
+				"the service does not start here")
 		}
 	}}
 }
@@ -47,13 +49,15 @@ func secrets(s *Subject) doctor.Check {
 	return doctor.Check{Name: "configuration.secrets", Look: func(_ context.Context, n *doctor.Notes) {
 		redis := &s.Config.Store.Redis
 		files := map[string]string{
-			"server.tls.key_file": s.Config.Server.TLS.KeyFile, "store.redis.password_file": redis.PasswordFile, "store.redis.tls.key_file": redis.TLS.KeyFile,
+			"server.tls.key_file": s.Config.Server.TLS.KeyFile, "store.redis.password_file": redis.PasswordFile,
+			"store.redis.tls.key_file": redis.TLS.KeyFile,
 		}
 		if s.Config.Console && len(s.Config.Server.Access.Keys) > 0 {
 			files["the configuration"] = s.File // sessions of the console are sealed with the keys' sums
 		}
 		named := 0
-		for _, what := range []string{"the configuration", "server.tls.key_file", "store.redis.password_file", "store.redis.tls.key_file"} {
+		for _, what := range []string{"the configuration", "server.tls.key_file", "store.redis.password_file",
+			"store.redis.tls.key_file"} {
 			if files[what] != "" {
 				named++
 				lookAtSecret(n, what, files[what])
@@ -75,13 +79,15 @@ func lookAtSecret(n *doctor.Notes, what, file string) {
 	about, err := os.Stat(file)
 	switch {
 	case err != nil:
-		n.Fail(what, err.Error(), "put the file there, readable by the service's user", "the service does not start without it")
+		n.Fail(what, err.Error(), "put the file there, readable by the service's user",
+			"the service does not start without it")
 	case about.Mode().Perm()&readableByAll != 0:
 		why := "every user of this machine can use what is in it"
 		if what == "the configuration" {
 			why = "who reads the sums of API keys in it can make sessions of the console"
 		}
-		n.Warn(what, fmt.Sprintf("%s has mode %04o: everybody may read it", file, about.Mode().Perm()), "chmod 640 "+file+", and give it the group of the service's user", why)
+		n.Warn(what, fmt.Sprintf("%s has mode %04o: everybody may read it", file, about.Mode().Perm()), "chmod 640 "+
+			file+", and give it the group of the service's user", why)
 	default:
 		n.OK(what, "%s has mode %04o", file, about.Mode().Perm())
 	}
@@ -97,13 +103,16 @@ func listeners(s *Subject) doctor.Check {
 			case listen.IsLoopback(addr):
 				n.OK(what, "%s: this machine alone reaches it", addr)
 			case server.TLS.CertFile == "":
-				n.Warn(what, addr+" is reached from elsewhere, without TLS", "set server.tls, or listen on loopback behind a proxy that has TLS", "API keys and user ids can be read on the way")
+				n.Warn(what, addr+" is reached from elsewhere, without TLS",
+					"set server.tls, or listen on loopback behind a proxy that has TLS",
+					"API keys and user ids can be read on the way")
 			default:
 				n.OK(what, "%s with TLS", addr)
 			}
 		}
 		if server.AdminListen == "" && !listen.IsLoopback(server.Listen) {
-			n.Warn("server.admin_listen", "none: metrics and erasure are on "+server.Listen, "set server.admin_listen to an address that only operators reach",
+			n.Warn("server.admin_listen", "none: metrics and erasure are on "+server.Listen,
+				"set server.admin_listen to an address that only operators reach",
 				"whoever reaches the API reaches them too, as far as keys allow")
 		}
 	}}
@@ -136,7 +145,8 @@ func keys(s *Subject) doctor.Check {
 			n.OK("", "%d keys of %d clients hold some scopes, none of them all", fine, len(clients))
 		}
 		if holders[access.ScopeFilter] == 0 {
-			n.Warn("", "no key has the scope filter", "add a key with scopes: [filter]", "nobody can ask who may be sent to")
+			n.Warn("", "no key has the scope filter", "add a key with scopes: [filter]",
+				"nobody can ask who may be sent to")
 		}
 	}}
 }

@@ -34,28 +34,38 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *doctor.Notes) {
 	case kind == "":
 		n.Skip("file system", "this system does not tell")
 	case isNetworked(kind):
-		n.Warn("file system", store.Path+" is on "+kind, "put store.embedded.path on a disk of this machine, or take store.kind: redis",
-			"over a network a sync is another machine's word, locks may not hold, and the store stops when the network does")
+		n.Warn("file system", store.Path+" is on "+kind, "put store.embedded.path on a disk of this machine, or "+
+			"take store.kind: redis",
+			"over a network a sync is another machine's word, locks may not hold, and the store stops when the "+
+				"network does")
 	case kind == "tmpfs" || kind == "ramfs":
-		n.Warn("file system", store.Path+" is on "+kind+", which is memory", "put store.embedded.path on a disk", "a restart of the machine forgets every send")
+		n.Warn("file system", store.Path+" is on "+kind+", which is memory", "put store.embedded.path on a disk",
+			"a restart of the machine forgets every send")
 	default:
 		n.OK("file system", "%s", kind)
 	}
 	data, known, err := database.Look(store.Path)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		n.Fail(store.Path, err.Error(), "run the doctor as the service's user, or give that user the directory", "the service does not start")
+		n.Fail(store.Path, err.Error(), "run the doctor as the service's user, or give that user the directory",
+			"the service does not start")
 	case err != nil:
-		n.Fail(store.Path, err.Error(), "put back what is missing from a backup, or see docs/operating.md, The embedded store", "the service does not start")
+		n.Fail(store.Path, err.Error(), "put back what is missing from a backup, or see docs/operating.md, The "+
+			"embedded store", "the service does not start")
 	case !data && known:
-		n.Fail(store.Path, "there is no store, and "+store.Path+".id tells of one", "mount the volume, or put the directory back; to begin anew, remove that file and start once with create: true",
+		n.Fail(store.Path, "there is no store, and "+store.Path+".id tells of one",
+			"mount the volume, or put the directory back; to begin anew, remove that file and start once with "+
+				"create: true",
 			"the service does not start: it would allow everybody again")
 	case !data && store.MustExist:
-		n.Fail(store.Path, "there is no store, and create is false", "mount the volume, or start once with create: true", "the service does not start")
+		n.Fail(store.Path, "there is no store, and create is false", "mount the volume, or start once with "+
+			"create: true", "the service does not start")
 	case !data:
 		n.OK(store.Path, "there is no store yet: the first start makes it")
 	case !store.MustExist:
-		n.Warn(store.Path, "there is a store, and create is true", "create: false", "where the volume is not mounted, or was emptied together with "+store.Path+".id, a start begins empty and everybody is allowed again")
+		n.Warn(store.Path, "there is a store, and create is true", "create: false",
+			"where the volume is not mounted, or was emptied together with "+store.Path+
+				".id, a start begins empty and everybody is allowed again")
 	default:
 		n.OK(store.Path, "there is a store, and its id beside it: %t", known)
 	}
@@ -94,9 +104,11 @@ func (s *Subject) lookAtSync(ctx context.Context, n *doctor.Notes) {
 		return
 	}
 	middle, last := took[len(took)/2], took[len(took)-1]
-	seen := fmt.Sprintf("4 KiB are durable within %s, in the worst of %d cases %s (%s was written and removed)", rounded(middle), len(took), rounded(last), file)
+	seen := fmt.Sprintf("4 KiB are durable within %s, in the worst of %d cases %s (%s was written and removed)",
+		rounded(middle), len(took), rounded(last), file)
 	if middle > slowSync {
-		n.Warn(path, seen, "a disk with a faster sync (SSD with a protected cache)", "each call waits for a sync before anybody is allowed")
+		n.Warn(path, seen, "a disk with a faster sync (SSD with a protected cache)",
+			"each call waits for a sync before anybody is allowed")
 		return
 	}
 	n.OK(path, "%s", seen)
@@ -148,15 +160,19 @@ func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {
 	case client.HasCode(err, client.CodeUnauthorized), client.HasCode(err, client.CodeForbidden):
 		n.Skip("status", "%s; its status needs a key with the scope read in $CAPPER_API_KEY", who)
 	case err != nil:
-		n.Warn("status", who+", and "+scheme+s.Config.Server.Listen+" does not answer: "+err.Error(), "see its log; systemctl status capper", "what has the store open may not be a service that works")
+		n.Warn("status", who+", and "+scheme+s.Config.Server.Listen+" does not answer: "+err.Error(),
+			"see its log; systemctl status capper", "what has the store open may not be a service that works")
 	case status.Store.State != "ok":
-		n.Fail("status", fmt.Sprintf("%s: its store is %s: %s", who, status.Store.State, status.Store.Error), "docs/operating.md, The embedded store", "users are unavailable")
+		n.Fail("status", fmt.Sprintf("%s: its store is %s: %s", who, status.Store.State, status.Store.Error),
+			"docs/operating.md, The embedded store", "users are unavailable")
 	case !status.Ready:
-		n.Fail("status", who+": it is not ready"+missingText(status), "capper status says why", "load balancers send it nothing")
+		n.Fail("status", who+": it is not ready"+missingText(status), "capper status says why",
+			"load balancers send it nothing")
 	default:
 		n.OK("status", "%s: ready, generation %s, configuration %s", who, status.Generation, status.ConfigVersion)
 	}
 	if err == nil && s.Config != nil && status.ConfigVersion != s.Config.Version {
-		n.Warn("configuration", "the service has version "+status.ConfigVersion+", the file is "+s.Config.Version, "see config.error of capper status", "a reload was refused, or the service was started with another file")
+		n.Warn("configuration", "the service has version "+status.ConfigVersion+", the file is "+s.Config.Version,
+			"see config.error of capper status", "a reload was refused, or the service was started with another file")
 	}
 }

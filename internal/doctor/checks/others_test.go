@@ -27,7 +27,8 @@ import (
 func said(t *testing.T, judge func(*servers, *doctor.Notes, *inspect.Report), r *inspect.Report) []string {
 	t.Helper()
 	s := &servers{Subject: new(Subject)}
-	report := doctor.Run(t.Context(), []doctor.Check{{Name: "x", Look: func(_ context.Context, n *doctor.Notes) { judge(s, n, r) }}})
+	report := doctor.Run(t.Context(),
+		[]doctor.Check{{Name: "x", Look: func(_ context.Context, n *doctor.Notes) { judge(s, n, r) }}})
 	var lines []string
 	for _, f := range report.Findings {
 		if f.Result == doctor.Warning || f.Result == doctor.Failed {
@@ -49,17 +50,22 @@ func TestSpreadOverHosts(t *testing.T) {
 		}
 		return r
 	}
-	good := at(true, "10.0.0.1:7000", "", "10.0.0.2:7000", "", "10.0.0.3:7000", "", "10.0.0.2:7001", "10.0.0.1:7000", "10.0.0.3:7001", "10.0.0.2:7000", "10.0.0.1:7001", "10.0.0.3:7000")
+	good := at(true, "10.0.0.1:7000", "", "10.0.0.2:7000", "", "10.0.0.3:7000", "", "10.0.0.2:7001", "10.0.0.1:7000",
+		"10.0.0.3:7001", "10.0.0.2:7000", "10.0.0.1:7001", "10.0.0.3:7000")
 	require.Empty(t, said(t, (*servers).judgeSpread, good))
 	good.Nodes[3].Addr = "10.0.0.1:7002"
-	require.Equal(t, []string{"warning replica 10.0.0.1:7002: is on the host of its master 10.0.0.1:7000"}, said(t, (*servers).judgeSpread, good))
+	require.Equal(t, []string{"warning replica 10.0.0.1:7002: is on the host of its master 10.0.0.1:7000"},
+		said(t, (*servers).judgeSpread, good))
 	require.Equal(t, []string{"warning 10.0.0.1: has 2 of 3 masters"}, said(t, (*servers).judgeSpread,
 		at(true, "10.0.0.1:7000", "", "10.0.0.1:7001", "", "10.0.0.3:7000", "")))
-	require.Equal(t, []string{"warning replica 10.0.0.1:7001: is on the host of its master 10.0.0.1:7000"}, said(t, (*servers).judgeSpread,
-		at(false, "10.0.0.1:7000", "", "10.0.0.1:7001", "10.0.0.1:7000")))
-	require.Equal(t, []string{"warning replica [2001:db8::1]:7001: is on the host of its master [2001:db8::1]:7000"}, said(t, (*servers).judgeSpread,
-		at(true, "[2001:db8::1]:7000", "", "[2001:db8::1]:7001", "[2001:db8::1]:7000", "[2001:db8::2]:7000", "")))
-	require.Empty(t, said(t, (*servers).judgeSpread, at(true, "127.0.0.1:7000", "", "127.0.0.1:7001", "127.0.0.1:7000")), "a laptop")
+	require.Equal(t, []string{"warning replica 10.0.0.1:7001: is on the host of its master 10.0.0.1:7000"},
+		said(t, (*servers).judgeSpread,
+			at(false, "10.0.0.1:7000", "", "10.0.0.1:7001", "10.0.0.1:7000")))
+	require.Equal(t, []string{"warning replica [2001:db8::1]:7001: is on the host of its master [2001:db8::1]:7000"},
+		said(t, (*servers).judgeSpread,
+			at(true, "[2001:db8::1]:7000", "", "[2001:db8::1]:7001", "[2001:db8::1]:7000", "[2001:db8::2]:7000", "")))
+	require.Empty(t, said(t, (*servers).judgeSpread, at(true, "127.0.0.1:7000", "", "127.0.0.1:7001",
+		"127.0.0.1:7000")), "a laptop")
 }
 
 // What servers say of their versions, engines among them.
@@ -68,26 +74,35 @@ func TestMixedVersions(t *testing.T) {
 	of := func(infos ...string) *inspect.Report {
 		r := new(inspect.Report)
 		for i, info := range infos {
-			r.Nodes = append(r.Nodes, &inspect.Node{Addr: fmt.Sprintf("10.0.0.%d:6379", i), Facts: connect.ParseInfo("# Server\r\n" + info)})
+			r.Nodes = append(r.Nodes, &inspect.Node{Addr: fmt.Sprintf("10.0.0.%d:6379", i),
+				Facts: connect.ParseInfo("# Server\r\n" + info)})
 		}
 		return r
 	}
-	const redis7, redis8, valkey = "redis_version:7.0.15\r\nredis_mode:cluster\r\n", "redis_version:8.0.2\r\n", "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n"
+	const redis7, redis8, valkey = "redis_version:7.0.15\r\nredis_mode:cluster\r\n", "redis_version:8.0.2\r\n",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n"
 	require.Empty(t, said(t, (*servers).judgeVersions, of(redis7, redis7)))
-	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Redis 8.0.2"}, said(t, (*servers).judgeVersions, of(redis8, redis7, redis7)))
-	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Valkey 8.1.1"}, said(t, (*servers).judgeVersions, of(redis7, valkey)))
+	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Redis 8.0.2"}, said(t, (*servers).judgeVersions,
+		of(redis8, redis7, redis7)))
+	require.Equal(t, []string{"warning versions: mixed: Redis 7.0.15, Valkey 8.1.1"}, said(t, (*servers).judgeVersions,
+		of(redis7, valkey)))
 }
 
 // What servers say of what they could not write.
 func TestFailedPersistence(t *testing.T) {
 	t.Parallel()
 	of := func(info string) *inspect.Report {
-		return &inspect.Report{Nodes: []*inspect.Node{{Addr: "10.0.0.1:6379", Facts: connect.ParseInfo("# Persistence\r\nloading:0\r\naof_enabled:1\r\n" + info)}}}
+		return &inspect.Report{Nodes: []*inspect.Node{{Addr: "10.0.0.1:6379",
+			Facts: connect.ParseInfo("# Persistence\r\nloading:0\r\naof_enabled:1\r\n" + info)}}}
 	}
-	require.Empty(t, said(t, (*servers).judgePersistence, of("aof_last_write_status:ok\r\nrdb_last_bgsave_status:ok\r\naof_last_bgrewrite_status:ok\r\n")))
-	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_write_status is err"}, said(t, (*servers).judgePersistence, of("aof_last_write_status:err\r\n")))
-	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_bgrewrite_status is err"}, said(t, (*servers).judgePersistence, of("aof_last_bgrewrite_status:err\r\n")))
-	require.Equal(t, []string{"warning master 10.0.0.1:6379: stood still for 900ms at its latest fork"}, said(t, (*servers).judgePersistence, of("latest_fork_usec:900000\r\n")))
+	require.Empty(t, said(t, (*servers).judgePersistence,
+		of("aof_last_write_status:ok\r\nrdb_last_bgsave_status:ok\r\naof_last_bgrewrite_status:ok\r\n")))
+	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_write_status is err"},
+		said(t, (*servers).judgePersistence, of("aof_last_write_status:err\r\n")))
+	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_bgrewrite_status is err"},
+		said(t, (*servers).judgePersistence, of("aof_last_bgrewrite_status:err\r\n")))
+	require.Equal(t, []string{"warning master 10.0.0.1:6379: stood still for 900ms at its latest fork"},
+		said(t, (*servers).judgePersistence, of("latest_fork_usec:900000\r\n")))
 }
 
 // The garbage collector's bound, in the environment of a process, against that of its group.
@@ -173,7 +188,8 @@ func TestAServerWithoutEnd(t *testing.T) {
 	})
 	before := allocated()
 	report := run(t, subject(t, place(t), redisAt(listener.Addr().String(), "")))
-	require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)), "sent 8388608 bytes, which no answer of Redis has")
+	require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)),
+		"sent 8388608 bytes, which no answer of Redis has")
 	require.Less(t, allocated()-before, uint64(1<<30), "in all, of everything that the tests beside it take as well")
 }
 
@@ -212,7 +228,8 @@ func TestAdviceAboutTheAuditInS3(t *testing.T) {
 	refusing := func(code string) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>no</Message></Error>`, code)
+			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>no</Message></Error>`,
+				code)
 		}))
 		t.Cleanup(server.Close)
 		return server.URL
@@ -224,7 +241,8 @@ func TestAdviceAboutTheAuditInS3(t *testing.T) {
 	} {
 		t.Run(advice, func(t *testing.T) {
 			t.Parallel()
-			s := subject(t, place(t), strings.Replace(embedded("audit: {to: \"s3://records/prod\", spool: spool}\n"), "cache_dir: cache",
+			s := subject(t, place(t), strings.Replace(embedded("audit: {to: \"s3://records/prod\", spool: spool}\n"),
+				"cache_dir: cache",
 				fmt.Sprintf("cache_dir: cache, s3: {endpoint: %q, path_style: true}", endpoint), 1))
 			report := doctor.Run(t.Context(), []doctor.Check{auditPlace(s)})
 			found := only(report, "audit", doctor.Failed)
@@ -238,19 +256,24 @@ func TestAdviceAboutTheAuditInS3(t *testing.T) {
 func TestOneVerdictOfEachServer(t *testing.T) {
 	t.Parallel()
 	role := `node 10.0.0.1:6379: the user "capper" may not run role: a send is lost: add +role to the user's rights (deploy/redis.acl)`
-	off := fmt.Errorf("node 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty: set appendonly yes")
+	off := fmt.Errorf("node 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty: set " +
+		"appendonly yes")
 	of := func(master, configured, info string) *inspect.Report {
 		return &inspect.Report{Nodes: []*inspect.Node{{
-			Addr: "10.0.0.1:6379", Master: master, Facts: connect.ParseInfo("# Persistence\r\n" + info), Settings: map[string]string{"appendonly": configured},
+			Addr: "10.0.0.1:6379", Master: master, Facts: connect.ParseInfo("# Persistence\r\n" + info),
+			Settings: map[string]string{"appendonly": configured},
 			Refusals: []error{off}, Warnings: []string{role},
 		}}}
 	}
-	const failed, master = "failed replica 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty", "10.0.0.2:6379"
-	require.Equal(t, []string{`warning replica 10.0.0.1:6379: the user "capper" may not run role`}, said(t, (*servers).judgeRights, of(master, "", "loading:0\r\n")))
+	const failed, master = "failed replica 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty",
+		"10.0.0.2:6379"
+	require.Equal(t, []string{`warning replica 10.0.0.1:6379: the user "capper" may not run role`},
+		said(t, (*servers).judgeRights, of(master, "", "loading:0\r\n")))
 	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "", "loading:1\r\n")))
 	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "", "loading:0\r\nmaster_sync_in_progress:1\r\n")))
 	require.Empty(t, said(t, (*servers).judgeSettings, of(master, "yes", "loading:0\r\n")))
 	require.Equal(t, []string{failed}, said(t, (*servers).judgeSettings, of(master, "", "loading:0\r\n")))
 	require.Equal(t, []string{failed}, said(t, (*servers).judgeSettings, of(master, "no", "loading:1\r\n")))
-	require.Equal(t, []string{strings.Replace(failed, "replica", "master", 1)}, said(t, (*servers).judgeSettings, of("", "yes", "loading:1\r\n")))
+	require.Equal(t, []string{strings.Replace(failed, "replica", "master", 1)}, said(t, (*servers).judgeSettings,
+		of("", "yes", "loading:1\r\n")))
 }

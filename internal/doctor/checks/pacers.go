@@ -27,8 +27,10 @@ func pacers(s *Subject) doctor.Check {
 			perSecond += sustained(&all[i])
 		}
 		if s.Config.Store.Kind == config.Redis && perSecond > permitsOfShard {
-			n.Warn("", fmt.Sprintf("%d pacers of together up to %.0f permits a second, all on one shard", len(all), perSecond), "ask for permits a hundred at a time",
-				fmt.Sprintf("asked for one by one a shard gives some %d a second, and its users are decided by the same server", permitsOfShard))
+			n.Warn("", fmt.Sprintf("%d pacers of together up to %.0f permits a second, all on one shard", len(all),
+				perSecond), "ask for permits a hundred at a time",
+				fmt.Sprintf("asked for one by one a shard gives some %d a second, and its users are decided by the "+
+					"same server", permitsOfShard))
 			return
 		}
 		n.OK("", "%d pacers of together up to %.0f permits a second", len(all), perSecond)

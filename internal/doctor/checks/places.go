@@ -90,9 +90,11 @@ func judgeRoom(n *doctor.Notes, dir string, need int64, what string) {
 	free := int64(uint64(fs.Bavail) * uint64(fs.Bsize))
 	switch {
 	case free < need:
-		n.Fail("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)), "a larger disk, or another path", "a full disk refuses what has to be written")
+		n.Fail("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)),
+			"a larger disk, or another path", "a full disk refuses what has to be written")
 	case free < need+leastRoom:
-		n.Warn("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)), "a larger disk, or another path", "the disk is nearly full")
+		n.Warn("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)),
+			"a larger disk, or another path", "the disk is nearly full")
 	case need == 0:
 		n.OK("room", "%s has %s free", dir, bytesText(free))
 	default:
@@ -130,14 +132,17 @@ func auditPlace(s *Subject) doctor.Check {
 func (s *Subject) tryAudit(ctx context.Context, n *doctor.Notes, at objects.Location) {
 	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
 	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
-		n.Fail(at.Name(), err.Error(), reachOr(err, "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for compaction s3:DeleteObject"), "records wait in the spool, and are lost when it is full")
+		n.Fail(at.Name(), err.Error(), reachOr(err, "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for "+
+			"compaction s3:DeleteObject"), "records wait in the spool, and are lost when it is full")
 		return
 	}
 	if list, err := at.List(ctx, key); err != nil || len(list) != 1 {
-		n.Warn(at.Name(), fmt.Sprintf("%s is not listed: %v", key, err), reachOr(err, "grant s3:ListBucket"), "capper audit finds no files")
+		n.Warn(at.Name(), fmt.Sprintf("%s is not listed: %v", key, err), reachOr(err, "grant s3:ListBucket"),
+			"capper audit finds no files")
 	}
 	if err := at.Delete(ctx, key); err != nil {
-		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key), "capper audit compact cannot take out erased users")
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
+			"capper audit compact cannot take out erased users")
 		return
 	}
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
@@ -151,11 +156,13 @@ func reachOr(err error, rights string) string {
 	case errors.Is(err, objects.ErrNotFound):
 		return "make the bucket, or mend its name"
 	}
-	return "see that this machine reaches the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or an instance's role)"
+	return "see that this machine reaches the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid credentials " +
+		"(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or an instance's role)"
 }
 
 // networked are file systems whose locks and syncs are another machine's word.
-var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
+var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
+	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
 // fileSystem is the kind of file system of a directory, as the table of mounts has it; "": it is
 // not known here.

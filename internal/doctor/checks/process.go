@@ -39,7 +39,8 @@ func (s *Subject) noProcess() bool {
 // absent stands for all that is looked at of a process, where there is none.
 func absent(s *Subject) doctor.Check {
 	return doctor.Check{Name: "process", Look: func(_ context.Context, n *doctor.Notes) {
-		n.Fail("", fmt.Sprintf("there is no process %d", s.Process), "--pid $(systemctl show -p MainPID --value capper), or leave it out", "what the service may have cannot be seen")
+		n.Fail("", fmt.Sprintf("there is no process %d", s.Process), "--pid $(systemctl show -p MainPID --value "+
+			"capper), or leave it out", "what the service may have cannot be seen")
 	}}
 }
 
@@ -97,10 +98,13 @@ func openFiles(s *Subject) doctor.Check {
 			listeners = 2
 		}
 		need := listeners*int64(s.Config.Server.Bounds.Connections) + besideConnections
-		seen := fmt.Sprintf("%d files may be open (%s), the configuration takes %d: %d listeners of %d connections, and %d beside",
+		seen := fmt.Sprintf("%d files may be open (%s), the configuration takes %d: %d listeners of %d connections, "+
+			"and %d beside",
 			allowed, s.whose(), need, listeners, s.Config.Server.Bounds.Connections, besideConnections)
 		if allowed < need {
-			n.Warn("", seen, fmt.Sprintf("LimitNOFILE=%d in the unit, or a smaller server.bounds.connections", need), "connections beyond it are not accepted, and files not opened: the embedded store stops when it cannot open one")
+			n.Warn("", seen, fmt.Sprintf("LimitNOFILE=%d in the unit, or a smaller server.bounds.connections", need),
+				"connections beyond it are not accepted, and files not opened: the embedded store stops when it "+
+					"cannot open one")
 			return
 		}
 		n.OK("", "%s", seen)
@@ -113,12 +117,15 @@ func memory(s *Subject) doctor.Check {
 		need, parts := s.memoryNeed(ctx)
 		allowed, from := s.memoryAllowed()
 		if allowed == 0 {
-			n.Skip("", "this system does not tell how much there is; the service takes up to %s: %s", bytesText(need), parts)
+			n.Skip("", "this system does not tell how much there is; the service takes up to %s: %s", bytesText(need),
+				parts)
 			return
 		}
-		seen := fmt.Sprintf("%s has %s, the service takes up to %s: %s", from, bytesText(allowed), bytesText(need), parts)
+		seen := fmt.Sprintf("%s has %s, the service takes up to %s: %s", from, bytesText(allowed), bytesText(need),
+			parts)
 		if allowed < need {
-			n.Warn("", seen, "more memory, or smaller server.bounds.body_bytes, answer_bytes, max_in_flight_users, store.embedded.cache_size", "the kernel ends a process that takes more than it may")
+			n.Warn("", seen, "more memory, or smaller server.bounds.body_bytes, answer_bytes, max_in_flight_users, "+
+				"store.embedded.cache_size", "the kernel ends a process that takes more than it may")
 		} else {
 			n.OK("", "%s", seen)
 		}
@@ -133,10 +140,12 @@ func (s *Subject) judgeGoLimit(n *doctor.Notes, allowed int64, from string) {
 	switch limit := parseGoBytes(given); {
 	case given == "" || given == "off":
 		if from != machineMemory {
-			n.Warn("GOMEMLIMIT", "not set, and "+from+" has a bound", advice, "the garbage collector does not know that bound, and lets garbage grow beyond it")
+			n.Warn("GOMEMLIMIT", "not set, and "+from+" has a bound", advice,
+				"the garbage collector does not know that bound, and lets garbage grow beyond it")
 		}
 	case limit > allowed:
-		n.Warn("GOMEMLIMIT", given+" is more than there is", advice, "the garbage collector lets garbage grow until the kernel ends the process")
+		n.Warn("GOMEMLIMIT", given+" is more than there is", advice, "the garbage collector lets garbage grow until "+
+			"the kernel ends the process")
 	default:
 		n.OK("GOMEMLIMIT", "%s", given)
 	}
@@ -193,7 +202,8 @@ func (s *Subject) memoryAllowed() (least int64, from string) {
 		}
 		for dir := parts[2]; ; dir = filepath.Dir(dir) {
 			text, _ := os.ReadFile(filepath.Join(base, dir, file))
-			if bound, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bound > 0 && (least == 0 || bound < least) {
+			if bound, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bound > 0 &&
+				(least == 0 || bound < least) {
 				least, from = bound, "the control group "+dir
 			}
 			if dir == "/" || dir == "." || dir == "" {
@@ -214,7 +224,8 @@ func processors(s *Subject) doctor.Check {
 	return doctor.Check{Name: "process.processors", Look: func(_ context.Context, n *doctor.Notes) {
 		given := s.variable("GOMAXPROCS")
 		if count, err := strconv.Atoi(given); err == nil && count > runtime.NumCPU() {
-			n.Warn("", fmt.Sprintf("GOMAXPROCS is %d, and there are %d processors", count, runtime.NumCPU()), "leave GOMAXPROCS out: Go knows the processors and the quota of the control group",
+			n.Warn("", fmt.Sprintf("GOMAXPROCS is %d, and there are %d processors", count, runtime.NumCPU()),
+				"leave GOMAXPROCS out: Go knows the processors and the quota of the control group",
 				"threads take turns, and calls wait for those that do not run")
 			return
 		}
@@ -227,7 +238,8 @@ func serviceMemory(cfg *config.Config, segmentBytes int64) (int64, string) {
 	b := cfg.Server.Bounds
 	bounds, users := 2*(b.InFlightBytes+b.AnswerBytes), 64*int64(b.InFlightUsers)
 	all := bounds + users + 2*segmentBytes + 150<<20
-	parts := fmt.Sprintf("%s for bodies and answers, %s for users of calls, %s for two generations, 150 MiB", bytesText(bounds), bytesText(users), bytesText(2*segmentBytes))
+	parts := fmt.Sprintf("%s for bodies and answers, %s for users of calls, %s for two generations, 150 MiB",
+		bytesText(bounds), bytesText(users), bytesText(2*segmentBytes))
 	if cfg.Store.Kind == config.Embedded {
 		cache := cfg.Store.Embedded.CacheBytes + 200<<20
 		all += cache

@@ -35,15 +35,19 @@ func redisChecks(s *Subject) []doctor.Check {
 		name  string
 		judge func(*doctor.Notes, *inspect.Report)
 	}{
-		{"redis.reach", all.judgeReach}, {"redis.certificates", all.judgeCertificates}, {"redis.rights", all.judgeRights}, {"redis.settings", all.judgeSettings},
-		{"redis.store", all.judgeStore}, {"clocks.redis", all.judgeClocks}, {"redis.cluster", all.judgeCluster}, {"redis.replicas", all.judgeReplicas},
-		{"redis.spread", all.judgeSpread}, {"redis.memory", all.judgeMemory}, {"redis.replication", all.judgeReplication}, {"redis.persistence", all.judgePersistence},
+		{"redis.reach", all.judgeReach}, {"redis.certificates", all.judgeCertificates},
+		{"redis.rights", all.judgeRights}, {"redis.settings", all.judgeSettings},
+		{"redis.store", all.judgeStore}, {"clocks.redis", all.judgeClocks}, {"redis.cluster", all.judgeCluster},
+		{"redis.replicas", all.judgeReplicas},
+		{"redis.spread", all.judgeSpread}, {"redis.memory", all.judgeMemory},
+		{"redis.replication", all.judgeReplication}, {"redis.persistence", all.judgePersistence},
 	} {
-		checks = append(checks, doctor.Check{Name: c.name, Within: surveyTime + 5*time.Second, Look: func(ctx context.Context, n *doctor.Notes) {
-			if report := all.survey(ctx, n, c.name); report != nil {
-				c.judge(n, report)
-			}
-		}})
+		checks = append(checks, doctor.Check{Name: c.name, Within: surveyTime + 5*time.Second,
+			Look: func(ctx context.Context, n *doctor.Notes) {
+				if report := all.survey(ctx, n, c.name); report != nil {
+					c.judge(n, report)
+				}
+			}})
 	}
 	return checks
 }
@@ -96,19 +100,24 @@ const far = 20 * time.Millisecond
 func (s *servers) judgeReach(n *doctor.Notes, r *inspect.Report) {
 	for _, addr := range slices.Sorted(maps.Keys(r.Silent)) {
 		if len(r.Nodes) == 0 {
-			n.Fail(addr, r.Silent[addr].Error(), cmp.Or(r.Hint, advice(r.Silent[addr])), "the service does not start: nobody is decided")
+			n.Fail(addr, r.Silent[addr].Error(), cmp.Or(r.Hint, advice(r.Silent[addr])),
+				"the service does not start: nobody is decided")
 			continue
 		}
-		n.Warn(addr, r.Silent[addr].Error(), "start it, or take it out of store.redis.addrs", "a start finds the others by the addresses that are left")
+		n.Warn(addr, r.Silent[addr].Error(), "start it, or take it out of store.redis.addrs",
+			"a start finds the others by the addresses that are left")
 	}
 	for _, node := range r.Nodes {
 		switch {
 		case node.Err != nil && node.Master == "":
-			n.Fail(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it: every instance talks to every master", "its users are unavailable")
+			n.Fail(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it: every instance "+
+				"talks to every master", "its users are unavailable")
 		case node.Err != nil:
-			n.Warn(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it", "it becomes the master one day, and the sends of its shard wait for one replica less")
+			n.Warn(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it",
+				"it becomes the master one day, and the sends of its shard wait for one replica less")
 		case len(node.Trips) > 0 && node.Trips[len(node.Trips)/2] > far:
-			n.Warn(kind(node), "answers in "+trips(node), "run the service nearer to its Redis", "each call takes two round trips and more, and calls that take longer than clock_skew are refused")
+			n.Warn(kind(node), "answers in "+trips(node), "run the service nearer to its Redis",
+				"each call takes two round trips and more, and calls that take longer than clock_skew are refused")
 		default:
 			n.OK(kind(node), "%s answers in %s", node.Version(), trips(node))
 		}
@@ -118,7 +127,8 @@ func (s *servers) judgeReach(n *doctor.Notes, r *inspect.Report) {
 // advice is what to do about an error of a connection.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
-		return "the password comes from $" + app.RedisPassword + " or store.redis.password_file, the user from store.redis.username"
+		return "the password comes from $" + app.RedisPassword + " or store.redis.password_file, the user from " +
+			"store.redis.username"
 	}
 	return "see store.redis.addrs and tls"
 }
@@ -127,13 +137,16 @@ func trips(n *inspect.Node) string {
 	if len(n.Trips) == 0 {
 		return "a time that was not measured"
 	}
-	return fmt.Sprintf("%s (worst of %d: %s)", rounded(n.Trips[len(n.Trips)/2]), len(n.Trips), rounded(n.Trips[len(n.Trips)-1]))
+	return fmt.Sprintf("%s (worst of %d: %s)", rounded(n.Trips[len(n.Trips)/2]), len(n.Trips),
+		rounded(n.Trips[len(n.Trips)-1]))
 }
 
 func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
 	for _, node := range answering(r, false) {
 		if node.Lacking != nil {
-			n.Fail(kind(node), node.Lacking.Error(), "put the line of deploy/redis.acl into the ACL of every server, replicas too", "the service does not start, and users of a node that refuses commands are unavailable")
+			n.Fail(kind(node), node.Lacking.Error(), "put the line of deploy/redis.acl into the ACL of every "+
+				"server, replicas too", "the service does not start, and users of a node that refuses commands are "+
+				"unavailable")
 			continue
 		}
 		lacks := slices.IndexFunc(node.Warnings, isOfRole)
@@ -143,7 +156,8 @@ func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
 		}
 		text := strings.TrimPrefix(node.Warnings[lacks], "node "+node.Addr+": ")
 		seen, why, _ := strings.Cut(text, ": ")
-		n.Warn(kind(node), seen, "add +role to the user's rights (deploy/redis.acl)", strings.TrimSuffix(why, ": add +role to the user's rights (deploy/redis.acl)"))
+		n.Warn(kind(node), seen, "add +role to the user's rights (deploy/redis.acl)",
+			strings.TrimSuffix(why, ": add +role to the user's rights (deploy/redis.acl)"))
 	}
 }
 
@@ -169,7 +183,8 @@ func (s *servers) judgeSettings(n *doctor.Notes, r *inspect.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
 			if strings.Contains(refusal.Error(), "appendonly is no") && isCopying(node) {
-				n.Skip(kind(node), "takes over its master's data, and has its append-only file off until it has them: look again")
+				n.Skip(kind(node), "takes over its master's data, and has its append-only file off until it has "+
+					"them: look again")
 				continue
 			}
 			seen, change := split(node, refusal.Error())
@@ -191,7 +206,8 @@ func (s *servers) judgeSettings(n *doctor.Notes, r *inspect.Report) {
 // split parts what start-up says into what it saw and what to do.
 func split(node *inspect.Node, text string) (seen, change string) {
 	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
-	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 && strings.Contains(text[i:], "make sure") {
+	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&
+		strings.Contains(text[i:], "make sure") {
 		return text[:i], text[i+2:]
 	}
 	return text, "see docs/redis.md, Settings of the servers"
@@ -202,11 +218,14 @@ func (s *servers) judgeStore(n *doctor.Notes, r *inspect.Report) {
 	case r.MadeErr != nil:
 		n.Skip("", "whether there is a store cannot be seen: %v", r.MadeErr)
 	case !r.Made && s.options.MustExist:
-		n.Fail("", "there is no store, and create is false", "see whether these are the servers that were meant; create: true for the very first start", "the service does not start: everybody would be allowed again")
+		n.Fail("", "there is no store, and create is false", "see whether these are the servers that were meant; "+
+			"create: true for the very first start", "the service does not start: everybody would be allowed again")
 	case !r.Made:
 		n.OK("", "there is no store yet: the first start makes it")
 	case !s.options.MustExist:
-		n.Warn("", "there is a store, and create is true", "create: false", "a restart after a loss begins anew with what is left, and users may receive messages as if they had got none")
+		n.Warn("", "there is a store, and create is true", "create: false",
+			"a restart after a loss begins anew with what is left, and users may receive messages as if they had "+
+				"got none")
 	default:
 		n.OK("", "there is a store, and a start without one is refused")
 	}
@@ -231,7 +250,8 @@ func (s *servers) judgeClocks(n *doctor.Notes, r *inspect.Report) {
 }
 
 func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
-	seen := fmt.Sprintf("differs from this machine's by %s, known to %s; clock_skew is %s", rounded(off), rounded(sure), skew)
+	seen := fmt.Sprintf("differs from this machine's by %s, known to %s; clock_skew is %s", rounded(off), rounded(sure),
+		skew)
 	least := off.Abs() - sure
 	bound := skew
 	if skew == 0 {
@@ -239,13 +259,16 @@ func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
 	}
 	switch {
 	case least > bound && skew == 0:
-		n.Warn(of, seen, "set the clocks by NTP, and clock_skew: 250ms", "nothing guards against it: windows are wrong by as much")
+		n.Warn(of, seen, "set the clocks by NTP, and clock_skew: 250ms",
+			"nothing guards against it: windows are wrong by as much")
 	case least > bound:
-		n.Fail(of, seen, "set the clocks of both machines, by NTP", "every call is refused: a clock that is wrong would let users have more than their limit")
+		n.Fail(of, seen, "set the clocks of both machines, by NTP", "every call is refused: a clock that is wrong "+
+			"would let users have more than their limit")
 	case off.Abs()+sure > bound/2 && sure < bound/2:
 		n.Warn(of, seen, "set the clocks of both machines, by NTP", "more than half of what is tolerated is used")
 	case sure >= bound/2:
-		n.Warn(of, seen, "run the service nearer to its Redis, or raise clock_skew", "answers take so long that calls are refused as too late")
+		n.Warn(of, seen, "run the service nearer to its Redis, or raise clock_skew",
+			"answers take so long that calls are refused as too late")
 	default:
 		n.OK(of, "%s", seen)
 	}
@@ -255,7 +278,8 @@ func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
 func (s *servers) judgeCertificates(n *doctor.Notes, r *inspect.Report) {
 	if s.options.TLS == nil {
 		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {
-			n.Warn("", "connections to Redis have no TLS", "store.redis.tls: {enabled: true}, where the servers offer it", "the password and user ids can be read on the way")
+			n.Warn("", "connections to Redis have no TLS", "store.redis.tls: {enabled: true}, where the servers "+
+				"offer it", "the password and user ids can be read on the way")
 			return
 		}
 		n.Skip("", "no TLS, and the addresses are this machine's")

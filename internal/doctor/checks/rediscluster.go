@@ -48,11 +48,14 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 		n.OK("slots", "all %d have a working master, cluster_state is ok", allSlots)
 	}
 	if r.Moving > 0 {
-		n.Warn("moves", fmt.Sprintf("%d slots are being moved", r.Moving), "let the move end; redis-cli --cluster fix ADDRESS where nobody moves them", "a failover meanwhile bars their users until it is mended")
+		n.Warn("moves", fmt.Sprintf("%d slots are being moved", r.Moving),
+			"let the move end; redis-cli --cluster fix ADDRESS where nobody moves them",
+			"a failover meanwhile bars their users until it is mended")
 	}
 	for _, node := range r.Nodes {
 		if slices.Contains(node.Flags, "fail") || slices.Contains(node.Flags, "fail?") {
-			n.Fail(kind(node), "the cluster flags it "+strings.Join(node.Flags, ","), "start it again, or redis-cli --cluster del-node", "a shard has one copy less than was meant")
+			n.Fail(kind(node), "the cluster flags it "+strings.Join(node.Flags, ","),
+				"start it again, or redis-cli --cluster del-node", "a shard has one copy less than was meant")
 		}
 	}
 	for _, node := range answering(r, false) {
@@ -62,9 +65,11 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 		case err != nil:
 			n.Skip(kind(node), "hides cluster-node-timeout")
 		case timeout > longestNodeTimeout:
-			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000", "users of a lost master are unavailable for as long, and some seconds more")
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000",
+				"users of a lost master are unavailable for as long, and some seconds more")
 		case timeout < shortestNodeTimeout:
-			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000", "a server that was busy for a moment is taken for dead")
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000",
+				"a server that was busy for a moment is taken for dead")
 		}
 	}
 }
@@ -116,7 +121,8 @@ func (s *servers) judgeVersions(n *doctor.Notes, r *inspect.Report) {
 	}
 	all := slices.Sorted(maps.Keys(versions))
 	if len(all) > 1 {
-		n.Warn("versions", "mixed: "+strings.Join(all, ", "), "bring all servers to one version, replicas first", "an older server does not read the append-only file and snapshots of a newer one")
+		n.Warn("versions", "mixed: "+strings.Join(all, ", "), "bring all servers to one version, replicas first",
+			"an older server does not read the append-only file and snapshots of a newer one")
 	} else if len(all) == 1 {
 		n.OK("versions", "%s on %d servers", all[0], len(versions[all[0]]))
 	}
@@ -138,7 +144,9 @@ func (s *servers) judgeReplicas(n *doctor.Notes, r *inspect.Report) {
 			if node.Facts["master_link_status"] == "up" {
 				working++
 			} else if node.Facts != nil {
-				n.Warn(kind(node), "its link to "+master.Addr+" is "+orElse(node.Facts["master_link_status"], "unknown"), "see its log, and repl-backlog-size", "it has not what its master has, and confirms nothing")
+				n.Warn(kind(node), "its link to "+master.Addr+" is "+orElse(node.Facts["master_link_status"],
+					"unknown"), "see its log, and repl-backlog-size", "it has not what its master has, and confirms "+
+					"nothing")
 			}
 		}
 		s.judgeCopies(n, master, working, all, acks)
@@ -153,11 +161,13 @@ func (s *servers) judgeCopies(n *doctor.Notes, master *inspect.Node, working, al
 	seen := fmt.Sprintf("%d of %d replicas work, replica_acks is %s", working, all, acks)
 	switch {
 	case acks.None():
-		n.Warn(kind(master), seen, "replica_acks: healthy, with two replicas for each master", "an allowed send is lost when its master is lost, and may then be sent again")
+		n.Warn(kind(master), seen, "replica_acks: healthy, with two replicas for each master",
+			"an allowed send is lost when its master is lost, and may then be sent again")
 	case working < want:
 		n.Fail(kind(master), seen, "bring a replica back, or add one", "its users are unavailable until then")
 	case all < 2:
-		n.Warn(kind(master), seen, "give each master two replicas", "whichever of the two copies is lost, its users are unavailable until somebody brings one back")
+		n.Warn(kind(master), seen, "give each master two replicas", "whichever of the two copies is lost, its users "+
+			"are unavailable until somebody brings one back")
 	case acks != redisstore.Healthy && all > want:
 		n.Warn(kind(master), seen, "replica_acks: healthy", "a send is lost when a replica that lacks it is promoted")
 	case working < all:
@@ -187,13 +197,16 @@ func (s *servers) judgeSpread(n *doctor.Notes, r *inspect.Report) {
 		host, _, _ := net.SplitHostPort(node.Addr)
 		if master, _, _ := net.SplitHostPort(node.Master); node.Master != "" && master == host {
 			shared = true
-			n.Warn(kind(node), "is on the host of its master "+node.Master, "put it on another machine, in another zone", "one machine's loss takes both copies, and the sends of the shard with them")
+			n.Warn(kind(node), "is on the host of its master "+node.Master,
+				"put it on another machine, in another zone", "one machine's loss takes both copies, and the sends "+
+					"of the shard with them")
 		}
 	}
 	for host, of := range masters {
 		if r.Cluster && count > 2 && 2*of > count {
 			shared = true
-			n.Warn(host, fmt.Sprintf("has %d of %d masters", of, count), "spread the masters over three machines", "without the majority of its masters a cluster promotes nobody")
+			n.Warn(host, fmt.Sprintf("has %d of %d masters", of, count), "spread the masters over three machines",
+				"without the majority of its masters a cluster promotes nobody")
 		}
 	}
 	if !shared {

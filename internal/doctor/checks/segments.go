@@ -54,11 +54,13 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	switch {
 	case errors.Is(err, segments.ErrNothingLive):
-		n.Fail(at.Name(), "nothing is published there: "+err.Error(), "segmentbuild build --to "+at.Name()+" --segment NAME=FILE publishes a first generation, or mend segments.source",
+		n.Fail(at.Name(), "nothing is published there: "+err.Error(), "segmentbuild build --to "+at.Name()+
+			" --segment NAME=FILE publishes a first generation, or mend segments.source",
 			"the service does not start without a generation")
 		return
 	case err != nil:
-		n.Fail(at.Name(), err.Error(), "see that this machine reaches it and that the credentials may read: "+needsRead, "the service starts from its cache alone, and takes over nothing that is published")
+		n.Fail(at.Name(), err.Error(), "see that this machine reaches it and that the credentials may read: "+needsRead,
+			"the service starts from its cache alone, and takes over nothing that is published")
 		return
 	}
 	bytes, faults := int64(0), 0
@@ -66,11 +68,13 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
 		bytes += entry.SizeBytes
 		if _, err := segments.ReadSegment(ctx, at, m, entry.Name); err != nil {
 			faults++
-			n.Fail(entry.Name, err.Error(), "publish again, or segmentbuild rollback", "a generation with a fault is refused whole: the one before stays in use")
+			n.Fail(entry.Name, err.Error(), "publish again, or segmentbuild rollback",
+				"a generation with a fault is refused whole: the one before stays in use")
 		}
 	}
 	if faults == 0 {
-		n.OK(at.Name(), "generation %s is whole: %d segments and %d sets, %s", m.Generation, len(m.Segments), len(m.Sets), bytesText(bytes))
+		n.OK(at.Name(), "generation %s is whole: %d segments and %d sets, %s", m.Generation, len(m.Segments),
+			len(m.Sets), bytesText(bytes))
 	}
 	s.judgeAge(n, m)
 	s.judgeSets(n, m)
@@ -86,9 +90,12 @@ func (s *Subject) judgeAge(n *doctor.Notes, m *segments.Manifest) {
 	age := exact.Round(time.Minute)
 	switch {
 	case exact > oldest:
-		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest), "see why segmentbuild has published nothing since, or give --max-age", "users who changed segments are judged by the limits of the old one")
+		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest),
+			"see why segmentbuild has published nothing since, or give --max-age",
+			"users who changed segments are judged by the limits of the old one")
 	case age < -time.Minute:
-		n.Warn("age", fmt.Sprintf("the generation was made in %s from now", -age), "set the clock of this machine or of the builder's", "one of the two clocks is wrong")
+		n.Warn("age", fmt.Sprintf("the generation was made in %s from now", -age),
+			"set the clock of this machine or of the builder's", "one of the two clocks is wrong")
 	default:
 		n.OK("age", "made %s ago", max(age, 0))
 	}
@@ -110,16 +117,19 @@ func (s *Subject) judgeSets(n *doctor.Notes, m *segments.Manifest) {
 		}
 	}
 	if len(missing) > 0 {
-		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish them, or take them out of suppress and quiet", "users of sends that these sets could deny are unavailable until they are there")
+		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish them, or take them out of suppress and quiet",
+			"users of sends that these sets could deny are unavailable until they are there")
 	} else {
 		n.OK("sets", "all %d that the configuration needs are there", len(needed))
 	}
 	configured, unlimited := s.Config.Policy.Unmatched(names)
 	for _, name := range configured {
-		n.Warn("limits.segments."+name, "the generation has no such segment", "publish it, or take its limits out", "these limits apply to nobody")
+		n.Warn("limits.segments."+name, "the generation has no such segment", "publish it, or take its limits out",
+			"these limits apply to nobody")
 	}
 	if len(unlimited) > 0 && len(s.Config.Policy.Default) == 0 {
-		n.Warn("limits.default", "none, and "+strings.Join(unlimited, ", ")+" have no limits of their own", "give limits.default", "these users are uncapped")
+		n.Warn("limits.default", "none, and "+strings.Join(unlimited, ", ")+" have no limits of their own",
+			"give limits.default", "these users are uncapped")
 	}
 }
 
@@ -161,7 +171,8 @@ func (s *Subject) lookAtList(ctx context.Context, n *doctor.Notes) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
 		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:ListBucket on the bucket, if only for the prefix"),
-			"without it an object that is missing looks like one that is forbidden, and earlier generations are not shown")
+			"without it an object that is missing looks like one that is forbidden, and earlier generations are "+
+				"not shown")
 		return
 	}
 	n.OK(at.Name(), "lists %d manifests", len(list))
@@ -187,15 +198,19 @@ func tryWriting(ctx context.Context, n *doctor.Notes, at objects.Location, right
 	tag, err := at.Replace(ctx, key, []byte("{}\n"), "")
 	switch {
 	case errors.Is(err, objects.ErrNoConditions):
-		n.Fail("conditional put", err.Error(), "take an S3 server that heeds If-Match and If-None-Match", "two publishers at the same time would overwrite each other unseen; segmentbuild refuses such a server")
+		n.Fail("conditional put", err.Error(), "take an S3 server that heeds If-Match and If-None-Match",
+			"two publishers at the same time would overwrite each other unseen; segmentbuild refuses such a server")
 	case err != nil:
 		n.Fail("put", err.Error(), reachOr(err, rights), "nothing can be published")
 	default:
 		n.OK("put", "wrote %s", key)
 		if _, err := at.Replace(ctx, key, []byte("{}\n"), ""); errors.Is(err, objects.ErrLostRace) {
-			n.OK("conditional put", "%s, version %s, was not overwritten by a write on the condition that it is not there", key, tag)
+			n.OK("conditional put", "%s, version %s, was not overwritten by a write on the condition that it is "+
+				"not there", key, tag)
 		} else {
-			n.Fail("conditional put", fmt.Sprintf("a second writer was not refused: %v", err), "take an S3 server that heeds If-Match and If-None-Match", "two publishers would overwrite each other unseen")
+			n.Fail("conditional put", fmt.Sprintf("a second writer was not refused: %v", err),
+				"take an S3 server that heeds If-Match and If-None-Match",
+				"two publishers would overwrite each other unseen")
 		}
 	}
 	remove(ctx, n, at, key, probed)
@@ -209,7 +224,8 @@ func remove(ctx context.Context, n *doctor.Notes, at objects.Location, key strin
 	}
 	for _, key := range written {
 		if err := at.Delete(ctx, key); err != nil {
-			n.Warn("delete", err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key), "segmentbuild gc cannot remove what no generation needs any more")
+			n.Warn("delete", err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
+				"segmentbuild gc cannot remove what no generation needs any more")
 			return
 		}
 	}

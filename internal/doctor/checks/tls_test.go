@@ -31,7 +31,8 @@ type authority struct {
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
 	a := &authority{dir: t.TempDir(), certificate: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:  x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-1000 * time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
 	}}
 	a.key = a.sign(t, "ca", a.certificate)
@@ -53,8 +54,10 @@ func (a *authority) sign(t *testing.T, name string, c *x509.Certificate) *ecdsa.
 	require.NoError(t, err)
 	secret, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(a.file(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(a.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+	require.NoError(t, os.WriteFile(a.file(name+".crt"),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(a.file(name+".key"),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
 	return key
 }
 
@@ -62,8 +65,10 @@ func (a *authority) sign(t *testing.T, name string, c *x509.Certificate) *ecdsa.
 func (a *authority) server(t *testing.T, name string, ends time.Duration) {
 	t.Helper()
 	a.sign(t, name, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-900 * time.Hour), NotAfter: time.Now().Add(ends), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-900 * time.Hour), NotAfter: time.Now().Add(ends),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
@@ -79,7 +84,8 @@ func TestCertificatesOfServers(t *testing.T) {
 	require.NoError(t, err)
 	port := free.Addr().(*net.TCPAddr).Port
 	require.NoError(t, free.Close())
-	cli(t, server.Addrs[0], "config", "set", "tls-ca-cert-file", a.file("ca.crt"), "tls-auth-clients", "no", "tls-cert-file", a.file("good.crt"), "tls-key-file", a.file("good.key"))
+	cli(t, server.Addrs[0], "config", "set", "tls-ca-cert-file", a.file("ca.crt"), "tls-auth-clients", "no",
+		"tls-cert-file", a.file("good.crt"), "tls-key-file", a.file("good.key"))
 	cli(t, server.Addrs[0], "config", "set", "tls-port", fmt.Sprint(port))
 	for _, test := range []struct {
 		certificate, ca string
@@ -91,10 +97,13 @@ func TestCertificatesOfServers(t *testing.T) {
 		{"expired", a.file("ca.crt"), doctor.Failed, "it has expired"},
 		{"good", stranger.file("ca.crt"), doctor.Failed, "certificate signed by unknown authority"},
 	} {
-		cli(t, server.Addrs[0], "config", "set", "tls-cert-file", a.file(test.certificate+".crt"), "tls-key-file", a.file(test.certificate+".key"))
-		s := subject(t, dir, redisAt(fmt.Sprintf("127.0.0.1:%d", port), ", replica_acks: 0, tls: {enabled: true, ca_file: "+test.ca+"}"))
+		cli(t, server.Addrs[0], "config", "set", "tls-cert-file", a.file(test.certificate+".crt"), "tls-key-file",
+			a.file(test.certificate+".key"))
+		s := subject(t, dir, redisAt(fmt.Sprintf("127.0.0.1:%d", port),
+			", replica_acks: 0, tls: {enabled: true, ca_file: "+test.ca+"}"))
 		report := run(t, s)
-		require.Contains(t, fmt.Sprint(only(report, "redis.certificates", test.result)), test.seen, "%s: %s", test.certificate, bad(report))
+		require.Contains(t, fmt.Sprint(only(report, "redis.certificates", test.result)), test.seen, "%s: %s",
+			test.certificate, bad(report))
 	}
 }
 
@@ -104,7 +113,8 @@ func TestOwnCertificate(t *testing.T) {
 	a.server(t, "good", 900*time.Hour)
 	a.server(t, "expired", -time.Hour)
 	for name, result := range map[string]doctor.Result{"good": doctor.OK, "expired": doctor.Failed} {
-		s := subject(t, place(t), embedded(fmt.Sprintf("server: {tls: {cert_file: %s, key_file: %s}}\n", a.file(name+".crt"), a.file(name+".key"))))
+		s := subject(t, place(t), embedded(fmt.Sprintf("server: {tls: {cert_file: %s, key_file: %s}}\n",
+			a.file(name+".crt"), a.file(name+".key"))))
 		report := run(t, s)
 		require.NotEmpty(t, only(report, "certificates.own", result), bad(report))
 		if result == doctor.OK {

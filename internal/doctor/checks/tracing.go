@@ -18,7 +18,8 @@ func tracing(s *Subject) doctor.Check {
 		}
 		cfg.Timeout = min(cmp.Or(cfg.Timeout, otlp.DefaultTimeout), doctor.DefaultTime/2)
 		if err := otlp.Probe(ctx, cfg); err != nil {
-			n.Warn(cfg.Endpoint, err.Error(), "start the collector, or mend tracing.endpoint: its port for OTLP over HTTP, usually 4318; what it asks for in headers comes from $OTEL_EXPORTER_OTLP_HEADERS",
+			n.Warn(cfg.Endpoint, err.Error(), "start the collector, or mend tracing.endpoint: its port for OTLP "+
+				"over HTTP, usually 4318; what it asks for in headers comes from $OTEL_EXPORTER_OTLP_HEADERS",
 				"spans wait for it, and are dropped; decisions do not wait")
 			return
 		}

@@ -99,7 +99,8 @@ func TestOracleBites(t *testing.T) {
 			t.Parallel()
 			ledger := Ledger()
 			store := faulty{NewMemory(time.Now), c.take, new(atomic.Int64)}
-			g := NewGreedy([]pacing.Store{store}, target(pacing.Limit{Max: 100, Window: time.Second}), target(spaced(4*time.Millisecond)), ledger)
+			g := NewGreedy([]pacing.Store{store}, target(pacing.Limit{Max: 100, Window: time.Second}),
+				target(spaced(4*time.Millisecond)), ledger)
 			g.Requests, g.Sizes = 100, []int{1, 10, 40}
 			defer g.End()
 			g.Begin(4, 1)

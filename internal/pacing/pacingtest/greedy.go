@@ -78,7 +78,8 @@ func (g *Greedy) String() string {
 // NewGreedy is 10 seconds patient clients with an oracle of their own.
 func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	return &Greedy{
-		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000}, Waits: []time.Duration{0, 10 * time.Second, pacing.MaxWait},
+		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000},
+		Waits:  []time.Duration{0, 10 * time.Second, pacing.MaxWait},
 		Oracle: NewOracle(), Patience: 10 * time.Second, stop: make(chan struct{}),
 	}
 }
@@ -215,7 +216,8 @@ func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	case used < granted:
 		faults = append(faults, fmt.Sprintf("%d permits were granted, %d are recorded", granted, used))
 	case used > granted && g.Requests == 100:
-		faults = append(faults, fmt.Sprintf("%d permits were granted, each by a request, and %d are recorded", granted, used))
+		faults = append(faults, fmt.Sprintf("%d permits were granted, each by a request, and %d are recorded", granted,
+			used))
 	}
 	return faults
 }
@@ -238,9 +240,11 @@ var greedyCases = []struct {
 	{"600,000 a minute", [][]pacing.Limit{{{Max: 600_000, Window: time.Minute}}}, 1_250_000, 0, nil},
 	{"10,000 a second", [][]pacing.Limit{{{Max: 10_000, Window: time.Second}}}, 500_000, 25_000, nil},
 	{"all together", [][]pacing.Limit{
-		{{Max: 100, Window: time.Second}, {Max: 50_000, Window: day}}, {spaced(4 * time.Millisecond)}, {{Max: 600_000, Window: time.Minute}},
+		{{Max: 100, Window: time.Second}, {Max: 50_000, Window: day}}, {spaced(4 * time.Millisecond)},
+		{{Max: 600_000, Window: time.Minute}},
 	}, 49_000, 250, nil},
-	{"one by one, more than a log has runs for", [][]pacing.Limit{{{Max: 3500, Window: 10 * time.Minute}}}, 7100, 0, []int{1}},
+	{"one by one, more than a log has runs for", [][]pacing.Limit{{{Max: 3500, Window: 10 * time.Minute}}}, 7100, 0,
+		[]int{1}},
 }
 
 // RunGreedy lets 16 clients take from the stores, which are instances of one store:

@@ -15,7 +15,8 @@ import (
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
-		asks = append(asks, ask(2, time.Minute, irregular, target(spaced(time.Duration(1009+37*(i*i%101))*time.Microsecond))))
+		asks = append(asks, ask(2, time.Minute, irregular,
+			target(spaced(time.Duration(1009+37*(i*i%101))*time.Microsecond))))
 	}
 	return irregular, asks
 }
@@ -40,8 +41,10 @@ func mostSteps(f *fixture) {
 // fullLog: a log with more irregular permits than it has runs for moves some of them
 // to later slots, which no limit notices but by a thousandth of what it allows.
 func fullLog(f *fixture) {
-	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second}) // a little less than 100 a second
-	wider := target(pacing.Limit{Max: 9000, Window: 95 * time.Second}, pacing.Limit{Max: 5000, Window: 51 * time.Second})
+	// a little less than 100 a second
+	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
+	wider := target(pacing.Limit{Max: 9000, Window: 95 * time.Second},
+		pacing.Limit{Max: 5000, Window: 51 * time.Second})
 	for _, filled := range []pacing.Target{long, wider} {
 		for taken := 0; taken < 30_000; {
 			a := ask(pacing.MaxPermits, pacing.MaxWait, filled, irregular)
@@ -97,7 +100,8 @@ func runHistories(f *fixture, between func(*rand.Rand)) {
 func (h *history) limits() (limits []pacing.Limit) {
 	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
 	for range 1 + h.rng.IntN(3) {
-		limits = append(limits, pacing.Limit{Max: 1 + h.rng.IntN([]int{3, 30, 300}[h.rng.IntN(3)]), Window: unit * time.Duration(1+h.rng.IntN(50))})
+		limits = append(limits, pacing.Limit{Max: 1 + h.rng.IntN([]int{3, 30, 300}[h.rng.IntN(3)]),
+			Window: unit * time.Duration(1+h.rng.IntN(50))})
 	}
 	if h.rng.IntN(3) == 0 {
 		limits = append(limits, spaced(unit))
@@ -152,5 +156,6 @@ func (h *history) anew() {
 }
 
 func (h *history) wait() time.Duration {
-	return []time.Duration{0, 500 * time.Microsecond, 100 * time.Millisecond, 20 * time.Second, pacing.MaxWait}[h.rng.IntN(5)]
+	return []time.Duration{0, 500 * time.Microsecond, 100 * time.Millisecond, 20 * time.Second,
+		pacing.MaxWait}[h.rng.IntN(5)]
 }

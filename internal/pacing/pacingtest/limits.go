@@ -43,7 +43,8 @@ func oddRate(f *fixture) {
 }
 
 func limitsAndRate(f *fixture) {
-	both := target(pacing.Limit{Max: 100, Window: time.Second}, pacing.Limit{Max: 250, Window: time.Minute}, spaced(4*time.Millisecond))
+	both := target(pacing.Limit{Max: 100, Window: time.Second}, pacing.Limit{Max: 250, Window: time.Minute},
+		spaced(4*time.Millisecond))
 	grant := f.take(ask(300, 10*time.Second, both))
 	require.Equal(f, 250, grant.Granted)
 	require.Equal(f, 1, grant.Limit, "the minute")
@@ -73,7 +74,8 @@ func waits(f *fixture) {
 }
 
 func severalTargets(f *fixture) {
-	tight, wide := target(pacing.Limit{Max: 2, Window: time.Hour}), target(pacing.Limit{Max: 5, Window: time.Hour}, spaced(time.Millisecond))
+	tight, wide := target(pacing.Limit{Max: 2, Window: time.Hour}), target(pacing.Limit{Max: 5, Window: time.Hour},
+		spaced(time.Millisecond))
 	alone := target(pacing.Limit{Max: 100, Window: time.Minute})
 	grant := f.take(ask(4, time.Second, wide, tight, alone))
 	require.Equal(f, 2, grant.Granted)
@@ -87,7 +89,8 @@ func severalTargets(f *fixture) {
 
 	var eight []pacing.Target
 	for i := range pacing.MaxPacers {
-		eight = append(eight, target(pacing.Limit{Max: 10 + i, Window: time.Duration(1+i) * time.Second}, spaced(time.Duration(i+1)*time.Millisecond)))
+		eight = append(eight, target(pacing.Limit{Max: 10 + i, Window: time.Duration(1+i) * time.Second},
+			spaced(time.Duration(i+1)*time.Millisecond)))
 	}
 	f.takeAll(50, time.Minute, eight...)
 	f.take(ask(3, 0, eight[3]))
@@ -141,8 +144,10 @@ func changedLimits(f *fixture) {
 	changing := target(pacing.Limit{Max: 100, Window: time.Second})
 	f.take(ask(80, 0, changing))
 	for _, limits := range [][]pacing.Limit{
-		{{Max: 50, Window: time.Minute}}, {{Max: 81, Window: time.Hour}}, {spaced(10 * time.Second)}, {{Max: 100, Window: time.Second}},
-		{{Max: 90, Window: 31 * day}, spaced(time.Microsecond)}, {{Max: 1, Window: time.Millisecond}}, {{Max: 10_000_000, Window: 31 * day}},
+		{{Max: 50, Window: time.Minute}}, {{Max: 81, Window: time.Hour}}, {spaced(10 * time.Second)},
+		{{Max: 100, Window: time.Second}},
+		{{Max: 90, Window: 31 * day}, spaced(time.Microsecond)}, {{Max: 1, Window: time.Millisecond}},
+		{{Max: 10_000_000, Window: 31 * day}},
 	} {
 		changing.Limits = limits
 		f.take(ask(0, 0, changing))
@@ -162,7 +167,8 @@ func many(f *fixture) {
 	}
 	even := target(spaced(4*time.Millisecond), pacing.Limit{Max: 50_000, Window: day})
 	require.Equal(f, 50_000, f.takeAll(pacing.MaxPermits, time.Hour, even))
-	require.Equal(f, pacing.MaxPermits, f.takeAll(pacing.MaxPermits, pacing.MaxWait, minute, target(pacing.Limit{Max: 7, Window: time.Millisecond})))
+	require.Equal(f, pacing.MaxPermits, f.takeAll(pacing.MaxPermits, pacing.MaxWait, minute,
+		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 
 // extremes are the largest limits, the shortest windows, the longest waits.
@@ -176,7 +182,8 @@ func extremes(f *fixture) {
 		f.takeAll(1000, pacing.MaxWait, one)
 		f.take(ask(0, 0, one))
 	}
-	all := target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow}, pacing.Limit{Max: 9, Window: time.Millisecond},
+	all := target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow},
+		pacing.Limit{Max: 9, Window: time.Millisecond},
 		pacing.Limit{Max: 99, Window: time.Second}, pacing.Limit{Max: 999, Window: time.Hour}, spaced(time.Microsecond))
 	f.takeAll(3000, pacing.MaxWait, all)
 }
@@ -216,7 +223,10 @@ var malformations = map[string]func(a *pacing.Ask){
 		a.Targets[0].Limits = []pacing.Limit{{Max: pacing.MaxMax + 1, Window: time.Second}}
 	},
 	"window: must be": func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 1}} },
-	"got 1.0000005s":  func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 1, Window: time.Second + 500}} },
+	"got 1.0000005s": func(a *pacing.Ask) {
+		a.Targets[0].Limits = []pacing.Limit{{Max: 1, Window: time.Second +
+			500}}
+	},
 	"got 744h0m0.001": func(a *pacing.Ask) {
 		a.Targets[0].Limits = []pacing.Limit{{Max: 1, Window: pacing.MaxWindow + time.Millisecond}}
 	},

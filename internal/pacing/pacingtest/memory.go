@@ -71,7 +71,8 @@ func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 
 func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, logs []*pacing.Log, replayed bool) pacing.Grant {
 	grant := pacing.Grant{
-		At: now, Granted: int(placed.Total), Runs: slices.Clone(placed.WaitRuns(now)), Replayed: replayed, More: placed.More,
+		At: now, Granted: int(placed.Total), Runs: slices.Clone(placed.WaitRuns(now)), Replayed: replayed,
+		More: placed.More,
 		Next: placed.Next.Sub(now), Target: placed.Target, Limit: placed.Limit,
 	}
 	for i := range ask.Targets {

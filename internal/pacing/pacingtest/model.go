@@ -98,7 +98,8 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 		return fmt.Sprintf("the next slot in %v, not %v", grant.Next, next.Sub(now))
 	}
 	if !m.because(now, next, ask, grant) {
-		return fmt.Sprintf("the next slot in %v is not for the limit %d of target %d", grant.Next, grant.Limit, grant.Target)
+		return fmt.Sprintf("the next slot in %v is not for the limit %d of target %d", grant.Next, grant.Limit,
+			grant.Target)
 	}
 	return m.compareStates(ask, grant)
 }

@@ -38,7 +38,8 @@ func NewOracle() *Oracle {
 func (o *Oracle) Clone() *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults), latest: o.latest}
+	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults),
+		latest: o.latest}
 	for name, points := range o.logs {
 		c.logs[name] = slices.Clone(points)
 	}
@@ -53,8 +54,12 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.latest = max(o.latest, grant.At)
 	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
 		if before, known := o.requests[ask.Request]; known && (grant.Replayed || !o.over(before)) {
-			if !slices.EqualFunc(before, points, func(a, b point) bool { return a.at == b.at && a.permits == b.permits }) {
-				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at, len(points), points[0].at)
+			if !slices.EqualFunc(before, points, func(a, b point) bool {
+				return a.at == b.at &&
+					a.permits == b.permits
+			}) {
+				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at,
+					len(points), points[0].at)
 			}
 			return // those were taken before
 		}

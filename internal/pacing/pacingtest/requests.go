@@ -103,7 +103,8 @@ func concurrentRequest(f *fixture) {
 
 func concurrent(f *fixture) {
 	const most = 700
-	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(time.Millisecond), pacing.Limit{Max: 50, Window: time.Second})
+	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(time.Millisecond),
+		pacing.Limit{Max: 50, Window: time.Second})
 	own := [16]pacing.Target{}
 	for i := range own {
 		own[i] = target(pacing.Limit{Max: 30, Window: day})
@@ -123,7 +124,8 @@ func concurrent(f *fixture) {
 // concurrentOrders: opposite orders would deadlock a careless store.
 func concurrentOrders(f *fixture) {
 	const most = 400
-	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}), target(spaced(time.Millisecond))
+	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),
+		target(spaced(time.Millisecond))
 	f.together(8, func(call int) (asks []*pacing.Ask) {
 		for i := range 12 {
 			orders := [][]pacing.Target{{a, b}, {b, a}, {c, b, a}, {a, c, b}}

@@ -36,7 +36,8 @@ func RunOnClock(t *testing.T, open func(t *testing.T, clock func() time.Time) pa
 }
 
 var jumps = []time.Duration{
-	0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour, -time.Microsecond, -3 * time.Second,
+	0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour,
+	-time.Microsecond, -3 * time.Second,
 }
 
 var cases = []struct {

@@ -31,15 +31,19 @@ allow_new: [new]
 allow_first: [bad-rows, empty-files]
 `), "", ingest.Input{}, &Plan{Bounds: guard.Bounds{MaxChange: 20}})
 	require.NoError(t, err)
-	require.Equal(t, guard.Bounds{MaxChange: 30, MaxUnassigned: to(0.0), New: []string{"new"}, Of: map[string]guard.SegmentBounds{
-		"vip": {MaxChange: to(5.0), MaxWeekChange: to(12.5), MinUsers: to(uint64(1000)), MaxUsers: to(uint64(270_000_000))}, "new": {},
-	}, AllowFirst: []guard.Flaw{guard.BadRows, guard.EmptyFiles}}, plan.Bounds)
+	require.Equal(t, guard.Bounds{MaxChange: 30, MaxUnassigned: to(0.0), New: []string{"new"},
+		Of: map[string]guard.SegmentBounds{
+			"vip": {MaxChange: to(5.0), MaxWeekChange: to(12.5), MinUsers: to(uint64(1000)),
+				MaxUsers: to(uint64(270_000_000))}, "new": {},
+		}, AllowFirst: []guard.Flaw{guard.BadRows, guard.EmptyFiles}}, plan.Bounds)
 	require.Equal(t, ingest.Expect{MinRows: 1, NewerThan: 36 * time.Hour}, plan.Segments[0].Inputs[0].Expect)
 	require.Equal(t, ingest.Expect{MinRows: 1, NewerThan: 36 * time.Hour}, plan.Segments[1].Inputs[0].Expect)
-	require.Equal(t, ingest.Expect{MinFiles: 2, MinRows: 1_000_000, NewerThan: 90 * time.Minute}, plan.Segments[1].Inputs[1].Expect)
+	require.Equal(t, ingest.Expect{MinFiles: 2, MinRows: 1_000_000, NewerThan: 90 * time.Minute},
+		plan.Segments[1].Inputs[1].Expect)
 	require.Equal(t, ingest.Expect{NewerThan: 36 * time.Hour}, plan.Tables[0].Expect)
 
-	plan, err = parse([]byte("segments: [{name: vip, inputs: [vip.txt]}]"), "", ingest.Input{}, &Plan{Bounds: guard.Bounds{MaxChange: 20}})
+	plan, err = parse([]byte("segments: [{name: vip, inputs: [vip.txt]}]"), "", ingest.Input{},
+		&Plan{Bounds: guard.Bounds{MaxChange: 20}})
 	require.NoError(t, err)
 	require.Equal(t, 20.0, plan.Bounds.MaxChange, "what the file does not say stays")
 	plan, err = parse([]byte("tables: [t.csv]\nallow_new: [vip]"), "", ingest.Input{}, &Plan{Order: []string{"vip"}})
@@ -50,23 +54,38 @@ allow_first: [bad-rows, empty-files]
 func TestBoundsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"segments: [{name: a, max_change: much}]":                      "segments[0].max_change: must be a percentage such as 20%, got \"much\"",
-		"segments: [{name: a, max_week_change: -1}]":                   "segments[0].max_week_change: must be a percentage such as 20%, got -1",
-		"segments: [{name: a, min_users: 3.7}]":                        "segments[0].min_users: must be a whole number from 0, got 3.7",
-		"segments: [{name: a, min_users: -3}]":                         "segments[0].min_users: must be a whole number from 0, got -3",
-		"segments: [{name: a, max_users: '7'}]":                        "segments[0].max_users: must be a whole number from 0, got \"7\"",
-		"segments: [{name: a, min_users: 8, max_users: 7}]":            "segments[0].min_users: must not be above max_users, which is 7, got 8",
-		"segments: [{name: a, inputs: [{path: x, min_files: many}]}]":  "segments[0].inputs[0].min_files: must be a whole number from 0, got \"many\"",
-		"segments: [{name: a, inputs: [{path: x, min_rows: true}]}]":   "segments[0].inputs[0].min_rows: must be a whole number from 0, got true",
-		"segments: [{name: a, inputs: [{path: x, newer_than: 36}]}]":   "segments[0].inputs[0].newer_than: must be a duration such as 36h, got 36",
-		"tables: [{path: x, newer_than: -1h}]":                         "tables[0].newer_than: must be a duration such as 36h, got \"-1h\"",
-		"defaults: {newer_than: soon}":                                 "defaults.newer_than: must be a duration such as 36h, got \"soon\"",
-		"segments: [{name: a, inputs: [{path: '-', newer_than: 1h}]}]": "segments[0].inputs[0].newer_than: standard input has no age",
-		"max_change: [1]":                                                         "max_change: must be a percentage such as 20%, got a list",
-		"max_unassigned: .inf":                                                    "max_unassigned: must be a percentage such as 20%, got",
-		"allow_new: [b]\nsegments: [{name: a}]":                                   `allow_new[0]: "b" is not one of the segments and sets to publish`,
-		"allow_first: [all]":                                                      `allow_first[0]: "all" is not one of [empty-segments empty-sets empty-files bad-rows]`,
-		"sets: [{name: a, min_users: 3}]":                                         "sets[0]: a set is not published, so it has no bounds such as max_change and min_users, and no only_grows",
+		"segments: [{name: a, max_change: much}]": "segments[0].max_change: must be a " +
+			"percentage such as 20%, got \"much\"",
+		"segments: [{name: a, max_week_change: -1}]": "segments[0].max_week_change: must be a " +
+			"percentage such as 20%, got -1",
+		"segments: [{name: a, min_users: 3.7}]": "segments[0].min_users: must be a whole " +
+			"number from 0, got 3.7",
+		"segments: [{name: a, min_users: -3}]": "segments[0].min_users: must be a whole " +
+			"number from 0, got -3",
+		"segments: [{name: a, max_users: '7'}]": "segments[0].max_users: must be a whole " +
+			"number from 0, got \"7\"",
+		"segments: [{name: a, min_users: 8, max_users: 7}]": "segments[0].min_users: must not be above " +
+			"max_users, which is 7, got 8",
+		"segments: [{name: a, inputs: [{path: x, min_files: many}]}]": "segments[0].inputs[0].min_files: must be a " +
+			"whole number from 0, got \"many\"",
+		"segments: [{name: a, inputs: [{path: x, min_rows: true}]}]": "segments[0].inputs[0].min_rows: must be a " +
+			"whole number from 0, got true",
+		"segments: [{name: a, inputs: [{path: x, newer_than: 36}]}]": "segments[0].inputs[0].newer_than: must be " +
+			"a duration such as 36h, got 36",
+		"tables: [{path: x, newer_than: -1h}]": "tables[0].newer_than: must be a " +
+			"duration such as 36h, got \"-1h\"",
+		"defaults: {newer_than: soon}": "defaults.newer_than: must be a duration " +
+			"such as 36h, got \"soon\"",
+		"segments: [{name: a, inputs: [{path: '-', newer_than: 1h}]}]": "segments[0].inputs[0].newer_than: standard " +
+			"input has no age",
+		"max_change: [1]": "max_change: must be a " +
+			"percentage such as 20%, got a list",
+		"max_unassigned: .inf": "max_unassigned: must be a " +
+			"percentage such as 20%, got",
+		"allow_new: [b]\nsegments: [{name: a}]": `allow_new[0]: "b" is not one of the segments and sets to publish`,
+		"allow_first: [all]":                    `allow_first[0]: "all" is not one of [empty-segments empty-sets empty-files bad-rows]`,
+		"sets: [{name: a, min_users: 3}]": "sets[0]: a set is not " +
+			"published, so it has no bounds such as max_change and min_users, and no only_grows",
 		"segments: [{name: a, max_user: 3}]":                                      "max_user",
 		"segments: [{name: a, inputs: [{path: x, max_change: 3}]}]":               "max_change",
 		"sets: [{name: a, min_users: [1]}, {name: b, max_change: {a: 1}}]":        "sets[1]: a set is not published",
@@ -88,8 +107,9 @@ func TestInputsThatFallShort(t *testing.T) {
 	require.NoError(t, os.Chtimes(first, now, now.Add(-37*time.Hour)))
 	run := func(expect ingest.Expect) []string {
 		in := ingest.Input{Path: filepath.Join(folder, "part-*.txt"), Expect: expect}
-		plan := &Plan{Segments: []Definition{{Name: "a", Inputs: []ingest.Input{in}}}, MaxBadRows: ingest.Tolerance{Rows: 1},
-			Tables: []ingest.Input{{Path: table, Expect: ingest.Expect{MinRows: expect.MinRows - 2}}}}
+		plan := &Plan{Segments: []Definition{{Name: "a", Inputs: []ingest.Input{in}}},
+			MaxBadRows: ingest.Tolerance{Rows: 1},
+			Tables:     []ingest.Input{{Path: table, Expect: ingest.Expect{MinRows: expect.MinRows - 2}}}}
 		result, err := Run(t.Context(), plan, ingest.Config{Now: now}, quiet)
 		require.NoError(t, err)
 		return result.Shortfalls
@@ -99,7 +119,8 @@ func TestInputsThatFallShort(t *testing.T) {
 	pattern := filepath.Join(folder, "part-*.txt")
 	require.Equal(t, []string{
 		table + ": 1 rows with a user, at least 2 are expected (min_rows)",
-		first + " was written 37h0m0s ago, on " + now.Add(-37*time.Hour).UTC().Format(time.RFC3339) + ": it must be less than 36h0m0s (newer_than)",
+		first + " was written 37h0m0s ago, on " + now.Add(-37*time.Hour).UTC().Format(time.RFC3339) +
+			": it must be less than 36h0m0s (newer_than)",
 		pattern + ": 2 files, at least 3 are expected (min_files)",
 		pattern + ": 3 rows with a user, at least 4 are expected (min_rows)",
 	}, run(ingest.Expect{MinFiles: 3, MinRows: 4, NewerThan: 36 * time.Hour}), "bad rows hold no user")

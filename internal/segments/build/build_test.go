@@ -91,7 +91,8 @@ func TestGoldenBuild(t *testing.T) {
 			for _, s := range result.Candidate.Describe() {
 				got = append(got, fmt.Sprintf("%s %d %s", s.Name, s.Cardinality, s.SHA256[:16]))
 			}
-			require.Equal(t, []string{"few 24363 ad96ebdaf87195a8", "all 96481 e4cae9db66c1ced6", "rest 0 0f483b868cd831d0"}, got)
+			require.Equal(t, []string{"few 24363 ad96ebdaf87195a8", "all 96481 e4cae9db66c1ced6",
+				"rest 0 0f483b868cd831d0"}, got)
 		}
 	}
 }
@@ -136,7 +137,8 @@ func TestTablesJoinTheInputs(t *testing.T) {
 	folder := t.TempDir()
 	table := file(t, folder, "table.csv", "user_id,segment\n1,a\n2,b\n3,c\n")
 	more := file(t, folder, "more.txt", "7\n")
-	plan := &Plan{Tables: inputs(table), Segments: []Definition{{Name: "b", Inputs: inputs(more)}, {Name: "a"}, {Name: "c"}, {Name: "d"}}}
+	plan := &Plan{Tables: inputs(table), Segments: []Definition{{Name: "b", Inputs: inputs(more)}, {Name: "a"},
+		{Name: "c"}, {Name: "d"}}}
 	result, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 	require.NoError(t, err)
 	require.Equal(t, []string{"b", "a", "c", "d"}, result.Candidate.Names)
@@ -160,16 +162,21 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		many = append(many, Definition{Name: fmt.Sprintf("s%d", i), Inputs: in})
 	}
 	for want, plan := range map[string]*Plan{
-		"nothing to build":                         {},
-		`"a" is there twice`:                       {Segments: []Definition{{Name: "a", Inputs: in}}, Sets: []Definition{{Name: "a", Inputs: in}}},
-		`"a": no inputs and no union`:              {Segments: []Definition{{Name: "a"}}},
-		`"a" refers to "b"`:                        {Segments: []Definition{{Name: "a", Inputs: in, Minus: []string{"b"}}}},
-		`"a" is made from itself`:                  {Segments: []Definition{{Name: "a", Inputs: in, Minus: []string{"a"}}}},
-		"256 segments, at most 255":                {Segments: many},
-		`segment name "-x"`:                        {Segments: []Definition{{Name: "-x", Inputs: in}}},
-		"a table needs the names":                  {Tables: in},
-		"must name every segment once":             {Segments: []Definition{{Name: "a", Inputs: in}}, Order: []string{"a", "a"}},
-		`segment name "` + strings.Repeat("y", 65): {Segments: []Definition{{Name: strings.Repeat("y", 65), Inputs: in}}},
+		"nothing to build": {},
+		`"a" is there twice`: {Segments: []Definition{{Name: "a", Inputs: in}},
+			Sets: []Definition{{Name: "a", Inputs: in}}},
+		`"a": no inputs and no union`: {Segments: []Definition{{Name: "a"}}},
+		`"a" refers to "b"`: {Segments: []Definition{{Name: "a", Inputs: in,
+			Minus: []string{"b"}}}},
+		`"a" is made from itself`: {Segments: []Definition{{Name: "a", Inputs: in,
+			Minus: []string{"a"}}}},
+		"256 segments, at most 255": {Segments: many},
+		`segment name "-x"`:         {Segments: []Definition{{Name: "-x", Inputs: in}}},
+		"a table needs the names":   {Tables: in},
+		"must name every segment once": {Segments: []Definition{{Name: "a", Inputs: in}},
+			Order: []string{"a", "a"}},
+		`segment name "` + strings.Repeat("y", 65): {Segments: []Definition{{Name: strings.Repeat("y", 65),
+			Inputs: in}}},
 	} {
 		_, err := Run(t.Context(), plan, ingest.Config{}, quiet)
 		var fault *PlanError
@@ -183,11 +190,12 @@ func TestBuildFileSaysWhetherLastLinesEnd(t *testing.T) {
 	folder := t.TempDir()
 	file(t, folder, "a.txt", strings.Repeat("12\n", 6000)+"34")
 	for text, want := range map[string]string{
-		"segments: [{name: a, inputs: [a.txt]}]":                                       "the last line does not end",
-		"segments: [{name: a, inputs: [{path: a.txt, final_newline: optional}]}]":      "",
-		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: optional}":  "",
-		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]":            `segments[0].inputs[0].final_newline: must be required or optional, got "no"`,
-		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: sometimes}": "defaults.final_newline: must be required or optional",
+		"segments: [{name: a, inputs: [a.txt]}]":                                      "the last line does not end",
+		"segments: [{name: a, inputs: [{path: a.txt, final_newline: optional}]}]":     "",
+		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: optional}": "",
+		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]":           `segments[0].inputs[0].final_newline: must be required or optional, got "no"`,
+		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: sometimes}": "defaults.final_newline: " +
+			"must be required or optional",
 	} {
 		plan, err := Load(file(t, folder, "build.yaml", text), ingest.Input{}, new(Plan))
 		if err == nil {

@@ -136,7 +136,8 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	}
 	loss, err := guard.ParsePercent(text)
 	if err != nil || loss >= 100 {
-		return publish.Growth{}, fmt.Errorf("%q is neither true nor false nor a percentage below 100 such as 0.1%%", text)
+		return publish.Growth{}, fmt.Errorf("%q is neither true nor false nor a percentage below 100 such as 0.1%%",
+			text)
 	}
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }

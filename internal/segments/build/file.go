@@ -93,7 +93,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own guard.SegmentBounds
-	fields, bounds, bounded := f.definitionFields(&r), map[string]yamltree.Field{"only_grows": onlyGrows(&r.Growth)}, false
+	fields, bounds, bounded := f.definitionFields(&r), map[string]yamltree.Field{"only_grows": onlyGrows(&r.Growth)},
+		false
 	addBounds(bounds, &own)
 	for key, field := range bounds {
 		fields[key] = func(v yamltree.Value) {
@@ -104,7 +105,8 @@ func (f *buildFile) set(v yamltree.Value) {
 	fields["publish"] = yamltree.Bool(&r.Publish)
 	v.Fields(fields)
 	if !r.Publish && bounded {
-		v.Fault("a set is not published, so it has no bounds such as max_change and min_users, and no only_grows; publish: true publishes it")
+		v.Fault("a set is not published, so it has no bounds such as max_change and min_users, and no only_grows; " +
+			"publish: true publishes it")
 	}
 	checkBounds(v, &own)
 	f.into.Sets = append(f.into.Sets, r)
@@ -188,10 +190,11 @@ func (f *buildFile) columnFields(in *ingest.Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"format": format(&in.Format), "header": header(&in.Header), "final_newline": finalNewline(&in.FinalNewline),
 		"id_column": text(&in.IDColumn), "segment_column": text(&in.SegmentColumn),
-		"delimiter": checked(in.SetDelimiter),
-		"quote":     checked(func(s string) error { return in.Quote.UnmarshalText([]byte(s)) }),
-		"escape":    checked(func(s string) error { return in.Escape.UnmarshalText([]byte(s)) }),
-		"min_files": whole(func(n int64) { in.Expect.MinFiles = n }), "min_rows": whole(func(n int64) { in.Expect.MinRows = n }),
+		"delimiter":  checked(in.SetDelimiter),
+		"quote":      checked(func(s string) error { return in.Quote.UnmarshalText([]byte(s)) }),
+		"escape":     checked(func(s string) error { return in.Escape.UnmarshalText([]byte(s)) }),
+		"min_files":  whole(func(n int64) { in.Expect.MinFiles = n }),
+		"min_rows":   whole(func(n int64) { in.Expect.MinRows = n }),
 		"newer_than": age(&in.Expect.NewerThan),
 	}
 }

@@ -66,7 +66,8 @@ overlaps:
 tables:
 `), "conf/segments.yaml", ingest.Input{Format: ingest.CSV}, &Plan{})
 	require.NoError(t, err)
-	in := ingest.Input{Path: "conf/a.csv", Format: ingest.CSV, IDColumn: "2", Delimiter: ';', Expect: ingest.Expect{MinRows: 1_000_000}}
+	in := ingest.Input{Path: "conf/a.csv", Format: ingest.CSV, IDColumn: "2", Delimiter: ';',
+		Expect: ingest.Expect{MinRows: 1_000_000}}
 	b, c := in, in
 	b.Path = "conf/b.csv"
 	c.Path, c.IDColumn = "s3://bucket/c.csv", "user"

@@ -74,17 +74,20 @@ type Definition struct {
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
-			return errors.New("no segment is given: a generation of sets alone would put everybody under the default limits; publish the sets together with the segments")
+			return errors.New("no segment is given: a generation of sets alone would put everybody under the " +
+				"default limits; publish the sets together with the segments")
 		}
 		return errors.New("nothing to build: no segment and no table is given")
 	}
 	var faults []error
 	if len(p.Segments)+len(p.Order) == 0 {
-		faults = append(faults, errors.New("a table needs the names of its segments, so that a misspelt one does not become a segment: "+
+		faults = append(faults, errors.New("a table needs the names of its segments, so that a misspelt one does "+
+			"not become a segment: "+
 			"--precedence NAME,…, or segments in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
-		faults = append(faults, fmt.Errorf("%d segments, at most %d are possible", len(p.Segments), segments.MaxSegments))
+		faults = append(faults, fmt.Errorf("%d segments, at most %d are possible", len(p.Segments),
+			segments.MaxSegments))
 	}
 	if n := len(p.published()); n > segments.MaxSets {
 		faults = append(faults, fmt.Errorf("%d sets to publish, at most %d are possible", n, segments.MaxSets))
@@ -93,7 +96,8 @@ func (p *Plan) check() error {
 		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
-				faults = append(faults, fmt.Errorf("prefixes %q and %q of sets: one begins with the other", other.Prefix, t.Prefix))
+				faults = append(faults, fmt.Errorf("prefixes %q and %q of sets: one begins with the other",
+					other.Prefix, t.Prefix))
 			}
 		}
 	}
@@ -113,7 +117,8 @@ func (p *Plan) check() error {
 		}
 		for _, name := range r.refs() {
 			if !known[name] {
-				faults = append(faults, fmt.Errorf("segment or set %q refers to %q, which is neither a segment nor a set", r.Name, name))
+				faults = append(faults, fmt.Errorf("segment or set %q refers to %q, which is neither a segment "+
+					"nor a set", r.Name, name))
 			}
 		}
 	}
@@ -133,7 +138,8 @@ func (r *Definition) checkName() error {
 
 func checkPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") || prefix != segments.ZonePrefix && segments.CheckSetName(prefix+"x") != nil {
-		return fmt.Errorf("prefix %q of sets: must be the beginning of the name of a set and end in '/', such as %s or country/", prefix, segments.ZonePrefix)
+		return fmt.Errorf("prefix %q of sets: must be the beginning of the name of a set and end in '/', such as %s "+
+			"or country/", prefix, segments.ZonePrefix)
 	}
 	return nil
 }
@@ -170,7 +176,8 @@ func (p *Plan) Publishes(name string) bool {
 	is := func(d Definition) bool {
 		return d.Name == name || isFolder && strings.HasSuffix(folder, "/") && strings.HasPrefix(d.Name, folder)
 	}
-	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, is) || slices.ContainsFunc(p.published(), is) || p.inSetTable(name)
+	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, is) || slices.ContainsFunc(p.published(),
+		is) || p.inSetTable(name)
 }
 
 func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }

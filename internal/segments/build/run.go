@@ -76,7 +76,8 @@ func Run(ctx context.Context, p *Plan, cfg ingest.Config, step Step) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Candidate: candidate, Files: b.reader.Reports(), Shortfalls: b.reader.Shortfalls(), LeftOut: b.reader.LeftOut()}
+	result := &Result{Candidate: candidate, Files: b.reader.Reports(), Shortfalls: b.reader.Shortfalls(),
+		LeftOut: b.reader.LeftOut()}
 	result.BadRows, result.Samples = b.reader.BadRows()
 	if err := b.reader.Check(); err != nil {
 		return result, err
@@ -173,7 +174,8 @@ func (b *builder) readSetTables(ctx context.Context) error {
 		return nil
 	}
 	if n := len(b.plan.published()); n > segments.MaxSets {
-		return &PlanError{fmt.Errorf("%d sets to publish, with those of tables, at most %d are possible", n, segments.MaxSets)}
+		return &PlanError{fmt.Errorf("%d sets to publish, with those of tables, at most %d are possible", n,
+			segments.MaxSets)}
 	}
 	return nil
 }
@@ -202,7 +204,8 @@ func (b *builder) names() ([]string, error) {
 		return names, nil
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(names))) {
-		return nil, fmt.Errorf("precedence must name every segment once: it names %q, the segments are %q", order, names)
+		return nil, fmt.Errorf("precedence must name every segment once: it names %q, the segments are %q", order,
+			names)
 	}
 	return order, nil
 }

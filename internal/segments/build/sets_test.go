@@ -27,7 +27,8 @@ func TestBuildSets(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	a, b := file(t, folder, "a.txt", "1\n2\n3\n"), file(t, folder, "b.txt", "3\n4\n")
-	zones := file(t, folder, "zones.csv", "user_id,timezone\n1,Europe/Berlin\n4,Asia/Singapore\n3,Europe/Berlin\n1,Europe/Berlin\n")
+	zones := file(t, folder, "zones.csv",
+		"user_id,timezone\n1,Europe/Berlin\n4,Asia/Singapore\n3,Europe/Berlin\n1,Europe/Berlin\n")
 	table := file(t, folder, "table.csv", "user_id,segment\n7,vip\n8,country/sg\n9,helper\n")
 	p := &Plan{
 		Segments: []Definition{{Name: "vip", Inputs: inputs(a)}, {Name: "new", Inputs: inputs(b)}},
@@ -46,9 +47,11 @@ func TestBuildSets(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, result.Overlaps, 1, "sets overlap with everything, which is nobody's business")
 	names, users := setUsers(result.Candidate)
-	require.Equal(t, []string{"everyone", "country/sg", "tz/Europe/Berlin", "tz/Africa/Lagos", "tz/Asia/Singapore"}, names, "as given, then those of tables by name")
+	require.Equal(t, []string{"everyone", "country/sg", "tz/Europe/Berlin", "tz/Africa/Lagos", "tz/Asia/Singapore"},
+		names, "as given, then those of tables by name")
 	require.Equal(t, map[string][]uint32{
-		"everyone": {1, 2, 3, 4, 7, 9}, "country/sg": {4, 8}, "tz/Europe/Berlin": {1, 3, 70}, "tz/Africa/Lagos": users["tz/Africa/Lagos"], "tz/Asia/Singapore": {4},
+		"everyone": {1, 2, 3, 4, 7, 9}, "country/sg": {4, 8}, "tz/Europe/Berlin": {1, 3, 70},
+		"tz/Africa/Lagos": users["tz/Africa/Lagos"], "tz/Asia/Singapore": {4},
 	}, users)
 	require.Empty(t, users["tz/Africa/Lagos"])
 }
@@ -59,7 +62,8 @@ func TestSetsOfABuildFileStayIngredients(t *testing.T) {
 	folder := t.TempDir()
 	file(t, folder, "a.txt", "1\n2\n")
 	file(t, folder, "b.txt", "2\n3\n")
-	yaml := "segments: [{name: rest, union: [everyone], minus: [active]}]\nsets: [{name: everyone, inputs: [a.txt, b.txt]}, {name: active, inputs: [b.txt]}]\n"
+	yaml := "segments: [{name: rest, union: [everyone], minus: [active]}]\nsets: [{name: everyone, inputs: [a.txt, " +
+		"b.txt]}, {name: active, inputs: [b.txt]}]\n"
 	plan, err := Load(file(t, folder, "build.yaml", yaml), ingest.Input{}, &Plan{})
 	require.NoError(t, err)
 	require.False(t, plan.Publishes("everyone"))
@@ -67,7 +71,8 @@ func TestSetsOfABuildFileStayIngredients(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, result.Candidate.Sets)
 	require.Equal(t, map[string][]uint32{"rest": {1}}, users(result.Candidate))
-	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", result.Candidate.Describe(), result.Candidate.DescribeSets()...)
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", result.Candidate.Describe(),
+		result.Candidate.DescribeSets()...)
 	require.NoError(t, err)
 	require.Equal(t, segments.FormatVersion, m.FormatVersion)
 }
@@ -82,17 +87,25 @@ func TestSetsThatCannotBe(t *testing.T) {
 		many = append(many, set(fmt.Sprintf("g/%d", i)))
 	}
 	for want, p := range map[string]*Plan{
-		"a generation of sets alone":                                       {Sets: []Definition{set("a")}},
-		`"Mars" is no time zone`:                                           {Segments: []Definition{vip}, Sets: []Definition{set("tz/Mars")}},
-		`set name "default": reserved`:                                     {Segments: []Definition{vip}, Sets: []Definition{set("default")}},
-		`segment or set "vip" is there twice`:                              {Segments: []Definition{vip}, Sets: []Definition{set("vip")}},
-		`segment or set "a" is there twice`:                                {Segments: []Definition{vip}, Sets: []Definition{set("a"), set("a")}},
-		"4097 sets to publish, at most 4096 are possible":                  {Segments: []Definition{vip}, Sets: many},
-		`segment or set "a": no inputs and no union`:                       {Segments: []Definition{vip}, Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
-		`segment name "country/sg": must be`:                               {Segments: []Definition{vip}, Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},
-		`"a" is made from itself: ["a" "a"]`:                               {Segments: []Definition{vip}, Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
-		`prefix "tz" of sets`:                                              {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
-		`prefixes "tz/" and "tz/Asia/" of sets: one begins with the other`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
+		"a generation of sets alone": {Sets: []Definition{set("a")}},
+		`"Mars" is no time zone`: {Segments: []Definition{vip},
+			Sets: []Definition{set("tz/Mars")}},
+		`set name "default": reserved`: {Segments: []Definition{vip},
+			Sets: []Definition{set("default")}},
+		`segment or set "vip" is there twice`: {Segments: []Definition{vip},
+			Sets: []Definition{set("vip")}},
+		`segment or set "a" is there twice`: {Segments: []Definition{vip},
+			Sets: []Definition{set("a"), set("a")}},
+		"4097 sets to publish, at most 4096 are possible": {Segments: []Definition{vip}, Sets: many},
+		`segment or set "a": no inputs and no union`: {Segments: []Definition{vip},
+			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
+		`segment name "country/sg": must be`: {Segments: []Definition{vip},
+			Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},
+		`"a" is made from itself: ["a" "a"]`: {Segments: []Definition{vip},
+			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
+		`prefix "tz" of sets`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
+		`prefixes "tz/" and "tz/Asia/" of sets: one begins with the other`: {Segments: []Definition{vip},
+			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
 		_, err := Run(t.Context(), p, ingest.Config{}, quiet)
 		require.ErrorContains(t, err, want)
@@ -118,11 +131,13 @@ func TestTooManySetsOfATable(t *testing.T) {
 		fmt.Fprintf(&rows, "%d,%d\n", i, i)
 	}
 	vip := Definition{Name: "vip", Inputs: inputs(file(t, folder, "a.txt", "1\n"))}
-	p := &Plan{Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "g/", Inputs: inputs(file(t, folder, "t.csv", rows.String()))}}}
+	p := &Plan{Segments: []Definition{vip},
+		SetTables: []SetTable{{Prefix: "g/", Inputs: inputs(file(t, folder, "t.csv", rows.String()))}}}
 	result, err := Run(t.Context(), p, ingest.Config{}, quiet)
 	require.NoError(t, err)
 	require.Len(t, result.Candidate.Sets, segments.MaxSets)
-	require.True(t, slices.IsSortedFunc(result.Candidate.Sets, func(a, b publish.Set) int { return strings.Compare(a.Name, b.Name) }))
+	require.True(t, slices.IsSortedFunc(result.Candidate.Sets,
+		func(a, b publish.Set) int { return strings.Compare(a.Name, b.Name) }))
 	p.Sets = []Definition{{Name: "one-more", Publish: true, Inputs: vip.Inputs}}
 	_, err = Run(t.Context(), p, ingest.Config{}, quiet)
 	require.ErrorContains(t, err, "4097 sets to publish, with those of tables, at most 4096 are possible")

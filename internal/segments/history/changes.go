@@ -70,7 +70,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		return nil, err
 	}
 	if sizeOf(from)+sizeOf(to) > h.mostBytes {
-		return &Changes{From: from, To: to, Segments: sizes(segmentSizes(from), segmentSizes(to)), Sets: sizes(setSizes(from), setSizes(to))}, nil
+		return &Changes{From: from, To: to, Segments: sizes(segmentSizes(from), segmentSizes(to)),
+			Sets: sizes(setSizes(from), setSizes(to))}, nil
 	}
 	before, err := from.ReadBitmaps(ctx, h.source)
 	if err != nil {
@@ -82,7 +83,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 	}
 	later := publish.CandidateOf(after)
 	none := later.NoSegment(before)
-	return &Changes{From: from, To: to, Exact: true, Segments: later.Compare(before), Sets: later.CompareSets(before), NoSegment: &none}, nil
+	return &Changes{From: from, To: to, Exact: true, Segments: later.Compare(before), Sets: later.CompareSets(before),
+		NoSegment: &none}, nil
 }
 
 // manifest reads a manifest; a name that no generation has is not found.

@@ -46,7 +46,8 @@ type list struct {
 
 // New is the history of a source, by the clock.
 func New(source objects.Source, clock func() time.Time) *History {
-	return &History{source: source, clock: clock, mostBytes: MostBytes, turn: make(chan struct{}, 1), compared: map[pair]*Changes{}}
+	return &History{source: source, clock: clock, mostBytes: MostBytes, turn: make(chan struct{}, 1),
+		compared: map[pair]*Changes{}}
 }
 
 // List is the generations, the newest first, at most MaxListed and the live one; more:

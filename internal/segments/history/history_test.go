@@ -29,7 +29,8 @@ type published struct {
 func newPublished(t *testing.T) *published {
 	root := t.TempDir()
 	dir := objects.NewDirectory(root)
-	return &published{t, dir, root, &publish.Publisher{Location: dir, Clock: segmentstest.Stepping(), ToolVersion: "test 1"}}
+	return &published{t, dir, root, &publish.Publisher{Location: dir, Clock: segmentstest.Stepping(),
+		ToolVersion: "test 1"}}
 }
 
 func (p *published) publish(vip, fresh, out *bitmap.Bitmap) string {
@@ -83,7 +84,8 @@ func TestChangesAreOfUsers(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.Exact)
 	require.Equal(t, publish.Change{
-		Segment: "vip", State: publish.Changed, Before: 3, After: 4, Added: 2, Removed: 1, MovedFrom: []publish.Moved{{From: "new", Users: 1}}, Percent: 100,
+		Segment: "vip", State: publish.Changed, Before: 3, After: 4, Added: 2, Removed: 1,
+		MovedFrom: []publish.Moved{{From: "new", Users: 1}}, Percent: 100,
 	}, c.Segments[0])
 	require.Equal(t, publish.Vanishes, c.Sets[0].State)
 	require.EqualValues(t, 1, c.NoSegment.Fall)
@@ -107,7 +109,8 @@ func TestSizesOfWhatIsTooLarge(t *testing.T) {
 	require.False(t, c.Exact)
 	require.Nil(t, c.NoSegment)
 	require.Equal(t, []publish.Change{
-		{Segment: "vip", State: publish.Changed, Before: 3, After: 4}, {Segment: "new", State: publish.Same, Before: 2, After: 2},
+		{Segment: "vip", State: publish.Changed, Before: 3, After: 4}, {Segment: "new", State: publish.Same, Before: 2,
+			After: 2},
 	}, c.Segments)
 	require.Equal(t, []publish.Change{{Set: "opted-out", State: publish.Vanishes, Before: 1}}, c.Sets)
 	c, err = h.Changes(t.Context(), second, third)

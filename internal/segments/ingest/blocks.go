@@ -38,7 +38,8 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 		} else {
 			end := s.Ready(block)
 			if end == 0 {
-				return fmt.Errorf("line %d: a row of more than %d bytes, or a quote that is never closed", line, blockBytes)
+				return fmt.Errorf("line %d: a row of more than %d bytes, or a quote that is never closed", line,
+					blockBytes)
 			}
 			rest = append(rest[:0], block[end:]...)
 			block = block[:end]
@@ -95,5 +96,6 @@ func (f *fileReader) checkEnd(s *rows.Syntax, block []byte, total int, line int6
 	if f.file.input.FinalNewline != NewlineRequired && s.Complete != nil && s.Complete(block[start:]) {
 		return nil
 	}
-	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), rows.Clip(block[start:]), ErrNoFinalNewline)
+	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), rows.Clip(block[start:]),
+		ErrNoFinalNewline)
 }

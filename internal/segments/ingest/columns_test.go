@@ -14,11 +14,15 @@ import (
 func TestColumnsOfUsersAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"user_id", "userid", "USERID", "userId", "UserID", "User Id", "user-id", "user.id", "user", "uid", "UID", "u_id", "id", "_id", "ID",
-		"member", "member_id", "memberId", "MEMBERID", "customer", "customer_id", "CustomerID", "account", "account_id", "client", "clientId",
-		"subscriber", "SUBSCRIBER_ID", "person", "person_id", "profile", "profileId", "contact", "contact-id", "recipient", "recipient_id",
+		"user_id", "userid", "USERID", "userId", "UserID", "User Id", "user-id", "user.id", "user", "uid", "UID",
+		"u_id", "id", "_id", "ID",
+		"member", "member_id", "memberId", "MEMBERID", "customer", "customer_id", "CustomerID", "account", "account_id",
+		"client", "clientId",
+		"subscriber", "SUBSCRIBER_ID", "person", "person_id", "profile", "profileId", "contact", "contact-id",
+		"recipient", "recipient_id",
 	} {
-		for _, other := range []string{"campaign_id", "order_id", "sessionId", "DEVICE ID", "paid", "segment_id", "amount"} {
+		for _, other := range []string{"campaign_id", "order_id", "sessionId", "DEVICE ID", "paid", "segment_id",
+			"amount"} {
 			content := fmt.Sprintf("%s,%s\n%s", other, name, strings.Repeat("9,3\n9,1\n", 100))
 			ids, err := read(t, Input{Path: write(t, "a.csv", []byte(content))})
 			require.NoError(t, err, "%s,%s", other, name)

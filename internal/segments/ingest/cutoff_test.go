@@ -68,7 +68,10 @@ var exports = sync.OnceValue(func() []export {
 		text("a.csv", 36_000, func(id uint32) string { return fmt.Sprintf("%d,\"%s\"\r\n", id, note()) }),
 		text("a.tsv", 38_000, func(id uint32) string { return fmt.Sprintf("%d\t%s\n", id, note()) }),
 		table,
-		text("a.ndjson", 30_000, func(id uint32) string { return fmt.Sprintf("{\"user_id\": %d, \"note\": \"%s\"}\n", id, note()) }),
+		text("a.ndjson", 30_000, func(id uint32) string {
+			return fmt.Sprintf("{\"user_id\": %d, \"note\": \"%s\"}\n",
+				id, note())
+		}),
 		parquetExport(random),
 		roaringExport(random),
 	}
@@ -84,7 +87,8 @@ func parquetExport(random *rand.Rand) export {
 	}
 	var records []row
 	for range rows {
-		records = append(records, row{int64(random.Uint32()), []string{"new", "old"}[random.IntN(2)], int64(random.Uint64())})
+		records = append(records, row{int64(random.Uint32()), []string{"new", "old"}[random.IntN(2)],
+			int64(random.Uint64())})
 	}
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(80_000))
@@ -272,7 +276,8 @@ func cutObjects(t *testing.T, list []export) {
 		each = append(each, list[i+i/3%3])
 	}
 	for i, e := range each {
-		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &e.name, Body: bytes.NewReader(e.content)})
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &e.name,
+			Body: bytes.NewReader(e.content)})
 		require.NoError(t, err)
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +306,8 @@ func cutObjects(t *testing.T, list []export) {
 				require.Equal(t, e.rows, rows)
 			}
 			_, err := readExport(t, Config{S3: objects.S3Config{Endpoint: always}}, e, "s3://"+bucket+"/"+e.name)
-			require.ErrorContains(t, err, fmt.Sprintf("ended after %d of %d bytes, 6 times in a row", after.Load(), len(e.content)))
+			require.ErrorContains(t, err, fmt.Sprintf("ended after %d of %d bytes, 6 times in a row", after.Load(),
+				len(e.content)))
 		})
 	}
 }
@@ -318,16 +324,22 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 		answer   func(h http.Header, continued bool) // changes the headers of an answer
 		want     string                              // empty: all of the object is read
 	}{
-		"not replaced":                {},
-		"conditions are kept":         {replaced: true, want: "status 412, PreconditionFailed: "},
-		"conditions are lost":         {replaced: true, pass: withoutCondition, want: "it was replaced while it was read: ETag "},
-		"not replaced, without ETag":  {answer: func(h http.Header, _ bool) { h.Del("ETag") }},
-		"replaced, without ETag":      {replaced: true, answer: laterWithoutTag, want: "it was replaced while it was read: Last-Modified "},
-		"the ETag is gone":            {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }), want: "it was replaced while it was read: ETag , it was "},
-		"nothing tells the version":   {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") }, want: "neither ETag nor Last-Modified"},
-		"ranges are lost":             {pass: withoutRange, want: "not the range that was asked for: \"\""},
-		"another range":               {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)), want: "not the range that was asked for: \"bytes 0-"},
-		"the range of another object": {answer: rangeOf(otherRange), want: "not the range that was asked for: \"" + otherRange},
+		"not replaced":        {},
+		"conditions are kept": {replaced: true, want: "status 412, PreconditionFailed: "},
+		"conditions are lost": {replaced: true, pass: withoutCondition,
+			want: "it was replaced while it was read: ETag "},
+		"not replaced, without ETag": {answer: func(h http.Header, _ bool) { h.Del("ETag") }},
+		"replaced, without ETag": {replaced: true, answer: laterWithoutTag,
+			want: "it was replaced while it was read: Last-Modified "},
+		"the ETag is gone": {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }),
+			want: "it was replaced while it was read: ETag , it was "},
+		"nothing tells the version": {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") },
+			want: "neither ETag nor Last-Modified"},
+		"ranges are lost": {pass: withoutRange, want: "not the range that was asked for: \"\""},
+		"another range": {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)),
+			want: "not the range that was asked for: \"bytes 0-"},
+		"the range of another object": {answer: rangeOf(otherRange), want: "not the range that was asked for: \"" +
+			otherRange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -352,7 +364,8 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 					server.ServeHTTP(w, r)
 				})
 			})
-			set, err := NewReader(Config{S3: objects.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(), []Input{{Path: "s3://" + bucket + "/" + key}})
+			set, err := NewReader(Config{S3: objects.S3Config{Endpoint: endpoint}}).ReadIDs(t.Context(),
+				[]Input{{Path: "s3://" + bucket + "/" + key}})
 			if c.want == "" {
 				require.NoError(t, err)
 				require.EqualValues(t, numbers, set.Bitmap().Cardinality())
@@ -375,7 +388,8 @@ func putNumbers(t *testing.T, bucket, key string, first int) {
 	for i := range numbers {
 		fmt.Fprintf(&text, "%07d\n", first+i)
 	}
-	_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(text.Bytes())})
+	_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+		Body: bytes.NewReader(text.Bytes())})
 	require.NoError(t, err)
 }
 
@@ -383,7 +397,8 @@ func withoutCondition(in *s3.GetObjectInput) { in.IfMatch = nil }
 func withoutRange(in *s3.GetObjectInput)     { in.Range = nil }
 
 // getWithout passes a request on, signed anew because conditions are part of what is signed.
-func getWithout(t *testing.T, w http.ResponseWriter, r *http.Request, in *s3.GetObjectInput, drop func(*s3.GetObjectInput)) {
+func getWithout(t *testing.T, w http.ResponseWriter, r *http.Request, in *s3.GetObjectInput,
+	drop func(*s3.GetObjectInput)) {
 	in.Range, in.IfMatch = aws.String(r.Header.Get("Range")), aws.String(r.Header.Get("If-Match"))
 	drop(in)
 	out, err := s3test.Client().GetObject(r.Context(), in)

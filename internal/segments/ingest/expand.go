@@ -50,7 +50,8 @@ func noMatch(pattern string, leftOut []string) error {
 	if len(leftOut) == 0 {
 		return fmt.Errorf("no file matches %q", pattern)
 	}
-	return fmt.Errorf("no file matches %q but %d that are not data by their names, such as %q", pattern, len(leftOut), leftOut[0])
+	return fmt.Errorf("no file matches %q but %d that are not data by their names, such as %q", pattern, len(leftOut),
+		leftOut[0])
 }
 
 func (r *Reader) files(name string) objects.Files {

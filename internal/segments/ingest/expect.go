@@ -34,7 +34,8 @@ func (r *Reader) expect(inputs []Input, files []file, reports []FileReport) {
 			r.noteShortfall("%s: %d files, at least %d are expected (min_files)", in.Path, count, in.Expect.MinFiles)
 		}
 		if rows < in.Expect.MinRows {
-			r.noteShortfall("%s: %d rows with a user, at least %d are expected (min_rows)", in.Path, rows, in.Expect.MinRows)
+			r.noteShortfall("%s: %d rows with a user, at least %d are expected (min_rows)", in.Path, rows,
+				in.Expect.MinRows)
 		}
 	}
 }
@@ -44,7 +45,8 @@ func (r *Reader) expectYoung(in Input, f FileReport) {
 		return
 	}
 	if f.ChangedAt == nil {
-		r.noteShortfall("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File, in.Expect.NewerThan)
+		r.noteShortfall("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File,
+			in.Expect.NewerThan)
 		return
 	}
 	if age := r.cfg.Now.Sub(*f.ChangedAt); age > in.Expect.NewerThan {

@@ -65,7 +65,8 @@ func (f *fileReader) read(ctx context.Context) (FileReport, error) {
 		return FileReport{}, fmt.Errorf("%s: %w", f.file.name, err)
 	}
 	report := FileReport{
-		File: f.file.name, Format: format, Column: f.column, NameColumn: f.names, Rows: f.good.Load(), Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
+		File: f.file.name, Format: format, Column: f.column, NameColumn: f.names, Rows: f.good.Load(),
+		Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
 	}
 	count, exact := f.distinct.Count()
 	report.DistinctIDs, report.DistinctEstimated = count, !exact
@@ -149,7 +150,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
 		return err
 	}
 	in := f.file.input
-	opened, err := parquet.Open(from, size, parquet.Options{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: f.to.isTable()})
+	opened, err := parquet.Open(from, size, parquet.Options{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
+		Table: f.to.isTable()})
 	if err != nil {
 		return err
 	}

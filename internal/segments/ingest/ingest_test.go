@@ -83,7 +83,8 @@ func TestReadsEveryTextFormat(t *testing.T) {
 		{name: "text, BOM", file: "a.txt", content: "\xef\xbb\xbf3\n1\n", want: []uint32{1, 3}},
 		{name: "text, header", file: "a.txt", content: "user_id\n3\n1\n", want: []uint32{1, 3}},
 		{name: "text, spaces and zeros in front", file: "a.txt", content: "  3 \n007\n\t8\n", want: []uint32{3, 7, 8}},
-		{name: "text, bounds of an id", file: "a.txt", content: "0\n4294967295\n00000000004294967294\n", want: []uint32{0, 4294967294, 4294967295}},
+		{name: "text, bounds of an id", file: "a.txt", content: "0\n4294967295\n00000000004294967294\n",
+			want: []uint32{0, 4294967294, 4294967295}},
 		{name: "text, the same id often", file: "a.txt", content: "5\n5\n5\n", want: []uint32{5}},
 		{name: "empty file", file: "a.txt", content: "", want: []uint32{}},
 		{name: "empty CSV with a column's name", file: "a.csv", in: Input{IDColumn: "user_id"}, want: []uint32{}},
@@ -95,23 +96,36 @@ func TestReadsEveryTextFormat(t *testing.T) {
 		{name: "CSV without header", file: "a.csv", content: "3,x\n1,y\n", want: []uint32{1, 3}},
 		{name: "CSV, header with user_id", file: "a.csv", content: "name,user_id\nx,3\ny,1\n", want: []uint32{1, 3}},
 		{name: "CSV, header with another id", file: "a.csv", content: "name,customerId\nx,3\n", want: []uint32{3}},
-		{name: "CSV without header, a word that ends in id", file: "a.csv", content: "3,paid\n1,valid\n", want: []uint32{1, 3}},
+		{name: "CSV without header, a word that ends in id", file: "a.csv", content: "3,paid\n1,valid\n",
+			want: []uint32{1, 3}},
 		{name: "CSV without header, a name of an id", file: "a.csv", content: "3,uid\n1,user\n", want: []uint32{1, 3}},
 		{name: "CSV, header in capitals", file: "a.csv", content: "NAME,CUSTOMER ID\nx,3\n", want: []uint32{3}},
-		{name: "CSV, column by name", file: "a.csv", content: "id,member\n9,3\n9,1\n", in: Input{IDColumn: "member"}, want: []uint32{1, 3}},
-		{name: "CSV, column by name in other case", file: "a.csv", content: "ID,Member\n9,3\n", in: Input{IDColumn: "member"}, want: []uint32{3}},
-		{name: "CSV, column by number", file: "a.csv", content: "9,3\n9,1\n", in: Input{IDColumn: "2"}, want: []uint32{1, 3}},
-		{name: "CSV, column by number, header", file: "a.csv", content: "x,user_id\n9,3\n", in: Input{IDColumn: "2"}, want: []uint32{3}},
-		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: delimited.HeaderYes}, want: []uint32{3}},
-		{name: "CSV, quotes", file: "a.csv", content: "\"user_id\",\"name\"\n\"3\",\"a \"\"b\"\", c\"\n1,\"two\nlines\"\n\"2\",\"\"\n", want: []uint32{1, 2, 3}},
-		{name: "CSV, quotes and CRLF", file: "a.csv", content: "user_id,name\r\n3,\"x\r\ny\"\r\n1,z\r\n", want: []uint32{1, 3}},
-		{name: "CSV, BOM before a quoted header", file: "a.csv", content: "\xef\xbb\xbf\"user_id\"\n3\n", want: []uint32{3}},
+		{name: "CSV, column by name", file: "a.csv", content: "id,member\n9,3\n9,1\n", in: Input{IDColumn: "member"},
+			want: []uint32{1, 3}},
+		{name: "CSV, column by name in other case", file: "a.csv", content: "ID,Member\n9,3\n",
+			in: Input{IDColumn: "member"}, want: []uint32{3}},
+		{name: "CSV, column by number", file: "a.csv", content: "9,3\n9,1\n", in: Input{IDColumn: "2"},
+			want: []uint32{1, 3}},
+		{name: "CSV, column by number, header", file: "a.csv", content: "x,user_id\n9,3\n", in: Input{IDColumn: "2"},
+			want: []uint32{3}},
+		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: delimited.HeaderYes},
+			want: []uint32{3}},
+		{name: "CSV, quotes", file: "a.csv", content: "\"user_id\",\"name\"\n\"3\",\"a \"\"b\"\", " +
+			"c\"\n1,\"two\nlines\"\n\"2\",\"\"\n", want: []uint32{1, 2, 3}},
+		{name: "CSV, quotes and CRLF", file: "a.csv", content: "user_id,name\r\n3,\"x\r\ny\"\r\n1,z\r\n",
+			want: []uint32{1, 3}},
+		{name: "CSV, BOM before a quoted header", file: "a.csv", content: "\xef\xbb\xbf\"user_id\"\n3\n",
+			want: []uint32{3}},
 		{name: "CSV, empty last column", file: "a.csv", content: "3,\n1,\n", want: []uint32{1, 3}},
-		{name: "CSV, other delimiter", file: "a.csv", content: "3;x\n1;y\n", in: Input{Delimiter: ';'}, want: []uint32{1, 3}},
+		{name: "CSV, other delimiter", file: "a.csv", content: "3;x\n1;y\n", in: Input{Delimiter: ';'},
+			want: []uint32{1, 3}},
 		{name: "TSV", file: "a.tsv", content: "user_id\tname\n3\tx, y\n1\t\n", want: []uint32{1, 3}},
-		{name: "NDJSON", file: "a.ndjson", content: "{\"user_id\": 3}\n{\"x\":{\"user_id\":[9,\"}\"]},\"user_id\":1}\n", want: []uint32{1, 3}},
-		{name: "NDJSON, ids as strings", file: "a.jsonl", content: `{"user_id":"4294967295"}`, want: []uint32{4294967295}},
-		{name: "NDJSON, other field", file: "a.ndjson", content: "{\"id\": 9, \"m\": 3}\n", in: Input{IDColumn: "m"}, want: []uint32{3}},
+		{name: "NDJSON", file: "a.ndjson", content: "{\"user_id\": 3}\n{\"x\":{\"user_id\":[9,\"}\"]},\"user_id\":1}\n",
+			want: []uint32{1, 3}},
+		{name: "NDJSON, ids as strings", file: "a.jsonl", content: `{"user_id":"4294967295"}`,
+			want: []uint32{4294967295}},
+		{name: "NDJSON, other field", file: "a.ndjson", content: "{\"id\": 9, \"m\": 3}\n", in: Input{IDColumn: "m"},
+			want: []uint32{3}},
 		{name: "NDJSON, escaped name", file: "a.ndjson", content: `{"\u0075ser_id": 3}`, want: []uint32{3}},
 	}
 	for _, c := range cases {
@@ -140,12 +154,15 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 	}{
 		{name: "word", file: "a.txt", content: "1\nabc\n", row: 2, value: "abc", reason: reasonNotID},
 		{name: "word that is no header", file: "a.txt", content: "abc\n1\n", row: 1, value: "abc", reason: reasonNotID},
-		{name: "header that is told not to be one", file: "a.txt", content: "user_id\n1\n", in: Input{Header: delimited.HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
-		{name: "word that only ends like a name of an id", file: "a.csv", content: "abc,paid\n1,paid\n", row: 1, value: "abc", reason: reasonNotID},
+		{name: "header that is told not to be one", file: "a.txt", content: "user_id\n1\n",
+			in: Input{Header: delimited.HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
+		{name: "word that only ends like a name of an id", file: "a.csv", content: "abc,paid\n1,paid\n", row: 1,
+			value: "abc", reason: reasonNotID},
 		{name: "negative", file: "a.txt", content: "1\n-1\n", row: 2, value: "-1", reason: reasonNotID},
 		{name: "plus sign", file: "a.txt", content: "+1\n", row: 1, value: "+1", reason: reasonNotID},
 		{name: "too large", file: "a.txt", content: "4294967296\n", row: 1, value: "4294967296", reason: reasonNotID},
-		{name: "2^64+1 does not wrap", file: "a.txt", content: "18446744073709551617\n", row: 1, value: "18446744073709551617", reason: reasonNotID},
+		{name: "2^64+1 does not wrap", file: "a.txt", content: "18446744073709551617\n", row: 1,
+			value: "18446744073709551617", reason: reasonNotID},
 		{name: "fraction", file: "a.txt", content: "1.0\n", row: 1, value: "1.0", reason: reasonNotID},
 		{name: "exponent", file: "a.txt", content: "1e3\n", row: 1, value: "1e3", reason: reasonNotID},
 		{name: "hexadecimal", file: "a.txt", content: "0x10\n", row: 1, value: "0x10", reason: reasonNotID},
@@ -155,23 +172,39 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 		{name: "null byte", file: "a.txt", content: "1\x00\n", row: 1, value: "1\x00", reason: reasonNotID},
 		{name: "full-width digits", file: "a.txt", content: "１\n", row: 1, value: "１", reason: reasonNotID},
 		{name: "CSV, empty id", file: "a.csv", content: "1,x\n,y\n", row: 2, value: "", reason: reasonEmpty},
-		{name: "CSV, bad id after a header", file: "a.csv", content: "user_id,n\n1,x\nNULL,y\n", row: 3, value: "NULL", reason: reasonNotID},
-		{name: "CSV, too few columns", file: "a.csv", content: "1,x\n2\n", row: 2, value: "2", reason: "1 columns, the first row has 2"},
-		{name: "CSV, too many columns", file: "a.csv", content: "1,x\n2,y,z\n", row: 2, value: "2,y,z", reason: "3 columns, the first row has 2"},
-		{name: "CSV, quote in a field", file: "a.csv", content: "1,x\n2,a\"b\n", row: 2, value: "2,a\"b", reason: reasonQuote},
-		{name: "CSV, text after a quote", file: "a.csv", content: "1,x\n2,\"a\"b\n", row: 2, value: "2,\"a\"b", reason: reasonQuote},
-		{name: "CSV, quote never closed", file: "a.csv", content: "1,x\n2,\"abc\n", row: 2, value: "2,\"abc", reason: reasonQuote},
-		{name: "CSV, row after a field of two lines", file: "a.csv", content: "1,\"x\ny\"\nbad,z\n", row: 3, value: "bad", reason: reasonNotID},
-		{name: "CSV, blank line inside", file: "a.csv", content: "1,x\n\n2,y\n", row: 2, value: "", reason: reasonEmpty},
-		{name: "NDJSON, fraction", file: "a.ndjson", content: `{"user_id":1.0}`, row: 1, value: "1.0", reason: reasonNotID},
-		{name: "NDJSON, exponent", file: "a.ndjson", content: `{"user_id":1e3}`, row: 1, value: "1e3", reason: reasonNotID},
-		{name: "NDJSON, beyond 2^53", file: "a.ndjson", content: `{"user_id":9007199254740993}`, row: 1, value: "9007199254740993", reason: reasonNotID},
-		{name: "NDJSON, null", file: "a.ndjson", content: `{"user_id":null}`, row: 1, value: "null", reason: reasonNotID},
-		{name: "NDJSON, absent", file: "a.ndjson", content: `{"USER_ID":1}`, row: 1, value: `{"USER_ID":1}`, reason: `no field "user_id"`},
-		{name: "NDJSON, twice", file: "a.ndjson", content: `{"user_id":1,"user_id":2}`, row: 1, value: `{"user_id":1,"user_id":2}`, reason: `field "user_id" is there twice`},
+		{name: "CSV, bad id after a header", file: "a.csv", content: "user_id,n\n1,x\nNULL,y\n", row: 3, value: "NULL",
+			reason: reasonNotID},
+		{name: "CSV, too few columns", file: "a.csv", content: "1,x\n2\n", row: 2, value: "2",
+			reason: "1 columns, the first row has 2"},
+		{name: "CSV, too many columns", file: "a.csv", content: "1,x\n2,y,z\n", row: 2, value: "2,y,z",
+			reason: "3 columns, the first row has 2"},
+		{name: "CSV, quote in a field", file: "a.csv", content: "1,x\n2,a\"b\n", row: 2, value: "2,a\"b",
+			reason: reasonQuote},
+		{name: "CSV, text after a quote", file: "a.csv", content: "1,x\n2,\"a\"b\n", row: 2, value: "2,\"a\"b",
+			reason: reasonQuote},
+		{name: "CSV, quote never closed", file: "a.csv", content: "1,x\n2,\"abc\n", row: 2, value: "2,\"abc",
+			reason: reasonQuote},
+		{name: "CSV, row after a field of two lines", file: "a.csv", content: "1,\"x\ny\"\nbad,z\n", row: 3,
+			value: "bad", reason: reasonNotID},
+		{name: "CSV, blank line inside", file: "a.csv", content: "1,x\n\n2,y\n", row: 2, value: "",
+			reason: reasonEmpty},
+		{name: "NDJSON, fraction", file: "a.ndjson", content: `{"user_id":1.0}`, row: 1, value: "1.0",
+			reason: reasonNotID},
+		{name: "NDJSON, exponent", file: "a.ndjson", content: `{"user_id":1e3}`, row: 1, value: "1e3",
+			reason: reasonNotID},
+		{name: "NDJSON, beyond 2^53", file: "a.ndjson", content: `{"user_id":9007199254740993}`, row: 1,
+			value: "9007199254740993", reason: reasonNotID},
+		{name: "NDJSON, null", file: "a.ndjson", content: `{"user_id":null}`, row: 1, value: "null",
+			reason: reasonNotID},
+		{name: "NDJSON, absent", file: "a.ndjson", content: `{"USER_ID":1}`, row: 1, value: `{"USER_ID":1}`,
+			reason: `no field "user_id"`},
+		{name: "NDJSON, twice", file: "a.ndjson", content: `{"user_id":1,"user_id":2}`, row: 1,
+			value: `{"user_id":1,"user_id":2}`, reason: `field "user_id" is there twice`},
 		{name: "NDJSON, an array", file: "a.ndjson", content: `[1]`, row: 1, value: "[1]", reason: "not a JSON object"},
-		{name: "NDJSON, cut off", file: "a.ndjson", content: "{\"user_id\":1}\n{\"user_id\":", row: 2, value: `{"user_id":`, reason: "not a JSON object"},
-		{name: "NDJSON, empty string", file: "a.ndjson", content: `{"user_id":""}`, row: 1, value: "", reason: reasonEmpty},
+		{name: "NDJSON, cut off", file: "a.ndjson", content: "{\"user_id\":1}\n{\"user_id\":", row: 2,
+			value: `{"user_id":`, reason: "not a JSON object"},
+		{name: "NDJSON, empty string", file: "a.ndjson", content: `{"user_id":""}`, row: 1, value: "",
+			reason: reasonEmpty},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -214,19 +247,30 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		want       string
 	}{
 		{name: "gzip cut off", file: "a.txt.gz", content: valid[:len(valid)-9], want: "gzip"},
-		{name: "gzip damaged", file: "a.txt.gz", content: append(bytes.Clone(valid[:len(valid)-5]), 0, 0, 0, 0, 0), want: "gzip"},
+		{name: "gzip damaged", file: "a.txt.gz", content: append(bytes.Clone(valid[:len(valid)-5]), 0, 0, 0, 0, 0),
+			want: "gzip"},
 		{name: "zstd cut off", file: "a.txt.zst", content: zipped[:len(zipped)-3], want: "zstd"},
 		{name: "UTF-16", file: "a.txt", content: []byte("\xff\xfe1\x00\n\x00"), want: "UTF-16"},
-		{name: "no such column", file: "a.csv", content: []byte("a,b\n1,2\n"), in: Input{IDColumn: "c"}, want: `no column "c": the header is "a,b"`},
-		{name: "no such column number", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "3"}, want: "no column 3: the first row has 2"},
-		{name: "column twice", file: "a.csv", content: []byte("a,a\n1,2\n"), in: Input{IDColumn: "a"}, want: `column "a" is there twice`},
-		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"), want: `columns "client_id" and "member_id" may both be the id's`},
-		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "a", Header: delimited.HeaderNo}, want: "without a header"},
-		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20), want: "a row of more than"},
-		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"), 2<<20)...), want: "line 1: a row of more than"},
+		{name: "no such column", file: "a.csv", content: []byte("a,b\n1,2\n"), in: Input{IDColumn: "c"},
+			want: `no column "c": the header is "a,b"`},
+		{name: "no such column number", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "3"},
+			want: "no column 3: the first row has 2"},
+		{name: "column twice", file: "a.csv", content: []byte("a,a\n1,2\n"), in: Input{IDColumn: "a"},
+			want: `column "a" is there twice`},
+		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"),
+			want: `columns "client_id" and "member_id" may both be the id's`},
+		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"),
+			in: Input{IDColumn: "a", Header: delimited.HeaderNo}, want: "without a header"},
+		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20),
+			want: "a row of more than"},
+		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"),
+			2<<20)...), want: "line 1: a row of more than"},
 		{name: "not Parquet", file: "a.parquet", content: []byte("hello, world, hello"), want: "parquet"},
-		{name: "not a bitmap", file: "a.roaring", content: []byte("hello, world"), want: "not a portable 32-bit roaring bitmap"},
-		{name: "64-bit bitmap", file: "a.roaring", content: []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x3a\x30\x00\x00"), want: "not a portable 32-bit roaring bitmap"},
+		{name: "not a bitmap", file: "a.roaring", content: []byte("hello, world"),
+			want: "not a portable 32-bit roaring bitmap"},
+		{name: "64-bit bitmap", file: "a.roaring",
+			content: []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x3a\x30\x00\x00"),
+			want:    "not a portable 32-bit roaring bitmap"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -253,7 +297,8 @@ func TestReadsBitmaps(t *testing.T) {
 	s.Add(7)
 	s.Add(1 << 31)
 	raw := s.Bitmap().Bytes()
-	for name, content := range map[string][]byte{"a.roaring": raw, "sniffed": raw, "a.roaring.gz": gzipped(t, raw), "b.zst": zstandard(t, raw)} {
+	for name, content := range map[string][]byte{"a.roaring": raw, "sniffed": raw, "a.roaring.gz": gzipped(t, raw),
+		"b.zst": zstandard(t, raw)} {
 		got, err := read(t, Input{Path: write(t, name, content)})
 		require.NoError(t, err, name)
 		require.Equal(t, []uint32{7, 1 << 31}, got, name)
@@ -340,7 +385,8 @@ func TestReadsTables(t *testing.T) {
 func parquetFile[T any](t *testing.T, rows []T, options ...parquet.WriterOption) string {
 	t.Helper()
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[T](&b, append(options, parquet.PageBufferSize(256), parquet.MaxRowsPerRowGroup(1000))...)
+	w := parquet.NewGenericWriter[T](&b, append(options, parquet.PageBufferSize(256),
+		parquet.MaxRowsPerRowGroup(1000))...)
 	_, err := w.Write(rows)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
@@ -389,7 +435,8 @@ func TestReadsParquetOfEveryIntegerType(t *testing.T) {
 		id := int64(i) * 7
 		want = append(want, uint32(id))
 		a, b, c = append(a, int32s{int32(id)}), append(b, int64s{"x", id}), append(c, dictionary{id}, dictionary{id})
-		d, e, f = append(d, narrowDictionary{uint32(id)}), append(e, uint32s{uint32(id)}), append(f, uint64s{uint64(id)})
+		d, e, f = append(d, narrowDictionary{uint32(id)}), append(e, uint32s{uint32(id)}),
+			append(f, uint64s{uint64(id)})
 		g = append(g, nullable{&id})
 		var n nested
 		n.User.ID = int32(id)
@@ -397,7 +444,8 @@ func TestReadsParquetOfEveryIntegerType(t *testing.T) {
 	}
 	paths := map[string]Input{
 		"int32": {Path: parquetFile(t, a)}, "int64": {Path: parquetFile(t, b)}, "dictionary": {Path: parquetFile(t, c)},
-		"uint32 dictionary": {Path: parquetFile(t, d)}, "uint32": {Path: parquetFile(t, e)}, "uint64": {Path: parquetFile(t, f)},
+		"uint32 dictionary": {Path: parquetFile(t, d)}, "uint32": {Path: parquetFile(t, e)},
+		"uint64":   {Path: parquetFile(t, f)},
 		"nullable": {Path: parquetFile(t, g)}, "nested": {Path: parquetFile(t, h), IDColumn: "user.id"},
 		"by number": {Path: parquetFile(t, b), IDColumn: "2"},
 	}
@@ -408,7 +456,8 @@ func TestReadsParquetOfEveryIntegerType(t *testing.T) {
 	}
 
 	e[4999].UserID, d[4999].UserID, f[4999].UserID = 1<<32-1, 1<<32-1, 1<<32-1
-	for name, path := range map[string]string{"uint32": parquetFile(t, e), "dictionary": parquetFile(t, d), "uint64": parquetFile(t, f)} {
+	for name, path := range map[string]string{"uint32": parquetFile(t, e), "dictionary": parquetFile(t, d),
+		"uint64": parquetFile(t, f)} {
 		got, err := read(t, Input{Path: path})
 		require.NoError(t, err, name)
 		require.EqualValues(t, 1<<32-1, got[4999], name)
@@ -459,9 +508,11 @@ func TestParquetFaults(t *testing.T) {
 
 	_, err = read(t, Input{Path: parquetFile(t, []uint64s{{1 << 63}})})
 	require.ErrorContains(t, err, `"9223372036854775808": not a user id`)
-	for _, path := range []string{parquetFile(t, []floats{{1}}), parquetFile(t, []decimals{{1}}), parquetFile(t, []dates{{1}})} {
+	for _, path := range []string{parquetFile(t, []floats{{1}}), parquetFile(t, []decimals{{1}}),
+		parquetFile(t, []dates{{1}})} {
 		_, err = read(t, Input{Path: path})
-		require.ErrorContains(t, err, "user ids must be integers of 32 or 64 bits, decimals without a fraction, or strings of digits")
+		require.ErrorContains(t, err, "user ids must be integers of 32 or 64 bits, decimals without a fraction, or "+
+			"strings of digits")
 	}
 	_, err = read(t, Input{Path: parquetFile(t, []repeated{{[]int64{1}}})})
 	require.ErrorContains(t, err, "is not a plain column")

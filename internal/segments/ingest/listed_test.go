@@ -46,9 +46,11 @@ func halving(t *testing.T, name string) (endpoint string) {
 func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 	t.Parallel()
 	bucket := s3test.Bucket(t)
-	row := map[string]string{"txt": "1234567\n", "csv": "1234567,x\n", "tsv": "1234567\tx\n", "ndjson": "{\"user_id\":1234567}\n"}
+	row := map[string]string{"txt": "1234567\n", "csv": "1234567,x\n", "tsv": "1234567\tx\n",
+		"ndjson": "{\"user_id\":1234567}\n"}
 	put := func(key string, body []byte) {
-		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body)})
+		_, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+			Body: bytes.NewReader(body)})
 		require.NoError(t, err)
 	}
 	for kind, line := range row {
@@ -60,7 +62,8 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 			in := []Input{{Path: "s3://" + bucket + "/" + name}}
 			_, err := NewReader(Config{S3: objects.S3Config{Endpoint: cut}}).ReadIDs(t.Context(), in)
 			require.ErrorContains(t, err, "/b."+kind+": the server sends ", name)
-			require.ErrorContains(t, err, " said "+strconv.Itoa(5000*len(line))+": the object was replaced meanwhile, or is cut off on the way")
+			require.ErrorContains(t, err, " said "+strconv.Itoa(5000*len(line))+
+				": the object was replaced meanwhile, or is cut off on the way")
 			require.ErrorAs(t, err, new(*InputError))
 			require.False(t, errors.As(err, new(*objects.StorageError)))
 			_, err = NewReader(Config{S3: objects.S3Config{Endpoint: whole}}).ReadIDs(t.Context(), in)

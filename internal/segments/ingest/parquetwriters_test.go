@@ -57,8 +57,10 @@ func TestParquetDecimalsOfEveryWidth(t *testing.T) {
 	}
 	for name, node := range map[string]parquet.Node{
 		"int32": parquet.Decimal(0, 9, parquet.Int32Type), "int64": parquet.Decimal(0, 18, parquet.Int64Type),
-		"fixed 5": parquet.Decimal(0, 11, parquet.FixedLenByteArrayType(5)), "fixed 16": parquet.Decimal(0, 38, parquet.FixedLenByteArrayType(16)),
-		"bytes": parquet.Decimal(0, 38, parquet.ByteArrayType), "nullable": parquet.Optional(parquet.Decimal(0, 38, parquet.FixedLenByteArrayType(16))),
+		"fixed 5": parquet.Decimal(0, 11, parquet.FixedLenByteArrayType(5)), "fixed 16": parquet.Decimal(0, 38,
+			parquet.FixedLenByteArrayType(16)),
+		"bytes":      parquet.Decimal(0, 38, parquet.ByteArrayType),
+		"nullable":   parquet.Optional(parquet.Decimal(0, 38, parquet.FixedLenByteArrayType(16))),
 		"dictionary": parquet.Encoded(parquet.Decimal(0, 38, parquet.ByteArrayType), &parquet.RLEDictionary),
 	} {
 		var b bytes.Buffer
@@ -160,7 +162,8 @@ func TestParquetColumnsAreFoundAsInCSV(t *testing.T) {
 		{names: []string{"client_id", "member_id"}, fault: `columns "client_id" and "member_id" may both be the id's`},
 		{names: []string{"order_id", "member_id"}, want: 2},
 		{names: []string{"campaign_id", "subscriber"}, want: 2},
-		{names: []string{"amount", "order_id"}, fault: `there are other ids ("order_id"): say which column it is with --id-column`},
+		{names: []string{"amount", "order_id"},
+			fault: `there are other ids ("order_id"): say which column it is with --id-column`},
 		{names: []string{"amount", "order_id"}, asked: "order_id", want: 2},
 		{names: []string{"Member", "MEMBER"}, asked: "member", fault: `column "member" is there twice`},
 		{names: []string{"User_ID", "USER_ID"}, fault: `column "user_id" is there twice`},
@@ -255,7 +258,8 @@ func TestParquetOfLZ4RawAndDeltasAtSize(t *testing.T) {
 
 func largeParquet[T any](t *testing.T, rows []T, options []parquet.WriterOption) string {
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[T](&b, append(options, parquet.PageBufferSize(1<<20), parquet.MaxRowsPerRowGroup(66_000))...)
+	w := parquet.NewGenericWriter[T](&b, append(options, parquet.PageBufferSize(1<<20),
+		parquet.MaxRowsPerRowGroup(66_000))...)
 	_, err := w.Write(rows)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())

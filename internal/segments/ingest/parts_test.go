@@ -30,7 +30,8 @@ func TestManyPartsAreReadAtOnce(t *testing.T) {
 			for i := range next {
 				key := fmt.Sprintf("parts/%d/part-%04d.txt", i%7, i)
 				body := bytes.NewReader(fmt.Appendf(nil, "%d\n%d\n", i, i+parts))
-				if _, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: body}); err != nil {
+				if _, err := s3test.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+					Body: body}); err != nil {
 					t.Errorf("put %s: %v", key, err)
 				}
 			}

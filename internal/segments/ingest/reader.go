@@ -79,7 +79,8 @@ func (r *Reader) Check() error {
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
 		return nil
 	}
-	return &BadRowsError{Count: r.bad.count, Tolerated: r.cfg.MaxBadRows, Files: refused, Samples: r.bad.first(r.fileSeen)}
+	return &BadRowsError{Count: r.bad.count, Tolerated: r.cfg.MaxBadRows, Files: refused,
+		Samples: r.bad.first(r.fileSeen)}
 }
 
 // BadRows returns the number of bad rows so far and the first of them.

@@ -51,7 +51,8 @@ func TestReadsWhatPostgresCopies(t *testing.T) {
 	sets, err := r.ReadTable(t.Context(), []Input{{Path: "testdata/postgres-copy.tsv.gz", SegmentColumn: "3"}}, nil)
 	require.NoError(t, err)
 	require.NoError(t, r.Check())
-	require.EqualValues(t, 20_000, sets["new"].Bitmap().Cardinality()+sets["active"].Bitmap().Cardinality()+sets["vip"].Bitmap().Cardinality())
+	require.EqualValues(t, 20_000, sets["new"].Bitmap().Cardinality()+sets["active"].Bitmap().Cardinality()+
+		sets["vip"].Bitmap().Cardinality())
 	require.True(t, sets["active"].Bitmap().Contains(453), "the row with a null before the segment")
 }
 
@@ -101,18 +102,27 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		want                []uint32
 		bad                 int64
 	}{
-		{name: "TSV with quotes, asked for", file: "a.tsv", content: "1\t\"a\tb\"\n2\t\"c\nd\"\n\"3\"\t\"e \"\"f\"\"\"\n", quote: `"`, want: []uint32{1, 2, 3}},
-		{name: "TSV with quotes, not asked for", file: "a.tsv", content: "1\t\"a\n\"2\"\t\"\n3\tb\n", want: []uint32{1, 3}, bad: 1},
+		{name: "TSV with quotes, asked for", file: "a.tsv", content: "1\t\"a\tb\"\n2\t\"c\nd\"\n\"3\"\t\"e " +
+			"\"\"f\"\"\"\n", quote: `"`, want: []uint32{1, 2, 3}},
+		{name: "TSV with quotes, not asked for", file: "a.tsv", content: "1\t\"a\n\"2\"\t\"\n3\tb\n",
+			want: []uint32{1, 3}, bad: 1},
 		{name: "TSV, single quotes", file: "a.tsv", content: "1\t'a\tb'\n2\tx\n", quote: "'", want: []uint32{1, 2}},
-		{name: "TSV without escapes", file: "a.tsv", content: "1\tC:\\\n2\tD:\\\n", escape: "none", want: []uint32{1, 2}},
-		{name: "TSV, a backslash that escapes the line break", file: "a.tsv", content: "0\tx\n1\tC:\\\n2\tD:\n3\tx\n", want: []uint32{0, 3}, bad: 2},
-		{name: "Hive's own files", file: "000000_0", content: "1\x01\"a\n2\x01\\N\n3\x01b\\\x01c\n", delimiter: 1, want: []uint32{1, 2, 3}},
+		{name: "TSV without escapes", file: "a.tsv", content: "1\tC:\\\n2\tD:\\\n", escape: "none",
+			want: []uint32{1, 2}},
+		{name: "TSV, a backslash that escapes the line break", file: "a.tsv", content: "0\tx\n1\tC:\\\n2\tD:\n3\tx\n",
+			want: []uint32{0, 3}, bad: 2},
+		{name: "Hive's own files", file: "000000_0", content: "1\x01\"a\n2\x01\\N\n3\x01b\\\x01c\n", delimiter: 1,
+			want: []uint32{1, 2, 3}},
 		{name: "TSV, an id in octal", file: "a.tsv", content: "1\tx\n\\062\tx\n\\3\tx\n", want: []uint32{1}, bad: 2},
 		{name: "CSV without quotes", file: "a.csv", content: "1,\"a\n2,b\"\n", quote: "none", want: []uint32{1, 2}},
-		{name: "CSV with escapes in quotes", file: "a.csv", content: "1,\"a \\\"b\\\", c\"\n2,\"\\\\\"\n", escape: `\`, want: []uint32{1, 2}},
-		{name: "CSV with escapes outside quotes", file: "a.csv", content: "1,a\\,b\n2,a\\\nb\n3,\\\"\n", escape: `\`, want: []uint32{1, 2, 3}},
-		{name: "CSV with escapes, nulls", file: "a.csv", content: "1,\\N\n\\N,b\n", escape: `\`, want: []uint32{1}, bad: 1},
-		{name: "CSV, the quote said to be the escape", file: "a.csv", content: "1,\"a\"\"b\"\n", escape: `"`, want: []uint32{1}},
+		{name: "CSV with escapes in quotes", file: "a.csv", content: "1,\"a \\\"b\\\", c\"\n2,\"\\\\\"\n", escape: `\`,
+			want: []uint32{1, 2}},
+		{name: "CSV with escapes outside quotes", file: "a.csv", content: "1,a\\,b\n2,a\\\nb\n3,\\\"\n", escape: `\`,
+			want: []uint32{1, 2, 3}},
+		{name: "CSV with escapes, nulls", file: "a.csv", content: "1,\\N\n\\N,b\n", escape: `\`, want: []uint32{1},
+			bad: 1},
+		{name: "CSV, the quote said to be the escape", file: "a.csv", content: "1,\"a\"\"b\"\n", escape: `"`,
+			want: []uint32{1}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,7 +202,8 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 		require.EqualValues(t, 80_000-lines+1, len(ids))
 		require.Equal(t, &rows.Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
 	}
-	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"), 1<<18)...))})
+	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"),
+		1<<18)...))})
 	require.ErrorContains(t, err, "a row of more than 1048576 bytes, or a quote that is never closed")
 
 	// The same in the header, which is no row.
@@ -247,7 +258,8 @@ func TestAddressesAreRows(t *testing.T) {
 		}
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: 2})
 		require.NoError(t, err, name)
-		require.Equal(t, &rows.Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2}, report.Multiline, name)
+		require.Equal(t, &rows.Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2},
+			report.Multiline, name)
 		require.EqualValues(t, 60_001, ids[len(ids)-1], name)
 		require.NotContains(t, ids, uint32(0), name)
 		require.EqualValues(t, len(ids), report.Rows, name)
@@ -302,7 +314,8 @@ func TestAFileWithoutAGoodRowIsRefused(t *testing.T) {
 			require.ErrorContains(t, bad, path+": not one good row")
 		}
 	}
-	for name, content := range map[string]string{"empty.txt": "", "header.csv": "user_id\n", "two.tsv": "name\tuser_id\r\n"} {
+	for name, content := range map[string]string{"empty.txt": "", "header.csv": "user_id\n",
+		"two.tsv": "name\tuser_id\r\n"} {
 		_, report, err := readAll(t, Input{Path: write(t, name, []byte(content))}, Config{})
 		require.NoError(t, err, "an empty part of an export is told by its %d rows", report.Rows)
 	}
@@ -329,7 +342,8 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 		"<Error><Code>AccessDenied":     "XML or HTML",
 	} {
 		for _, file := range []string{"a.txt", "a.csv", "a.tsv", "a.ndjson", "a", "a.roaring", "a.bz2"} {
-			for _, pack := range []func(*testing.T, []byte) []byte{func(_ *testing.T, b []byte) []byte { return b }, gzipped} {
+			for _, pack := range []func(*testing.T, []byte) []byte{func(_ *testing.T, b []byte) []byte { return b },
+				gzipped} {
 				path := write(t, file, pack(t, []byte(magic+body)))
 				_, err := read(t, Input{Path: path})
 				var fault *InputError
@@ -343,7 +357,8 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "compressed twice")
 	_, err = read(t, Input{Path: write(t, "a.csv", []byte("PAR1"+body))})
 	require.ErrorContains(t, err, "this is a Parquet file: give its format")
-	for name, content := range map[string]string{"a.csv": "ORC,user_id\nx,5\n", "b.csv": "BZh,user_id\nx,5\n", "c.csv": "FEA1 PAR1,user_id\nxé,5\n"} {
+	for name, content := range map[string]string{"a.csv": "ORC,user_id\nx,5\n", "b.csv": "BZh,user_id\nx,5\n",
+		"c.csv": "FEA1 PAR1,user_id\nxé,5\n"} {
 		ids, err := read(t, Input{Path: write(t, name, []byte(content))})
 		require.NoError(t, err)
 		require.Equal(t, []uint32{5}, ids)
@@ -380,7 +395,8 @@ func TestTolerances(t *testing.T) {
 	}
 	require.NoError(t, check("0.1%", large))
 	err := check("0.1%", large, small)
-	require.ErrorContains(t, err, "152 bad rows, 0.1% of a file's rows are tolerated\n  "+small+": 2 of 1002 rows are bad\n")
+	require.ErrorContains(t, err, "152 bad rows, 0.1% of a file's rows are tolerated\n  "+small+
+		": 2 of 1002 rows are bad\n")
 	require.ErrorContains(t, err, small+":1001: \"x\"", "both files are among the samples")
 	require.ErrorContains(t, err, "… and 140 more")
 	require.NoError(t, check("0.2%", large, small))
@@ -412,7 +428,8 @@ func TestHandsOutEveryBadRow(t *testing.T) {
 	_, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 	require.NoError(t, err)
 	require.Len(t, handed, 50_000)
-	require.Equal(t, rows.Bad{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50), Reason: reasonNotID}, handed[199_997])
+	require.Equal(t, rows.Bad{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50),
+		Reason: reasonNotID}, handed[199_997])
 	_, samples := r.BadRows()
 	require.Len(t, samples, maxSamples)
 	require.Equal(t, "0-"+strings.Repeat("é", 31)+"…", samples[0].Value, "whole characters")

@@ -15,7 +15,8 @@ import (
 func TestReadSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	rows := map[string]int{"Asia/Singapore": listedMembers + 5000, "Asia/Jakarta": sortedMembers * 3, "Europe/Berlin": 100, "America/Argentina/Buenos_Aires": 1}
+	rows := map[string]int{"Asia/Singapore": listedMembers + 5000, "Asia/Jakarta": sortedMembers * 3,
+		"Europe/Berlin": 100, "America/Argentina/Buenos_Aires": 1}
 	want := map[string]*bitmap.Set{}
 	var text strings.Builder
 	text.WriteString("user_id,timezone\n")
@@ -42,7 +43,8 @@ func TestReadSets(t *testing.T) {
 
 func TestRowsOfSetsThatAreBad(t *testing.T) {
 	t.Parallel()
-	path := write(t, "zones.csv", []byte("user_id,timezone\n1,Asia/Singapore\n2,Local\n3,\n4,../etc\n5,asia singapore\n"))
+	path := write(t, "zones.csv", []byte("user_id,timezone\n1,Asia/Singapore\n2,Local\n3,\n4,../etc\n5,asia "+
+		"singapore\n"))
 	reader := NewReader(Config{})
 	sets, err := reader.ReadSets(t.Context(), []Input{{Path: path}}, "tz/")
 	require.NoError(t, err)

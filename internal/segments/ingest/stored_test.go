@@ -15,7 +15,8 @@ func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("1234567\n"), 3<<17) // more than a block
 	parquet := exports()[5].content
-	for name, content := range map[string][]byte{"a.txt": text, "a.txt.gz": fastGzip(bytes.Join([][]byte{text, parquet}, nil)), "a.parquet": parquet} {
+	for name, content := range map[string][]byte{"a.txt": text, "a.txt.gz": fastGzip(bytes.Join([][]byte{text, parquet},
+		nil)), "a.parquet": parquet} {
 		for _, by := range []int64{-8, 8} {
 			path := write(t, name, content)
 			changed := false
@@ -46,7 +47,8 @@ func TestLastObjectHasToEnd(t *testing.T) {
 			require.Equal(t, !whole, errors.Is(err, ErrNoFinalNewline), "%s: %s: %v", name, last[:cut], err)
 		}
 	}
-	for end, refused := range map[string]bool{" \r": false, "}": true, "7": true, "\n7": true, "\n[]": true, "\nnull": true} {
+	for end, refused := range map[string]bool{" \r": false, "}": true, "7": true, "\n7": true, "\n[]": true,
+		"\nnull": true} {
 		_, err := read(t, Input{Path: write(t, "a.ndjson", []byte(long+last+end))})
 		require.Equal(t, refused, errors.Is(err, ErrNoFinalNewline), "%q: %v", end, err)
 	}
@@ -81,7 +83,8 @@ func TestLastLineHasToEnd(t *testing.T) {
 				content = fastGzip(content)
 			}
 			_, err := read(t, Input{Path: write(t, name, content), FinalNewline: c.rule})
-			require.Equal(t, c.refused, errors.Is(err, ErrNoFinalNewline), "%s of %d bytes, %q: %v", name, len(c.content), c.rule, err)
+			require.Equal(t, c.refused, errors.Is(err, ErrNoFinalNewline), "%s of %d bytes, %q: %v", name,
+				len(c.content), c.rule, err)
 		}
 	}
 	_, err := read(t, Input{Path: write(t, "a.txt", append(bytes.Clone(long), "98"...))})

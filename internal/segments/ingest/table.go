@@ -22,12 +22,14 @@ type names struct {
 	added   func() // a name got its code
 	codes   map[string]uint16
 	list    []string
-	// refused are the first names that are not taken, which repeat by the million where a whole export spells them otherwise.
+	// refused are the first names that are not taken, which repeat by the million where a whole export spells them
+	// otherwise.
 	refused map[string]error
 }
 
 func newNames(most int, tooMany error, check func(string) error, added func()) *names {
-	return &names{check: check, most: most, tooMany: tooMany, added: added, codes: map[string]uint16{}, refused: map[string]error{}}
+	return &names{check: check, most: most, tooMany: tooMany, added: added, codes: map[string]uint16{},
+		refused: map[string]error{}}
 }
 
 func (n *names) code(name string) (uint16, error) {
@@ -73,11 +75,13 @@ type table struct {
 	sets  []*bitmap.Set
 }
 
-var errTooManySegments = fmt.Errorf("more than %d different segments: is this the segment column?", segments.MaxSegments)
+var errTooManySegments = fmt.Errorf("more than %d different segments: is this the segment column?",
+	segments.MaxSegments)
 
 func newTable(known []string) *table {
 	t := &table{known: known}
-	t.names = newNames(max(segments.MaxSegments, len(known)), errTooManySegments, t.check, func() { t.sets = append(t.sets, new(bitmap.Set)) })
+	t.names = newNames(max(segments.MaxSegments, len(known)), errTooManySegments, t.check,
+		func() { t.sets = append(t.sets, new(bitmap.Set)) })
 	return t
 }
 

@@ -67,7 +67,8 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	list := make([]segments.Set, len(c.Sets))
 	parallel.OnAllCores(len(c.Sets), func(i int) {
 		s := &c.Sets[i]
-		list[i] = segments.Set{Segment: segments.Describe(s.Name, s.Bitmap), OnlyGrows: s.Growth.OnlyGrows, MaxLoss: s.Growth.MaxLoss}
+		list[i] = segments.Set{Segment: segments.Describe(s.Name, s.Bitmap), OnlyGrows: s.Growth.OnlyGrows,
+			MaxLoss: s.Growth.MaxLoss}
 	})
 	return list
 }
@@ -90,7 +91,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 		c.Names = append(c.Names, s.Name)
 	}
 	for i, s := range g.Manifest.Sets {
-		c.Sets = append(c.Sets, Set{Name: s.Name, Bitmap: g.Sets[i], Growth: Growth{Said: true, OnlyGrows: s.OnlyGrows, MaxLoss: s.MaxLoss}})
+		c.Sets = append(c.Sets, Set{Name: s.Name, Bitmap: g.Sets[i], Growth: Growth{Said: true, OnlyGrows: s.OnlyGrows,
+			MaxLoss: s.MaxLoss}})
 	}
 	return c
 }

@@ -192,7 +192,8 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	for _, c := range p.Candidate().CompareSets(base.Generation) {
 		changed[c.Set] = c.State != Same
 	}
-	live.Accepted = slices.DeleteFunc(slices.Clone(live.Accepted), func(a segments.Accepted) bool { return changed[a.Set] })
+	live.Accepted = slices.DeleteFunc(slices.Clone(live.Accepted),
+		func(a segments.Accepted) bool { return changed[a.Set] })
 	kept.manifest = &live
 	return &kept
 }
@@ -216,7 +217,8 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	}
 	c := plan.Candidate()
 	list, sets := plan.Earlier.Manifest.Segments, c.DescribeSets()
-	if len(c.Accepted) == 0 && sameSegments(base.Generation.Manifest.Segments, list) && sameSets(base.Generation.Manifest.Sets, sets) {
+	if len(c.Accepted) == 0 && sameSegments(base.Generation.Manifest.Segments, list) &&
+		sameSets(base.Generation.Manifest.Sets, sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, nil
 	}
 	m, err := p.manifest(plan.undo(base), plan.reason(), c, list, sets)
@@ -278,7 +280,8 @@ func (c *Candidate) onlyGrew(live *segments.Generation) bool {
 		is := &c.Sets[i]
 		change := is.compare(live.Sets[i])
 		grows := s.OnlyGrows || is.Growth.OnlyGrows
-		if is.Name != s.Name || s.OnlyGrows && !is.Growth.OnlyGrows || change.Removed > 0 || change.Added > 0 && !grows {
+		if is.Name != s.Name || s.OnlyGrows && !is.Growth.OnlyGrows || change.Removed > 0 || change.Added > 0 &&
+			!grows {
 			return false
 		}
 	}

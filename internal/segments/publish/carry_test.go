@@ -66,7 +66,8 @@ func TestARollbackCarriesListsThatOnlyGrow(t *testing.T) {
 		require.Equal(t, []Carried{{Set: "opted-out", Users: 2}}, plan.Carried)
 		done, err := (&Publisher{Location: at, ToolVersion: "test"}).RollbackWith(t.Context(), plan, base)
 		require.NoError(t, err)
-		require.Equal(t, segments.SetsFormatVersion, done.Manifest.FormatVersion, "programs from before acceptances read it")
+		require.Equal(t, segments.SetsFormatVersion, done.Manifest.FormatVersion,
+			"programs from before acceptances read it")
 		require.Equal(t, "rollback to "+good.Generation+" with live sets opted-out", done.Manifest.Reason)
 		now := live(t, at)
 		require.Equal(t, good.Segments, now.Manifest.Segments)
@@ -115,7 +116,8 @@ func TestNobodyLeavesAListInAStorm(t *testing.T) {
 		storm.Go(func() {
 			random := rand.New(rand.NewPCG(7, uint64(worker)))
 			for i := range 25 {
-				if err := oneOfAStorm(t.Context(), at, first.Generation, random, uint32(100+worker*1000+i), &mu, objected); err != nil {
+				if err := oneOfAStorm(t.Context(), at, first.Generation, random, uint32(100+worker*1000+i), &mu,
+					objected); err != nil {
 					t.Error(err)
 					return
 				}
@@ -131,7 +133,8 @@ func TestNobodyLeavesAListInAStorm(t *testing.T) {
 }
 
 // oneOfAStorm does one thing to a location; lost races and holds are as they should be.
-func oneOfAStorm(ctx context.Context, at objects.Location, first string, random *rand.Rand, id uint32, mu *sync.Mutex, objected map[uint32]bool) error {
+func oneOfAStorm(ctx context.Context, at objects.Location, first string, random *rand.Rand, id uint32, mu *sync.Mutex,
+	objected map[uint32]bool) error {
 	p := &Publisher{Location: at, ToolVersion: "test"}
 	base, err := ReadLiveState(ctx, at)
 	if err != nil {
@@ -181,7 +184,8 @@ func TestAStartPassesOverWhatWasRolledBackFrom(t *testing.T) {
 		guarded := segments.Guarded{MayLose: map[string]float64{"stop": segments.DefaultMayLose}}
 		requireInUse := func(want *segments.Manifest, refused string) {
 			t.Helper()
-			r := segments.NewRefresher(segments.RefresherConfig{Source: at, Guarded: func() segments.Guarded { return guarded }})
+			r := segments.NewRefresher(segments.RefresherConfig{Source: at,
+				Guarded: func() segments.Guarded { return guarded }})
 			require.NoError(t, r.Load(t.Context()))
 			require.Equal(t, want.Generation, r.Current().Generation())
 			require.Equal(t, refused != "", r.Status().Refusal != nil)

@@ -14,9 +14,13 @@ const withinBounds = "within bounds"
 // does not undo, links to the new ones, and the new ones. Sets that lost users by force
 // have none from before: a reader must not follow them past that loss. Links are for sets
 // that only grow: others may have lost more users in between than was accepted.
-func chained(live, m *segments.Manifest, accepted []segments.Accepted, lost map[string]bool) (list []segments.Accepted) {
+func chained(live, m *segments.Manifest, accepted []segments.Accepted,
+	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
-	carried = slices.DeleteFunc(carried, func(a segments.Accepted) bool { return lost[a.Set] || undone(&a, carried, m) })
+	carried = slices.DeleteFunc(carried, func(a segments.Accepted) bool {
+		return lost[a.Set] ||
+			undone(&a, carried, m)
+	})
 	for _, a := range accepted {
 		i := lastOf(carried, nameOf(&a))
 		if i < 0 || !mayNotLose(live, a.Set) || carried[i].ToSHA256 == "" || carried[i].ToSHA256 == a.FromSHA256 {

@@ -26,7 +26,8 @@ func TestAcceptancesAreAChain(t *testing.T) {
 		}
 		base, err := ReadLiveState(t.Context(), at)
 		require.NoError(t, err)
-		done, err := (&Publisher{Location: at, ToolVersion: "test", Clock: func() time.Time { return now }}).Publish(t.Context(), c, base, "")
+		done, err := (&Publisher{Location: at, ToolVersion: "test", Clock: func() time.Time { return now }}).Publish(
+			t.Context(), c, base, "")
 		require.NoError(t, err)
 		was, now = list, now.Add(time.Hour)
 		return done.Manifest
@@ -84,8 +85,9 @@ func TestARollbackUndoesAcceptances(t *testing.T) {
 	at := objects.NewDirectory(t.TempDir())
 	good := publishOver(t, at, withList(bitmap.Of(1), bitmap.Range(0, 100)))
 	lost := withList(bitmap.Of(1), bitmap.Range(50, 100))
-	lost.Accepted = []segments.Accepted{{Set: "opted-out", FromSHA256: good.Sets[0].SHA256, ToSHA256: lost.SHA256("opted-out"),
-		Before: 100, Removed: 50, Change: "-50%", Reason: RollbackReason + "before"}}
+	lost.Accepted = []segments.Accepted{{Set: "opted-out", FromSHA256: good.Sets[0].SHA256,
+		ToSHA256: lost.SHA256("opted-out"),
+		Before:   100, Removed: 50, Change: "-50%", Reason: RollbackReason + "before"}}
 	publishOver(t, at, lost)
 	publishOver(t, at, withList(bitmap.Of(2), bitmap.Range(50, 101)))
 	base, err := ReadLiveState(t.Context(), at)

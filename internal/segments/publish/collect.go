@@ -56,7 +56,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			continue
 		}
 		if l.Manifest == nil {
-			return nil, fmt.Errorf("generation %s is to stay, but which bitmaps it uses is not known: %s", l.Generation, l.Fault)
+			return nil, fmt.Errorf("generation %s is to stay, but which bitmaps it uses is not known: %s", l.Generation,
+				l.Fault)
 		}
 		if l.Live {
 			g.Live = l.Generation
@@ -74,7 +75,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 
 // collect finds the objects: the manifests of the generations, then whatever
 // is old and not used. Objects that this package did not name are left alone.
-func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before, tempBefore time.Time) error {
+func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
+	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, objects.TempPrefix} {
 		found, err := at.List(ctx, prefix)
 		if err != nil {

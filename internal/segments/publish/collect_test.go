@@ -65,7 +65,8 @@ func acts() []act {
 
 func oldContent() *Candidate {
 	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2, 3), bitmap.Of(4)},
-		Sets: []Set{{Name: "opted-out", Bitmap: bitmap.Of(2, 4, 6)}, {Name: "tz/Asia/Singapore", Bitmap: bitmap.Of(1, 2, 3)}}}
+		Sets: []Set{{Name: "opted-out", Bitmap: bitmap.Of(2, 4, 6)}, {Name: "tz/Asia/Singapore",
+			Bitmap: bitmap.Of(1, 2, 3)}}}
 }
 
 // twoGenerations publishes the old content and then another.
@@ -106,7 +107,8 @@ func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
 					slow, ran := atCall(store, n, func() { collect(t, store, 1) })
 					err := act.run(t.Context(), slow, old)
 					g := live(t, store)
-					require.Equal(t, err == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()), "call %d: %v", n, err)
+					require.Equal(t, err == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()),
+						"call %d: %v", n, err)
 					if !ran.Load() {
 						require.NoError(t, err)
 						require.Greater(t, n, 5, "the number of calls to the store")
@@ -147,7 +149,8 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 						require.Greater(t, n, 5, "the number of calls to the store")
 						return
 					}
-					require.Equal(t, actErr == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()), "call %d: %v, %v", n, actErr, err)
+					require.Equal(t, actErr == nil, sameSegments(g.Manifest.Segments, oldContent().Describe()),
+						"call %d: %v, %v", n, actErr, err)
 					if actErr != nil {
 						require.ErrorIs(t, actErr, objects.ErrNotFound, "call %d", n)
 					}
@@ -256,7 +259,8 @@ func stormPublish(ctx context.Context, store objects.Location) error {
 	if base.Fault != nil {
 		return fmt.Errorf("what is live is not whole: %w", base.Fault)
 	}
-	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(rand.Uint32N(4)), bitmap.Of(10 + rand.Uint32N(4))}}
+	c := &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(rand.Uint32N(4)),
+		bitmap.Of(10 + rand.Uint32N(4))}}
 	p := Publisher{Location: store, ToolVersion: "storm"}
 	_, err = p.Publish(ctx, c, base, "")
 	return err

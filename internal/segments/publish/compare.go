@@ -98,7 +98,8 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	shared := bitmap.Shared(c.Bitmaps, before.Bitmaps)
 	var changes []Change
 	for i, name := range c.Names {
-		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].Cardinality(), Added: c.Bitmaps[i].Cardinality()}
+		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].Cardinality(),
+			Added: c.Bitmaps[i].Cardinality()}
 		for j, s := range before.Manifest.Segments {
 			both := shared[i*n+j]
 			if s.Name == name {
@@ -113,7 +114,8 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	for i, s := range before.Manifest.Segments {
 		if _, vanishes := old[s.Name]; vanishes {
 			card := before.Bitmaps[i].Cardinality()
-			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card, Percent: Percent(card, card)})
+			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card,
+				Percent: Percent(card, card)})
 		}
 	}
 	return changes
@@ -178,8 +180,9 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	}
 	for _, s := range before.Manifest.Sets {
 		if old := was[s.Name]; old != nil {
-			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(), Removed: old.Cardinality(),
-				Left: old.LowestWithout(nil, leftSamples), Percent: Percent(old.Cardinality(), old.Cardinality())})
+			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(),
+				Removed: old.Cardinality(),
+				Left:    old.LowestWithout(nil, leftSamples), Percent: Percent(old.Cardinality(), old.Cardinality())})
 		}
 	}
 	return changes
@@ -187,7 +190,10 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 
 // DriftSets says the same of the sets that both have, as Drift does of segments.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
-	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool { return c.State == Appears || c.State == Vanishes })
+	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
+		return c.State == Appears ||
+			c.State == Vanishes
+	})
 }
 
 // compare compares the set with what it was; nil: it was not there.

@@ -14,7 +14,8 @@ func TestCompare(t *testing.T) {
 	before := segmentstest.Generation(t, []string{"vip", "active", "lapsed", "old", "none"},
 		bitmap.Range(0, 10), bitmap.Range(100, 200), bitmap.Range(1000, 1100), bitmap.Range(5000, 5010), bitmap.Of())
 	after := &Candidate{Names: []string{"vip", "active", "lapsed", "young", "none"},
-		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020), bitmap.Of(7000)}}
+		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 10), bitmap.Range(110, 210), bitmap.Of(), bitmap.Range(1000, 1020),
+			bitmap.Of(7000)}}
 	changes := after.Compare(before)
 	require.Equal(t, []Change{
 		{Segment: "vip", State: Same, Before: 10, After: 10},
@@ -24,15 +25,18 @@ func TestCompare(t *testing.T) {
 		{Segment: "none", State: Fills, After: 1, Added: 1},
 		{Segment: "old", State: Vanishes, Before: 10, Removed: 10, Percent: 100},
 	}, changes)
-	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: Percent(100, 220)}, after.NoSegment(before))
-	require.Equal(t, []Change{changes[0], changes[1], changes[2], changes[4]}, after.Drift(before), "without those that appear and vanish")
+	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: Percent(100, 220)},
+		after.NoSegment(before))
+	require.Equal(t, []Change{changes[0], changes[1], changes[2], changes[4]}, after.Drift(before),
+		"without those that appear and vanish")
 }
 
 func TestOverlapsAreExactForEveryPair(t *testing.T) {
 	t.Parallel()
 	c := &Candidate{
-		Names:   []string{"a", "b", "c", "d"},
-		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 100_000), bitmap.Range(99_990, 200_000), bitmap.Range(50_000, 150_000), bitmap.Of(1 << 31)},
+		Names: []string{"a", "b", "c", "d"},
+		Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 100_000), bitmap.Range(99_990, 200_000),
+			bitmap.Range(50_000, 150_000), bitmap.Of(1 << 31)},
 	}
 	require.Equal(t, []Overlap{
 		{A: "a", B: "b", Users: 10, Samples: []uint32{99_990, 99_991, 99_992, 99_993, 99_994}},

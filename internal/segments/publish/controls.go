@@ -60,7 +60,8 @@ func (e *WithdrawnError) Error() string {
 	if e.Part != "" {
 		what = e.Part + " has the very users that it had in"
 	}
-	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation, e.Withdrawal.At.Format(time.RFC3339))
+	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation,
+		e.Withdrawal.At.Format(time.RFC3339))
 }
 
 // part is a segment or a set with its users.
@@ -115,7 +116,8 @@ func readControls(ctx context.Context, src objects.Source) (*Controls, string, e
 
 // Refusals returns why segments and sets must not go live over base unasked: they are what
 // was rolled back from, or some of them are. What is live may stay.
-func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set, base *LiveState) (refusals []*WithdrawnError) {
+func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set,
+	base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
 		live = base.manifest

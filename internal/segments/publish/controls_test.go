@@ -139,7 +139,8 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 		grown := bitmap.Range(300_000, 400_001)
 		refusal := ` the very users that it had in ` + withdrawn.Generation + `, which was rolled back from at `
 		require.ErrorContains(t, try("", []string{"vip", "active"}, bad, grown), `segment "vip" has`+refusal)
-		require.ErrorContains(t, try("", []string{"active", "vip", "bots"}, same, bad, bot), `segment "vip" has`+refusal)
+		require.ErrorContains(t, try("", []string{"active", "vip", "bots"}, same, bad, bot), `segment "vip" has`+
+			refusal)
 		require.ErrorContains(t, try("", []string{"active", "bots"}, grown, bot), `segment "bots" has`+refusal)
 		var back *WithdrawnError
 		require.ErrorAs(t, try("", []string{"vip", "active", "bots"}, bad, same, bot), &back)
@@ -147,7 +148,8 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 		require.Equal(t, good, live(t, store).Manifest)
 
 		// What differs in every segment passes, and so does a segment that both have.
-		require.NoError(t, try("", []string{"vip", "active", "bots"}, bitmap.Range(0, 60_001), same, bitmap.Range(100_000, 200_001)))
+		require.NoError(t, try("", []string{"vip", "active", "bots"}, bitmap.Range(0, 60_001), same,
+			bitmap.Range(100_000, 200_001)))
 		require.Error(t, try("", []string{"vip", "active"}, bad, grown), "it stays withdrawn")
 
 		// A reason allows the segments that it is given for, and no others.
@@ -212,7 +214,8 @@ func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	to := &segments.Manifest{Segments: list("good")}
 	const rounds = maxWithdrawn/segments.MaxSegments + 2
 	for i := range rounds {
-		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3", manifest: &segments.Manifest{Segments: list(fmt.Sprint("bad", i))}}
+		base := &LiveState{Name: "20261122T030641.749Z-ccacf5f3",
+			manifest: &segments.Manifest{Segments: list(fmt.Sprint("bad", i))}}
 		require.NoError(t, p.withdraw(t.Context(), base, to))
 	}
 	c, err := ReadControls(t.Context(), store)

@@ -43,6 +43,7 @@ func TestRequestsOfAPublishOfSixtySets(t *testing.T) {
 	require.NoError(t, err)
 	t.Log(requests)
 	require.LessOrEqual(t, requests[http.MethodHead], 2*(sets+1)+4, "each once before the swap and once after it")
-	require.LessOrEqual(t, requests[http.MethodPut], 7, "the set, the manifest, current.json, checked.json and the probe")
+	require.LessOrEqual(t, requests[http.MethodPut], 7, "the set, the manifest, current.json, checked.json and "+
+		"the probe")
 	require.LessOrEqual(t, requests[http.MethodGet], 6)
 }

@@ -46,7 +46,8 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err != nil && !missing:
 			return "", fmt.Errorf("whether %s was replaced is not known: %w", key, err)
 		case missing && tag != "":
-			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s and did not keep it", at.Name(), key)}
+			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s and did not keep it", at.Name(),
+				key)}
 		}
 	}
 	return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s %d times and did not keep it",
@@ -54,7 +55,8 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 }
 
 // afterFailure looks whether a document was replaced although that failed.
-func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string, _ error) {
+func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
+	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 	defer cancel()
 	now, nowTag, readErr := at.ReadTagged(look, key, "")

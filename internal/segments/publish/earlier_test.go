@@ -20,14 +20,16 @@ func nightly(t *testing.T, store objects.Location, today time.Time, oldest int, 
 	return nights(t, store, today, oldest, 0, reasons)
 }
 
-func nights(t *testing.T, store objects.Location, today time.Time, oldest, youngest int, reasons map[int]string) map[int]string {
+func nights(t *testing.T, store objects.Location, today time.Time, oldest, youngest int,
+	reasons map[int]string) map[int]string {
 	t.Helper()
 	names := map[int]string{}
 	for age := oldest; age >= youngest; age-- {
 		base, err := ReadLiveState(t.Context(), store)
 		require.NoError(t, err)
 		p := Publisher{Location: store, Clock: func() time.Time { return today.AddDate(0, 0, -age) }}
-		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(uint32(age))}}, base, reasons[age])
+		done, err := p.Publish(t.Context(), &Candidate{Names: []string{"vip"},
+			Bitmaps: []*bitmap.Bitmap{bitmap.Of(uint32(age))}}, base, reasons[age])
 		require.NoError(t, err)
 		names[age] = done.Manifest.Generation
 	}

@@ -61,8 +61,10 @@ func TestGarbageCollection(t *testing.T) {
 			for _, o := range g.Objects {
 				keys = append(keys, o.Key)
 			}
-			require.ElementsMatch(t, []string{segments.ManifestKey(generations[0]), segments.ManifestKey(generations[2]),
-				segments.BitmapKey(bitmap.Of(10).SHA256()), segments.BitmapKey(bitmap.Of(12).SHA256()), segments.BitmapKey(orphan.SHA256())}, keys)
+			require.ElementsMatch(t, []string{segments.ManifestKey(generations[0]),
+				segments.ManifestKey(generations[2]),
+				segments.BitmapKey(bitmap.Of(10).SHA256()), segments.BitmapKey(bitmap.Of(12).SHA256()),
+				segments.BitmapKey(orphan.SHA256())}, keys)
 			list, err := List(ctx, store)
 			require.NoError(t, err)
 			require.Len(t, list, 5, "finding removes nothing")
@@ -75,14 +77,17 @@ func TestGarbageCollection(t *testing.T) {
 					rolled = true
 					base, err := ReadLiveState(ctx, store)
 					require.NoError(t, err)
-					segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion, Generation: generations[2]}.Encode()) // as an older tool does
+					// as an older tool does
+					segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion,
+						Generation: generations[2]}.Encode())
 					require.Equal(t, generations[1], base.Name)
 				}
 			}}
 			g, err := c.Remove(ctx)
 			require.ErrorIs(t, err, objects.ErrLostRace)
 			require.Len(t, g.Objects, 1, "what was removed before it saw")
-			segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion, Generation: generations[1]}.Encode())
+			segmentstest.MakeLive(t, store, segments.Pointer{FormatVersion: segments.FormatVersion,
+				Generation: generations[1]}.Encode())
 		})
 		t.Run("it removes what nobody needs", func(t *testing.T) {
 			g, err := later(2).Remove(ctx)

@@ -89,7 +89,8 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 		return nil, err
 	}
 	l := &lease{at: at, tag: tag}
-	l.doc = leaseDocument{FormatVersion: segments.FormatVersion, Holder: rand.Text(), LeaseMS: max(length.Milliseconds(), 1)}
+	l.doc = leaseDocument{FormatVersion: segments.FormatVersion, Holder: rand.Text(),
+		LeaseMS: max(length.Milliseconds(), 1)}
 	l.renewed = time.Now()
 	if l.tag, err = swap(ctx, at, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
 		err = ErrCollecting

@@ -48,7 +48,8 @@ func TestAPublishIsDoneWhenTheStoreHasIt(t *testing.T) {
 				first, err := (&Publisher{Location: before}).Publish(t.Context(), doomedCandidate(7), base, "")
 				require.NoError(t, err)
 
-				err = publishThrough(t, location, objects.S3Config{Endpoint: forgetting(t, text, times), MaxPause: 50 * time.Millisecond}, time.Minute)
+				err = publishThrough(t, location, objects.S3Config{Endpoint: forgetting(t, text, times),
+					MaxPause: 50 * time.Millisecond}, time.Minute)
 				state, readErr := ReadLiveState(t.Context(), before)
 				require.NoError(t, readErr)
 				require.NoError(t, state.Fault, "what is live is whole")

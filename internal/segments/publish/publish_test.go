@@ -33,7 +33,8 @@ import (
 )
 
 // publish makes the given segments live, in order of their names' first use.
-func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
+func publish(t testing.TB, store objects.Location, clock func() time.Time, names []string,
+	bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
 	return publishAll(t, store, clock, &Candidate{Names: names, Bitmaps: bitmaps})
 }
@@ -72,7 +73,8 @@ func TestPublish(t *testing.T) {
 		require.EqualValues(t, 20+18+8, done.UploadedBytes)
 		require.Equal(t, segmentstest.Epoch.Add(time.Second), done.Manifest.CreatedAt)
 		require.Regexp(t, `^20261120T101501\.000Z-[0-9a-f]{8}$`, done.Manifest.Generation)
-		require.Equal(t, segments.Segment{Name: "gone", Key: segments.BitmapKey(bitmap.Of().SHA256()), SHA256: bitmap.Of().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
+		require.Equal(t, segments.Segment{Name: "gone", Key: segments.BitmapKey(bitmap.Of().SHA256()),
+			SHA256: bitmap.Of().SHA256(), SizeBytes: 8}, done.Manifest.Segments[2])
 		require.Equal(t, done.Manifest, live(t, store).Manifest)
 
 		t.Run("what is live already changes nothing", func(t *testing.T) {
@@ -104,7 +106,8 @@ func TestPublish(t *testing.T) {
 		t.Run("another order is another generation", func(t *testing.T) {
 			base, err := ReadLiveState(t.Context(), store)
 			require.NoError(t, err)
-			c := &Candidate{Names: []string{"new", "vip", "gone"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(7, 8), bitmap.Of(1, 2), bitmap.Of()}}
+			c := &Candidate{Names: []string{"new", "vip", "gone"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(7, 8),
+				bitmap.Of(1, 2), bitmap.Of()}}
 			done, err := p.Publish(t.Context(), c, base, "")
 			require.NoError(t, err)
 			require.False(t, done.Unchanged)
@@ -126,7 +129,8 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 			candidates := make([]*Candidate, publishers)
 			var wg sync.WaitGroup
 			for i := range publishers {
-				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2), bitmap.Of(uint32(100*round + i))}}
+				candidates[i] = &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2),
+					bitmap.Of(uint32(100*round + i))}}
 				wg.Go(func() {
 					p := Publisher{Location: store, ToolVersion: "test"}
 					done[i], faults[i] = p.Publish(t.Context(), candidates[i], base, "")
@@ -284,7 +288,8 @@ func doomedCandidate(containers int) *Candidate {
 func runDoomed(t *testing.T, location string, step, chunks int, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), doomedLocation+"="+location, fmt.Sprintf("%s=%d", doomedStep, step), fmt.Sprintf("%s=%d", doomedChunks, chunks))
+	cmd.Env = append(os.Environ(), doomedLocation+"="+location, fmt.Sprintf("%s=%d", doomedStep, step),
+		fmt.Sprintf("%s=%d", doomedChunks, chunks))
 	cmd.Env = append(cmd.Env, env...)
 	output = &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = output, output

@@ -44,12 +44,13 @@ type Published struct {
 // leaves the live generation whole. What is live already changes nothing but
 // the time at which it was checked.
 // objects.ErrLostRace when somebody else has published since base was read, a HoldError
-// when publishing is on hold and more changes than sets that only grow. What was rolled back from, or a segment or set of it, is a
-// WithdrawnError without a reason, and is no longer withdrawn with one.
+// when publishing is on hold and more changes than sets that only grow. What was rolled back from, or a segment or set
+// of it, is a WithdrawnError without a reason, and is no longer withdrawn with one.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.Describe(), c.DescribeSets()
-	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) && sameSets(live.Manifest.Sets, sets) {
+	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) &&
+		sameSets(live.Manifest.Sets, sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
 	m, err := p.manifest(base, reason, c, list, sets)
@@ -146,7 +147,8 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was made live, but reading %s back did not succeed: %w", m.Generation, segments.CurrentKey, err)
+		return fmt.Errorf("%s was made live, but reading %s back did not succeed: %w", m.Generation,
+			segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
 		return fmt.Errorf("%w: %s is live now, not %s", objects.ErrLostRace, now.Generation, m.Generation)
 	}
@@ -216,7 +218,8 @@ func (p *Publisher) rollback(ctx context.Context, earlier *segments.Generation, 
 
 // noteChecked writes checked.json.
 func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
-	c := segments.Checked{FormatVersion: segments.FormatVersion, Generation: generation, CheckedAt: p.now().UTC().Truncate(time.Second)}
+	c := segments.Checked{FormatVersion: segments.FormatVersion, Generation: generation,
+		CheckedAt: p.now().UTC().Truncate(time.Second)}
 	raw, err := json.Marshal(c)
 	if err == nil {
 		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))

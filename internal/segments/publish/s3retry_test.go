@@ -21,7 +21,8 @@ import (
 
 // inFrontOfS3 passes requests on to the S3 server, but for those that odd
 // answers itself by returning true.
-func inFrontOfS3(t *testing.T, odd func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool) (endpoint string) {
+func inFrontOfS3(t *testing.T, odd func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool) (
+	endpoint string) {
 	t.Helper()
 	return s3test.Proxy(t, func(server http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +90,8 @@ func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 				return strings.HasSuffix(r.URL.Path, segments.CurrentKey) && n.Add(1) <= 4 && fault(w)
 			})
 			location := "s3://" + s3test.Bucket(t) + "/prod"
-			cfg := objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: 50 * time.Millisecond, Stall: time.Minute, Retrying: func(error) { told.Add(1) }}
+			cfg := objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: 50 * time.Millisecond,
+				Stall: time.Minute, Retrying: func(error) { told.Add(1) }}
 			if name == stalls {
 				cfg.Stall = 200 * time.Millisecond
 			}
@@ -105,11 +107,15 @@ func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 
 func TestRetriesEndWithTheContextAndSayWhy(t *testing.T) {
 	t.Parallel()
-	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool { return s3Error(w, 503, "SlowDown") })
+	endpoint := inFrontOfS3(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+		return s3Error(w,
+			503, "SlowDown")
+	})
 	began := time.Now()
 	location := "s3://" + s3test.Bucket(t) + "/prod"
 	testkit.FailsWith(t, "SlowDown", func() error { // on a busy machine the end may come before any answer
-		return publishThrough(t, location, objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: time.Second}, 3*time.Second)
+		return publishThrough(t, location, objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: time.Second},
+			3*time.Second)
 	})
 	require.Greater(t, time.Since(began), 2*time.Second, "it tries until the end")
 }
@@ -118,7 +124,8 @@ func TestRetriesEndWithTheContextAndSayWhy(t *testing.T) {
 // one, and with the publisher's time over.
 func TestALostAnswerIsLookedInto(t *testing.T) {
 	t.Parallel()
-	for name, patient := range map[string]bool{"the retry finds its own success": true, "nobody answers any more": false} {
+	for name, patient := range map[string]bool{"the retry finds its own success": true,
+		"nobody answers any more": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var lost atomic.Int64
@@ -133,7 +140,8 @@ func TestALostAnswerIsLookedInto(t *testing.T) {
 				return hangUp(w)
 			})
 			location := "s3://" + s3test.Bucket(t) + "/prod"
-			require.NoError(t, publishThrough(t, location, objects.S3Config{Endpoint: endpoint, Patient: patient, MaxPause: 50 * time.Millisecond}, time.Minute))
+			require.NoError(t, publishThrough(t, location, objects.S3Config{Endpoint: endpoint, Patient: patient,
+				MaxPause: 50 * time.Millisecond}, time.Minute))
 			require.Positive(t, lost.Load())
 			require.Equal(t, doomedCandidate(1).Describe(), live(t, objectstest.Open(t, location)).Manifest.Segments)
 		})
@@ -150,7 +158,8 @@ func TestAnAnswerThatCannotBeLookedIntoIsNotCalledAFailure(t *testing.T) {
 		}
 		return deaf.Load() && hangUp(w)
 	})
-	err := publishThrough(t, "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint, MaxPause: 50 * time.Millisecond}, time.Minute)
+	err := publishThrough(t, "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint,
+		MaxPause: 50 * time.Millisecond}, time.Minute)
 	require.ErrorContains(t, err, "whether current.json was replaced is not known")
 }
 
@@ -171,7 +180,8 @@ func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {
 				return true
 			})
 			location := "s3://" + s3test.Bucket(t) + "/prod"
-			err := publishThrough(t, location, objects.S3Config{Endpoint: endpoint, MaxPause: 50 * time.Millisecond}, time.Minute)
+			err := publishThrough(t, location, objects.S3Config{Endpoint: endpoint, MaxPause: 50 * time.Millisecond},
+				time.Minute)
 			require.ErrorIs(t, err, objects.ErrNoConditions)
 			require.ErrorContains(t, err, location+": this S3 server ignores conditional writes")
 			require.Zero(t, swaps.Load())

@@ -31,7 +31,8 @@ func TestPublishSets(t *testing.T) {
 		require.Equal(t, first.Segments[0].Key, first.Sets[1].Key, "the same users are one object")
 		g := live(t, store)
 		require.Equal(t, out.Bytes(), g.Sets[0].Bytes())
-		require.Equal(t, withSets(onlyGrows("opted-out", 0.5, out), Set{Name: twin.Name, Bitmap: g.Sets[1], Growth: Growth{Said: true}}).DescribeSets(),
+		require.Equal(t, withSets(onlyGrows("opted-out", 0.5, out), Set{Name: twin.Name, Bitmap: g.Sets[1],
+			Growth: Growth{Said: true}}).DescribeSets(),
 			CandidateOf(g).DescribeSets())
 
 		// The same again, and what only grows not said again, is what is live.
@@ -50,7 +51,8 @@ func TestPublishSets(t *testing.T) {
 			before := live(t, store).Manifest.Generation
 			require.NotEqual(t, before, publishAll(t, store, clock, withSets(sets...)).Generation)
 		}
-		require.Equal(t, segments.FormatVersion, publishAll(t, store, clock, withSets()).FormatVersion, "readers of before read what has no sets")
+		require.Equal(t, segments.FormatVersion, publishAll(t, store, clock, withSets()).FormatVersion,
+			"readers of before read what has no sets")
 	})
 }
 
@@ -90,16 +92,20 @@ func TestCompareSets(t *testing.T) {
 		require.NoError(t, err)
 		return c.generation(m)
 	}
-	before := old([]string{"same", "shrinks", "empties", "fills", "gone"}, bitmap.Of(1), bitmap.Range(0, 10), bitmap.Of(5), bitmap.Of(), bitmap.Range(70_000, 70_009))
-	after := withSets(Set{Name: "fills", Bitmap: bitmap.Of(3)}, Set{Name: "shrinks", Bitmap: bitmap.Of(0, 2, 11)}, Set{Name: "same", Bitmap: bitmap.Of(1)},
+	before := old([]string{"same", "shrinks", "empties", "fills", "gone"}, bitmap.Of(1), bitmap.Range(0, 10),
+		bitmap.Of(5), bitmap.Of(), bitmap.Range(70_000, 70_009))
+	after := withSets(Set{Name: "fills", Bitmap: bitmap.Of(3)}, Set{Name: "shrinks", Bitmap: bitmap.Of(0, 2, 11)},
+		Set{Name: "same", Bitmap: bitmap.Of(1)},
 		Set{Name: "empties", Bitmap: bitmap.Of()}, Set{Name: "young", Bitmap: bitmap.Of(1, 2)})
 	require.Equal(t, []Change{
 		{Set: "fills", State: Fills, After: 1, Added: 1},
-		{Set: "shrinks", State: Changed, Before: 10, After: 3, Added: 1, Removed: 8, Percent: 90, Left: []uint32{1, 3, 4, 5, 6}},
+		{Set: "shrinks", State: Changed, Before: 10, After: 3, Added: 1, Removed: 8, Percent: 90,
+			Left: []uint32{1, 3, 4, 5, 6}},
 		{Set: "same", State: Same, Before: 1, After: 1},
 		{Set: "empties", State: Empties, Before: 1, Removed: 1, Percent: 100, Left: []uint32{5}},
 		{Set: "young", State: Appears, After: 2, Added: 2},
-		{Set: "gone", State: Vanishes, Before: 9, Removed: 9, Percent: 100, Left: []uint32{70_000, 70_001, 70_002, 70_003, 70_004}},
+		{Set: "gone", State: Vanishes, Before: 9, Removed: 9, Percent: 100, Left: []uint32{70_000, 70_001, 70_002,
+			70_003, 70_004}},
 	}, after.CompareSets(before))
 	require.Len(t, after.DriftSets(before), 4, "what comes and goes was judged when it did")
 }
@@ -110,15 +116,18 @@ func TestCollectSets(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
 		clock := segmentstest.Stepping()
-		publishAll(t, store, clock, withSets(Set{Name: "opted-out", Bitmap: bitmap.Of(100)}, Set{Name: "kept", Bitmap: bitmap.Of(200)}))
-		publishAll(t, store, clock, withSets(Set{Name: "opted-out", Bitmap: bitmap.Of(100, 101)}, Set{Name: "kept", Bitmap: bitmap.Of(200)}))
+		publishAll(t, store, clock, withSets(Set{Name: "opted-out", Bitmap: bitmap.Of(100)},
+			Set{Name: "kept", Bitmap: bitmap.Of(200)}))
+		publishAll(t, store, clock, withSets(Set{Name: "opted-out", Bitmap: bitmap.Of(100, 101)},
+			Set{Name: "kept", Bitmap: bitmap.Of(200)}))
 		removed, err := greedy(store).Remove(t.Context())
 		require.NoError(t, err)
 		require.Len(t, removed.Objects, 2, "a manifest, and the bitmap that only it used")
 		require.Equal(t, segments.BitmapKey(bitmap.Of(100).SHA256()), removed.Objects[1].Key)
 		require.Len(t, live(t, store).Sets, 2)
 
-		require.NoError(t, store.Overwrite(t.Context(), segments.ManifestKey("20991120T101500.000Z-0a1b2c3d"), []byte(`{"format_version": 9}`)))
+		require.NoError(t, store.Overwrite(t.Context(), segments.ManifestKey("20991120T101500.000Z-0a1b2c3d"),
+			[]byte(`{"format_version": 9}`)))
 		_, err = greedy(store).Remove(t.Context())
 		require.ErrorContains(t, err, "which bitmaps it uses is not known")
 		require.Len(t, live(t, store).Sets, 2)

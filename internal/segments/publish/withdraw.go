@@ -57,7 +57,8 @@ func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.
 			return
 		}
 		c.lift(was)
-		for _, part := range slices.Concat(differing(setParts(was.Sets), setParts(to.Sets)), differing(segmentParts(was.Segments), segmentParts(to.Segments))) {
+		for _, part := range slices.Concat(differing(setParts(was.Sets), setParts(to.Sets)),
+			differing(segmentParts(was.Segments), segmentParts(to.Segments))) {
 			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: part.content(), At: at})
 		}
 		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})

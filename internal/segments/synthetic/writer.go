@@ -39,7 +39,8 @@ func NewWriter(to io.Writer, format, segment string) (Writer, error) {
 		return &lineWriter{out: out, end: "," + segment + "\n"}, err
 	case "parquet":
 		return &parquetWriter{
-			out: out, rows: make([]row, 0, 1<<12), file: parquet.NewGenericWriter[row](out, parquet.MaxRowsPerRowGroup(1<<20)),
+			out: out, rows: make([]row, 0, 1<<12), file: parquet.NewGenericWriter[row](out,
+				parquet.MaxRowsPerRowGroup(1<<20)),
 		}, nil
 	case "roaring":
 		return &bitmapWriter{out: out, set: new(bitmap.Set)}, nil

@@ -57,16 +57,20 @@ func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "@"): // before any that shows the text
-		return "", errors.New("must hold no user and no password: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
+		return "", errors.New("must hold no user and no password: what the collector asks for is in " +
+			"$OTEL_EXPORTER_OTLP_HEADERS")
 	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
-		return "", fmt.Errorf("must be http:// or https:// and a host, as in http://127.0.0.1:4318, got %q", shown(text))
+		return "", fmt.Errorf("must be http:// or https:// and a host, as in http://127.0.0.1:4318, got %q",
+			shown(text))
 	case at.Port() != "" && !isPort(at.Port()):
 		return "", fmt.Errorf("must have a port of 1 to 65535, got %q", shown(text))
 	case at.RawQuery != "" || at.Fragment != "":
-		return "", errors.New("must have nothing behind the path: what the collector asks for is in $OTEL_EXPORTER_OTLP_HEADERS")
+		return "", errors.New("must have nothing behind the path: what the collector asks for is in " +
+			"$OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	if at.Port() == "4317" {
-		return "", fmt.Errorf("must be the collector's port for OTLP over HTTP, which usually is 4318, got %q: 4317 is that of gRPC", text)
+		return "", fmt.Errorf("must be the collector's port for OTLP over HTTP, which usually is 4318, got %q: 4317 "+
+			"is that of gRPC", text)
 	}
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), tracesPath) + tracesPath
 	return at.String(), nil

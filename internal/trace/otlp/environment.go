@@ -20,8 +20,10 @@ func checkHeaders() error {
 		for i, pair := range strings.Split(given, ",") {
 			name, value, found := strings.Cut(pair, "=")
 			value, err := url.PathUnescape(value)
-			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) || !httpguts.ValidHeaderFieldValue(value) {
-				return fmt.Errorf("tracing: $%s: pair %d must be name=value with the value percent-encoded, as in Authorization=Bearer%%20…, and is not", variable, i+1)
+			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) ||
+				!httpguts.ValidHeaderFieldValue(value) {
+				return fmt.Errorf("tracing: $%s: pair %d must be name=value with the value percent-encoded, as in "+
+					"Authorization=Bearer%%20…, and is not", variable, i+1)
 			}
 		}
 	}

@@ -84,7 +84,8 @@ func open(t *testing.T, cfg Config) (*Tracer, *testkit.Log, *prometheus.Registry
 	return tracer, log, registry
 }
 
-const parent, theirTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36"
+const parent, theirTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	"\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36"
 
 // What is recorded is what the collector reads, by the protocol's own decoder.
 func TestSpansAreWhatTheCollectorReads(t *testing.T) {
@@ -126,8 +127,10 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	require.Equal(t, "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", string(call.ParentSpanId))
 	require.Equal(t, "rojo=1,congo=2", call.TraceState)
 	require.Equal(t, wire.Span_SPAN_KIND_SERVER, call.Kind)
-	require.Equal(t, []uint64{uint64(at.UnixNano()), uint64(at.Add(3 * time.Second).UnixNano())}, []uint64{call.StartTimeUnixNano, call.EndTimeUnixNano})
-	require.Equal(t, map[string]any{"http.route": "/v1/filter", "long": strings.Repeat("x", 256), "capper.users.requested": int64(10_000)}, valuesOf(call.Attributes))
+	require.Equal(t, []uint64{uint64(at.UnixNano()), uint64(at.Add(3 * time.Second).UnixNano())},
+		[]uint64{call.StartTimeUnixNano, call.EndTimeUnixNano})
+	require.Equal(t, map[string]any{"http.route": "/v1/filter", "long": strings.Repeat("x", 256),
+		"capper.users.requested": int64(10_000)}, valuesOf(call.Attributes))
 	require.Equal(t, wire.Status_STATUS_CODE_UNSET, call.Status.GetCode())
 	require.Equal(t, call.SpanId, pipeline.ParentSpanId)
 	require.Equal(t, call.TraceId, pipeline.TraceId)
@@ -135,7 +138,8 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	require.Equal(t, wire.Status_STATUS_CODE_ERROR, pipeline.Status.Code)
 	require.Empty(t, pipeline.Status.Message, "texts of errors may name users")
 	require.Equal(t, map[string]any{"error.type": "lost"}, valuesOf(pipeline.Attributes))
-	require.Equal(t, map[string]any{"error.type": "lost", "capper.attempt": int64(1)}, valuesOf(pipeline.Events[0].Attributes))
+	require.Equal(t, map[string]any{"error.type": "lost", "capper.attempt": int64(1)},
+		valuesOf(pipeline.Events[0].Attributes))
 	require.Equal(t, spans["request"].SpanId, pipeline.Links[0].SpanId)
 	require.NotContains(t, log.String(), "of-the-collector")
 }
@@ -146,7 +150,8 @@ func TestTracesOfCallersGoOn(t *testing.T) {
 	to := newCollector(t)
 	tracer, _, _ := open(t, Config{Endpoint: to.URL, Ratio: 0})
 	for _, from := range []trace.Remote{
-		{Parent: parent}, {Parent: parent[:53] + "ff"}, {Parent: "fe" + parent[2:] + "-more"}, {Parent: parent, State: "not a state, at all"},
+		{Parent: parent}, {Parent: parent[:53] + "ff"}, {Parent: "fe" + parent[2:] + "-more"},
+		{Parent: parent, State: "not a state, at all"},
 		{Parent: parent, State: "a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("y", 250)},
 	} {
 		span := tracer.Begin(from, time.Now())
@@ -174,7 +179,8 @@ func TestWhoIsSampled(t *testing.T) {
 		return n
 	}
 	for _, ratio := range []float64{0, 0.1, 1} {
-		require.Equal(t, 2000, recorded(ratio, trace.Remote{Parent: parent}), "its caller records it: all of a trace or nothing")
+		require.Equal(t, 2000, recorded(ratio, trace.Remote{Parent: parent}),
+			"its caller records it: all of a trace or nothing")
 		require.Zero(t, recorded(ratio, trace.Remote{Parent: parent[:54] + "0"}), "its caller does not")
 	}
 	require.Zero(t, recorded(0, trace.Remote{}))
@@ -280,7 +286,8 @@ func TestACollectorThatComesBack(t *testing.T) {
 // The library prints what it cannot read of these, and goes on without.
 func TestHeadersThatAreNoneAreRefusedAndNotShown(t *testing.T) {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
-		for _, given := range []string{"Bearer secret", "X-A=1,secret", "Authori zation=secret", "=secret", "Authorization=secret%zz", "X-A=secret%0d%0aX-B: 1", "X-A=secret,"} {
+		for _, given := range []string{"Bearer secret", "X-A=1,secret", "Authori zation=secret", "=secret",
+			"Authorization=secret%zz", "X-A=secret%0d%0aX-B: 1", "X-A=secret,"} {
 			t.Setenv(variable, given)
 			_, err := Open(t.Context(), Config{Endpoint: "http://127.0.0.1:9"})
 			require.ErrorContains(t, err, "$"+variable, given)
@@ -293,23 +300,30 @@ func TestHeadersThatAreNoneAreRefusedAndNotShown(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"http://127.0.0.1:4318": "http://127.0.0.1:4318/v1/traces", "https://collector.example/": "https://collector.example/v1/traces",
-		"https://collector.example/otlp": "https://collector.example/otlp/v1/traces", "http://[::1]:4318/v1/traces": "http://[::1]:4318/v1/traces",
+		"http://127.0.0.1:4318":          "http://127.0.0.1:4318/v1/traces",
+		"https://collector.example/":     "https://collector.example/v1/traces",
+		"https://collector.example/otlp": "https://collector.example/otlp/v1/traces",
+		"http://[::1]:4318/v1/traces":    "http://[::1]:4318/v1/traces",
 	} {
 		got, err := ParseEndpoint(given)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
 	for given, want := range map[string]string{
-		"": "must be http:// or https://", "127.0.0.1:4318": "must be http:// or https://", "grpc://a:4317": "must be http:// or https://", "http://": "must be http:// or https://",
-		"http://me:secret@a": "must hold no user and no password", "http://a?key=secret": "must have nothing behind the path", "http://a#x": "must have nothing behind the path", "http://a:4317": "4317 is that of gRPC", "http://a:99999": "must have a port of 1 to 65535", "http://a:0/key": `got "http://a:0…"`,
+		"": "must be http:// or https://", "127.0.0.1:4318": "must be http:// or https://",
+		"grpc://a:4317": "must be http:// or https://", "http://": "must be http:// or https://",
+		"http://me:secret@a":  "must hold no user and no password",
+		"http://a?key=secret": "must have nothing behind the path", "http://a#x": "must have nothing behind the path",
+		"http://a:4317": "4317 is that of gRPC", "http://a:99999": "must have a port of 1 to 65535",
+		"http://a:0/key": `got "http://a:0…"`,
 	} {
 		_, err := ParseEndpoint(given)
 		require.ErrorContains(t, err, want, given)
 		_, err = Open(t.Context(), Config{Endpoint: given})
 		require.ErrorContains(t, err, "tracing.endpoint: ", given)
 	}
-	for _, given := range []string{"http://me:secret@a", "me:secret@a:4318", "http://%zz:secret@a", "http://a?key=secret", "http://a/#secret"} {
+	for _, given := range []string{"http://me:secret@a", "me:secret@a:4318", "http://%zz:secret@a",
+		"http://a?key=secret", "http://a/#secret"} {
 		_, err := ParseEndpoint(given)
 		require.ErrorContains(t, err, "$OTEL_EXPORTER_OTLP_HEADERS", given)
 		require.NotContains(t, err.Error(), "secret")
@@ -334,7 +348,8 @@ func (*stuck) Shutdown(ctx context.Context) error { return ctx.Err() }
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	blocked := make(chan struct{})
-	q, err := newQueue(&stuck{until: blocked}, Config{Logger: slog.New(slog.DiscardHandler), every: time.Hour, Registerer: prometheus.NewRegistry()})
+	q, err := newQueue(&stuck{until: blocked}, Config{Logger: slog.New(slog.DiscardHandler), every: time.Hour,
+		Registerer: prometheus.NewRegistry()})
 	require.NoError(t, err)
 	one := tracetest.SpanStub{}.Snapshot()
 	for range 10 * queueSpans {

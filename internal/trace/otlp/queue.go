@@ -43,12 +43,14 @@ var _ sdk.SpanProcessor = (*queue)(nil)
 func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_trace_spans_total",
-		Help: "Spans that were recorded: sent to the collector, or dropped as too many waited or as the collector did not take them.",
+		Help: "Spans that were recorded: sent to the collector, or dropped as too many waited or as the collector " +
+			"did not take them.",
 	}, []string{"result"})
 	q := &queue{
 		exporter: exporter, logger: cfg.Logger, every: cfg.every, spans: make(chan sdk.ReadOnlySpan, queueSpans),
 		flush: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
-		sent: spans.WithLabelValues("sent"), full: spans.WithLabelValues("dropped_full"), failed: spans.WithLabelValues("dropped_refused"),
+		sent: spans.WithLabelValues("sent"), full: spans.WithLabelValues("dropped_full"),
+		failed: spans.WithLabelValues("dropped_refused"),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	if cfg.Registerer != nil {
@@ -157,7 +159,8 @@ func (q *queue) send(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 func (q *queue) tell(err error) {
 	switch {
 	case err != nil && (!q.broken || time.Since(q.told) >= tellEvery):
-		q.logger.Warn("spans were dropped: the collector did not take them; calls are not affected", "spans", q.lost, "error", err)
+		q.logger.Warn("spans were dropped: the collector did not take them; calls are not affected", "spans", q.lost,
+			"error", err)
 		q.lost, q.told = 0, time.Now()
 	case err == nil && q.broken:
 		q.logger.Info("the collector takes spans again", "dropped", q.lost)

@@ -28,7 +28,8 @@ var kinds = map[trace.Kind]otel.SpanKind{
 
 // Start implements trace.Recorder.
 func (r *recorder) Start(name string, kind trace.Kind, at time.Time, links []*trace.Span) trace.Recorder {
-	ctx, span := r.tracer.Start(r.ctx, name, otel.WithTimestamp(at), otel.WithSpanKind(kinds[kind]), otel.WithLinks(linksTo(links)...))
+	ctx, span := r.tracer.Start(r.ctx, name, otel.WithTimestamp(at), otel.WithSpanKind(kinds[kind]),
+		otel.WithLinks(linksTo(links)...))
 	return &recorder{ctx, span, r.tracer}
 }
 

@@ -40,7 +40,8 @@ func Open(ctx context.Context, cfg Config) (*Tracer, error) {
 		return nil, err
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to), otlptracehttp.WithTimeout(cfg.Timeout),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: cfg.Timeout}))
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second,
+			MaxInterval: 5 * time.Second, MaxElapsedTime: cfg.Timeout}))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
@@ -50,7 +51,8 @@ func Open(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	limits := sdk.NewSpanLimits()
 	limits.AttributeValueLengthLimit = 256
-	provider := sdk.NewTracerProvider(sdk.WithResource(from), sdk.WithSampler(sdk.AlwaysSample()), // what is not sampled comes to no span
+	// what is not sampled comes to no span
+	provider := sdk.NewTracerProvider(sdk.WithResource(from), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithRawSpanLimits(limits), sdk.WithSpanProcessor(waiting))
 	return &Tracer{provider: provider, tracer: provider.Tracer("capper"), ratio: cfg.Ratio}, nil
 }
@@ -76,7 +78,8 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 		own = append(own, attribute.String("service.name", cfg.ServiceName))
 	}
 	found, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "capper"), attribute.String("service.version", cfg.Version),
+		resource.WithAttributes(attribute.String("service.name", "capper"), attribute.String("service.version",
+			cfg.Version),
 			attribute.String("service.instance.id", trace.NewID(time.Now()))),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv(), resource.WithAttributes(own...))
 	if err != nil {

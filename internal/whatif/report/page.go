@@ -60,10 +60,12 @@ func draw(t *Table, r *whatif.Result) (*picture, error) {
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}
 	add := func(name string, b, a int64) {
 		if len(labels) < mostBars || t.Title == "Sends a day" {
-			labels, before.Values, after.Values = append(labels, name), append(before.Values, float64(b)), append(after.Values, float64(a))
+			labels, before.Values, after.Values = append(labels, name), append(before.Values, float64(b)),
+				append(after.Values, float64(a))
 		}
 	}
-	list := map[string][]whatif.Row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels, "By campaign": named(r.Campaigns)}[t.Title]
+	list := map[string][]whatif.Row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
+		"By campaign": named(r.Campaigns)}[t.Title]
 	for i := range list {
 		add(list[i].Name, list[i].Before.Sends, list[i].After.Sends)
 	}
@@ -80,7 +82,8 @@ func draw(t *Table, r *whatif.Result) (*picture, error) {
 	if len(labels) == 0 || t.Title == "Sends a day" && len(labels) == 1 {
 		return nil, nil
 	}
-	alt := fmt.Sprintf("%s, as recorded and under these limits, for %d of the rows of the table below", t.Title, len(labels))
+	alt := fmt.Sprintf("%s, as recorded and under these limits, for %d of the rows of the table below", t.Title,
+		len(labels))
 	return both(alt, labels, unit, func(p chart.Picture) ([]byte, error) {
 		if t.Title == "Sends a day" {
 			return chart.Lines(p, []chart.Series{before, after})
@@ -98,9 +101,10 @@ func drawUsers(u whatif.Users) (*picture, error) {
 	if len(labels) == 0 {
 		return nil, nil
 	}
-	return both("How many users would have got so many sends more or less, as in the table below", labels, "users", func(p chart.Picture) ([]byte, error) {
-		return chart.Bars(p, []chart.Series{counts}, false)
-	})
+	return both("How many users would have got so many sends more or less, as in the table below", labels, "users",
+		func(p chart.Picture) ([]byte, error) {
+			return chart.Bars(p, []chart.Series{counts}, false)
+		})
 }
 
 func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]byte, error)) (*picture, error) {

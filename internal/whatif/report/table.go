@@ -25,11 +25,14 @@ func Sentences(r *whatif.Result) (lines []string) {
 		return lines
 	}
 	add("%s to %s, %s, %s asked for, each in each call; %s of these were judged anew",
-		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), many(r.Calls, "call"), many(r.Asked, "user"), Number(r.Judged))
+		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), many(r.Calls, "call"), many(r.Asked, "user"),
+		Number(r.Judged))
 	before, after := r.Total.Before, r.Total.After
-	add("sends: %s recorded, %s under these limits (%s)", Number(before.Sends), Number(after.Sends), Percent(before.Sends, after.Sends))
+	add("sends: %s recorded, %s under these limits (%s)", Number(before.Sends), Number(after.Sends),
+		Percent(before.Sends, after.Sends))
 	u := r.Users
-	add("users: of %s who were asked for, %s would have got less, %s more, %s as many but others or at another time; for %s nothing changes",
+	add("users: of %s who were asked for, %s would have got less, %s more, %s as many but others or at another "+
+		"time; for %s nothing changes",
 		Number(u.Asked), Number(u.Less), Number(u.More), Number(u.Moved), Number(u.Unchanged))
 	return append(lines, unjudged(r)...)
 }
@@ -51,18 +54,22 @@ func unjudged(r *whatif.Result) (lines []string) {
 // Tables are the counts of a result; campaigns is how many of these are listed.
 func Tables(r *whatif.Result, campaigns int) []Table {
 	tables := []Table{
-		rows("Sends a day", "In UTC. Denials are answers: who was asked for three times is denied three times.", "day", r.Days),
+		rows("Sends a day", "In UTC. Denials are answers: who was asked for three times is denied three times.", "day",
+			r.Days),
 		rows("By segment", "The users of each segment, by the generation that decided.", "segment", r.Segments),
-		changes("Denials by limit", "Who is denied is counted for the limit, or what else withholds sends, that answers name.", "limit", r.Limits),
+		changes("Denials by limit", "Who is denied is counted for the limit, or what else withholds sends, that "+
+			"answers name.", "limit", r.Limits),
 		rows("By channel", "", "channel", r.Channels),
-		rows("By campaign", "A message on a channel; those that change most come first.", "campaign", named(r.Campaigns[:min(campaigns, len(r.Campaigns))])),
+		rows("By campaign", "A message on a channel; those that change most come first.", "campaign",
+			named(r.Campaigns[:min(campaigns, len(r.Campaigns))])),
 		users(r.Users),
 	}
 	if more := len(r.Campaigns) - campaigns; more > 0 {
 		tables[4].Says += fmt.Sprintf(" %s more are in the answer as JSON.", Number(int64(more)))
 	}
 	if len(r.Shadow) > 0 {
-		tables = append(tables, changes("Shadow limits", "Users who are allowed and whom the shadow limit alone would have denied.", "limit", r.Shadow))
+		tables = append(tables, changes("Shadow limits", "Users who are allowed and whom the shadow limit alone "+
+			"would have denied.", "limit", r.Shadow))
 	}
 	return tables
 }
@@ -98,7 +105,8 @@ func rows(title, says, first string, list []whatif.Row) Table {
 	}
 	for i := range list {
 		b, a := &list[i].Before, &list[i].After
-		row := []string{list[i].Name, Number(b.Sends), Number(a.Sends), Percent(b.Sends, a.Sends), Number(b.Denied), Number(a.Denied)}
+		row := []string{list[i].Name, Number(b.Sends), Number(a.Sends), Percent(b.Sends, a.Sends), Number(b.Denied),
+			Number(a.Denied)}
 		if released {
 			row = append(row, Number(b.Released), Number(a.Released))
 		}
@@ -119,11 +127,13 @@ func changes(title, says, first string, list []whatif.Change) Table {
 }
 
 func users(u whatif.Users) Table {
-	t := Table{Title: "Users by what changes for them", Says: "By how many sends more, or less, a user would have got in all that time.", Head: []string{"sends", "users"}}
+	t := Table{Title: "Users by what changes for them", Says: "By how many sends more, or less, a user would have " +
+		"got in all that time.", Head: []string{"sends", "users"}}
 	for _, step := range u.By {
 		t.Rows = append(t.Rows, []string{signed(step.More), Number(step.Users)})
 	}
-	t.Rows = append(t.Rows, []string{"as many, but others", Number(u.Moved)}, []string{"nothing changes", Number(u.Unchanged)})
+	t.Rows = append(t.Rows, []string{"as many, but others", Number(u.Moved)}, []string{"nothing changes",
+		Number(u.Unchanged)})
 	return t
 }
 

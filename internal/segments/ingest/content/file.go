@@ -98,7 +98,8 @@ func (f *File) unpack(raw *bufio.Reader, name string) error {
 		f.Reader = bufio.NewReaderSize(&decompressed{"zstd", z, f.stored}, 1<<20)
 	default:
 		if _, packing := WithoutPacking(name); packing != "" {
-			return fmt.Errorf("the name says %s, the content is not (%d bytes, beginning with %q)", packing, f.stored.size, head)
+			return fmt.Errorf("the name says %s, the content is not (%d bytes, beginning with %q)", packing,
+				f.stored.size, head)
 		}
 		f.Reader = raw
 		if local, ok := f.stored.body.(*os.File); ok && f.stored.size >= 0 {

@@ -58,9 +58,11 @@ func CheckKind(head []byte, parquet bool) error {
 	if tag := markup.FindSubmatch(head); tag != nil {
 		switch name := bytes.ToLower(tag[1]); {
 		case bytes.Equal(name, []byte("?xml")):
-			return fmt.Errorf("this is an XML document, perhaps an error message that was saved: it begins %q", rows.Clip(head))
+			return fmt.Errorf("this is an XML document, perhaps an error message that was saved: it begins %q",
+				rows.Clip(head))
 		case len(name) > 1:
-			return fmt.Errorf("this is an HTML page, perhaps an error message that was saved: it begins %q", rows.Clip(head))
+			return fmt.Errorf("this is an HTML page, perhaps an error message that was saved: it begins %q",
+				rows.Clip(head))
 		}
 		return fmt.Errorf("this is a document of XML or HTML tags: it begins %q", rows.Clip(head))
 	}
@@ -72,7 +74,8 @@ func isBinary(head []byte) bool {
 	head = head[:min(len(head), 512)]
 	for len(head) > 0 {
 		r, size := utf8.DecodeRune(head)
-		if r == utf8.RuneError && size == 1 && len(head) >= utf8.UTFMax || r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+		if r == utf8.RuneError && size == 1 && len(head) >= utf8.UTFMax || r < ' ' && r != '\n' && r != '\r' &&
+			r != '\t' {
 			return true
 		}
 		head = head[size:]

@@ -41,7 +41,8 @@ func isName(column string) bool {
 
 // findColumn returns the index of a column that is asked for by name or number,
 // or of the usual one when nothing is asked for, else of the likely one.
-func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int, error)) (int, error) {
+func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
+	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
 		if n < 1 || n > len(first) {
 			return 0, fmt.Errorf("no column %d: the first row has %d", n, len(first))
@@ -82,7 +83,8 @@ func otherThan(id int) func(first []string, header bool) (int, error) {
 		case 2:
 			return 1 - id, nil
 		}
-		return 0, fmt.Errorf("which column holds the names of segments or sets? The first row is %q: say --segment-column, or segment_column in a build file",
+		return 0, fmt.Errorf("which column holds the names of segments or sets? The first row is %q: say "+
+			"--segment-column, or segment_column in a build file",
 			rows.Clip([]byte(strings.Join(first, ","))))
 	}
 }

@@ -25,7 +25,8 @@ func (o *Options) layout(first []string, d dialect) (*layout, error) {
 	if !o.Table {
 		return shape, nil
 	}
-	if shape.segment, err = findColumn(o.SegmentColumn, "segment", first, shape.header, otherThan(shape.id)); err != nil {
+	if shape.segment, err = findColumn(o.SegmentColumn, "segment", first, shape.header,
+		otherThan(shape.id)); err != nil {
 		return nil, err
 	}
 	if shape.segment == shape.id {

@@ -12,7 +12,8 @@ const (
 	reasonColumns   = "%d columns, the first row has %d"
 	reasonQuote     = "a quote that does not begin or end a field"
 	reasonQuoted    = "not a user id: the file is read without quotes (the option quote says otherwise)"
-	reasonSwallowed = "a field over several lines that read as rows of their own: a quote or an escape is missing, or one too many"
+	reasonSwallowed = "a field over several lines that read as rows of their own: a quote or an escape is missing, " +
+		"or one too many"
 )
 
 // parse parses a block of whole rows. Lines without quotes and escapes, which

@@ -48,7 +48,8 @@ func (f *File) readable(i int) (parquet.RowGroup, *columns, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	again, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	again, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, nil, fmt.Errorf("parquet: %w", err)
 	}

@@ -47,7 +47,8 @@ func (o *Options) columns(file *parquet.File) (*columns, error) {
 		return nil, err
 	}
 	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {
-		return nil, fmt.Errorf("column %q has type %s, segment names must be strings", c.segment.Name(), c.segment.Type())
+		return nil, fmt.Errorf("column %q has type %s, segment names must be strings", c.segment.Name(),
+			c.segment.Type())
 	}
 	return c, nil
 }
@@ -111,7 +112,8 @@ func named(names []string, name string) (int, error) {
 				continue
 			}
 			if found >= 0 {
-				return -1, fmt.Errorf("column %q is there twice: %q; say which by its number", name, strings.Join(names, ","))
+				return -1, fmt.Errorf("column %q is there twice: %q; say which by its number", name,
+					strings.Join(names, ","))
 			}
 			found = i
 		}
@@ -153,7 +155,8 @@ func idTypeOf(c *parquet.Column) (idType, error) {
 			return as, nil
 		}
 	}
-	return 0, fmt.Errorf("column %q has type %s, user ids must be integers of 32 or 64 bits, decimals without a fraction, or strings of digits", c.Name(), c.Type())
+	return 0, fmt.Errorf("column %q has type %s, user ids must be integers of 32 or 64 bits, decimals without a "+
+		"fraction, or strings of digits", c.Name(), c.Type())
 }
 
 func integerType(t parquet.Type) (idType, bool) {

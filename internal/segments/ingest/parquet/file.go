@@ -63,7 +63,8 @@ func (c *columns) checkCodecs(file *parquet.File) error {
 		for _, column := range c.list() {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
 			case format.Lz4, format.LZO:
-				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, gzip, zstd, brotli or LZ4_RAW, or not compressed", column.Name(), codec)
+				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, "+
+					"gzip, zstd, brotli or LZ4_RAW, or not compressed", column.Name(), codec)
 			}
 		}
 	}
@@ -125,7 +126,8 @@ func (f *File) ReadGroup(ctx context.Context, i int, into *rows.Block, full func
 		return err
 	}
 	if int64(at) != group.NumRows() || c.segment != nil && len(codes) != at {
-		return fmt.Errorf("parquet: damaged: %d ids and %d segments in a row group of %d rows", at, len(codes), group.NumRows())
+		return fmt.Errorf("parquet: damaged: %d ids and %d segments in a row group of %d rows", at, len(codes),
+			group.NumRows())
 	}
 	return nil
 }
@@ -139,7 +141,8 @@ func checkRowCounts(file *parquet.File) error {
 			path := column.MetaData.PathInSchema
 			if values := column.MetaData.NumValues; len(path) == 1 && values != group.NumRows {
 				if leaf := file.Root().Column(path[0]); leaf != nil && leaf.Leaf() && leaf.MaxRepetitionLevel() == 0 {
-					return fmt.Errorf("parquet: damaged: %d values of column %q in row group %d of %d rows", values, path[0], i, group.NumRows)
+					return fmt.Errorf("parquet: damaged: %d values of column %q in row group %d of %d rows", values,
+						path[0], i, group.NumRows)
 				}
 			}
 		}
@@ -181,7 +184,8 @@ func (c *columns) takeRow(into *rows.Block, row int64, ids pageIDs, i int, codes
 }
 
 // eachPage calls do for every page of one column of a row group.
-func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Column, do func(parquet.Page) error) (err error) {
+func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Column, do func(parquet.Page) error) (
+	err error) {
 	pages := group.ColumnChunks()[column.Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	for {

@@ -159,7 +159,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 
 // readSegments reads the segment's column of a row group: a code, noSegment or
 // badSegment for each row.
-func (c *columns) readSegments(ctx context.Context, into *rows.Block, group parquet.RowGroup, row int64) ([]int16, error) {
+func (c *columns) readSegments(ctx context.Context, into *rows.Block, group parquet.RowGroup, row int64) ([]int16,
+	error) {
 	var codes []int16
 	err := eachPage(ctx, group, c.segment, func(page parquet.Page) error {
 		names, err := c.names(page)

@@ -12,8 +12,9 @@ import (
 // of other ids: order_id, sessionId. Words that merely end like one, such as paid,
 // are neither.
 var (
-	userName = regexp.MustCompile(`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)
-	idName   = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
+	userName = regexp.MustCompile(
+		`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)
+	idName = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 )
 
 // NamesID reports whether a name is that of an id's column, whatever the id is of.
@@ -40,7 +41,8 @@ func UserColumn(names []string) (int, error) {
 		}
 	}
 	if found < 0 && others != nil {
-		return 0, fmt.Errorf("no column is named as the ids of users are, and there are other ids (%s): say which column it is with --id-column (capper: --column)", strings.Join(others, ", "))
+		return 0, fmt.Errorf("no column is named as the ids of users are, and there are other ids (%s): say which "+
+			"column it is with --id-column (capper: --column)", strings.Join(others, ", "))
 	}
 	return found, nil
 }

@@ -1,5 +1,6 @@
 // Package sends reads files of sends that were made elsewhere: rows of a user, a time, and mostly a
-// channel and a message id, and a namespace where there are several, as CSV, TSV, NDJSON or Parquet, plain or packed with gzip or zstd.
+// channel and a message id, and a namespace where there are several, as CSV, TSV, NDJSON or Parquet, plain or packed
+// with gzip or zstd.
 //
 // # What is a send, and what is a bad row
 //
@@ -13,8 +14,9 @@
 //   - in Parquet a TIMESTAMP, by its unit; one that is not adjusted to UTC is one without an offset
 //
 // Times are cut to the millisecond. What lies before 2000 is a bad row, as dates written as numbers do, and so is what
-// lies in the future: by up to a second it may, with a message id. Parquet's DATE, TIME and INT96 are no times. An empty channel or message id is
-// none. An empty namespace is the one without a name, also where Options.Namespace names another: the row is bad then. What a row cannot be read for is a RowError, with the line where the format has lines; what a file
-// cannot be read for is an error of Read: a column that is missing, a stream that broke, a text whose
-// last line does not end (see Options.FinalNewline).
+// lies in the future: by up to a second it may, with a message id. Parquet's DATE, TIME and INT96 are no times. An
+// empty channel or message id is none. An empty namespace is the one without a name, also where Options.Namespace names
+// another: the row is bad then. What a row cannot be read for is a RowError, with the line where the format has lines;
+// what a file cannot be read for is an error of Read: a column that is missing, a stream that broke, a text whose last
+// line does not end (see Options.FinalNewline).
 package sends

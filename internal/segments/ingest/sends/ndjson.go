@@ -49,7 +49,8 @@ func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) e
 		return fmt.Errorf("line %d: %w", n+1, lines.Err())
 	}
 	if o.Namespace != nil && all.lacking > 0 && all.found[namespaceColumn] {
-		return fmt.Errorf("line %d has no %s, and other lines have one: which namespace is meant is not known", all.lacking, all.names[namespaceColumn])
+		return fmt.Errorf("line %d has no %s, and other lines have one: which namespace is meant is not known",
+			all.lacking, all.names[namespaceColumn])
 	}
 	return all.missing()
 }

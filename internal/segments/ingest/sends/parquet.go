@@ -143,7 +143,8 @@ func textOf(value parquet.Value, unsigned bool) string {
 // something else than an instant are refused.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
-		return fmt.Errorf("column %q holds %s: times are TIMESTAMP, text, or seconds or milliseconds since 1970", column.Name(), what)
+		return fmt.Errorf("column %q holds %s: times are TIMESTAMP, text, or seconds or milliseconds since 1970",
+			column.Name(), what)
 	}
 	if column.Type().Kind() == parquet.Int96 {
 		return nil, refused("INT96")

@@ -49,7 +49,8 @@ const maxLine = 1 << 20
 
 // Read gives each row of a file to yield, with a RowError in place of one that is no send. It ends with
 // the error that yield returns.
-func Read(ctx context.Context, from content.Opener, name string, o Options, progress content.Progress, yield func(Row, *RowError) error) (err error) {
+func Read(ctx context.Context, from content.Opener, name string, o Options, progress content.Progress,
+	yield func(Row, *RowError) error) (err error) {
 	file, err := content.Open(ctx, from, name, progress)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -82,7 +83,8 @@ func Read(ctx context.Context, from content.Opener, name string, o Options, prog
 
 func (o *Options) formatOf(name string, file *content.File) (string, error) {
 	plain, _ := content.WithoutPacking(name)
-	known := map[string]string{"csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson", "parquet": "parquet", "pq": "parquet"}
+	known := map[string]string{"csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson",
+		"parquet": "parquet", "pq": "parquet"}
 	format := cmp.Or(o.Format, known[plain[strings.LastIndexByte(plain, '.')+1:]])
 	head, err := file.Head(4)
 	switch {
@@ -123,7 +125,8 @@ func (e *ending) Read(p []byte) (int, error) {
 // whole is why a text may have been cut off.
 func (o *Options) whole(e *ending) error {
 	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
-		return errors.New("the last line does not end, so that the file may have been cut off: export it again, or say --final-newline optional")
+		return errors.New("the last line does not end, so that the file may have been cut off: export it again, or " +
+			"say --final-newline optional")
 	}
 	return nil
 }
@@ -144,7 +147,8 @@ func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, 
 		return err
 	}
 	if name := slices.IndexFunc(header, func(name string) bool { return strings.Contains(name, "\r") }); name >= 0 {
-		return fmt.Errorf("line 1: %q holds a carriage return: lines end with a line feed, or with both; write the file again with such line ends", clip(header[name]))
+		return fmt.Errorf("line 1: %q holds a carriage return: lines end with a line feed, or with both; write the "+
+			"file again with such line ends", clip(header[name]))
 	}
 	places, err := o.find(header)
 	if err != nil {

@@ -51,7 +51,8 @@ func clip(text string) string {
 
 // The layouts of times; a fraction is read behind each.
 var (
-	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
+	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
+		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
 	naive = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05"}
 )
 
@@ -65,7 +66,8 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
 	if err == nil && at < earliest.UnixMilli() {
-		return 0, fmt.Errorf("%q would be %s, and no send is from before 2000: a time is such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+		return 0, fmt.Errorf("%q would be %s, and no send is from before 2000: a time is such as "+
+			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
 			clip(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
 	return at, err
@@ -77,7 +79,8 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 	}
 	for _, layout := range zoned {
 		at, err := time.Parse(layout, text)
-		if name, _ := at.Zone(); err == nil && (!strings.HasSuffix(layout, "MST") || name == "UTC") { // other letters say nothing for certain
+		// other letters say nothing for certain
+		if name, _ := at.Zone(); err == nil && (!strings.HasSuffix(layout, "MST") || name == "UTC") {
 			return at.UnixMilli(), nil
 		}
 	}
@@ -95,7 +98,8 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		}
 		return at, nil
 	}
-	return 0, fmt.Errorf("%q is not a time, such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970", clip(text))
+	return 0, fmt.Errorf("%q is not a time, such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+		clip(text))
 }
 
 // latestAt is when clocks of the zone showed a time, in milliseconds since 1970: the later instant of the two that an
@@ -146,9 +150,11 @@ func (o *Options) check(r *Row) error {
 	case !utf8.ValidString(r.MessageID):
 		return fmt.Errorf("message id %q is not UTF-8", clip(r.MessageID))
 	case r.At > o.Now.UnixMilli()+1000:
-		return fmt.Errorf("%s: %s is in the future: it is %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
+		return fmt.Errorf("%s: %s is in the future: it is %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
+			stamp(o.Now.UnixMilli()))
 	case r.At > o.Now.UnixMilli() && r.MessageID == "":
-		return fmt.Errorf("%s: %s is in the future: it is %s, and a send without a message id is known by its time", cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
+		return fmt.Errorf("%s: %s is in the future: it is %s, and a send without a message id is known by its time",
+			cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
 	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
 		return fmt.Errorf("channel %q is not configured", clip(r.Channel))
 	}

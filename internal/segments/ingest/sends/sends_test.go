@@ -41,8 +41,9 @@ func TestTimes(t *testing.T) {
 	require.NoError(t, err)
 	at := time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC).UnixMilli()
 	for text, want := range map[string]int64{
-		"2026-11-20T09:12:44.120Z": at, "2026-11-20T17:12:44.1209+08:00": at, "2026-11-20 09:12:44.12Z": at, "2026-11-20 09:12:44.120 UTC": at,
-		"2026-11-20 17:12:44.120": at, "2026-11-20T17:12:44.120": at, " 2026-11-20T09:12:44.12Z ": at,
+		"2026-11-20T09:12:44.120Z": at, "2026-11-20T17:12:44.1209+08:00": at, "2026-11-20 09:12:44.12Z": at,
+		"2026-11-20 09:12:44.120 UTC": at,
+		"2026-11-20 17:12:44.120":     at, "2026-11-20T17:12:44.120": at, " 2026-11-20T09:12:44.12Z ": at,
 		"1795165964.12": at, "1795165964120": at, "1795165964": at - 120, "946684800": 946684800000,
 	} {
 		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
@@ -50,8 +51,10 @@ func TestTimes(t *testing.T) {
 		require.Empty(t, bad, text)
 		require.Equal(t, []sends.Row{{User: 7, At: want}}, rows, text)
 	}
-	for _, text := range []string{"", "now", "2026-11-20", "2026-11-31T09:00:00Z", "-5", "1e9", "17951659641200", "1795165964120.5", "1795165964.", "2026-11-20 09:12:44 CET", "2026-11-20T12:01:00Z",
-		"0", "261122", "0611221000", "202611221000", "946684799.999", "1999-12-31T23:59:59Z", "0000-01-01T00:00:00+08:00", "0001-01-01 00:00:00"} {
+	for _, text := range []string{"", "now", "2026-11-20", "2026-11-31T09:00:00Z", "-5", "1e9", "17951659641200",
+		"1795165964120.5", "1795165964.", "2026-11-20 09:12:44 CET", "2026-11-20T12:01:00Z",
+		"0", "261122", "0611221000", "202611221000", "946684799.999", "1999-12-31T23:59:59Z",
+		"0000-01-01T00:00:00+08:00", "0001-01-01 00:00:00"} {
 		rows, bad, err := read(t, "x.csv", []byte("user_id,at\n7,"+text+"\n"), sends.Options{Zone: singapore})
 		require.NoError(t, err)
 		require.Empty(t, rows, text)
@@ -65,10 +68,12 @@ func TestTimes(t *testing.T) {
 // Dates that look like numbers are told with their column and what they would be.
 func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
 	t.Parallel()
-	_, bad, err := read(t, "x.csv", []byte("user_id,sent\n7,202611221000\n"), sends.Options{Columns: sends.Columns{At: "sent"}})
+	_, bad, err := read(t, "x.csv", []byte("user_id,sent\n7,202611221000\n"),
+		sends.Options{Columns: sends.Columns{At: "sent"}})
 	require.NoError(t, err)
 	require.Len(t, bad, 1)
-	require.Contains(t, bad[0], `2: sent: "202611221000" would be 1976-06-03T00:53:41Z, and no send is from before 2000`)
+	require.Contains(t, bad[0],
+		`2: sent: "202611221000" would be 1976-06-03T00:53:41Z, and no send is from before 2000`)
 }
 
 // Of the hour that clocks went through twice the later instant counts; what they left out is no time.
@@ -108,11 +113,13 @@ func TestTimesWhereClocksWerePut(t *testing.T) {
 // What is ahead by less than a second may be, unless its time is all that tells it from others.
 func TestTimesThatAreAhead(t *testing.T) {
 	t.Parallel()
-	rows, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n7,2026-11-20T12:00:00.001Z,\n8,2026-11-20T12:00:01Z,m\n9,2026-11-20T12:00:00Z,\n10,2026-11-20T12:00:01.001Z,m\n"), sends.Options{})
+	rows, bad, err := read(t, "x.csv",
+		[]byte("user_id,at,message_id\n7,2026-11-20T12:00:00.001Z,\n8,2026-11-20T12:00:01Z,m\n9,2026-11-20T12:00:00Z,\n10,2026-11-20T12:00:01.001Z,m\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
-		"2: at: 2026-11-20T12:00:00.001Z is in the future: it is 2026-11-20T12:00:00Z, and a send without a message id is known by its time",
+		"2: at: 2026-11-20T12:00:00.001Z is in the future: it is 2026-11-20T12:00:00Z, and a send without a message " +
+			"id is known by its time",
 		"5: at: 2026-11-20T12:00:01.001Z is in the future: it is 2026-11-20T12:00:00Z"}, bad)
 }
 
@@ -175,7 +182,8 @@ func TestParquetTimes(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	want := []sends.Row{{User: 7, At: noon.UnixMilli() - 1000, Channel: "push", MessageID: "a\"b,c"}, {User: 4294967295, At: noon.UnixMilli() - 2000, Channel: "email"}}
+	want := []sends.Row{{User: 7, At: noon.UnixMilli() - 1000, Channel: "push", MessageID: "a\"b,c"},
+		{User: 4294967295, At: noon.UnixMilli() - 2000, Channel: "email"}}
 	o := sends.Options{Channel: "email", Channels: map[string]bool{"push": true, "email": true}, FinalNewline: true}
 	zipped := func(text string) []byte {
 		var b bytes.Buffer
@@ -185,7 +193,8 @@ func TestFormats(t *testing.T) {
 		return b.Bytes()
 	}
 	csv := "\ufeffmessage_id,x,at,user_id,channel\n\"a\"\"b,c\",0,2026-11-20T11:59:59Z,7,push\n,0,1795175998,4294967295,\n"
-	ndjson := `{"user_id":7,"at":"2026-11-20T11:59:59Z","channel":"push","message_id":"a\"b,c","x":{}}` + "\n\n" + `{"user_id":"4294967295","at":1795175998000}`
+	ndjson := `{"user_id":7,"at":"2026-11-20T11:59:59Z","channel":"push","message_id":"a\"b,c","x":{}}` + "\n\n" +
+		`{"user_id":"4294967295","at":1795175998000}`
 	type row struct {
 		User      uint32    `parquet:"user_id"`
 		At        time.Time `parquet:"at,timestamp(microsecond)"`
@@ -194,9 +203,11 @@ func TestFormats(t *testing.T) {
 	}
 	push := "push"
 	var table bytes.Buffer
-	require.NoError(t, parquet.Write(&table, []row{{7, noon.Add(-time.Second), &push, "a\"b,c"}, {4294967295, noon.Add(-2 * time.Second), nil, ""}}))
+	require.NoError(t, parquet.Write(&table, []row{{7, noon.Add(-time.Second), &push, "a\"b,c"},
+		{4294967295, noon.Add(-2 * time.Second), nil, ""}}))
 	for name, data := range map[string][]byte{
-		"x.csv": []byte(csv), "x.csv.gz": zipped(csv), "x": []byte(csv), "x.tsv": []byte(strings.NewReplacer("\"a\"\"b,c\"", "a\"b,c", ",", "\t").Replace("")),
+		"x.csv": []byte(csv), "x.csv.gz": zipped(csv), "x": []byte(csv),
+		"x.tsv":    []byte(strings.NewReplacer("\"a\"\"b,c\"", "a\"b,c", ",", "\t").Replace("")),
 		"x.ndjson": []byte(ndjson), "x.json.gz": zipped(ndjson), "x.parquet": table.Bytes(), "y": table.Bytes(),
 	} {
 		rows, bad, err := read(t, name, data, o)
@@ -219,10 +230,12 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"may have been cut off":  {"x.csv", long + "7,17951"},
 		"says gzip, the content": {"x.csv.gz", long},
 		"not Parquet":            {"x.parquet", long},
-		"line 1: \"message_id\\r7\" holds a carriage return":                    {"x.csv", "user_id,at,message_id\r7,1795175998,a\r"},
-		"no column \"msg\" in any line, among [\"at\" \"message\" \"user_id\"]": {"x.ndjson", strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
-		"no column \"msg\" among":                                               {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
-		"extraneous or missing \"":                                              {"x.csv", "user_id,at\n\"1,2\n"},
+		"line 1: \"message_id\\r7\" holds a carriage return": {"x.csv",
+			"user_id,at,message_id\r7,1795175998,a\r"},
+		"no column \"msg\" in any line, among [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
+			strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
+		"no column \"msg\" among":  {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
+		"extraneous or missing \"": {"x.csv", "user_id,at\n\"1,2\n"},
 	} {
 		columns := sends.Columns{}
 		if strings.Contains(want, "msg") {
@@ -234,10 +247,13 @@ func TestFilesThatAreRefused(t *testing.T) {
 	rows, _, err := read(t, "x.csv", []byte(long+"7,1795175998"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, rows, 3001)
-	_, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n1,1795175998\n-1,1795175998,\n1,1795175998,"+strings.Repeat("x", 129)+"\n"), sends.Options{})
+	_, bad, err := read(t, "x.csv", []byte("user_id,at,message_id\n1,1795175998\n-1,1795175998,\n1,1795175998,"+
+		strings.Repeat("x", 129)+"\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, bad, 3)
-	_, bad, err = read(t, "x.ndjson", []byte("7\n{\"user_id\":1.5,\"at\":1}\n{\"at\":1}\n{\"user_id\":1,\"at\":1}{}\n{\"user_id\":1,\"at\":true}\n"), sends.Options{})
+	_, bad, err = read(t, "x.ndjson",
+		[]byte("7\n{\"user_id\":1.5,\"at\":1}\n{\"at\":1}\n{\"user_id\":1,\"at\":1}{}\n{\"user_id\":1,\"at\":true}\n"),
+		sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, bad, 5)
 }
@@ -256,7 +272,8 @@ func TestLinesOfJSON(t *testing.T) {
 	require.NoError(t, err)
 	at := int64(1795175998000)
 	require.Equal(t, []sends.Row{{User: 3, At: at}, {User: 4, At: at}, {User: 5, At: at, MessageID: "a"}}, rows)
-	require.Equal(t, []string{"1: user_id is there twice", "5: not a JSON object: EOF", "6: user_id is missing", "7: not a JSON object"}, bad)
+	require.Equal(t, []string{"1: user_id is there twice", "5: not a JSON object: EOF", "6: user_id is missing",
+		"7: not a JSON object"}, bad)
 }
 
 // endless is a text that goes on.
@@ -307,7 +324,8 @@ func TestNamespaces(t *testing.T) {
 		"x.csv": []byte("user_id,at,namespace\n7,1795175999,growth\n8,1795175999,\n9,1795175999,crm\n"),
 		"x.tsv": []byte("namespace\tuser_id\tat\ngrowth\t7\t1795175999\n\t8\t1795175999\ncrm\t9\t1795175999\n"),
 		"x.ndjson": []byte(`{"user_id":7,"at":1795175999,"namespace":"growth"}` + "\n" +
-			`{"user_id":8,"at":1795175999,"namespace":null}` + "\n" + `{"user_id":9,"at":1795175999,"namespace":"crm"}` + "\n"),
+			`{"user_id":8,"at":1795175999,"namespace":null}` + "\n" +
+			`{"user_id":9,"at":1795175999,"namespace":"crm"}` + "\n"),
 		"x.parquet": columnOf(t, row{7, at, &growth}, row{8, at, nil}, row{9, at, &crm}),
 	}
 	all := []sends.Row{

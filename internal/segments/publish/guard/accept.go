@@ -36,7 +36,8 @@ type share struct {
 func ParseAcceptance(text, reason string) (*Acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
-		return nil, fmt.Errorf("%q: want NAME: CHANGE, such as \"opted-out: -57%%\" or \"tz/Asia/Singapore: vanishes\"", text)
+		return nil, fmt.Errorf("%q: want NAME: CHANGE, such as \"opted-out: -57%%\" or \"tz/Asia/Singapore: vanishes\"",
+			text)
 	}
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
 }
@@ -102,7 +103,8 @@ func (s *share) is(users, whole uint64) bool {
 	if whole == 0 || users == 0 {
 		return false
 	}
-	return math.Abs(segments.RoundPercent(publish.Percent(users, whole), s.digits)-s.value) < math.Pow(10, -float64(s.digits))/2
+	return math.Abs(segments.RoundPercent(publish.Percent(users, whole), s.digits)-s.value) < math.Pow(10,
+		-float64(s.digits))/2
 }
 
 // matches reports whether c is the change that was accepted.
@@ -213,8 +215,9 @@ func (found accepted) rest(changes []publish.Change) []publish.Change {
 func (found accepted) record(f *Findings, before *segments.Manifest, is *publish.Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
-		one := segments.Accepted{Set: c.Set, Segment: c.Segment, FromSHA256: sumIn(before, name), ToSHA256: is.SHA256(name),
-			Before: c.Before, Change: a.Change, Reason: a.Reason}
+		one := segments.Accepted{Set: c.Set, Segment: c.Segment, FromSHA256: sumIn(before, name),
+			ToSHA256: is.SHA256(name),
+			Before:   c.Before, Change: a.Change, Reason: a.Reason}
 		if a.coversLoss() {
 			one.Removed = c.Removed
 		}

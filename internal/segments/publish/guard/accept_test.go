@@ -28,7 +28,8 @@ func TestParseAcceptance(t *testing.T) {
 		require.Equal(t, "because", a.Reason)
 	}
 	for _, text := range []string{
-		"opted-out", ": -57%", "a b: -57%", "a:", "a: 57%", "a: -0%", "a: -0.0%", "a: -1e2%", "a: --5%", "a: -5%%", "a: -5% -6%", "a: -5.5", "a: -NaN%",
+		"opted-out", ": -57%", "a b: -57%", "a:", "a: 57%", "a: -0%", "a: -0.0%", "a: -1e2%", "a: --5%", "a: -5%%",
+		"a: -5% -6%", "a: -5.5", "a: -NaN%",
 		"a: -.%", "a: -5.%", "a: appears", "a: -5% vanishes", "a: " + strings.Repeat("-", 70),
 	} {
 		_, err := ParseAcceptance(text, "because")
@@ -59,7 +60,8 @@ func TestAcceptedChangesAreRoundedAsTheyAreWritten(t *testing.T) {
 	require.False(t, matches("-90", 100090, 91, 0))
 	require.False(t, matches("-1%", 100000, 0, 0))
 	for _, c := range []publish.Change{
-		{Before: 1000, Removed: 574, Added: 30}, {Before: 27_000_000, Removed: 90}, {Before: 3, Removed: 1}, {Before: 4, Added: 5},
+		{Before: 1000, Removed: 574, Added: 30}, {Before: 27_000_000, Removed: 90}, {Before: 3, Removed: 1},
+		{Before: 4, Added: 5},
 		{Before: 100_090, Removed: 90}, {Before: 1_000_000, Removed: 999_999, Added: 1},
 	} {
 		c.Set, c.State = "a", publish.Changed
@@ -74,14 +76,16 @@ func TestAcceptedChangesAreThoseThatAreShown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.Uint64Range(2, 1<<32).Draw(t, "before")
-		c := &publish.Change{State: publish.Changed, Before: before, Removed: rapid.Uint64Range(1, before-1).Draw(t, "removed")}
+		c := &publish.Change{State: publish.Changed, Before: before, Removed: rapid.Uint64Range(1, before-1).Draw(t,
+			"removed")}
 		percent := publish.Percent(c.Removed, before)
 		shown := segments.PercentText(percent)
 		a, err := NewAcceptance("a", "-"+shown+"%", "because")
 		require.NoError(t, err)
 		require.True(t, a.matches(c), "%s of %v", shown, percent)
 		_, fraction, _ := strings.Cut(shown, ".")
-		a, err = NewAcceptance("a", "-"+segments.FormatPercent(percent+math.Pow(10, -float64(len(fraction))), len(fraction))+"%", "because")
+		a, err = NewAcceptance("a", "-"+segments.FormatPercent(percent+math.Pow(10, -float64(len(fraction))),
+			len(fraction))+"%", "because")
 		require.NoError(t, err)
 		require.False(t, a.matches(c), "%s of %v", a.Change, percent)
 		a, err = NewAcceptance("a", c.Words(), "because")
@@ -126,7 +130,8 @@ func TestAnAcceptanceLetsOneChangePassAndNoOther(t *testing.T) {
 	t.Parallel()
 	f := &fixture{t, objects.NewDirectory(t.TempDir()), segmentstest.Epoch}
 	build := func(segment, out, stop *bitmap.Bitmap) *publish.Candidate {
-		c := &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{segment}, Sets: []publish.Set{{Name: "out", Bitmap: out, Growth: grows(true, 0)}}}
+		c := &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{segment},
+			Sets: []publish.Set{{Name: "out", Bitmap: out, Growth: grows(true, 0)}}}
 		if stop != nil {
 			c.Sets = append(c.Sets, publish.Set{Name: "tz/Asia/Jakarta", Bitmap: stop})
 		}
@@ -178,7 +183,8 @@ func TestAnAcceptanceLetsOneChangePassAndNoOther(t *testing.T) {
 	bounds.Accept = of(t, "out: -57%")
 	found, err = f.judge(bounds, build(everybody, bitmap.Range(57, 900), zone))
 	require.NoError(t, err)
-	require.Equal(t, []string{`set "out" grows by 800 users, 80 % of all 1000 users: at most 20 % is allowed`}, found.Refusals)
+	require.Equal(t, []string{`set "out" grows by 800 users, 80 % of all 1000 users: at most 20 % is allowed`},
+		found.Refusals)
 
 	// What was accepted is no drift of the week, and passes once.
 	bounds.Accept = of(t, "out: -57%")

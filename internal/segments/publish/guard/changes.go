@@ -22,10 +22,12 @@ func (b *Bounds) judgeSizes(c *publish.Candidate) (refusals []string) {
 func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) {
 	own := b.own(name)
 	if own.MinUsers != nil && users < *own.MinUsers {
-		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at least %d are expected (min_users)", kind, name, users, *own.MinUsers))
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at least %d are expected (min_users)", kind, name,
+			users, *own.MinUsers))
 	}
 	if own.MaxUsers != nil && users > *own.MaxUsers {
-		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at most %d are expected (max_users)", kind, name, users, *own.MaxUsers))
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at most %d are expected (max_users)", kind, name,
+			users, *own.MaxUsers))
 	}
 	return refusals
 }
@@ -58,8 +60,10 @@ func (b *Bounds) judgeDrift(generation string, c *publish.Change) []string {
 	if c.State != publish.Changed || c.Percent <= allowed {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, %d go, of %d",
-		c.What(), segments.PercentAbove(c.Percent, allowed), generation, segments.BoundText(allowed), c.Added, c.Removed, c.Before)}
+	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, "+
+		"%d go, of %d",
+		c.What(), segments.PercentAbove(c.Percent, allowed), generation, segments.BoundText(allowed), c.Added,
+		c.Removed, c.Before)}
 }
 
 func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
@@ -67,7 +71,8 @@ func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 	if n.Percent <= allowed {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d users fall to no segment%s, and to the default limits: that is %s %%, at most %s %% is allowed",
+	return []string{fmt.Sprintf("%d of %d users fall to no segment%s, and to the default limits: that is %s %%, at "+
+		"most %s %% is allowed",
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 

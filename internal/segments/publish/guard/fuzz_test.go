@@ -12,7 +12,8 @@ import (
 // FuzzAcceptance: an acceptance that is taken fits into a manifest, reads the same again
 // from its own text, and matches no set that stays the same.
 func FuzzAcceptance(f *testing.F) {
-	for _, text := range []string{"opted-out: -57%", "tz/Asia/Singapore: vanishes", "a: empties", "a: -0.04% +3%", "a:-90", "a: +1e3%", "x"} {
+	for _, text := range []string{"opted-out: -57%", "tz/Asia/Singapore: vanishes", "a: empties", "a: -0.04% +3%",
+		"a:-90", "a: +1e3%", "x"} {
 		f.Add(text, "because", uint64(1000), uint64(570), uint64(30))
 	}
 	f.Fuzz(func(t *testing.T, text, reason string, before, removed, added uint64) {

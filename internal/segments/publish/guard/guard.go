@@ -134,7 +134,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, p *Proposal, f 
 	judged := b.newSetJudge(p.Candidate, before)
 	b.judge(p, f, judged, accepted)
 	p.Candidate.Inherit(before.Manifest)
-	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets), func(c publish.Change) bool { return c.State != publish.Same }) {
+	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets),
+		func(c publish.Change) bool { return c.State != publish.Same }) {
 		return nil // nothing goes live that is not live already
 	}
 	return b.compareWeek(ctx, at, p, f, judged, accepted, now)

@@ -49,7 +49,8 @@ func TestJudge(t *testing.T) {
 		"in a first publish 3 rows are bad: --allow-first bad-rows if that is meant",
 	}, found.Refusals)
 	require.Nil(t, found.NoSegment, "there is nothing to compare with")
-	require.EqualError(t, &RefusedError{Refusals: found.Refusals}, "not published, for 4 reasons:\n  "+strings.Join(found.Refusals, "\n  "))
+	require.EqualError(t, &RefusedError{Refusals: found.Refusals}, "not published, for 4 reasons:\n  "+
+		strings.Join(found.Refusals, "\n  "))
 	bounds.AllowFirst = Flaws
 	require.Equal(t, []string{"a.txt is old"}, judge(first).Refusals)
 

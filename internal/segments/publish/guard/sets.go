@@ -51,9 +51,11 @@ func (d *direction) lifted() string {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
 		return ""
 	case !d.is.OnlyGrows:
-		return fmt.Sprintf("only grows (at most %s %% of its users may leave), and is not to any more", segments.BoundText(d.was.MaxLoss))
+		return fmt.Sprintf("only grows (at most %s %% of its users may leave), and is not to any more",
+			segments.BoundText(d.was.MaxLoss))
 	}
-	return fmt.Sprintf("only grows: at most %s %% of its users may leave, and now it is to be %s %%", segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
+	return fmt.Sprintf("only grows: at most %s %% of its users may leave, and now it is to be %s %%",
+		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
 // setJudge judges what becomes of sets from before to a candidate.
@@ -119,7 +121,8 @@ func (j *setJudge) judgeZone(c *publish.Change) []string {
 	was := j.before.Sets[slices.IndexFunc(j.before.Manifest.Sets, func(s segments.Set) bool { return s.Name == c.Set })]
 	users, _, inZones := bitmap.Unions([]*bitmap.Bitmap{was}, j.zones)
 	if lost := users - inZones; 2*lost > users {
-		return []string{fmt.Sprintf("%s loses most of its users: %d of %d are in no time zone any more", c.What(), lost, users)}
+		return []string{fmt.Sprintf("%s loses most of its users: %d of %d are in no time zone any more", c.What(), lost,
+			users)}
 	}
 	return nil
 }
@@ -149,7 +152,8 @@ func (j *setJudge) judgeGrowth(c *publish.Change, allowed float64, since, within
 		return nil
 	}
 	return []string{fmt.Sprintf("%s grows by %d users%s, %s %% of %s: at most %s %% is allowed%s",
-		c.What(), c.Added, since, segments.PercentAbove(publish.Percent(c.Added, whole), allowed), of, segments.BoundText(allowed), within)}
+		c.What(), c.Added, since, segments.PercentAbove(publish.Percent(c.Added, whole), allowed), of,
+		segments.BoundText(allowed), within)}
 }
 
 // judgeLoss says how many users leave a set that only grows, where it is more than may.
@@ -157,7 +161,8 @@ func judgeLoss(c *publish.Change, allowed float64, since, within string) []strin
 	if float64(c.Removed)*100 <= allowed*float64(c.Before) {
 		return nil
 	}
-	text := fmt.Sprintf("%s only grows, and %d of its %d users leave%s, such as %s", c.What(), c.Removed, c.Before, since, list(c.Left))
+	text := fmt.Sprintf("%s only grows, and %d of its %d users leave%s, such as %s", c.What(), c.Removed, c.Before,
+		since, list(c.Left))
 	if allowed > 0 {
 		text += fmt.Sprintf(": at most %s %% may%s", segments.BoundText(allowed), within)
 	}

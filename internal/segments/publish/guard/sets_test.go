@@ -20,7 +20,8 @@ func grows(said bool, maxLoss float64) publish.Growth {
 
 // night is a candidate of one segment that stays the same, and one set.
 func night(name string, b *bitmap.Bitmap, growth publish.Growth) *publish.Candidate {
-	return &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)}, Sets: []publish.Set{{Name: name, Bitmap: b, Growth: growth}}}
+	return &publish.Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)},
+		Sets: []publish.Set{{Name: name, Bitmap: b, Growth: growth}}}
 }
 
 func TestGuardJudgesSets(t *testing.T) {
@@ -44,13 +45,16 @@ func TestGuardJudgesSets(t *testing.T) {
 		now = now.Add(24 * time.Hour)
 	}
 	silent := publish.Growth{}
-	require.Equal(t, []string{`in a first publish set "out" has no users: --allow-first empty-sets if that is meant`}, judge(night("out", bitmap.Of(), silent)))
+	require.Equal(t, []string{`in a first publish set "out" has no users: --allow-first empty-sets if that is meant`},
+		judge(night("out", bitmap.Of(), silent)))
 	goLive(night("out", bitmap.Range(0, 1000), grows(true, 1)))
 
 	require.Empty(t, judge(night("out", bitmap.Range(10, 1000), silent)), "exactly 1 % may leave")
-	require.Equal(t, []string{`set "out" only grows, and 11 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 1 % may`},
+	require.Equal(t, []string{
+		`set "out" only grows, and 11 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 1 % may`},
 		judge(night("out", bitmap.Range(11, 1000), silent)), "also where nobody says so")
-	require.Equal(t, []string{`set "out" vanishes (it has 1000 users now)`, `set "young" is new, with 1 users: --allow-new young if it is meant`},
+	require.Equal(t, []string{`set "out" vanishes (it has 1000 users now)`,
+		`set "young" is new, with 1 users: --allow-new young if it is meant`},
 		slices.Sorted(slices.Values(judge(night("young", bitmap.Of(1), silent)))))
 	require.Equal(t, []string{`set "out" grows by 201 users, 20.1 % of all 1000 users: at most 20 % is allowed`},
 		judge(night("out", bitmap.Range(0, 1201), silent)), "what doubles overnight is odd as well")
@@ -58,8 +62,10 @@ func TestGuardJudgesSets(t *testing.T) {
 	require.Len(t, judge(night("out", bitmap.Range(0, 1000), publish.Growth{Said: true})), 1, "lifted")
 	require.Len(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 1.1))), 1, "loosened")
 	require.Empty(t, judge(night("out", bitmap.Range(0, 1000), grows(true, 0.9))), "tightened")
-	require.Equal(t, []string{`set "out" only grows, and 10 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 0.9 % may`},
-		judge(night("out", bitmap.Range(10, 1000), grows(true, 0.9))), "the stricter of what was said and is said counts")
+	require.Equal(t, []string{
+		`set "out" only grows, and 10 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 0.9 % may`},
+		judge(night("out", bitmap.Range(10, 1000), grows(true, 0.9))), "the stricter of what was said and is "+
+			"said counts")
 
 	// 1 % each night is 2.5 % in a week at most.
 	goLive(night("out", bitmap.Range(10, 1000), silent))
@@ -71,7 +77,8 @@ func TestGuardJudgesSets(t *testing.T) {
 
 	// A set's own bounds, and those of its folder where it is too small to tell.
 	bounds.Of = map[string]SegmentBounds{"out": {MinUsers: pointerTo(uint64(990))}}
-	require.Equal(t, []string{`set "out" has 980 users, at least 990 are expected (min_users)`}, judge(night("out", bitmap.Range(20, 1000), silent)))
+	require.Equal(t, []string{`set "out" has 980 users, at least 990 are expected (min_users)`},
+		judge(night("out", bitmap.Range(20, 1000), silent)))
 
 	// current.json is lost: what only grows is taken from the newest generation.
 	require.NoError(t, at.Delete(t.Context(), segments.CurrentKey))
@@ -98,7 +105,8 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 	vanishes := `set "tz/Asia/Jakarta" vanishes (it has 50 users now)`
 	require.Empty(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 99), publish.Growth{})))
 	require.Len(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 100), publish.Growth{})), 1)
-	require.Equal(t, []string{vanishes}, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})), "a zone comes, but none goes")
+	require.Equal(t, []string{vanishes}, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})),
+		"a zone comes, but none goes")
 	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: --allow-new tz/UTC if it is meant`, vanishes},
 		judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})), "its own bounds go over those of the folder")
 	bounds.New = []string{"tz/*"}
@@ -106,7 +114,8 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 	require.False(t, bounds.mayAppear("country/sg"))
 	require.False(t, bounds.mayAppear("tz"))
 
-	require.Equal(t, []string{`set "tz/Asia/Jakarta" empties (it has 50 users now)`}, judge(night("tz/Asia/Jakarta", bitmap.Of(), publish.Growth{})))
+	require.Equal(t, []string{`set "tz/Asia/Jakarta" empties (it has 50 users now)`},
+		judge(night("tz/Asia/Jakarta", bitmap.Of(), publish.Growth{})))
 	require.Equal(t, []string{`set "tz/Asia/Jakarta" loses most of its users: 26 of 50 are in no time zone any more`},
 		judge(night("tz/Asia/Jakarta", bitmap.Range(0, 24), publish.Growth{})))
 	require.Empty(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 25), publish.Growth{})), "half is not most")
@@ -119,14 +128,16 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 func TestGuardJudgesGrowthByAllUsers(t *testing.T) {
 	t.Parallel()
 	list := func(b *bitmap.Bitmap) *publish.Candidate {
-		return &publish.Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 100), bitmap.Range(100, 400)},
+		return &publish.Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 100),
+			bitmap.Range(100, 400)},
 			Sets: []publish.Set{{Name: "out", Bitmap: b, Growth: grows(true, 0)}}}
 	}
 	judge := func(b Bounds, was, is *bitmap.Bitmap) (refusals []string) {
 		before, c := list(was), list(is)
 		m, err := segments.NewManifest(segmentstest.Epoch, "test", "", before.Describe(), before.DescribeSets()...)
 		require.NoError(t, err)
-		judged := b.newSetJudge(c, &segments.Generation{Manifest: m, Bitmaps: before.Bitmaps, Sets: []*bitmap.Bitmap{was}})
+		judged := b.newSetJudge(c, &segments.Generation{Manifest: m, Bitmaps: before.Bitmaps,
+			Sets: []*bitmap.Bitmap{was}})
 		for _, change := range c.CompareSets(judged.before) {
 			refusals = append(refusals, judged.change(&change, nil)...)
 			refusals = append(refusals, judged.week("G", &change)...)
@@ -136,10 +147,12 @@ func TestGuardJudgesGrowthByAllUsers(t *testing.T) {
 	usual := Bounds{MaxChange: UsualMaxChange}
 	require.Empty(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(0, 9)))
 	require.Empty(t, judge(usual, bitmap.Of(), bitmap.Range(0, 80)), "the first who objects")
-	require.Equal(t, []string{`set "out" grows by 81 users, 20.3 % of all 400 users: at most 20 % is allowed`}, judge(usual, bitmap.Of(), bitmap.Range(0, 81)))
+	require.Equal(t, []string{`set "out" grows by 81 users, 20.3 % of all 400 users: at most 20 % is allowed`},
+		judge(usual, bitmap.Of(), bitmap.Range(0, 81)))
 	require.Len(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(0, 400)), 2, "also in a week")
 	require.Len(t, judge(usual, bitmap.Range(0, 4), bitmap.Range(1, 9)), 2, "who leaves is of the list, also in a week")
 	require.Equal(t, []string{`set "out" grows by 5 users, 125 % of its 4 users: at most 50 % is allowed`},
-		judge(Bounds{MaxChange: 1000, Of: map[string]SegmentBounds{"out": {MaxChange: pointerTo(50.0), MaxWeekChange: pointerTo(200.0)}}}, bitmap.Range(0, 4), bitmap.Range(0, 9)),
+		judge(Bounds{MaxChange: 1000, Of: map[string]SegmentBounds{"out": {MaxChange: pointerTo(50.0),
+			MaxWeekChange: pointerTo(200.0)}}}, bitmap.Range(0, 4), bitmap.Range(0, 9)),
 		"a bound of the set's own is of the set")
 }
