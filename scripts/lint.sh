@@ -1,19 +1,30 @@
 #!/usr/bin/env bash
-# gofmt, go vet and staticcheck over both modules (the service and its client), the last pinned (v0.8.2 is 2026.2.2) and installed into build/tools when missing.
+# gofmt, lines of at most 120 columns, go vet and staticcheck, over both modules (the service and its client).
+# The tools are pinned and installed into build/tools when missing; staticcheck v0.8.2 is 2026.2.2.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # As the tests are compiled: what is compiled here need not be again there.
 export CGO_ENABLED=1 GOFLAGS=-race
 STATICCHECK=v0.8.2
+LLL=v1.0.1
+
+# install NAME VERSION PACKAGE sets tool to the path of that version.
+install() {
+  tool=$PWD/build/tools/$1-$2
+  [ -x "$tool" ] && return
+  CGO_ENABLED=0 GOFLAGS=-trimpath GOBIN=$PWD/build/tools go install "$3@$2"
+  mv "build/tools/$1" "$tool"
+}
+
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "gofmt would change:" >&2; echo "$unformatted" >&2; exit 1; }
-tool=build/tools/staticcheck-$STATICCHECK
-if [ ! -x "$tool" ]; then
-  CGO_ENABLED=0 GOFLAGS=-trimpath GOBIN=$PWD/build/tools go install "honnef.co/go/tools/cmd/staticcheck@$STATICCHECK"
-  mv build/tools/staticcheck "$tool"
-fi
+# A line with a backtick holds a struct tag or a raw string, which nothing can break.
+install lll $LLL github.com/walle/lll/cmd/lll
+wide=$(git ls-files '*.go' | "$tool" -l 120 -w 4 -e '`' --files)
+[ -z "$wide" ] || { echo "lines over 120 columns:" >&2; echo "$wide" >&2; exit 1; }
+install staticcheck $STATICCHECK honnef.co/go/tools/cmd/staticcheck
 for module in . client; do
-  (cd "$module" && go vet ./... && "$OLDPWD/$tool" ./...)
+  (cd "$module" && go vet ./... && "$tool" ./...)
 done
-echo "lint: gofmt, vet and staticcheck $STATICCHECK have nothing to say"
+echo "lint: gofmt, lll $LLL, vet and staticcheck $STATICCHECK have nothing to say"

@@ -29,7 +29,8 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	write(t, file, strings.Replace(string(config), `server: {listen: "127.0.0.1:0", stop_delay: 0s, call_timeout: 30s}`, fmt.Sprintf(`server:
   listen: 127.0.0.1:0
   admin_listen: 127.0.0.1:0
-  api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}, {client: ops, id: ops-1, sha256: %x, scopes: [read, admin]}]
+  api_keys: [{client: crm, id: crm-1, sha256: %x, scopes: [filter]}, {client: ops, id: ops-1, sha256: %x,
+      scopes: [read, admin]}]
   rate_limits: {clients: {crm: {users_per_second: 1, burst: 2}}}`, sha256.Sum256([]byte(key)), sha256.Sum256([]byte(ops))), 1))
 	p := serve(t, file)
 	call := func(base, method, path, key, body string) *http.Response {

@@ -26,16 +26,19 @@ import (
 const (
 	recordedLimits = `channels: {push: 1, email: 2}
 limits:
-  default: [{name: daily, max: 1, window: 24h}, {name: week, max: 4, calendar: week, timezone: Asia/Singapore}, {name: year, max: 99, window: 8784h}]
+  default: [{name: daily, max: 1, window: 24h}, {name: week, max: 4, calendar: week, timezone: Asia/Singapore},
+      {name: year, max: 99, window: 8784h}]
   segments:
-    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 2h, channels: [push]}, {name: strict, max: 1, window: 48h, shadow: true}]
+    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 2h, channels: [push]},
+        {name: strict, max: 1, window: 48h, shadow: true}]
 quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
 `
 	otherLimits = `channels: {push: 1, email: 2}
 limits:
   default: [{name: weekly, max: 2, window: 168h}, {name: year, max: 99, window: 8784h}]
   segments:
-    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 3h, channels: [push]}, {name: strict, max: 1, window: 24h, shadow: true}]
+    active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 3h, channels: [push]},
+        {name: strict, max: 1, window: 24h, shadow: true}]
 holdout: {percent: 5, salt: "a"}
 quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
 `

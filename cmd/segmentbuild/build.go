@@ -323,7 +323,8 @@ func (c *buildCommand) addSets(plan *build.Plan, base ingest.Input) error {
 const buildHelp = `Simple cases:
 
   segmentbuild build --to s3://segments/prod --segment new=new.csv --segment active='active/*.parquet'
-  segmentbuild build --to var/segments --segment new=new.csv --set opted-out=out.csv --only-grows opted-out --set-table tz/=zones.csv
+  segmentbuild build --to var/segments --segment new=new.csv --set opted-out=out.csv \
+    --only-grows opted-out --set-table tz/=zones.csv
   segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
 
 With a build file, segments.yaml:

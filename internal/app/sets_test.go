@@ -304,8 +304,9 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 		"suppress: {opted-out: all, bounced: {channels: [push], even_exempt: true}}\n": "suppress.bounced: must not " +
 			"let sends on sms through by a reload: its users would be sent to; " +
 			"if that is meant, say less_suppressed: [bounced]",
-		"suppress: {opted-out: all, bounced: {channels: [push, sms]}}\n":                 "must not let exempt sends through",
-		"suppress: {opted-out: [push, sms], bounced: all}\nless_suppressed: [bounced]\n": "suppress.opted-out: must not let sends without a channel through",
+		"suppress: {opted-out: all, bounced: {channels: [push, sms]}}\n": "must not let exempt sends through",
+		"suppress: {opted-out: [push, sms], bounced: all}\n" +
+			"less_suppressed: [bounced]\n": "suppress.opted-out: must not let sends without a channel through",
 		"suppress: {opted-out: all, bounced: {channels: [push, sms], even_exempt: true}}\nno_longer_suppressed: " +
 			"[bounced]\n": "must be a set that suppress does not name, and suppress names bounced",
 		"": "suppress.bounced: must not be dropped by a reload",

@@ -260,7 +260,8 @@ func half(times int64) func(http.Handler) http.Handler {
 			}
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"allowed":[1],"replayed":[],"denied":[],"unavailable":[2,3],
-				"summary":{"requested":3,"allowed":1,"denied":{},"unavailable":2,"duplicates":0,"replayed":0,"segments":{"new":{"requested":3,"allowed":1}}},
+				"summary":{"requested":3,"allowed":1,"denied":{},"unavailable":2,"duplicates":0,"replayed":0,
+				 "segments":{"new":{"requested":3,"allowed":1}}},
 				"generation":"g1","config_version":"p1"}`))
 		})
 	}

@@ -77,7 +77,8 @@ func serveSets(t *testing.T, wrap func(http.Handler) http.Handler, more ...strin
 segments: {source: %[1]s, refresh: 100ms, cache_dir: %[1]s/cache}
 store: {embedded: {path: %[1]s/log.db}}
 channels: {push: 1, email: 2}
-limits: {default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, shadow: true, channels: [email]}]}
+limits: {default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, shadow: true,
+    channels: [email]}]}
 suppress: {opted-out: all}
 `, dir)
 	w.configure(more...)

@@ -38,9 +38,11 @@ server:
   max_body: 1MiB
   max_in_flight_users: 30
   host_names: [capper.internal, capper]
-  bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70, permit_records_per_client: 7, permit_records: 8}
+  bounds: {body_bytes: 2MiB, answer_bytes: 3MiB, gzip_ratio: 50, min_rate: 1MiB, connections: 70,
+      permit_records_per_client: 7, permit_records: 8}
   api_keys:
-    - {client: crm, namespace: growth, id: crm-1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
+    - {client: crm, namespace: growth, id: crm-1,
+        sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter, read]}
   rate_limits:
     default: {users_per_second: 1000}
     clients:

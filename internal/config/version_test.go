@@ -17,11 +17,13 @@ server:
   host_names: [one.example.com]
   tls: {cert_file: one.crt, key_file: one.key}
   call_timeout: 5s
-  api_keys: [{client: engine, id: a, sha256: abababababababababababababababababababababababababababababababab, scopes: [filter]}]
+  api_keys: [{client: engine, id: a, sha256: abababababababababababababababababababababababababababababababab,
+      scopes: [filter]}]
 segments: {source: segments, cache_dir: cache-one, refresh: 30s}
 store:
   kind: redis
-  redis: {addrs: ["a:6379", "b:6379"], password_file: one.pass, clock_skew: 250ms, create: true, tls: {enabled: true, ca_file: one.ca, cert_file: one.crt, key_file: one.key}}
+  redis: {addrs: ["a:6379", "b:6379"], password_file: one.pass, clock_skew: 250ms, create: true,
+      tls: {enabled: true, ca_file: one.ca, cert_file: one.crt, key_file: one.key}}
 audit: {to: audit-one, roll: 10m}
 log: {level: info, format: text}
 tracing: {endpoint: "http://127.0.0.1:4318", service_name: one}

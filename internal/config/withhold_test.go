@@ -550,7 +550,8 @@ suppress:
   stop: {channels: [sms], may_lose: 2.5%}
   bounced: {may_lose: 100%}
   both: all
-quiet: [{from: "21:00", to: "08:00", zone: user, sets: [de, both]}, {from: "21:00", to: "08:00", zone: UTC, sets: [de, us], may_lose: 1%}]
+quiet: [{from: "21:00", to: "08:00", zone: user, sets: [de, both]}, {from: "21:00", to: "08:00", zone: UTC,
+    sets: [de, us], may_lose: 1%}]
 timezone: UTC
 `))
 	require.NoError(t, err)

@@ -284,7 +284,8 @@ func manySets() map[string]*bitmap.Bitmap {
 		sets[fmt.Sprintf("tz/Etc/GMT-%d", zone%13)] = every(38, zone%13)
 	}
 	for i, place := range strings.Fields(`Asia/Singapore Asia/Jakarta Asia/Manila Asia/Tokyo Asia/Kolkata Asia/Dubai Europe/Berlin Europe/London Europe/Moscow
-		America/New_York America/Chicago America/Denver America/Los_Angeles America/Sao_Paulo Africa/Lagos Africa/Cairo Africa/Nairobi Australia/Sydney
+		America/New_York America/Chicago America/Denver America/Los_Angeles America/Sao_Paulo Africa/Lagos
+		Africa/Cairo Africa/Nairobi Australia/Sydney
 		Pacific/Auckland Asia/Karachi Asia/Dhaka Asia/Yangon Asia/Kathmandu Asia/Tehran Asia/Bangkok`) {
 		sets["tz/"+place] = every(38, uint32(i)+13)
 	}

@@ -78,7 +78,8 @@ func TestPermitsOfALimit(t *testing.T) {
 		 "limited_by":{"pacer":"twilio","limit":"1s"},"retry_after_ms":749.75,
 		 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":749.75,"used":100,"max":100,"window":"1s"}]}`)
 	s.answers(`{"pacers":["twilio"],"permits":200,"max_wait":"2s"}`, `
-		{"granted":150,"slots":[{"wait_ms":749.75,"permits":60},{"wait_ms":1000,"permits":40},{"wait_ms":1749.75,"permits":50}],"refused":50,
+		{"granted":150,"slots":[{"wait_ms":749.75,"permits":60},{"wait_ms":1000,"permits":40},{"wait_ms":1749.75,
+		 "permits":50}],"refused":50,
 		 "limited_by":{"pacer":"twilio","limit":"24h"},"retry_after_ms":86399749.75,
 		 "pacers":[{"name":"twilio","queue_ms":1749.75,"next_ms":86399749.75,"used":250,"max":250,"window":"24h"}]}`)
 }
@@ -147,7 +148,8 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":204,"pacers":[{"name":"carrier","queue_ms":200,"next_ms":204}]}`)
 	s.clock.Advance(9 * time.Millisecond)
 	s.answers(body, `
-		{"granted":51,"slots":[{"wait_ms":0,"permits":3},{"wait_ms":3,"every_ms":4,"permits":48}],"replayed":true,"refused":49,
+		{"granted":51,"slots":[{"wait_ms":0,"permits":3},{"wait_ms":3,"every_ms":4,"permits":48}],"replayed":true,
+		 "refused":49,
 		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
 	s.clock.Advance(30 * time.Second)
 	s.answers(body, `

@@ -1,6 +1,7 @@
 // Package journal writes the audit while the service decides.
 //
-//	call decided → beside it: users into groups → tape (memory) → each second a file of the room (disk) → rolled → carrier → location
+//	call decided → beside it: users into groups → tape (memory) → each second a file of the room (disk)
+//	             → rolled → carrier → location
 //
 // An answer never waits for any of it: the goroutine that sorts users into groups is
 // beside the call, the tape's lock is held while a record is copied, and what the disk

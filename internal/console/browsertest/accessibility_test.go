@@ -10,7 +10,8 @@ import (
 // good is a page of which nothing is to be said; the faults below replace pieces.
 const good = `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Good</title><link rel="icon" href="/x.svg">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Good</title>
+<link rel="icon" href="/x.svg">
 <style>
   :root { color-scheme: light dark; }
   body { color: #222; background: #fff; }
@@ -19,7 +20,8 @@ const good = `<!doctype html>
   .hint { position: absolute; width: 1px; height: 1px; overflow: hidden; color: #fff; }
   button { padding: 8px; } input, select { border: 1px solid #666; min-height: 24px; }
   nav a { display: inline-block; padding: 8px; }
-  @media (prefers-color-scheme: dark) { body { color: #ddd; background: #111; } .pale { color: #777; } a { color: #8af; } input, select { border-color: #999; } input::placeholder { color: #aaa; } }
+  @media (prefers-color-scheme: dark) { body { color: #ddd; background: #111; } .pale { color: #777; }
+  a { color: #8af; } input, select { border-color: #999; } input::placeholder { color: #aaa; } }
 </style></head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -27,11 +29,14 @@ const good = `<!doctype html>
 <main id="content">
 <h1>One</h1><h2>Two</h2>
 <p>See <a href="/three">the third page</a> for more. <span class="hint">unseen</span></p>
-<form><label for="q">Question</label><input id="q" placeholder="such as 42"><label><input type="checkbox"> Only mine</label>
+<form><label for="q">Question</label><input id="q" placeholder="such as 42"><label><input type="checkbox">
+Only mine</label>
 <select aria-label="Channel"><option>push</option></select><button>Ask</button></form>
 <img src="/x.svg" alt="A curve that rises">
-<table><caption>Sends</caption><thead><tr><th scope="col">Day</th><th scope="col">Sends</th></tr></thead><tbody><tr><th scope="row">Monday</th><td>7</td></tr></tbody></table>
-<svg role="img" aria-label="A dot" width="80" height="40"><rect width="80" height="40" fill="#f8f8f8"/><text x="5" y="20" fill="#333">dot</text></svg>
+<table><caption>Sends</caption><thead><tr><th scope="col">Day</th><th scope="col">Sends</th></tr></thead><tbody>
+<tr><th scope="row">Monday</th><td>7</td></tr></tbody></table>
+<svg role="img" aria-label="A dot" width="80" height="40"><rect width="80" height="40" fill="#f8f8f8"/>
+<text x="5" y="20" fill="#333">dot</text></svg>
 <ul><li>item</li></ul>
 </main>
 <footer><p>The end</p></footer>
@@ -70,7 +75,8 @@ var faults = []struct{ name, piece, becomes, want string }{
 	{"nameless svg", `role="img" aria-label="A dot"`, `role="img"`, "picture without"},
 	{"no caption", `<caption>Sends</caption>`, ``, "has no caption (1.3.1)"},
 	{"no scope", `<th scope="row">`, `<th>`, "does not say whether it is of a column or of a row"},
-	{"no headers", `<thead><tr><th scope="col">Day</th><th scope="col">Sends</th></tr></thead><tbody><tr><th scope="row">Monday</th>`, `<tbody><tr><td>Monday</td>`, "has no header cells"},
+	{"no headers", `<thead><tr><th scope="col">Day</th><th scope="col">Sends</th></tr></thead><tbody>
+<tr><th scope="row">Monday</th>`, `<tbody><tr><td>Monday</td>`, "has no header cells"},
 	{"empty header", `<th scope="col">Day</th>`, `<th scope="col"></th>`, "an empty header cell"},
 	{"item of no list", `<ul><li>item</li></ul>`, `<li>item</li>`, "is an item of no list"},
 	{"pale text", `.pale { color: #767676; }`, `footer { color: #777; }`,

@@ -106,8 +106,10 @@ const focused = `(() => {
 	if (e === document.body || e.wasFocused) return "";
 	e.wasFocused = true;
 	const name = e.localName + " " + (e.textContent || e.id).trim().slice(0, 60), box = e.getBoundingClientRect();
-	if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) return "fault: it does not show that this has the focus: " + name;
-	if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth) return "fault: out of sight: " + name;
+	if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2)
+		return "fault: it does not show that this has the focus: " + name;
+	if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth)
+		return "fault: out of sight: " + name;
 	return name;
 })()`
 

@@ -8,7 +8,8 @@ import (
 
 // policed are values with a network policy over Redis.
 const policed = `
-networkPolicy: {enabled: true, api: [{podSelector: {}}], redis: [{podSelector: {}}], otlp: [{podSelector: {}}], metrics: [{podSelector: {}}]}
+networkPolicy: {enabled: true, api: [{podSelector: {}}], redis: [{podSelector: {}}], otlp: [{podSelector: {}}],
+    metrics: [{podSelector: {}}]}
 `
 
 // egress are the ports that the policy of each pod opens, in the order of its rules, DNS first.
@@ -64,10 +65,12 @@ func TestPolicyOpensWhatIsNamed(t *testing.T) {
 func TestPolicyLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"networkPolicy: {metrics: []}\nmetrics: {keySecret: {name: a}, serviceMonitor: {enabled: true}}": "networkPolicy.metrics: is required",
-		"config: {store: {redis: {sentinel_master: one}}}":                                               "networkPolicy.redisPorts: is required",
-		"configuration: {existing: a}\nconfig: {store: {redis: {addrs: null}}}":                          "networkPolicy.redisPorts: is required",
-		"networkPolicy: {extraEgress: [{form: 1}]}":                                                      "'form' not allowed",
+		"networkPolicy: {metrics: []}\n" +
+			"metrics: {keySecret: {name: a}, serviceMonitor: {enabled: true}}": "networkPolicy.metrics: is required",
+		"config: {store: {redis: {sentinel_master: one}}}": "networkPolicy.redisPorts: is required",
+		"configuration: {existing: a}\n" +
+			"config: {store: {redis: {addrs: null}}}": "networkPolicy.redisPorts: is required",
+		"networkPolicy: {extraEgress: [{form: 1}]}": "'form' not allowed",
 	} {
 		_, err := helm(t, valuesFiles(t)["redis"], written(t, policed), written(t, values))
 		require.ErrorContains(t, err, want, values)

@@ -341,10 +341,11 @@ func TestReadsLargeFilesInParallel(t *testing.T) {
 func TestReadsTables(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"a.csv":    "user_id,segment\n3,new\n1,old\n2,new\n",
-		"b.csv":    "3,new\n1,\"old\"\n2,new\n",
-		"c.tsv":    "segment\tuser_id\nnew\t3\nold\t1\nnew\t2\n",
-		"d.ndjson": "{\"user_id\":3,\"segment\":\"new\"}\n{\"segment\":\"\\u006fld\",\"user_id\":\"1\"}\n{\"user_id\":2,\"segment\":\"new\"}\n",
+		"a.csv": "user_id,segment\n3,new\n1,old\n2,new\n",
+		"b.csv": "3,new\n1,\"old\"\n2,new\n",
+		"c.tsv": "segment\tuser_id\nnew\t3\nold\t1\nnew\t2\n",
+		"d.ndjson": "{\"user_id\":3,\"segment\":\"new\"}\n{\"segment\":\"\\u006fld\",\"user_id\":\"1\"}\n" +
+			"{\"user_id\":2,\"segment\":\"new\"}\n",
 	}
 	for name, content := range files {
 		r := NewReader(Config{})

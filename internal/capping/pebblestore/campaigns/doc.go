@@ -9,7 +9,8 @@
 //
 // # Data layout
 //
-//	00 FF 01 token (6) channel (1)                       record: version (1), JSON: the message, its life, answers, first and last call
+//	00 FF 01 token (6) channel (1)                       record: version (1), JSON: the message, its life, answers,
+//	                                                     first and last call
 //	00 FF 02 token (6) channel (1) life (8) stripe (1)   sends: version (1), recorded (8), released (8)
 //	00 FF 03 minute (5) token (6) channel (1)            list: nothing; the minute is that of the record's last call
 //

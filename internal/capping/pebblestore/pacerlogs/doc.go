@@ -33,9 +33,12 @@
 // # Data layout
 //
 //	00 "pacer " name                               the pacer's life (4); none: 0
-//	05 request (16)                                version (1), instant from which on it is forgotten (8), grant as package pacing writes it
-//	06 life (4) name message                       the log's head: version (1), instant until which it is kept (8), Total (8), number of runs (4)
-//	06 life (4) name message number (6)            a run, as package pacing writes it; the number is that of its first permit
+//	05 request (16)                                version (1), instant from which on it is forgotten (8), grant as
+//	                                               package pacing writes it
+//	06 life (4) name message                       the log's head: version (1), instant until which it is kept (8),
+//	                                               Total (8), number of runs (4)
+//	06 life (4) name message number (6)            a run, as package pacing writes it; the number is that of its
+//	                                               first permit
 //
 // A name and a message have their length (1) before them; instants are
 // microseconds. A call writes the head, the run that it made longer, and those that

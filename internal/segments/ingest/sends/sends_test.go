@@ -114,7 +114,8 @@ func TestTimesWhereClocksWerePut(t *testing.T) {
 func TestTimesThatAreAhead(t *testing.T) {
 	t.Parallel()
 	rows, bad, err := read(t, "x.csv",
-		[]byte("user_id,at,message_id\n7,2026-11-20T12:00:00.001Z,\n8,2026-11-20T12:00:01Z,m\n9,2026-11-20T12:00:00Z,\n10,2026-11-20T12:00:01.001Z,m\n"), sends.Options{})
+		[]byte("user_id,at,message_id\n7,2026-11-20T12:00:00.001Z,\n8,2026-11-20T12:00:01Z,m\n"+
+			"9,2026-11-20T12:00:00Z,\n10,2026-11-20T12:00:01.001Z,m\n"), sends.Options{})
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
@@ -192,7 +193,8 @@ func TestFormats(t *testing.T) {
 		require.NoError(t, z.Close())
 		return b.Bytes()
 	}
-	csv := "\ufeffmessage_id,x,at,user_id,channel\n\"a\"\"b,c\",0,2026-11-20T11:59:59Z,7,push\n,0,1795175998,4294967295,\n"
+	csv := "\ufeffmessage_id,x,at,user_id,channel\n\"a\"\"b,c\",0,2026-11-20T11:59:59Z,7,push\n" +
+		",0,1795175998,4294967295,\n"
 	ndjson := `{"user_id":7,"at":"2026-11-20T11:59:59Z","channel":"push","message_id":"a\"b,c","x":{}}` + "\n\n" +
 		`{"user_id":"4294967295","at":1795175998000}`
 	type row struct {
