@@ -176,19 +176,8 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 	require.NotEqual(t, got.Total.Before, got.Total.After)
 	require.Len(t, got.Configs, 2)
 
-	checkRecheckIsGone(t, recorded)
 	checkPages(t, recorded, limits)
 	checkGone(t, recorded, limits, segments)
-}
-
-// checkRecheckIsGone: the flag of earlier versions is refused, with what takes its place.
-func checkRecheckIsGone(t *testing.T, recorded *decider) {
-	var out, talk bytes.Buffer
-	got := run(t.Context(), []string{"whatif", "--config", recorded.file(), "--recheck"}, strings.NewReader(""), &out,
-		&talk)
-	require.Equal(t, int(terminal.Usage), got)
-	require.Contains(t, talk.String(), "--recheck: was removed")
-	require.Contains(t, talk.String(), "capper audit verify judges the recorded sends by the limits that were in force")
 }
 
 // checkPages asks for people: tables, and a page that needs nothing from elsewhere.

@@ -31,6 +31,7 @@ type history struct {
 
 	service, other *service
 	standIn        *generation // of the other service; nil: that of the first
+	steady         bool        // the first service keeps its limits
 
 	records []*audit.Record
 	counted capping.Instant
@@ -101,7 +102,7 @@ func (h *history) run() {
 				h.newGeneration()
 			}
 		case 2:
-			if h.one(2) {
+			if h.one(2) && !h.steady {
 				p := h.changed(h.service.capper.Policy(), fmt.Sprint("p", len(h.policies)))
 				h.policies[p.Version] = p
 				h.service.capper.SetPolicy(p)
@@ -365,6 +366,20 @@ func TestOtherSegmentsAreWhatASecondServiceDecides(t *testing.T) {
 	eachHistory(t, true)
 }
 
+// TestTheRecordReplaysToItself judges every recorded decision again, by the limits that were in force.
+func TestTheRecordReplaysToItself(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(manyHistories) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, seed, false)
+			h.steady = true
+			h.run()
+			h.checkEveryDecision(t)
+		})
+	}
+}
+
 // checkAgainstTheOther: under other limits, it is what the other service decided.
 func (h *history) checkAgainstTheOther(t *testing.T) {
 	got := h.replay(h.config(h.other.capper.Policy()), h.compareCalls())
@@ -386,6 +401,43 @@ func (h *history) checkInForce(t *testing.T) {
 	for _, change := range append(got.Limits, got.Shadow...) {
 		require.Equal(t, change.Before, change.After)
 	}
+}
+
+// checkEveryDecision replays the record under the limits in force, and judges every user again. To force that, each
+// generation stands in for one with another name. Every verdict has to be the recorded one.
+func (h *history) checkEveryDecision(t *testing.T) {
+	outcomes := map[audit.Outcome]capping.Outcome{
+		audit.Allowed: capping.Allowed, audit.Replayed: capping.Replayed, audit.Denied: capping.Denied,
+	}
+	recorded := map[uint64]map[capping.UserID]capping.Outcome{}
+	for _, r := range h.records {
+		of := map[capping.UserID]capping.Outcome{}
+		for _, g := range r.Groups {
+			for _, user := range g.Users.IDs() {
+				of[user] = outcomes[g.Outcome]
+			}
+		}
+		recorded[r.Sequence] = of
+	}
+	judged := 0
+	cfg := h.config(nil)
+	cfg.Since, cfg.Generation = 0, "stand-in"
+	e, err := newEngine(cfg)
+	require.NoError(t, err)
+	e.observe = func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict) {
+		for i, user := range users {
+			require.Equal(t, recorded[r.Sequence][user], verdicts[i].Outcome, "user %d in call %d at %s", user,
+				r.Sequence, r.At.Time())
+			judged++
+		}
+	}
+	for _, r := range h.records {
+		if g := h.generations[r.Generation]; g != nil {
+			e.generations["stand-in"] = g
+		}
+		require.NoError(t, e.replay(r))
+	}
+	require.Positive(t, judged)
 }
 
 // compareCalls asks of every user who was looked at whether the other service decided so, and of every

@@ -28,7 +28,6 @@ type WhatIfCommand struct {
 	Limits     string `placeholder:"FILE" help:"The other limits: a capper.yaml, or a file of channels, limits, suppress, quiet, holdout and timezone. Default: those in force at each call."`
 	Segments   string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
 	Generation string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
-	Recheck    bool   `hidden:""`
 	Campaigns  int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
 	HTML       string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
 	JSON       bool   `help:"Answer as JSON, for machines."`
@@ -46,10 +45,6 @@ func (c *WhatIfCommand) Help() string {
 // Validate refuses flags that make no sense together.
 func (c *WhatIfCommand) Validate() error {
 	switch {
-	case c.Recheck:
-		return terminal.Hinted(errors.New("--recheck: was removed, because it reported over-sends that a crash "+
-			"explains"),
-			"capper audit verify judges the recorded sends by the limits that were in force")
 	case c.Limits == "" && c.Generation == "":
 		return errors.New("whatif: name other limits with --limits, or other segments with --generation")
 	case c.Campaigns < 0:
