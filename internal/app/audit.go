@@ -9,7 +9,6 @@ import (
 	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/config/policytext"
 	"capper/internal/console/recent"
 	"capper/internal/server/answer"
 	"capper/internal/server/messages"
@@ -29,7 +28,7 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.journal.SetPolicy(ctx, s.config.Policy.Version, policytext.Of(s.config.Policy))
+	s.journal.SetPolicy(ctx, s.config.Policy.Version, s.config.PolicyText)
 	s.recorded = archive.New(s.journal.Source(), config.ParsePolicy)
 	s.policies.SetPast(s.recordedPolicies)
 	return nil

@@ -9,7 +9,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/config/policytext"
 	"capper/internal/server"
 	"capper/internal/systemd"
 )
@@ -112,7 +111,7 @@ func (s *Service) take(cfg *config.Config) error {
 	for _, lost := range s.unsuppressed.note(inForce, cfg.Policy, s.clock()) {
 		s.logger.Warn("suppression taken away by a reload", "set", lost.Set, "now_sent", lost.Sends)
 	}
-	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, policytext.Of(cfg.Policy)) // before a record names it
+	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, cfg.PolicyText) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)
 	s.audiences.take(cfg) // before a call takes the policy
 	s.capper.SetPolicy(cfg.Policy)

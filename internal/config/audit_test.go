@@ -4,13 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/capping"
-	"capper/internal/config/policytext"
 	"capper/internal/yamltree"
 )
 
@@ -77,14 +76,13 @@ func TestAPolicyIsReadFromItsText(t *testing.T) {
 		"withheld": full + odd, "uncapped": "segments: {source: d}\nlimits: {}\n"} {
 		c, err := Parse("f", []byte(text))
 		require.NoError(t, err, name)
-		written := policytext.Of(c.Policy)
+		written := c.PolicyText
 		read, err := ParsePolicy(written)
 		require.NoError(t, err, "%s: %s", name, written)
 		if len(c.Policy.Default) == 0 {
 			read.Default = c.Policy.Default
 		}
 		require.Equal(t, c.Policy, read, "%s", written)
-		require.Equal(t, string(written), string(policytext.Of(read)))
 
 		whole, err := ParsePolicy([]byte(text))
 		require.NoError(t, err)
@@ -107,10 +105,66 @@ func TestFaultsOfAPolicysText(t *testing.T) {
 	}
 }
 
-// requireReadable is that the policy's text means the policy.
-func requireReadable(t *testing.T, p *capping.Policy) {
-	written := policytext.Of(p)
-	read, err := ParsePolicy(written)
-	require.NoError(t, err, "%s", written)
-	require.Equal(t, string(written), string(policytext.Of(read)))
+// A policy that an earlier version stored is read as it was: with other spellings of the same values.
+func TestAnEarlierPolicysTextIsRead(t *testing.T) {
+	t.Parallel()
+	const file = `segments: {source: d}
+channels: {push: 1, email: 2}
+limits:
+  default: {daily: 3}
+  segments: {vip: [{name: hourly, max: 2, window: 1h, channels: [push]}], new: []}
+suppress: {opted-out: all, bounced: [email]} # the list of hard bounces
+holdout: {percent: 0.5, salt: a}
+quiet: [{from: '21:00', to: '08:00', zone: Europe/Berlin}]
+timezone: Asia/Tokyo
+`
+	const earlier = `version: "VERSION"
+channels:
+  "email": 2
+  "push": 1
+limits:
+  default:
+DAILY
+  segments:
+    "new": []
+    "vip":
+      - {name: "hourly", max: 2, window: 1h, channels: ["push"]}
+suppress:
+  "opted-out": {channels: all, even_exempt: false}
+  "bounced": {channels: ["email"], even_exempt: false}
+holdout: {percent: 0.5, salt: "a"}
+timezone: "Asia/Tokyo"
+quiet:
+  - {from: "21:00", to: "08:00", zone: "Europe/Berlin"}
+`
+	c, err := Parse("f", []byte(file))
+	require.NoError(t, err)
+	read, err := ParsePolicy([]byte(strings.NewReplacer("VERSION", c.Version, "DAILY",
+		`    - {name: "daily", max: 3, calendar: day}`).Replace(earlier)))
+	require.NoError(t, err)
+	require.Equal(t, c.Policy, read)
+	require.NotContains(t, string(c.PolicyText), "hard bounces", "comments stay in the file")
+}
+
+// Files that differ only in layout, anchors and comments have one version, and one text.
+func TestOneVersionHasOnePolicyText(t *testing.T) {
+	t.Parallel()
+	plain, err := Parse("f", []byte("segments: {source: d}\nlimits:\n  default: {daily: 3}\n  segments: "+
+		"{a: {weekly: 9}, b: {weekly: 9}}\n"))
+	require.NoError(t, err)
+	anchored, err := Parse("f", []byte("{segments: {source: 'd'}, limits: {default: {\"daily\": 3}, # three\n segments: "+
+		"{a: &few {weekly: 9}, b: *few}}}\n"))
+	require.NoError(t, err)
+	require.Equal(t, plain.Version, anchored.Version)
+	require.Equal(t, string(plain.PolicyText), string(anchored.PolicyText))
+}
+
+// requireReadable is that the stored text of the policy means the policy.
+func requireReadable(t *testing.T, c *Config) {
+	read, err := ParsePolicy(c.PolicyText)
+	require.NoError(t, err, "%s", c.PolicyText)
+	if len(c.Policy.Default) == 0 {
+		read.Default = c.Policy.Default
+	}
+	require.Equal(t, c.Policy, read, "%s", c.PolicyText)
 }

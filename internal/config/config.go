@@ -33,6 +33,9 @@ type Config struct {
 	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
+	// PolicyText is YAML that ParsePolicy reads as Policy: the version, and the keys of Policy as the file has them,
+	// without comments, anchors and aliases. Files of one version have one text. It is stored in the audit.
+	PolicyText []byte
 	// Acknowledged is no_longer_suppressed and less_suppressed, lists of sets. Its type says what each means.
 	Acknowledged Acknowledged
 	// Audiences is audiences: expressions by name, which others may use.

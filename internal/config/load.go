@@ -71,6 +71,7 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 		return nil, nil, (&yamltree.Faults{File: file, List: faults}).Sorted()
 	}
 	r.setVersion(versionOf(root))
+	r.PolicyText = r.policyText(root)
 	return r.Config, root.Leaves(), nil
 }
 
@@ -154,6 +155,18 @@ func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]
 	}
 }
 
+// policyText is what the file says of the keys that decide, and its version.
+func (r *reader) policyText(root yamltree.Value) []byte {
+	text := fmt.Appendf(nil, "version: %q\n", r.Policy.Version)
+	deciding := r.deciding(func(read yamltree.Field) yamltree.Field { return read })
+	root.Pairs(func(key string, _, val yamltree.Value) {
+		if deciding[key] != nil {
+			text = fmt.Appendf(text, "%s: %s\n", key, val.YAML("  "))
+		}
+	})
+	return text
+}
+
 func (r *reader) requireChannel(v yamltree.Value) {
 	yamltree.Bool(&r.Policy.RequireChannel)(v)
 	if r.Policy.RequireChannel && len(r.Policy.Channels) == 0 {
@@ -161,9 +174,8 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads the keys that decide: from a text of package policytext, which names the
-// version, or from a configuration, of which it reads nothing else and whose version it works
-// out. The error is a *yamltree.Faults.
+// ParsePolicy reads the keys that decide: from a Config.PolicyText, which names the version, or from a configuration,
+// of which it reads nothing else and whose version it works out. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {

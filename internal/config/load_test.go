@@ -328,7 +328,7 @@ func FuzzParse(f *testing.F) {
 		if c != nil {
 			require.NotEmpty(t, c.Segments.Source)
 			require.Positive(t, c.Policy.Retention(0))
-			requireReadable(t, c.Policy)
+			requireReadable(t, c)
 			for _, p := range c.Pacers.Pacers {
 				ask := pacing.Ask{Targets: []pacing.Target{{Pacer: p.Name, Limits: p.Judged()}}, MaxWait: p.MaxWait}
 				require.NoError(t, ask.Check(), "a store takes it")

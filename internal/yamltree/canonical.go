@@ -1,6 +1,7 @@
 package yamltree
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -54,4 +55,49 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 		}
 	})
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
+}
+
+// YAML is the value as YAML without comments, anchors and aliases. A mapping has a line for each key, indented
+// as given; every text is quoted, so that every reader of YAML takes it for a text.
+func (v Value) YAML(indent string) string {
+	lines := ""
+	if v.IsMapping() {
+		v.Pairs(func(key string, _, val Value) {
+			lines += "\n" + indent + quoted(key) + ": " + val.YAML(indent+"  ")
+		})
+	}
+	if lines != "" {
+		return lines
+	}
+	return v.flow()
+}
+
+// flow is the value as YAML on one line.
+func (v Value) flow() string {
+	var parts []string
+	switch n := v.node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		v.Pairs(func(key string, _, val Value) { parts = append(parts, quoted(key)+": "+val.flow()) })
+		return "{" + strings.Join(parts, ", ") + "}"
+	case *ast.SequenceNode:
+		v.List(func(v Value) { parts = append(parts, v.flow()) })
+		return "[" + strings.Join(parts, ", ") + "]"
+	case nil, *ast.NullNode:
+		return "null"
+	case *ast.StringNode:
+		return quoted(n.Value)
+	case *ast.LiteralNode:
+		return quoted(n.Value.Value)
+	default:
+		return n.GetToken().Value
+	}
+}
+
+// quoted is a text between double quotes, by the rules of JSON, which are also those of YAML.
+func quoted(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text always encodes
+	return strings.TrimSpace(out.String())
 }

@@ -14,8 +14,8 @@ import (
 // placeTimeout is how long a document may take to its place before it is kept here first.
 const placeTimeout = 2 * time.Second
 
-// SetPolicy gives the policy of a configuration version, as package policytext writes it, to
-// the location: before any record names it.
+// SetPolicy stores the policy of a configuration version, the text of a config.Config.PolicyText, at the location. Call
+// it before a record names the version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return
