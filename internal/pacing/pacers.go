@@ -3,12 +3,11 @@ package pacing
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"capper/internal/capping"
 )
 
 // Pacers gives permits: it joins policy and store. It is safe for concurrent use.
@@ -64,7 +63,7 @@ type Answer struct {
 
 // FieldError is what a caller got wrong.
 type FieldError struct {
-	Field string // pacers, pacers[1], permits, max_wait, message_id or request_id
+	Field string // pacer, pacers[1], message_id or request_id
 	Rule  string // what must hold, and what was found
 }
 
@@ -93,7 +92,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	for part := 0; ; part++ {
 		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
-		if _, reused := err.(*ReuseError); reused {
+		if errors.As(err, new(*ReuseError)) {
 			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, "+
 				"permits or another message", call.RequestID)}
 		}
@@ -128,19 +127,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// ask checks the call.
+// ask translates the call by the policy in force. Ask.Check is where the bounds of an ask are checked: the store calls it.
 func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
-	switch {
-	case len(call.Pacers) == 0:
-		return nil, nil, &FieldError{"pacers", "must name a pacer"}
-	case len(call.Pacers) > MaxPacers:
-		return nil, nil, &FieldError{"pacers", fmt.Sprintf("must be at most %d, got %d", MaxPacers, len(call.Pacers))}
-	case call.Permits < 0 || call.Permits > MaxPermits:
-		return nil, nil, &FieldError{"permits", fmt.Sprintf("must be 0 to %d, got %d", MaxPermits, call.Permits)}
-	case call.MaxWait < 0 || call.MaxWait > MaxWait:
-		return nil, nil, &FieldError{"max_wait", fmt.Sprintf("must be 0s to %s, got %s", capping.Span(MaxWait),
-			capping.Span(call.MaxWait))}
-	}
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}
 	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}
