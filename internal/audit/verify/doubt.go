@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"capper/internal/audit"
@@ -85,7 +86,7 @@ func (d *doubts) known(
 ) (released int64, bulk bool, err error) {
 	q := archive.Query{Message: &message, Kinds: []audit.Kind{audit.Filter, audit.Release}}
 	for r, err := range d.work.archive.Records(ctx, q) {
-		if _, about := err.(*archive.FileError); about {
+		if errors.As(err, new(*archive.FileError)) {
 			continue
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -150,7 +151,7 @@ func (p *pass) run(ctx context.Context) error {
 	p.ctx = ctx
 	for r, err := range p.archive.Records(ctx, p.query) {
 		if err != nil {
-			if _, about := err.(*archive.FileError); about {
+			if errors.As(err, new(*archive.FileError)) {
 				continue // told by the first reading
 			}
 			return err
