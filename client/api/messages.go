@@ -70,11 +70,11 @@ type AuditStatus struct {
 	To string `json:"to"`
 	// "ok", "behind" (records wait for the place) or "losing" (records are not kept)
 	State         string    `json:"state"`
-	Error         string    `json:"error,omitempty"`      // the last one, while it is not ok
-	Records       uint64    `json:"records"`              // since the start
-	Lost          uint64    `json:"lost"`                 // since the start
-	WaitingBytes  int64     `json:"waiting_bytes"`        // written here and not yet at the place
-	WaitingFiles  int       `json:"waiting_files"`        //
+	Error         string    `json:"error,omitempty"` // the last one, while it is not ok
+	Records       uint64    `json:"records"`         // since the start
+	Lost          uint64    `json:"lost"`            // since the start
+	WaitingBytes  int64     `json:"waiting_bytes"`   // written here and not yet at the place
+	WaitingFiles  int       `json:"waiting_files"`
 	FlushedAt     time.Time `json:"flushed_at,omitzero"`  // what was recorded before is on the disk
 	UploadedAt    time.Time `json:"uploaded_at,omitzero"` // the last file
 	BehindSeconds float64   `json:"behind_seconds"`       // age of the oldest record that is not flushed

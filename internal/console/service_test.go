@@ -22,6 +22,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/console"
 	"capper/internal/console/recent"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/server/access"
 	"capper/internal/testkit"
@@ -47,7 +48,7 @@ func keys() access.Rules {
 }
 
 // oneSegment is a generation in which everybody is new.
-type oneSegment struct{ capping.WithoutSets }
+type oneSegment struct{ segmentstest.WithoutSets }
 
 func (oneSegment) Generation() string { return "20261120T080000.000Z-00000001" }
 func (oneSegment) Names() []string    { return []string{"new"} }

@@ -22,9 +22,9 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Check  string `json:"check"`            // as `--only` names it: segments, redis.nodes …
-	Of     string `json:"of,omitempty"`     // which of several: a node, a file
-	Result Result `json:"result"`           //
+	Check  string `json:"check"`        // as `--only` names it: segments, redis.nodes …
+	Of     string `json:"of,omitempty"` // which of several: a node, a file
+	Result Result `json:"result"`
 	Seen   string `json:"seen"`             // what there is
 	Change string `json:"change,omitempty"` // what to do; only of warnings and failures
 	Why    string `json:"why,omitempty"`    // what happens otherwise

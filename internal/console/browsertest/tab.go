@@ -117,12 +117,6 @@ func (tab *Tab) Status() int {
 	return tab.watch.status(address)
 }
 
-// Reload loads the page again.
-func (tab *Tab) Reload() {
-	tab.t.Helper()
-	tab.do(chromedp.Reload())
-}
-
 // Path is that of the page, with its query.
 func (tab *Tab) Path() string { return strings.TrimPrefix(tab.address(), tab.base.String()) }
 

@@ -26,8 +26,8 @@ func One() frame.Page {
 type one struct {
 	*api.Message
 	Channels []link // of the message
-	Funnel   []step //
-	Waves    waves  //
+	Funnel   []step
+	Waves    waves
 	Shadow   map[string]int64
 }
 

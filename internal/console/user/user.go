@@ -31,11 +31,6 @@ func Page() frame.Page {
 	return frame.Page{Path: at, Nav: "User", Live: true, Template: "user.html", Files: files, Show: show, Act: erase}
 }
 
-// Address is where a user is shown.
-func Address(user uint32) string {
-	return "/console/" + at + "?id=" + strconv.FormatUint(uint64(user), 10)
-}
-
 // page is what the template is given.
 type page struct {
 	Asked    string   // the id as it was typed
