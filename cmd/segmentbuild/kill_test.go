@@ -15,8 +15,8 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/segments/segmentstest"
 )
 
 // The real program, killed at more and more distant moments of a publish until
@@ -49,7 +49,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	live := func() int {
 		store, err := objects.Open(t.Context(), root, objects.S3Config{})
 		require.NoError(t, err)
-		g, err := segments.ReadLiveGeneration(t.Context(), store)
+		g, err := segmentstest.ReadLive(t.Context(), store)
 		require.NoError(t, err)
 		return len(g.Bitmaps)
 	}

@@ -2,6 +2,7 @@ package bitmap_test
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -126,7 +127,7 @@ func TestWordsOfCodes(t *testing.T) {
 		for i := range sets {
 			bitmaps[i] = sets[i].Bitmap()
 		}
-		m := bitmap.NewCodeMap(bitmaps)
+		m := bitmap.NewCodeMap(runtime.GOMAXPROCS(0), bitmaps)
 		require.Equal(t, blocks, m.Blocks())
 		for key := range blocks + 2 {
 			requireCodes(t, r, m, n, key)

@@ -2,7 +2,6 @@ package bitmap
 
 import (
 	"math/bits"
-	"runtime"
 
 	"capper/internal/parallel"
 )
@@ -46,11 +45,8 @@ const (
 )
 
 // NewCodeMap lays up to 255 bitmaps over each other: the code of an id is the index
-// of the first bitmap that holds it, plus 1. It uses all cores.
-func NewCodeMap(bitmaps []*Bitmap) *CodeMap { return NewCodeMapBy(runtime.GOMAXPROCS(0), bitmaps) }
-
-// NewCodeMapBy is NewCodeMap by so many goroutines, which leaves the other cores to others.
-func NewCodeMapBy(goroutines int, bitmaps []*Bitmap) *CodeMap {
+// of the first bitmap that holds it, plus 1. It uses at most that many goroutines.
+func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
 	parallel.AtMost(goroutines, len(m.blocks), func(key int) {

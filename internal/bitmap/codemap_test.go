@@ -1,6 +1,7 @@
 package bitmap
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ func TestCodeMapFindsTheFirstBitmap(t *testing.T) {
 		for i := range n {
 			bitmaps = append(bitmaps, Of(sample(seed*7+uint64(i)%3)...))
 		}
-		m := NewCodeMap(bitmaps)
+		m := NewCodeMap(runtime.GOMAXPROCS(0), bitmaps)
 		ids := append(sample(seed*7), sample(seed+1000)...)
 		for i := range ids {
 			ids[i] += uint32(i % 3)
@@ -53,7 +54,7 @@ func TestCodeMapOfEveryWidth(t *testing.T) {
 		for i := range lists {
 			bitmaps[i] = OfSorted(lists[i])
 		}
-		m := NewCodeMap(bitmaps)
+		m := NewCodeMap(runtime.GOMAXPROCS(0), bitmaps)
 		ids, codes := make([]uint32, users), make([]uint8, users)
 		for i := range ids {
 			ids[i] = uint32(i)

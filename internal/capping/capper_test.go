@@ -12,11 +12,12 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/storetest"
+	"capper/internal/segments/segmentstest"
 )
 
 // halves is a generation with users below 100 in "new" and below 200 in "vip".
 type halves struct {
-	capping.WithoutSets
+	segmentstest.WithoutSets
 	generation string
 }
 
@@ -172,11 +173,11 @@ func TestExplain(t *testing.T) {
 		{Limit: &limits[2], FreesAt: capping.Never},
 	}, e.Standings)
 	require.Equal(t, []capping.Entry{
-		{At: start, Channel: push, Token: capping.TokenOf("first")},
-		{At: start + 60_000, Token: capping.TokenOf("second")},
+		{At: start, Channel: push, Token: capping.Message{ID: "first"}.Token()},
+		{At: start + 60_000, Token: capping.Message{ID: "second"}.Token()},
 	}, e.Log.Entries())
-	require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("first"): {ID: "first"},
-		capping.TokenOf("second"): {ID: "second"}}, e.Messages)
+	require.Equal(t, map[capping.Token]capping.Message{capping.Message{ID: "first"}.Token(): {ID: "first"},
+		capping.Message{ID: "second"}.Token(): {ID: "second"}}, e.Messages)
 
 	b.clock.Advance(day - time.Minute) // the first send has left every window
 	e, err = b.Explain(context.Background(), 150)

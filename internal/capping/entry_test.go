@@ -34,10 +34,10 @@ func TestInstant(t *testing.T) {
 func TestToken(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("promo-2026-11-20"))
-	token := capping.TokenOf("promo-2026-11-20")
+	token := capping.Message{ID: "promo-2026-11-20"}.Token()
 	require.Equal(t, sum[:6], token[:])
-	require.Zero(t, capping.TokenOf(""))
-	require.NotZero(t, capping.TokenOf("a"))
+	require.Zero(t, capping.Message{ID: ""}.Token())
+	require.NotZero(t, capping.Message{ID: "a"}.Token())
 	require.Zero(t, capping.Message{Namespace: "growth"}.Token())
 	named := sha256.Sum256([]byte("\xffgrowth\xffpromo-2026-11-20"))
 	require.Equal(t, capping.Token(named[:6]), capping.Message{Namespace: "growth", ID: "promo-2026-11-20"}.Token())

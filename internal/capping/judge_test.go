@@ -147,7 +147,7 @@ func logOf(instants ...capping.Instant) (log capping.Log) {
 	return log
 }
 
-func letter(i int) capping.Token { return capping.TokenOf(string(rune('a' + i))) }
+func letter(i int) capping.Token { return capping.Message{ID: string(rune('a' + i))}.Token() }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
@@ -257,12 +257,12 @@ func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{0, 1, 5, 20, 1000} {
 		var log capping.Log
 		for i := range n {
-			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i), Token: capping.TokenOf(fmt.Sprint(i))},
+			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i), Token: capping.Message{ID: fmt.Sprint(i)}.Token()},
 				0)
 		}
 		rules := []capping.Rule{{Max: 1000, Hold: 86_400_000}, {Max: 1000, Hold: 7 * 86_400_000}}
-		for name, token := range map[string]capping.Token{"new": capping.TokenOf("new"),
-			"retried": capping.TokenOf(fmt.Sprint(n - 1))} {
+		for name, token := range map[string]capping.Token{"new": capping.Message{ID: "new"}.Token(),
+			"retried": capping.Message{ID: fmt.Sprint(n - 1)}.Token()} {
 			b.Run(fmt.Sprintf("%d entries/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -131,7 +131,7 @@ func TestUnionIsThatOfNaiveSets(t *testing.T) {
 
 func TestUnionKeepsTheTimeOfTheLog(t *testing.T) {
 	t.Parallel()
-	a, b := capping.TokenOf("a"), capping.TokenOf("b")
+	a, b := capping.Message{ID: "a"}.Token(), capping.Message{ID: "b"}.Token()
 	log := logWith(capping.Entry{At: 10, Channel: 1, Token: a})
 	union, added := log.Union(nil, logWith(
 		capping.Entry{At: 5, Channel: 1, Token: a}, // the same send, whatever the time

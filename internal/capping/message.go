@@ -63,9 +63,6 @@ func (m Message) Token() Token {
 	return token
 }
 
-// TokenOf is the token of a message id without a namespace.
-func TokenOf(messageID string) Token { return Message{ID: messageID}.Token() }
-
 // BulkUsers is the number of users from which a call's message id is always
 // remembered.
 const BulkUsers = 100

@@ -25,15 +25,3 @@ type Set interface {
 	// order of users is right, ascending is fastest.
 	Mark(users []UserID, marks []uint8, mark uint8)
 }
-
-// WithoutSets is the part of Segments that a generation without sets answers.
-type WithoutSets struct{}
-
-// Set finds none.
-func (WithoutSets) Set(string) (Set, bool) { return nil, false }
-
-// Zones are none.
-func (WithoutSets) Zones() []*time.Location { return nil }
-
-// LookupZones finds none.
-func (WithoutSets) LookupZones(users []UserID, zones []uint16) { clear(zones[:len(users)]) }

@@ -11,12 +11,13 @@ import (
 	"capper/client"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 )
 
 // halves is two segments: ids below 1,000,000 are new, of the rest even ids
 // are active and odd ids in none.
-type halves struct{ capping.WithoutSets }
+type halves struct{ segmentstest.WithoutSets }
 
 func (halves) Generation() string { return "g1" }
 func (halves) Names() []string    { return []string{"new", "active"} }

@@ -120,7 +120,7 @@ func TestAnotherWriterIsNoticed(t *testing.T) {
 	change(rand.New(rand.NewPCG(1, 1)), source, now)
 	to.fails = func() error {
 		for user := range source {
-			other := capping.Entry{At: capping.InstantOf(now), Channel: 9, Token: capping.TokenOf("another")}
+			other := capping.Entry{At: capping.InstantOf(now), Channel: 9, Token: capping.Message{ID: "another"}.Token()}
 			to.logs[user] = to.logs[user].Record(nil, other, 0)
 			return nil
 		}
@@ -149,7 +149,7 @@ func change(random *rand.Rand, l logs, now time.Time) {
 		default:
 			at := now.Add(-time.Duration(random.IntN(100)) * time.Hour)
 			sent := capping.Entry{At: capping.InstantOf(at), Channel: 1,
-				Token: capping.TokenOf(fmt.Sprint(random.IntN(1 << 30)))}
+				Token: capping.Message{ID: fmt.Sprint(random.IntN(1 << 30))}.Token()}
 			l[user], _ = l[user].Union(nil, bytesOf(sent), 0)
 		}
 	}

@@ -76,7 +76,7 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 		})
 	}
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
-	_, err = segments.ReadLiveGeneration(t.Context(), store)
+	_, err = segmentstest.ReadLive(t.Context(), store)
 	require.NoError(t, err)
 }
 
@@ -88,7 +88,7 @@ func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 	require.Error(t, err)
 	_, err = segments.ReadGeneration(ctx, store, generation)
 	require.Error(t, err, "what a roll-back reads")
-	_, err = segments.ReadLiveGeneration(ctx, store)
+	_, err = segmentstest.ReadLive(ctx, store)
 	require.Error(t, err)
 	_, err = segments.LoadFromCache(ctx, store)
 	require.Error(t, err)
@@ -139,7 +139,7 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	current := string(segments.PointerTo(other).Encode())
 	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey),
 		[]byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
-	_, err := segments.ReadLiveGeneration(t.Context(), store)
+	_, err := segmentstest.ReadLive(t.Context(), store)
 	require.ErrorContains(t, err, "current.json: sha256 "+segments.SumOf(other)+", the manifest of generation "+
 		m.Generation+" has "+segments.SumOf(m))
 	list, err := publish.List(t.Context(), store)
@@ -156,12 +156,12 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	done, err := (&publish.Publisher{Location: store}).Rollback(t.Context(), g, state)
 	require.NoError(t, err)
 	require.False(t, done.Unchanged, "a roll-back to what is damaged there mends it")
-	_, err = segments.ReadLiveGeneration(t.Context(), store)
+	_, err = segmentstest.ReadLive(t.Context(), store)
 	require.NoError(t, err)
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey),
 		[]byte("{ \"format_version\":1,\n\"generation\":\""+m.Generation+"\"}"), 0o644))
-	_, err = segments.ReadLiveGeneration(t.Context(), store)
+	_, err = segmentstest.ReadLive(t.Context(), store)
 	require.NoError(t, err, "one without the sum, in any layout, is fine")
 }
 
@@ -263,13 +263,13 @@ func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 		}
 		damage()
 		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
-		_, err := segments.ReadLiveGeneration(ctx, store)
+		_, err := segmentstest.ReadLive(ctx, store)
 		require.NoError(t, err, "damaged while it was live")
 
 		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(5, 6))
 		damage()
 		goLive(t, store, clock, []string{"vip", "new"}, bitmap.Of(1, 2), bitmap.Of(3, 4))
-		_, err = segments.ReadLiveGeneration(ctx, store)
+		_, err = segmentstest.ReadLive(ctx, store)
 		require.NoError(t, err, "damaged while it was history")
 	})
 }

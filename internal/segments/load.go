@@ -154,16 +154,6 @@ func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error
 	return live.ReadManifest(ctx, src)
 }
 
-// ReadLiveGeneration reads the live generation, all of it, checked. ErrNothingLive
-// when nothing has been published.
-func ReadLiveGeneration(ctx context.Context, src objects.Source) (*Generation, error) {
-	m, err := ReadLiveManifest(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	return m.ReadBitmaps(ctx, src)
-}
-
 // ReadSegment reads and checks the bitmap of one segment or set of a manifest.
 func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	for i, s := range m.Entries() {

@@ -277,7 +277,7 @@ func TestWhatIsSharedMustAgreeWithTheManifest(t *testing.T) {
 func TestLocationsFromBeforeSetsAreReadAsBefore(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(filepath.Join("testdata", "format1"))
-	g, err := segments.ReadLiveGeneration(t.Context(), store)
+	g, err := segmentstest.ReadLive(t.Context(), store)
 	require.NoError(t, err)
 	require.Equal(t, "20261122T124217.236Z-ad7e62ce", g.Manifest.Generation)
 	raw, err := os.ReadFile(filepath.Join("testdata", "format1", segments.ManifestKey(g.Manifest.Generation)))

@@ -197,7 +197,7 @@ func (known *memory) snapshot(g *Generation) *Snapshot {
 		s.sets[g.Manifest.Sets[i].Name] = set
 	}
 	if s.codes == nil {
-		s.codes = bitmap.NewCodeMapBy(known.cores, g.Bitmaps)
+		s.codes = bitmap.NewCodeMap(known.cores, g.Bitmaps)
 	}
 	if s.zones == nil {
 		s.zones = newZoneMap(s, known.cores)

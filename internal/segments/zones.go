@@ -40,7 +40,7 @@ func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 		}
 	}
 	for first := 0; first < len(sets); first += mapZones {
-		z.maps = append(z.maps, bitmap.NewCodeMapBy(goroutines, sets[first:min(first+mapZones, len(sets))]))
+		z.maps = append(z.maps, bitmap.NewCodeMap(goroutines, sets[first:min(first+mapZones, len(sets))]))
 	}
 	return z
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/testkit"
 )
 
 // testSegments are segments given as ranges of ids.
 type testSegments struct {
-	capping.WithoutSets
+	segmentstest.WithoutSets
 
 	names  []string
 	lookup func(user capping.UserID) uint8

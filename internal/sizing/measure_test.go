@@ -71,7 +71,7 @@ func blast(t testing.TB, s capping.Store, message string, users []capping.UserID
 		part := users[from:min(from+50_000, len(users))]
 		verdicts := make([]capping.Verdict, len(part))
 		b := &capping.Batch{
-			Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: part,
+			Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: part,
 			Groups: make([]uint8, len(part)),
 			Rules:  [][]capping.Rule{{{Max: 900, Hold: time.Hour.Milliseconds()}}}, Record: true,
 			Retention: 7 * 24 * time.Hour,

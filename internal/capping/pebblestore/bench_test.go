@@ -55,7 +55,7 @@ func filled(b *testing.B, users, stride int) *Store {
 func benchBatch(message string, users []capping.UserID) *capping.Batch {
 	day, week := capping.Limit{Max: 1000, Window: 24 * time.Hour}, capping.Limit{Max: 1000, Window: 7 * 24 * time.Hour}
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users,
+		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: users,
 		Groups: make([]uint8, len(users)),
 		Rules:  [][]capping.Rule{{day.Rule(0, 0), week.Rule(0, 0)}}, Record: true, Retention: 7 * 24 * time.Hour,
 	}

@@ -65,7 +65,7 @@ func TestRefusedSync(t *testing.T) {
 		require.Equal(t, make([]capping.Verdict, 2), verdicts)
 	}
 	released := make([]capping.Released, 1)
-	require.Error(t, s.Release(context.Background(), capping.TokenOf("before"), 0, []capping.UserID{1}, released))
+	require.Error(t, s.Release(context.Background(), capping.Message{ID: "before"}.Token(), 0, []capping.UserID{1}, released))
 	require.Equal(t, capping.ReleaseUnavailable, released[0])
 	require.Error(t, s.Erase(context.Background(), 1))
 	health := s.Health(context.Background())
@@ -148,7 +148,7 @@ func TestDamagedLogs(t *testing.T) {
 	_, err = s.Log(context.Background(), 11)
 	require.ErrorContains(t, err, "log of 11 bytes")
 	released := make([]capping.Released, len(users))
-	require.Error(t, s.Release(context.Background(), capping.TokenOf("m"), 0, users, released))
+	require.Error(t, s.Release(context.Background(), capping.Message{ID: "m"}.Token(), 0, users, released))
 	require.Equal(t, capping.ReleaseDone, released[0])
 	require.Equal(t, capping.ReleaseUnavailable, released[1])
 	health := s.Health(context.Background())
@@ -292,9 +292,9 @@ func TestRestart(t *testing.T) {
 		for _, v := range verdicts {
 			require.Equal(t, want, v.Outcome)
 		}
-		ids, err := s.Messages(context.Background(), []capping.Token{capping.TokenOf("m")})
+		ids, err := s.Messages(context.Background(), []capping.Token{capping.Message{ID: "m"}.Token()})
 		require.NoError(t, err)
-		require.Equal(t, map[capping.Token]capping.Message{capping.TokenOf("m"): {ID: "m"}}, ids)
+		require.Equal(t, map[capping.Token]capping.Message{capping.Message{ID: "m"}.Token(): {ID: "m"}}, ids)
 		require.NoError(t, s.Close())
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/testkit"
 )
@@ -41,7 +42,7 @@ func probed(t *testing.T, s *Store) func(path string) (status int, body api.Erro
 }
 
 // noSegments are segments without anybody.
-type noSegments struct{ capping.WithoutSets }
+type noSegments struct{ segmentstest.WithoutSets }
 
 func (noSegments) Generation() string               { return "1" }
 func (noSegments) Names() []string                  { return nil }

@@ -50,7 +50,7 @@ func oldLogs() map[capping.UserID]capping.Log {
 		var log []byte
 		for k := range i%5 + 1 {
 			e := capping.Entry{At: at + capping.Instant(k)*capping.Instant(hour.Milliseconds()),
-				Channel: capping.Channel(k), Token: capping.TokenOf(fmt.Sprintf("m%d", k))}
+				Channel: capping.Channel(k), Token: capping.Message{ID: fmt.Sprintf("m%d", k)}.Token()}
 			log = capping.Log(log).Record(nil, e, 0)
 		}
 		if i%7 == 0 {
@@ -111,7 +111,7 @@ func (m *model) filter(message string, users []capping.UserID) error {
 }
 
 func (m *model) release(message string, users []capping.UserID) error {
-	token, released := capping.TokenOf(message), make([]capping.Released, len(users))
+	token, released := capping.Message{ID: message}.Token(), make([]capping.Released, len(users))
 	if err := m.store.Release(context.Background(), token, 0, users, released); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestUpgradeWhileServing(t *testing.T) {
 		}
 		require.Zero(t, versions(t, s)[bareVersion])
 		require.NotContains(t, fmt.Sprint(s.Health(t.Context()).Warnings), "rewritten")
-		found, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("m3"),
+		found, err := s.Messages(t.Context(), []capping.Token{capping.Message{ID: "m3"}.Token(),
 			capping.Message{Namespace: "growth", ID: "promo"}.Token()})
 		require.NoError(t, err)
 		require.Len(t, found, 2)

@@ -12,8 +12,8 @@ import (
 // FuzzDecodeLog: what is accepted is a log that every use of it keeps one, and
 // its entries written again give the same bytes.
 func FuzzDecodeLog(f *testing.F) {
-	one := capping.Log(nil).Record(nil, capping.Entry{At: 5, Channel: 3, Token: capping.TokenOf("a")}, 0)
-	two := capping.Log(one).Record(nil, capping.Entry{At: 9, Channel: 255, Token: capping.TokenOf("b")}, 0)
+	one := capping.Log(nil).Record(nil, capping.Entry{At: 5, Channel: 3, Token: capping.Message{ID: "a"}.Token()}, 0)
+	two := capping.Log(one).Record(nil, capping.Entry{At: 9, Channel: 255, Token: capping.Message{ID: "b"}.Token()}, 0)
 	for _, seed := range [][]byte{nil, one, two, two[1:], append(two[12:24:24], one...),
 		bytes.Repeat([]byte{255}, 12)} {
 		f.Add(seed)
@@ -34,7 +34,7 @@ func FuzzDecodeLog(f *testing.F) {
 		}
 		require.Equal(t, value, again)
 		rules := []capping.Rule{{Max: 1, Hold: 1000}, {Max: 2, Start: 3, Until: 9, Channels: capping.ChannelSetOf(3)}}
-		token := capping.TokenOf("c")
+		token := capping.Message{ID: "c"}.Token()
 		capping.Judge(log, 0, token, rules, 10, 0)
 		next, version, err := decodeLog(log.Record(beginLog(nil), capping.Entry{At: 10, Token: token}, 0))
 		require.NoError(t, err)

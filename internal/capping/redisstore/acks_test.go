@@ -170,7 +170,7 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 	for _, s := range []*Store{first, second} {
 		ctx := background(t, time.Second)
 		require.Error(t, s.Erase(ctx, 0))
-		require.Error(t, s.Release(ctx, capping.TokenOf("a"), 0, spread(20), make([]capping.Released, 20)))
+		require.Error(t, s.Release(ctx, capping.Message{ID: "a"}.Token(), 0, spread(20), make([]capping.Released, 20)))
 	}
 	require.NoError(t, c.Resume(c.Addrs[1]))
 	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 30*time.Second,

@@ -23,7 +23,7 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	user := capping.UserID(5)
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
-	release := &releaseOperation{store: s, token: capping.TokenOf("a")}
+	release := &releaseOperation{store: s, token: capping.Message{ID: "a"}.Token()}
 	erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, op := range []dispatch.Operation{release, erase} {
 		c := &dispatch.Command{Partition: partition, Items: []uint64{script.Item(user, 0)}}
@@ -86,7 +86,7 @@ func TestEveryUserInAGroupOfItsOwn(t *testing.T) {
 		b.Groups[i] = uint8(i * 7 % 250)
 	}
 	for round := range 3 {
-		b.Message.ID, b.Token = fmt.Sprint(round), capping.TokenOf(fmt.Sprint(round))
+		b.Message.ID, b.Token = fmt.Sprint(round), capping.Message{ID: fmt.Sprint(round)}.Token()
 		for i, v := range filter(t, s, b) {
 			g := int(b.Groups[i])
 			want := capping.Allowed

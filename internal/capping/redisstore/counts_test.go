@@ -213,7 +213,7 @@ func TestCountsOutliveTheLogs(t *testing.T) {
 		c := newClock()
 		s := openShared(t, func(config *Config) { config.Clock = c.now })
 		client, users := owner(t, s, 1), everyNth(200, 1)
-		key := string(script.AppendCountsKey(nil, s.prefixes[0], capping.TokenOf("m")))
+		key := string(script.AppendCountsKey(nil, s.prefixes[0], capping.Message{ID: "m"}.Token()))
 		refreshed := 0
 		var ends time.Time
 		for i := range 60 {

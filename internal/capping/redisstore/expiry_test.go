@@ -119,7 +119,7 @@ func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
 	busy, idle := users[:100], users[100:]
 	var long capping.Log
 	for i := range 300 {
-		long = long.Record(nil, capping.Entry{At: c.instant(), Channel: 1, Token: capping.TokenOf(fmt.Sprint(i))}, 0)
+		long = long.Record(nil, capping.Entry{At: c.instant(), Channel: 1, Token: capping.Message{ID: fmt.Sprint(i)}.Token()}, 0)
 	}
 	b := batchOf("first", idle)
 	b.Retention = 24 * time.Hour
@@ -165,7 +165,7 @@ func TestTTLOutlivesStampsAheadOfTheClock(t *testing.T) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
 	users := []capping.UserID{1, 64*script.Standard.BucketSize + 1} // two buckets, one call
-	ahead := capping.Entry{At: c.instant() + 40*60*60*1000, Token: capping.TokenOf("ahead")}
+	ahead := capping.Entry{At: c.instant() + 40*60*60*1000, Token: capping.Message{ID: "ahead"}.Token()}
 	for _, user := range users {
 		put(t, s, user, capping.Log(nil).Record(nil, ahead, 0))
 	}

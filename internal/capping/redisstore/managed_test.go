@@ -98,7 +98,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS", "nobody is told of an empty log")
 	require.ErrorContains(t, s.Erase(t.Context(), 0), "WRONGPASS", "nothing is said to be erased")
 	released := make([]capping.Released, 1)
-	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), 0, []capping.UserID{0}, released),
+	require.ErrorContains(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, []capping.UserID{0}, released),
 		"WRONGPASS")
 	require.Equal(t, capping.ReleaseUnavailable, released[0])
 	password.Store("second")

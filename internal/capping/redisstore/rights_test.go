@@ -166,7 +166,7 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 	}
 	without(t, client, "-hmget", "-hdel")
 	released := make([]capping.Released, len(users))
-	require.ErrorContains(t, s.Release(t.Context(), capping.TokenOf("a"), 0, users, released), "(auth)")
+	require.ErrorContains(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, users, released), "(auth)")
 	require.ErrorContains(t, s.Erase(t.Context(), users[0]), "(auth)")
 	without(t, client)
 	require.Equal(t, 20, count(filter(t, s, batchOf("c", users, daily)), capping.Denied), "nothing is lost")

@@ -64,7 +64,7 @@ func longLogs(t *testing.T, channels, leastCalls int) {
 	for i := range channels * capping.LogBound {
 		at := first + capping.Instant(i*1_800_000/(channels*capping.LogBound))
 		log = log.Record(nil, capping.Entry{At: at, Channel: capping.Channel(i % channels),
-			Token: capping.TokenOf(fmt.Sprint(i))}, 0)
+			Token: capping.Message{ID: fmt.Sprint(i)}.Token()}, 0)
 	}
 	for channel := range capping.Channel(channels) {
 		// Half of the sends are older: the rule has to look at each and allows.

@@ -41,15 +41,15 @@ func TestFilterDecidesRecordsAndReplays(t *testing.T) {
 		log, err := s.Log(t.Context(), user)
 		require.NoError(t, err)
 		require.Equal(t, []capping.Entry{
-			{At: at, Token: capping.TokenOf("a")}, {At: at + 24*3600*1000, Token: capping.TokenOf("b")},
+			{At: at, Token: capping.Message{ID: "a"}.Token()}, {At: at + 24*3600*1000, Token: capping.Message{ID: "b"}.Token()},
 		}, log.Entries())
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) { // no call waits for them for long
-		names, err := s.Messages(t.Context(), []capping.Token{capping.TokenOf("a"), capping.TokenOf("b"),
-			capping.TokenOf("c")})
+		names, err := s.Messages(t.Context(), []capping.Token{capping.Message{ID: "a"}.Token(), capping.Message{ID: "b"}.Token(),
+			capping.Message{ID: "c"}.Token()})
 		require.NoError(c, err)
-		require.Equal(c, map[capping.Token]capping.Message{capping.TokenOf("a"): {ID: "a"},
-			capping.TokenOf("b"): {ID: "b"}}, names)
+		require.Equal(c, map[capping.Token]capping.Message{capping.Message{ID: "a"}.Token(): {ID: "a"},
+			capping.Message{ID: "b"}.Token(): {ID: "b"}}, names)
 	}, testkit.Patience, 10*time.Millisecond)
 	storetest.IsOK(t, s)
 }
@@ -61,11 +61,11 @@ func TestReleaseAndErase(t *testing.T) {
 	filter(t, s, batchOf("a", users))
 	filter(t, s, batchOf("b", users[:2]))
 	released := make([]capping.Released, 6)
-	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), 0, append(users, 9), released))
+	require.NoError(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, append(users, 9), released))
 	D, A := capping.ReleaseDone, capping.ReleaseAbsent
 	require.Equal(t, []capping.Released{D, D, D, D, D, A}, released)
 	clear(released)
-	require.NoError(t, s.Release(t.Context(), capping.TokenOf("a"), 0, append(users, 9), released))
+	require.NoError(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, append(users, 9), released))
 	require.Equal(t, []capping.Released{A, A, A, A, A, A}, released)
 
 	log, err := s.Log(t.Context(), 1)

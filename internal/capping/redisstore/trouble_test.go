@@ -77,7 +77,7 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	_, err = s.Log(t.Context(), 191)
 	require.ErrorContains(t, err, "corrupt")
 	released := make([]capping.Released, len(users))
-	require.Error(t, s.Release(t.Context(), capping.TokenOf("a"), 0, users, released))
+	require.Error(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, users, released))
 	require.Equal(t, []capping.Released{0, 0, 0, capping.ReleaseDone, 0, capping.ReleaseDone, capping.ReleaseDone},
 		released)
 

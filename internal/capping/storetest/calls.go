@@ -93,7 +93,7 @@ func slotIsALock(f *fixture) {
 				held, err := f.take(message, users, holders)
 				if err == nil && len(held) > 0 {
 					taken.Add(int32(len(held)))
-					err = f.store.Release(context.Background(), capping.TokenOf(message), 0, held,
+					err = f.store.Release(context.Background(), capping.Message{ID: message}.Token(), 0, held,
 						make([]capping.Released, len(held)))
 				}
 				if err != nil {
@@ -142,7 +142,7 @@ func deadlinePassed(f *fixture) {
 	require.Error(f, f.store.Filter(ctx, f.batch(f.message(), users), verdicts))
 	require.Equal(f, make([]capping.Verdict, len(users)), verdicts)
 	released := make([]capping.Released, len(users))
-	require.Error(f, f.store.Release(ctx, capping.TokenOf(message), 0, users, released))
+	require.Error(f, f.store.Release(ctx, capping.Message{ID: message}.Token(), 0, users, released))
 	require.Equal(f, make([]capping.Released, len(users)), released)
 	require.Error(f, f.store.Erase(ctx, users[0]))
 	_, err := f.store.Log(ctx, users[0])

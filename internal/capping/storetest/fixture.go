@@ -73,7 +73,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 		rules[i] = limits[i].Rule(f.clock.Instant(), 0)
 	}
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message),
+		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(),
 		Users: users, Groups: make([]uint8, len(users)), Rules: [][]capping.Rule{rules},
 		Record: true, Retention: week,
 	}

@@ -78,8 +78,8 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of 3 users: 0 results": {capping.TokenOf(message), 0},
-		"release of 3 users: 4 results": {capping.TokenOf(message), 4},
+		"release of 3 users: 0 results": {capping.Message{ID: message}.Token(), 0},
+		"release of 3 users: 4 results": {capping.Message{ID: message}.Token(), 4},
 		"release without a message id":  {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)

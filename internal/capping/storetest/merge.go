@@ -53,7 +53,7 @@ func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 // What was recorded elsewhere counts from its own time on, for as long as if it had been recorded here.
 func mergedCount(f *fixture) {
 	user := f.user()
-	now, token := f.clock.Instant(), capping.TokenOf(f.message())
+	now, token := f.clock.Instant(), capping.Message{ID: f.message()}.Token()
 	require.Equal(f, 1, f.bring(user, capping.Entry{At: after(now, -day+time.Second), Channel: 3, Token: token}))
 	f.denied(f.send(user, daily(1)), 0, after(now, time.Second))
 	require.Zero(f, f.bring(user, capping.Entry{At: now, Channel: 3, Token: token})) // the same send: its time stays
@@ -69,7 +69,7 @@ func mergedCount(f *fixture) {
 // A send that was merged is the send of its message: asked for, it is replayed.
 func mergedReplays(f *fixture) {
 	users, message := f.users(300), f.message()
-	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2, Token: capping.TokenOf(message)}
+	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2, Token: capping.Message{ID: message}.Token()}
 	for i, one := range f.merge(mergeOf(users[:200], logOf(before))) {
 		require.EqualValues(f, 1, one.Added, i)
 	}

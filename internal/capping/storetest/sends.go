@@ -193,7 +193,7 @@ func extremeUsers(f *fixture) {
 
 func emptyBatch(f *fixture) {
 	require.NoError(f, f.store.Filter(context.Background(), f.batch(f.message(), nil, daily(1)), nil))
-	require.NoError(f, f.store.Release(context.Background(), capping.TokenOf("x"), 0, nil, nil))
+	require.NoError(f, f.store.Release(context.Background(), capping.Message{ID: "x"}.Token(), 0, nil, nil))
 }
 
 func largeBatch(f *fixture) {

@@ -46,9 +46,9 @@ func RunUpgrade(t *testing.T, open Open) {
 		require.Equal(t, capping.ReleaseDone, got)
 	}
 	f.knows([]capping.Token{
-		capping.TokenOf("offer"), capping.TokenOf(long), capping.Message{Namespace: "growth", ID: "newsletter"}.Token(),
+		capping.Message{ID: "offer"}.Token(), capping.Message{ID: long}.Token(), capping.Message{Namespace: "growth", ID: "newsletter"}.Token(),
 	}, map[capping.Token]capping.Message{
-		capping.TokenOf("offer"): {ID: "offer"}, capping.TokenOf(long): {ID: long},
+		capping.Message{ID: "offer"}.Token(): {ID: "offer"}, capping.Message{ID: long}.Token(): {ID: long},
 		capping.Message{Namespace: "growth", ID: "newsletter"}.Token(): {Namespace: "growth", ID: "newsletter"},
 	})
 }
@@ -59,23 +59,23 @@ func (f *fixture) requireOldLogs() {
 	at := capping.InstantOf(recorded)
 	hour := capping.Instant(time.Hour.Milliseconds())
 	for user := range capping.UserID(570) {
-		want := []capping.Entry{{At: at, Channel: 1, Token: capping.TokenOf("newsletter")}}
+		want := []capping.Entry{{At: at, Channel: 1, Token: capping.Message{ID: "newsletter"}.Token()}}
 		if user < 285 {
-			want = append(want, capping.Entry{At: at + hour, Channel: 2, Token: capping.TokenOf("offer")})
+			want = append(want, capping.Entry{At: at + hour, Channel: 2, Token: capping.Message{ID: "offer"}.Token()})
 		}
 		if user == 7 {
-			want = append(want, capping.Entry{At: at + 2*hour, Token: capping.TokenOf("order-1")})
+			want = append(want, capping.Entry{At: at + 2*hour, Token: capping.Message{ID: "order-1"}.Token()})
 		}
 		if user < 100 {
 			want = append(want, capping.Entry{At: at + 3*hour, Channel: 3,
-				Token: capping.TokenOf(strings.Repeat("é", 64))})
+				Token: capping.Message{ID: strings.Repeat("é", 64)}.Token()})
 		}
 		require.Equal(f, want, f.log(user).Entries(), "user %d", user)
 	}
-	messages, err := f.store.Messages(context.Background(), []capping.Token{capping.TokenOf("newsletter"),
-		capping.TokenOf("order-1")})
+	messages, err := f.store.Messages(context.Background(), []capping.Token{capping.Message{ID: "newsletter"}.Token(),
+		capping.Message{ID: "order-1"}.Token()})
 	require.NoError(f, err)
 	require.Equal(f, map[capping.Token]capping.Message{
-		capping.TokenOf("newsletter"): {ID: "newsletter"}, capping.TokenOf("order-1"): {ID: "order-1"},
+		capping.Message{ID: "newsletter"}.Token(): {ID: "newsletter"}, capping.Message{ID: "order-1"}.Token(): {ID: "order-1"},
 	}, messages)
 }

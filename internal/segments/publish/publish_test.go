@@ -52,7 +52,7 @@ func publishAll(t testing.TB, store objects.Location, clock func() time.Time, c 
 
 func live(t *testing.T, store objects.Location) *segments.Generation {
 	t.Helper()
-	g, err := segments.ReadLiveGeneration(t.Context(), store)
+	g, err := segmentstest.ReadLive(t.Context(), store)
 	require.NoError(t, err)
 	return g
 }

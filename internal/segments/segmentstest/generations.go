@@ -2,6 +2,7 @@
 package segmentstest
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/bitmap"
+	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
@@ -49,3 +51,24 @@ func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	_, err = at.Replace(t.Context(), segments.CurrentKey, body, tag)
 	require.NoError(t, err)
 }
+
+// ReadLive reads and checks the live generation. The error is segments.ErrNothingLive when nothing was published.
+func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, error) {
+	m, err := segments.ReadLiveManifest(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	return m.ReadBitmaps(ctx, src)
+}
+
+// WithoutSets is the part of capping.Segments that a generation without sets answers.
+type WithoutSets struct{}
+
+// Set finds none.
+func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
+
+// Zones are none.
+func (WithoutSets) Zones() []*time.Location { return nil }
+
+// LookupZones finds none.
+func (WithoutSets) LookupZones(users []capping.UserID, zones []uint16) { clear(zones[:len(users)]) }

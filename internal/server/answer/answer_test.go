@@ -14,12 +14,13 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server/decode"
 )
 
 // dealt is a store and a generation that deal out what was drawn.
 type dealt struct {
-	capping.WithoutSets
+	segmentstest.WithoutSets
 
 	capping.Store
 	verdicts []capping.Verdict

@@ -113,7 +113,7 @@ func decideWithin(t *testing.T, s *redisstore.Store, message string, patience ti
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_ = s.Filter(ctx, &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: everybody,
+		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: everybody,
 		Groups: make([]uint8, len(everybody)),
 		Rules:  [][]capping.Rule{{{Max: 1, Hold: time.Hour.Milliseconds()}}}, Record: true, Retention: 24 * time.Hour,
 	}, verdicts)

@@ -58,7 +58,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	}
 
 	// A log of one entry, as the domain writes it.
-	token = capping.TokenOf("m")
+	token = capping.Message{ID: "m"}.Token()
 	log := capping.Log(nil).Record(nil, capping.Entry{At: 1, Channel: 200, Token: token}, 0)
 	require.Len(t, log, number("ENTRY"))
 	require.Equal(t, byte(200), log[number("CHANNEL_AT")])

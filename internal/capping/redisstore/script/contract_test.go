@@ -256,7 +256,7 @@ func rolling(max int, d time.Duration) capping.Rule {
 // batchOf is a recording batch of one group.
 func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	return &capping.Batch{
-		Message: capping.Message{ID: message}, Token: capping.TokenOf(message), Users: users,
+		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: users,
 		Groups: make([]uint8, len(users)),
 		Rules:  [][]capping.Rule{rules}, Record: true, Retention: 7 * 24 * time.Hour,
 	}
