@@ -20,13 +20,13 @@ type Audience struct {
 	// Expression is names of segments and sets, & (both), | (either), - (the first without the second, with
 	// a blank before it) and parentheses: "active - country/my". & binds first, the others from left to right.
 	Expression string
-	Generation string  // "": the one in use when the first call comes
-	Sample     *Sample // only a share of them; nil: all
+	Generation string      // "": the one in use when the first call comes
+	Sample     *api.Sample // only a share of them; nil: all
 
 	// What one call takes of them. FilterAll and ReleaseAll choose that themselves, and refuse these.
-	Part     *Part  // one of several parts
-	MaxUsers int    // the lowest ids first: AudienceTaken.Next leads to the rest. 0: all
-	Cursor   string // AudienceTaken.Next of the call before
+	Part     *api.Part // one of several parts
+	MaxUsers int       // the lowest ids first: AudienceTaken.Next leads to the rest. 0: all
+	Cursor   string    // AudienceTaken.Next of the call before
 }
 
 func (a *Audience) query() api.AudienceQuery {
@@ -40,12 +40,12 @@ func (a *Audience) query() api.AudienceQuery {
 }
 
 // AudienceCount counts an audience, by segment and by set.
-func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*AudienceCount, error) {
+func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
 // AudiencePreview is AudienceCount with how many could be sent to now on the channel ("": without one), in Preview.
-func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*AudienceCount, error) {
+func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
 
@@ -63,7 +63,7 @@ type CountRequest struct {
 //
 // One generation and one configuration decide all parts: PreviewGeneration and ConfigVersion name them. When the
 // service changes either between two parts, Count begins again, up to Config.Attempts.
-func (c *Client) Count(ctx context.Context, r *CountRequest) (*AudienceCount, error) {
+func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count: the audience is missing")
 	}
@@ -85,7 +85,7 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*AudienceCount, er
 var errDecidedByTwo = errors.New("the generation or the configuration in use changed between two parts, or differs " +
 	"between instances: ask again")
 
-func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*AudienceCount, error) {
+func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	a := r.Audience
 	whole, err := c.count(ctx, a, &CountRequest{Total: r.Total})
 	if err != nil {
@@ -104,14 +104,14 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*AudienceCou
 			return nil, errDecidedByTwo
 		case err == nil:
 			return whole, nil
-		case !HasCode(err, CodeTooLarge) || size == 1 || a.ofOneCall() || len(parts.List) == MaxParts:
+		case !HasCode(err, CodeTooLarge) || size == 1 || a.ofOneCall() || len(parts.List) == api.MaxParts:
 			return nil, err
 		}
 	}
 }
 
 // preview puts the sum of the parts' previews into a count, and names what decided them.
-func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *AudienceCount) error {
+func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
 	return c.parallel(ctx, parts.batches(), func(ctx context.Context, b batch) error {
@@ -122,7 +122,7 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 		mu.Lock()
 		defer mu.Unlock()
 		if into.Preview == nil {
-			into.Preview = new(Summary)
+			into.Preview = new(api.Summary)
 			into.PreviewGeneration, into.ConfigVersion = part.PreviewGeneration, part.ConfigVersion
 		}
 		if part.PreviewGeneration != into.PreviewGeneration || part.ConfigVersion != into.ConfigVersion {
@@ -134,8 +134,8 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 }
 
 // count asks once for an audience, or for a part of the one that the request names.
-func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*AudienceCount, error) {
-	answer := new(AudienceCount)
+func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.AudienceCount, error) {
+	answer := new(api.AudienceCount)
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
 	if r.Total {
 		request.Detail = api.DetailTotal
@@ -202,13 +202,13 @@ func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 ||
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
 // cut cuts the audience that was counted into parts of about size users.
-func cut(a *Audience, count *AudienceCount, size int) *Parts {
+func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
-	of := int(min((count.Users+uint64(size)-1)/uint64(size), MaxParts))
+	of := int(min((count.Users+uint64(size)-1)/uint64(size), api.MaxParts))
 	for i := range of {
 		parts.List = append(parts.List, Audience{
 			Expression: cmp.Or(count.Expression, a.Expression), Generation: count.Generation, Sample: a.Sample,
-			Part: &Part{Of: of, Index: i},
+			Part: &api.Part{Of: of, Index: i},
 		})
 	}
 	return parts

@@ -21,7 +21,7 @@ type SendsCheckRequest struct {
 
 // CheckSends asks the store which users have a recorded send of a message on a channel. It changes nothing.
 // It needs a key of scope read.
-func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*SendsCheck, error) {
+func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if !exactlyOne(r.Users, r.Bitmap, nil) {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/client/api"
 )
 
 // deliver stands for the engine's own sending; it returns the users that did
@@ -53,7 +54,7 @@ func ExampleClient_FilterAll() {
 	}
 	audience := roaring.New()
 	audience.AddRange(1_000_000, 11_000_000)
-	var total client.Summary
+	var total api.Summary
 	request := &client.FilterRequest{MessageID: "blast-7", Channel: "email", Bitmap: audience, Counts: true}
 	err = capper.FilterAll(context.Background(), request, func(batch *client.FilterRequest,
 		r *client.FilterResult) error {
@@ -75,7 +76,7 @@ func ExampleClient_FilterAll_audience() {
 	}
 	request := &client.FilterRequest{
 		MessageID: "blast-8", Channel: "push",
-		Audience: &client.Audience{Expression: "active - vip - country/my", Sample: &client.Sample{Percent: 10,
+		Audience: &client.Audience{Expression: "active - vip - country/my", Sample: &api.Sample{Percent: 10,
 			Salt: "subject-a"}},
 	}
 	err = capper.FilterAll(context.Background(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {

@@ -33,7 +33,7 @@ type FilterRequest struct {
 type FilterResult struct {
 	Allowed     []uint32 // may be sent to, in the order of the request
 	Replayed    []uint32 // those of Allowed that an earlier call with the message id and channel had recorded
-	Denied      []Denial
+	Denied      []api.Denial
 	Unavailable []uint32 // not decided: retry with the same message id
 
 	AllowedBitmap  *roaring.Bitmap
@@ -42,10 +42,10 @@ type FilterResult struct {
 	DeniedBitmaps     map[string]*roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
 
-	Audience *AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
+	Audience *api.AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
 
 	Waves         []Wave
-	Summary       Summary
+	Summary       api.Summary
 	Generation    string // of the segments that decided
 	ConfigVersion string // of the limits
 }
@@ -218,12 +218,12 @@ func (r *FilterResult) addWave(wave Wave) {
 
 // settleSummary adds what a later call decided of the unavailable users: they
 // were counted as requested before.
-func settleSummary(s, again *Summary) {
+func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0
-	more.Segments = make(map[string]SegmentSummary, len(again.Segments))
+	more.Segments = make(map[string]api.SegmentSummary, len(again.Segments))
 	for segment, counts := range again.Segments {
-		more.Segments[segment] = SegmentSummary{Allowed: counts.Allowed}
+		more.Segments[segment] = api.SegmentSummary{Allowed: counts.Allowed}
 	}
 	s.Unavailable = 0
 	s.Add(&more)

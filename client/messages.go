@@ -21,7 +21,7 @@ type MessagesQuery struct {
 }
 
 // Messages lists what became of messages, that of the latest call first.
-func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*Messages, error) {
+func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	parameters := url.Values{}
 	if !q.Since.IsZero() {
 		parameters.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
@@ -32,13 +32,13 @@ func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*Messages, erro
 	if q.Channel != "" {
 		parameters.Set("channel", q.Channel)
 	}
-	return read[Messages](ctx, c, inNamespace("/v1/messages", parameters, q.Namespace))
+	return read[api.Messages](ctx, c, inNamespace("/v1/messages", parameters, q.Namespace))
 }
 
 // Message tells what became of a message on each channel. namespace is for keys
 // without one; "": the key's own. Of an unknown message it is an *Error of CodeNotFound.
-func (c *Client) Message(ctx context.Context, id, namespace string) (*MessageChannels, error) {
-	return read[MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
+func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
+	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
 // messagePath is the path of a message. Elements of dots would be taken for steps in it.
@@ -71,14 +71,15 @@ type MessageRelease struct {
 // that from its audit, and without one refuses (CodeConflict). It calls until nothing is
 // left, or until calls give nothing back any more: then Missing or Unavailable of the result
 // are above 0, and later the same call may give back more. each is told of every answer; nil: nobody is.
-func (c *Client) ReleaseMessage(ctx context.Context, r *MessageRelease, each func(*ReleasedMessage)) (*ReleasedMessage,
-	error) {
+func (c *Client) ReleaseMessage(
+	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
+) (*api.ReleasedMessage, error) {
 	if r.MessageID == "" {
 		return nil, errors.New("release: the message id is missing")
 	}
-	var total *ReleasedMessage
+	var total *api.ReleasedMessage
 	for fruitless := 0; ; {
-		answer := new(ReleasedMessage)
+		answer := new(api.ReleasedMessage)
 		path := inNamespace(messagePath(r.MessageID)+"/release", url.Values{}, r.Namespace)
 		if err := c.call(ctx, "POST", path, &api.ReleaseMessageRequest{Channel: r.Channel}, answer); err != nil {
 			return total, fmt.Errorf("release message %q: %w", r.MessageID, err)
@@ -105,7 +106,7 @@ func (c *Client) ReleaseMessage(ctx context.Context, r *MessageRelease, each fun
 }
 
 // addReleased is what calls have released together; what is left is what the last one said.
-func addReleased(total, answer *ReleasedMessage) *ReleasedMessage {
+func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer
 		return &sum

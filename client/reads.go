@@ -11,8 +11,8 @@ import (
 )
 
 // Explain tells how a user stands.
-func (c *Client) Explain(ctx context.Context, user uint32) (*Explanation, error) {
-	return read[Explanation](ctx, c, userPath(user))
+func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, error) {
+	return read[api.Explanation](ctx, c, userPath(user))
 }
 
 // Erase removes everything that is kept of a user. Absent is no error.
@@ -44,13 +44,13 @@ func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace
 }
 
 // Limits reads the policy.
-func (c *Client) Limits(ctx context.Context) (*Limits, error) {
-	return read[Limits](ctx, c, "/v1/limits")
+func (c *Client) Limits(ctx context.Context) (*api.Policy, error) {
+	return read[api.Policy](ctx, c, "/v1/limits")
 }
 
 // Status reads the state of the service.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
-	return read[Status](ctx, c, "/v1/status")
+func (c *Client) Status(ctx context.Context) (*api.Status, error) {
+	return read[api.Status](ctx, c, "/v1/status")
 }
 
 // Alive reports whether the service can still be helped without being restarted: /healthz, which anybody may ask. It

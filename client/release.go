@@ -29,8 +29,9 @@ type ReleaseResult struct {
 	Unavailable       []uint32 // not known: release again
 	ReleasedBitmap    *roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
-	Audience          *AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
-	Summary           ReleaseSummary
+	// Audience says, with an Audience, whom the call was about, of which generation, and what follows.
+	Audience *api.AudienceTaken
+	Summary  api.ReleaseSummary
 }
 
 func (r *ReleaseRequest) check() error {

@@ -14,8 +14,8 @@ import (
 )
 
 // Segments lists the segments and sets of the generation in use.
-func (c *Client) Segments(ctx context.Context) (*Segments, error) {
-	return read[Segments](ctx, c, "/v1/segments")
+func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
+	return read[api.Segments](ctx, c, "/v1/segments")
 }
 
 // Generations lists what the segments' source of the service holds.
@@ -44,11 +44,11 @@ type LookupRequest struct {
 // LookupResult is the answer: Users, or the bitmaps.
 type LookupResult struct {
 	Generation string
-	Users      []UserLookup // in the order of the request, each once
+	Users      []api.UserLookup // in the order of the request, each once
 
 	Segments map[string]*roaring.Bitmap // without those that none of the users is in; api.NoSegment for users in none
 	Sets     map[string]*roaring.Bitmap // of LookupRequest.Sets
-	Audience *AudienceTaken             // with an Audience: whom the call was about, and what follows
+	Audience *api.AudienceTaken         // with an Audience: whom the call was about, and what follows
 }
 
 // Lookup tells in one call which segment users are in, and which sets. It counts nothing.
@@ -98,11 +98,11 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 
 // Members iterates over the ids of a segment or set in pages, ascending, all of one
 // generation; "": the one in use when the first page comes. It ends after an error.
-func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*Members, error] {
-	return func(yield func(*Members, error) bool) {
+func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
+	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}
 		for {
-			page, err := read[Members](ctx, c, segmentPath(name, "members", parameters, generation))
+			page, err := read[api.Members](ctx, c, segmentPath(name, "members", parameters, generation))
 			if !yield(page, err) || err != nil || page.Next == nil {
 				return
 			}

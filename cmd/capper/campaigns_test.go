@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/testcluster"
 )
 
@@ -234,7 +235,7 @@ func (m *told) release(ctx context.Context, channel string, users []uint32) erro
 func (m *told) releaseAll(ctx context.Context, channel string) error {
 	until := time.Now().Add(2 * time.Second)
 	for {
-		var got *client.ReleasedMessage
+		var got *api.ReleasedMessage
 		err := m.call(ctx, func(c *client.Client) (err error) {
 			got, err = c.ReleaseMessage(ctx, &client.MessageRelease{MessageID: m.id, Channel: channel}, nil)
 			return err
@@ -328,7 +329,7 @@ func (f *counted) check(all []*told) {
 		for i := range f.urls {
 			got, err := f.client(i, m.team).Message(f.t.Context(), m.id, "")
 			if client.HasCode(err, client.CodeNotFound) {
-				got, err = &client.MessageChannels{}, nil
+				got, err = &api.MessageChannels{}, nil
 			}
 			require.NoError(f.t, err)
 			want, found := map[string][2]int64{}, map[string][2]int64{}

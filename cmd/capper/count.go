@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -23,7 +24,7 @@ type countCommand struct {
 
 // Run counts the audience.
 func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	count, err := api.Count(ctx, &client.CountRequest{Audience: audience, Total: c.Detail == "total",
+	count, err := service.Count(ctx, &client.CountRequest{Audience: audience, Total: c.Detail == "total",
 		Channel: c.Channel})
 	if err != nil {
 		return c.Hinted(remote.Pointed(err, c.Expression))
@@ -42,7 +43,7 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, count)
 }
 
-func (c *countCommand) print(on *terminal.Streams, count *client.AudienceCount) error {
+func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) error {
 	fmt.Fprintf(on.Out, "%d users in generation %s\n", count.Users, count.Generation)
 	if err := printCounts(on, "SEGMENT", count.Segments); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -21,11 +21,11 @@ type explainCommand struct {
 
 // Run prints why the user is allowed or capped.
 func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
-	explanation, err := api.Explain(ctx, uint32(c.User))
+	explanation, err := service.Explain(ctx, uint32(c.User))
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -35,7 +35,7 @@ func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return printExplanation(on, explanation)
 }
 
-func printExplanation(on *terminal.Streams, e *client.Explanation) error {
+func printExplanation(on *terminal.Streams, e *api.Explanation) error {
 	zone := ""
 	if e.Timezone != "" {
 		zone = ", time zone " + e.Timezone
@@ -76,7 +76,7 @@ func printExplanation(on *terminal.Streams, e *client.Explanation) error {
 }
 
 // explainWithheld tells what denies the user before the limits do.
-func explainWithheld(on *terminal.Streams, e *client.Explanation) {
+func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
 		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels),
@@ -106,7 +106,7 @@ func explainWithheld(on *terminal.Streams, e *client.Explanation) {
 	}
 }
 
-func standingRow(s *client.Standing) []any {
+func standingRow(s *api.Standing) []any {
 	state, capped, always := "a slot is free", "capped until ", "always capped"
 	if s.Shadow {
 		capped, always = "would be capped until ", "would always be capped"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/client"
+	"capper/client/api"
 	"capper/internal/terminal"
 )
 
@@ -16,19 +16,19 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
-	night := client.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
+	night := api.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
 	hours := night
 	hours.Zone = "user"
-	require.NoError(t, printExplanation(on, &client.Explanation{
+	require.NoError(t, printExplanation(on, &api.Explanation{
 		UserID: 42, Segment: "new", Generation: "g1", Timezone: "Asia/Singapore",
-		Suppressed: []client.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
-		Holdout:    &client.Holdout{Percent: 5, Salt: "2027-q1"},
-		Quiet:      []client.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: hours}},
+		Suppressed: []api.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
+		Holdout:    &api.Holdout{Percent: 5, Salt: "2027-q1"},
+		Quiet:      []api.QuietStanding{{Quiet: night, Now: true, Until: &until}, {Quiet: hours}},
 		NeverOpen:  []string{"email", "push"},
-		Limits: []client.Standing{
-			{Limit: client.Limit{Name: "daily", Max: 2, Window: "24h"}, Used: 1},
-			{Limit: client.Limit{Name: "strict", Max: 1, Window: "24h", Shadow: true}, Used: 1, RetryAt: &until},
-			{Limit: client.Limit{Name: "never", Window: "24h", Shadow: true}},
+		Limits: []api.Standing{
+			{Limit: api.Limit{Name: "daily", Max: 2, Window: "24h"}, Used: 1},
+			{Limit: api.Limit{Name: "strict", Max: 1, Window: "24h", Shadow: true}, Used: 1, RetryAt: &until},
+			{Limit: api.Limit{Name: "never", Window: "24h", Shadow: true}},
 		},
 		WouldBeDeniedBy: []string{"strict", "never"}, Missing: []string{"de", "opted-out"},
 	}))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/blast"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
@@ -40,19 +41,19 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
 	}
-	api, err := client.New(client.Config{
+	service, err := client.New(client.Config{
 		// until the others were asked
 		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
 	})
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	todo, err := c.todo(ctx, on, api)
+	todo, err := c.todo(ctx, on, service)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	r, err := c.decide(ctx, on, api, todo)
+	r, err := c.decide(ctx, on, service, todo)
 	if err != nil {
 		return c.interrupted(ctx, err)
 	}
@@ -89,12 +90,12 @@ func (c *filterCommand) check() error {
 }
 
 // todo is whom to ask for.
-func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, api *client.Client) (*blast.Todo, error) {
+func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*blast.Todo, error) {
 	if c.Expression == "" {
 		users, err := c.read(ctx, on)
 		return blast.TodoUsers(users), err
 	}
-	parts, err := c.parts(ctx, api)
+	parts, err := c.parts(ctx, service)
 	if err != nil {
 		return nil, c.interrupted(ctx, err)
 	}
@@ -141,7 +142,7 @@ func (c *filterCommand) nobodyTwice() string {
 // decide decides the whole audience. Until the time is up it asks again for the
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
-func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *client.Client,
+func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *blast.Todo) (*blast.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
 	defer shown.Stop()
@@ -150,7 +151,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
-		err := todo.Ask(ctx, api, c.request(), r, func() {
+		err := todo.Ask(ctx, service, c.request(), r, func() {
 			// nothing new of those who wait is told by waiting
 			if pause == time.Second || decidedOf(&r.Summary) > decided {
 				showSums(shown, &r.Summary)
@@ -166,7 +167,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 		case late || r.Unavailable.IsEmpty():
 			return r, nil
 		default:
-			shown.Note(c.waiting(ctx, api, r.Summary.Unavailable, pause))
+			shown.Note(c.waiting(ctx, service, r.Summary.Unavailable, pause))
 			todo = blast.TodoUsers(r.Retry())
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -176,21 +177,21 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, api *c
 }
 
 // waiting says for whom the command waits, and why.
-func (c *filterCommand) waiting(ctx context.Context, api *client.Client, users int, pause time.Duration) string {
+func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable and asked for again in %s, until --timeout %s is over: %s", users,
-		pause, c.Timeout, whyUnavailable(ctx, api))
+		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
 // whyUnavailable is why users are unavailable, as far as the service tells: answers have no reasons. Anybody may ask
 // whether only a restart helps; the key may lack the right to read the status.
-func whyUnavailable(ctx context.Context, api *client.Client) string {
+func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var dead *client.Error
-	if err := api.Alive(ctx); errors.As(err, &dead) && dead.Code == client.CodeUnavailable {
+	if err := service.Alive(ctx); errors.As(err, &dead) && dead.Code == client.CodeUnavailable {
 		return dead.Message
 	}
-	if status, err := api.Status(ctx); err == nil && status.Store.Error != "" {
+	if status, err := service.Status(ctx); err == nil && status.Store.Error != "" {
 		return "the store is " + status.Store.State + ": " + status.Store.Error
 	}
 	return remote.StatusSays
@@ -204,14 +205,14 @@ func (c *filterCommand) request() client.FilterRequest {
 }
 
 // showSums tells what has become of the users so far.
-func showSums(shown *terminal.Progress, s *client.Summary) {
+func showSums(shown *terminal.Progress, s *api.Summary) {
 	decided := decidedOf(s)
 	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
 		s.Unavailable))
 }
 
 // decidedOf is how many users are decided.
-func decidedOf(s *client.Summary) int {
+func decidedOf(s *api.Summary) int {
 	decided := s.Allowed
 	for _, n := range s.Denied {
 		decided += n
@@ -234,7 +235,7 @@ func sleep(ctx context.Context, pause time.Duration) error {
 type filterReport struct {
 	MessageID string `json:"message_id,omitempty"`
 	*whom
-	client.Summary
+	api.Summary
 	Seconds       float64 `json:"seconds"`
 	Generation    string  `json:"generation"`
 	ConfigVersion string  `json:"config_version"`
@@ -280,9 +281,9 @@ func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.D
 }
 
 // deniedRows are the denied by limit, the suppressed by set, and whom shadow limits would have denied.
-func deniedRows(s *client.Summary) (rows [][]any) {
+func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
-		if limit == client.LimitSuppressed && len(s.Suppressed) > 0 {
+		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {
 			for _, set := range sortedCounts(s.Suppressed) {
 				rows = append(rows, []any{"denied", s.Suppressed[set], "by " + limit + ": " + set})
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -18,11 +18,11 @@ type limitsCommand struct{ remote.Service }
 
 // Run prints the policy in force.
 func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
-	policy, err := api.Limits(ctx)
+	policy, err := service.Limits(ctx)
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -32,7 +32,7 @@ func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return printLimits(on, policy)
 }
 
-func printLimits(on *terminal.Streams, p *client.Limits) error {
+func printLimits(on *terminal.Streams, p *api.Policy) error {
 	fmt.Fprintf(on.Out, "limits of configuration %s%s\n", p.Version, tolerance(p.ToleranceMS))
 	rows := append([][]any{{"SEGMENT", "LIMIT", "MAX", "WINDOW", "CHANNELS"}}, limitRows("default", p.Default)...)
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
@@ -45,7 +45,7 @@ func printLimits(on *terminal.Streams, p *client.Limits) error {
 }
 
 // printWithheld tells what denies before the limits do.
-func printWithheld(on *terminal.Streams, p *client.Limits) error {
+func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
 		rows = append(rows, []any{p.Suppress[i].Set, listed(p.Suppress[i].Channels), exemptText(&p.Suppress[i])})
@@ -77,14 +77,14 @@ func tableOf(on *terminal.Streams, rows [][]any) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-func exemptText(s *client.Suppression) string {
+func exemptText(s *api.Suppression) string {
 	if s.EvenExempt {
 		return "denied too"
 	}
 	return "pass"
 }
 
-func holdoutText(h *client.Holdout) string {
+func holdoutText(h *api.Holdout) string {
 	return fmt.Sprintf("%g%% of all users (salt %s), channels %s", h.Percent, h.Salt, listed(h.Channels))
 }
 
@@ -96,7 +96,7 @@ func tolerance(ms int64) string {
 }
 
 // limitRows are the limits of one segment, which stands in each of them.
-func limitRows(segment string, limits []client.Limit) (rows [][]any) {
+func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	if len(limits) == 0 {
 		return [][]any{{segment, "uncapped", "", "", ""}}
 	}
@@ -110,7 +110,7 @@ func limitRows(segment string, limits []client.Limit) (rows [][]any) {
 // zoneOfUser is the zone of quiet hours and calendar limits that go by the user's.
 const zoneOfUser = "user"
 
-func windowText(l *client.Limit) string {
+func windowText(l *api.Limit) string {
 	if l.Timezone == "" {
 		return l.Window
 	}
@@ -121,7 +121,7 @@ func windowText(l *client.Limit) string {
 }
 
 // nameText is the limit's name; one in the shadow denies nobody.
-func nameText(l *client.Limit) string {
+func nameText(l *api.Limit) string {
 	if l.Shadow {
 		return l.Name + " (shadow)"
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/client"
+	"capper/client/api"
 	"capper/internal/terminal"
 )
 
@@ -14,10 +14,10 @@ func TestLimitsAreATable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
-	require.NoError(t, printLimits(on, &client.Limits{
+	require.NoError(t, printLimits(on, &api.Policy{
 		Version: "v1", ToleranceMS: 500,
-		Default: []client.Limit{{Name: "daily", Max: 1, Window: "24h"}},
-		Segments: map[string][]client.Limit{
+		Default: []api.Limit{{Name: "daily", Max: 1, Window: "24h"}},
+		Segments: map[string][]api.Limit{
 			"vip": {
 				{Name: "push-gap", Max: 1, Window: "30m", Channels: []string{"push", "sms"}},
 				{Name: "email-day", Max: 12, Window: "day", Calendar: "day", Timezone: "Asia/Singapore",
@@ -39,15 +39,15 @@ func TestLimitsTellWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
-	require.NoError(t, printLimits(on, &client.Limits{
+	require.NoError(t, printLimits(on, &api.Policy{
 		Version: "v1",
-		Default: []client.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user",
+		Default: []api.Limit{{Name: "strict", Max: 1, Window: "month", Calendar: "month", Timezone: "user",
 			Shadow: true}},
-		Suppress: []client.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
+		Suppress: []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
 			EvenExempt: true}},
-		Quiet: []client.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"sms", "push"},
+		Quiet: []api.Quiet{{From: "21:00", To: "08:00", Zone: "user", Channels: []string{"sms", "push"},
 			Sets: []string{"country/sg"}}},
-		Holdout: &client.Holdout{Percent: 2.5, Salt: "2027-q1"}, Timezone: "Asia/Singapore",
+		Holdout: &api.Holdout{Percent: 2.5, Salt: "2027-q1"}, Timezone: "Asia/Singapore",
 	}))
 	require.Equal(t, `limits of configuration v1
 SEGMENT  LIMIT            MAX  WINDOW                   CHANNELS

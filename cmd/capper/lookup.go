@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -29,8 +30,8 @@ const lookupBatch = 50_000
 
 // lookupReport is what --json prints.
 type lookupReport struct {
-	Generation string              `json:"generation"`
-	Users      []client.UserLookup `json:"users"`
+	Generation string           `json:"generation"`
+	Users      []api.UserLookup `json:"users"`
 }
 
 // Validate refuses what does not say whom to look up, or in two ways how to answer.
@@ -50,7 +51,7 @@ func (c *lookupCommand) Validate() error {
 
 // Run tells what the users are in.
 func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -63,10 +64,10 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		users = read.ToArray()
 	}
 	if c.CSV {
-		return c.writeCSV(ctx, on, api, users)
+		return c.writeCSV(ctx, on, service, users)
 	}
-	report := lookupReport{Users: []client.UserLookup{}}
-	err = c.lookup(ctx, api, users, func(found *client.LookupResult) error {
+	report := lookupReport{Users: []api.UserLookup{}}
+	err = c.lookup(ctx, service, users, func(found *client.LookupResult) error {
 		report.Generation = found.Generation
 		report.Users = append(report.Users, found.Users...)
 		return nil
@@ -81,12 +82,12 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // lookup asks in batches, all of the generation of the first.
-func (c *lookupCommand) lookup(ctx context.Context, api *client.Client, users []uint32,
+func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users []uint32,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}
 	for batch := range slices.Chunk(users, lookupBatch) {
 		request.Users = batch
-		found, err := api.Lookup(ctx, request)
+		found, err := service.Lookup(ctx, request)
 		if err != nil {
 			return c.Hinted(err)
 		}
@@ -110,10 +111,10 @@ func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error 
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-func (c *lookupCommand) writeCSV(ctx context.Context, on *terminal.Streams, api *client.Client, users []uint32) error {
+func (c *lookupCommand) writeCSV(ctx context.Context, on *terminal.Streams, service *client.Client, users []uint32) error {
 	out := csv.NewWriter(on.Out)
 	head := append([]string{"user_id", "segment"}, c.Set...)
-	err := c.lookup(ctx, api, users, func(found *client.LookupResult) error {
+	err := c.lookup(ctx, service, users, func(found *client.LookupResult) error {
 		if head != nil { // there is an answer to write
 			if err := out.Write(head); err != nil {
 				return err

@@ -58,7 +58,7 @@ const scriptPacers = `pacers:
 func take(ts *testscript.TestScript, _ bool, args []string) {
 	permits, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	request := client.PermitsRequest{Pacers: args[:1], Permits: permits, MaxWait: api.Wait(time.Hour),
+	request := api.PermitsRequest{Pacers: args[:1], Permits: permits, MaxWait: api.Wait(time.Hour),
 		MessageID: strings.Join(args[2:], "")}
 	c, err := client.New(client.Config{URL: ts.Getenv("URL")})
 	ts.Check(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/campaigns"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
@@ -33,19 +34,19 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
 	}
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
-	request, users, err := c.request(ctx, on, api)
+	request, users, err := c.request(ctx, on, service)
 	if err != nil {
 		return err
 	}
 	shown := terminal.NewProgress(on, terminal.Users)
 	shown.Step("release", users)
 	start := time.Now()
-	var sum client.ReleaseSummary
-	err = api.ReleaseAll(ctx, request, func(batch *client.ReleaseResult) error {
+	var sum api.ReleaseSummary
+	err = service.ReleaseAll(ctx, request, func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
 		shown.Reach(int64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil
@@ -81,12 +82,12 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 // releaseReport is what --json prints.
 type releaseReport struct {
 	*whom
-	client.ReleaseSummary
+	api.ReleaseSummary
 }
 
 // request is what to give back, and of how many users.
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
-	api *client.Client) (r *client.ReleaseRequest, users int64, err error) {
+	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
 	if c.Expression == "" {
 		if r.Bitmap, err = c.read(ctx, on); err != nil {
@@ -94,7 +95,7 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 		}
 		return r, int64(r.Bitmap.GetCardinality()), nil
 	}
-	parts, err := c.parts(ctx, api)
+	parts, err := c.parts(ctx, service)
 	if err != nil {
 		return nil, 0, c.Hinted(err)
 	}

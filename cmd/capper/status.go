@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -16,11 +16,11 @@ type statusCommand struct{ remote.Service }
 
 // Run prints the state of the service. It fails when the service is not ready.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
-	status, err := api.Status(ctx)
+	status, err := service.Status(ctx)
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -35,7 +35,7 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-func printStatus(on *terminal.Streams, s *client.Status) error {
+func printStatus(on *terminal.Streams, s *api.Status) error {
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready"
@@ -73,7 +73,7 @@ func printStatus(on *terminal.Streams, s *client.Status) error {
 }
 
 // guardedRows tell of the sets whose losses keep a generation out of use.
-func guardedRows(s *client.Status) (rows [][]any) {
+func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,
 			r.Since.UTC().Format(time.RFC3339), strings.Join(r.Reasons, ", "))})
@@ -100,7 +100,7 @@ func guardedRows(s *client.Status) (rows [][]any) {
 }
 
 // auditText says how the record of decisions does.
-func auditText(s *client.Status) string {
+func auditText(s *api.Status) string {
 	a := s.Audit
 	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)
 	if a.Lost > 0 {

@@ -86,7 +86,7 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 	r := new(recorder)
 	c, ctx := newClient(t, client.Config{URL: w.url, HTTP: &http.Client{Transport: r}}), t.Context()
 	users, bitmap := []uint32{1, 6, 7, 40_001}, roaring.BitmapOf(1, 6, 7, 40_001)
-	engaged := &client.Audience{Expression: "engaged & vip", Sample: &client.Sample{Percent: 50, Salt: "s"},
+	engaged := &client.Audience{Expression: "engaged & vip", Sample: &api.Sample{Percent: 50, Salt: "s"},
 		MaxUsers: 5}
 	later := []time.Time{w.clock.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}
 	filter := func(r client.FilterRequest) func() (any, error) {
@@ -124,8 +124,8 @@ func TestAnswersArePassedOnWhole(t *testing.T) {
 			return c.CheckSends(ctx, &client.SendsCheckRequest{MessageID: "x", Users: users})
 		}, new(api.SendsCheck)},
 		{"import", func() (any, error) {
-			return c.Import(ctx, &client.ImportRequest{MessageID: "x",
-				Sends: []client.ImportedSend{{UserID: 9, At: w.clock.Now()}}})
+			return c.Import(ctx, &api.ImportRequest{MessageID: "x",
+				Sends: []api.ImportedSend{{UserID: 9, At: w.clock.Now()}}})
 		}, new(api.ImportAnswer)},
 		{"count", func() (any, error) { return c.AudienceCount(ctx, &client.Audience{Expression: "engaged"}) },
 			new(api.AudienceCount)},
@@ -280,7 +280,7 @@ func TestAPreviewInPartsIsDecidedByOneConfiguration(t *testing.T) {
 	w := serveSets(t, calls.before)
 	cfg := client.Config{URL: w.url, BatchBitmap: 7000, Parallel: 1}
 	c, ctx := newClient(t, cfg), t.Context()
-	status := func() *client.Status {
+	status := func() *api.Status {
 		s, err := c.Status(ctx)
 		require.NoError(t, err)
 		return s

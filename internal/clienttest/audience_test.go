@@ -41,7 +41,7 @@ func TestLookups(t *testing.T) {
 	byID, err := c.Lookup(ctx, &client.LookupRequest{Users: []uint32{6, 4_000_000, 30_001},
 		Sets: []string{"vip", "country/my"}})
 	require.NoError(t, err)
-	require.Equal(t, &client.LookupResult{Generation: list.Generation, Users: []client.UserLookup{
+	require.Equal(t, &client.LookupResult{Generation: list.Generation, Users: []api.UserLookup{
 		{UserID: 6, Segment: "active", Sets: []string{"vip", "country/my"}},
 		{UserID: 4_000_000, Segment: api.NoSegment, Sets: []string{}},
 		{UserID: 30_001, Segment: "new", Sets: []string{"country/my"}},
@@ -88,7 +88,7 @@ func TestLookups(t *testing.T) {
 	count, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active"}, "push")
 	require.NoError(t, err)
 	require.Equal(t, activeUsers-3, count.Preview.Allowed)
-	_, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active", Part: &client.Part{Of: 1}}, "push")
+	_, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active", Part: &api.Part{Of: 1}}, "push")
 	require.ErrorContains(t, err, "30000 users, at most 16000 are previewed at once",
 		"a part of the caller's own stays that part")
 }
@@ -121,7 +121,7 @@ func TestLookupRefusals(t *testing.T) {
 	}
 	_, err = c.AudienceCount(ctx, &client.Audience{Expression: "active - vipp"})
 	require.ErrorContains(t, err, `"vip"`, "the nearest name")
-	for _, ofOneCall := range []client.Audience{{Part: &client.Part{Of: 2}}, {MaxUsers: 5}, {Cursor: "x"}} {
+	for _, ofOneCall := range []client.Audience{{Part: &api.Part{Of: 2}}, {MaxUsers: 5}, {Cursor: "x"}} {
 		ofOneCall.Expression = "vip"
 		require.ErrorContains(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: &ofOneCall}, nil),
 			"are of one call")
@@ -164,7 +164,7 @@ func TestFilterOfAnAudience(t *testing.T) {
 		[]uint32{1, 2}).Equals(paged))
 
 	parted := roaring.New()
-	a = client.Audience{Expression: "new", Part: &client.Part{Of: 4}}
+	a = client.Audience{Expression: "new", Part: &api.Part{Of: 4}}
 	for a.Part != nil {
 		r := filter("parted", a)
 		require.Equal(t, newUsers/4, r.Audience.Users)
@@ -172,9 +172,9 @@ func TestFilterOfAnAudience(t *testing.T) {
 		a.Part = r.Audience.NextPart
 	}
 	require.EqualValues(t, newUsers, parted.GetCardinality())
-	sampled := filter("sampled", client.Audience{Expression: "new", Sample: &client.Sample{Percent: 10, Salt: "a"}})
+	sampled := filter("sampled", client.Audience{Expression: "new", Sample: &api.Sample{Percent: 10, Salt: "a"}})
 	require.InDelta(t, newUsers/10, sampled.Audience.Users, 200)
-	again := filter("sampled", client.Audience{Expression: "new", Sample: &client.Sample{Percent: 10, Salt: "a"}})
+	again := filter("sampled", client.Audience{Expression: "new", Sample: &api.Sample{Percent: 10, Salt: "a"}})
 	require.Equal(t, sampled.Audience, again.Audience)
 }
 
@@ -185,7 +185,7 @@ func TestFilterAllOfAnAudienceIsOfOneGeneration(t *testing.T) {
 	w := serveSets(t, flaky(func() bool { return rand.N(4) == 0 }))
 	c := newClient(t, client.Config{URL: w.url, Attempts: 30, BatchBitmap: 1000, Parallel: 3,
 		MaxBackoff: 5 * time.Millisecond})
-	var total client.Summary
+	var total api.Summary
 	var busy sync.Mutex
 	allowed := roaring.New()
 	generations := map[string]bool{}
@@ -252,7 +252,7 @@ func TestAnInterruptedAudienceGoesOn(t *testing.T) {
 	w.await(w.publish([]uint32{7}))
 
 	request.Audience.Generation = ended.Generation
-	var total client.Summary
+	var total api.Summary
 	require.NoError(t, c.FilterAll(t.Context(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {
 		total.Add(&r.Summary)
 		return nil
@@ -264,7 +264,7 @@ func TestAnInterruptedAudienceGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, parted.List, 10)
 	parted.List = parted.List[8:] // what an engine with a queue of its own has left
-	total = client.Summary{}
+	total = api.Summary{}
 	require.NoError(t, c.FilterParts(t.Context(), request, parted, func(_ *client.FilterRequest,
 		r *client.FilterResult) error {
 		total.Add(&r.Summary)
@@ -301,7 +301,7 @@ func TestAGenerationThatIsGone(t *testing.T) {
 	require.Less(t, ended.Done, ended.Parts)
 	require.Contains(t, err.Error(), "a run with the same message id on the generation in use counts nobody twice")
 
-	var total client.Summary
+	var total api.Summary
 	require.NoError(t, c.FilterAll(t.Context(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {
 		require.NotEqual(t, ended.Generation, r.Audience.Generation)
 		total.Add(&r.Summary)
@@ -350,10 +350,10 @@ func TestUnavailableUsersOfAnAudienceAreAskedAgain(t *testing.T) {
 		Audience: &client.Audience{Expression: "vip"}})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{6, 9}, r.AllowedBitmap.ToArray())
-	require.Equal(t, []uint32{3}, r.DeniedBitmaps[client.LimitSuppressed].ToArray())
+	require.Equal(t, []uint32{3}, r.DeniedBitmaps[api.LimitSuppressed].ToArray())
 	require.Equal(t, map[string]int{"opted-out": 1}, r.Summary.Suppressed)
 	require.Equal(t, 3, r.Summary.Requested)
-	require.Equal(t, client.SegmentSummary{Requested: 3, Allowed: 2}, r.Summary.Segments["active"])
+	require.Equal(t, api.SegmentSummary{Requested: 3, Allowed: 2}, r.Summary.Segments["active"])
 	require.Equal(t, "g", r.Audience.Generation)
 	require.Equal(t, []uint32{3, 6, 9}, later.UsersBitmap.ToArray(), "as a bitmap")
 	require.Empty(t, later.Audience)

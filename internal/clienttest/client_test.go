@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server"
 	"capper/internal/server/access"
@@ -167,10 +168,10 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 	audience.Add(4294967295)
 	before := audience.Clone()
 	var mu sync.Mutex
-	var total client.Summary
+	var total api.Summary
 	allowed := roaring.New()
 	blast := func(id string) error {
-		total, allowed = client.Summary{}, roaring.New()
+		total, allowed = api.Summary{}, roaring.New()
 		return c.FilterAll(t.Context(), &client.FilterRequest{MessageID: id, Bitmap: audience},
 			func(batch *client.FilterRequest, r *client.FilterResult) error {
 				require.True(t, mu.TryLock(), "each is called by one goroutine at a time")
@@ -189,7 +190,7 @@ func TestFilterAllSplitsBitmaps(t *testing.T) {
 	require.NoError(t, blast("m2"))
 	require.Equal(t, 30_000, total.Allowed, "active users have two sends a day")
 	require.Equal(t, map[string]int{"daily": 70_001}, total.Denied)
-	require.Equal(t, client.SegmentSummary{Requested: 40_000}, total.Segments["new"])
+	require.Equal(t, api.SegmentSummary{Requested: 40_000}, total.Segments["new"])
 
 	released := 0
 	require.NoError(t, c.ReleaseAll(t.Context(), &client.ReleaseRequest{MessageID: "m1", Bitmap: audience},
@@ -274,8 +275,8 @@ func TestUnavailableUsersAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint32{1, 2, 3}, r.Allowed)
 	require.Empty(t, r.Unavailable)
-	require.Equal(t, client.Summary{Requested: 3, Allowed: 3, Denied: map[string]int{},
-		Segments: map[string]client.SegmentSummary{"new": {Requested: 3, Allowed: 3}}}, r.Summary)
+	require.Equal(t, api.Summary{Requested: 3, Allowed: 3, Denied: map[string]int{},
+		Segments: map[string]api.SegmentSummary{"new": {Requested: 3, Allowed: 3}}}, r.Summary)
 
 	for _, config := range []client.Config{
 		{URL: newCapper(t, half(100)), Attempts: 1}, {URL: newCapper(t, half(1)), LeaveUnavailable: true},

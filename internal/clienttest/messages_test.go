@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/audit/archive"
 	"capper/internal/bitmap"
 	"capper/internal/campaign"
@@ -82,7 +83,7 @@ func TestReleaseMessageGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	var told []int64
 	given, err := c.ReleaseMessage(t.Context(), &client.MessageRelease{MessageID: "promo"},
-		func(r *client.ReleasedMessage) { told = append(told, r.Missing) })
+		func(r *api.ReleasedMessage) { told = append(told, r.Missing) })
 	require.NoError(t, err)
 	require.Equal(t, int64(250), given.Released)
 	require.Zero(t, given.Missing)

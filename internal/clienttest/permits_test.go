@@ -18,7 +18,7 @@ func TestPermitsAndPacers(t *testing.T) {
 	ctx := t.Context()
 	url, _ := pacedBy(t, nil, testkit.NewClock().Now)
 	c := newClient(t, client.Config{URL: url})
-	got, err := c.Permits(ctx, client.PermitsRequest{Pacers: []string{"bounded", "message"}, Permits: 9,
+	got, err := c.Permits(ctx, api.PermitsRequest{Pacers: []string{"bounded", "message"}, Permits: 9,
 		MaxWait: api.Wait(time.Second), MessageID: "m"})
 	require.NoError(t, err)
 	require.Equal(t, 4, got.Granted)
@@ -35,7 +35,7 @@ func TestPermitsAndPacers(t *testing.T) {
 	require.Equal(t, "300ms", one.MaxWait)
 	require.Positive(t, one.NextMS)
 	used := func(message string) int {
-		looked, err := c.Permits(ctx, client.PermitsRequest{Pacers: []string{"message"}, MessageID: message})
+		looked, err := c.Permits(ctx, api.PermitsRequest{Pacers: []string{"message"}, MessageID: message})
 		require.NoError(t, err)
 		return *looked.Pacers[0].Used
 	}
@@ -45,7 +45,7 @@ func TestPermitsAndPacers(t *testing.T) {
 	require.NoError(t, c.ForgetPacer(ctx, "message"))
 	require.Equal(t, 0, used("m"))
 
-	_, err = c.Permits(ctx, client.PermitsRequest{Pacers: []string{"none"}, Permits: 1})
+	_, err = c.Permits(ctx, api.PermitsRequest{Pacers: []string{"none"}, Permits: 1})
 	require.ErrorContains(t, err,
 		`take permits of none: invalid_request: pacers[0]: must be a configured pacer, got "none"`)
 	_, err = c.Pacer(ctx, "a/b c")
@@ -65,7 +65,7 @@ func TestRetriesTakeNothingTwice(t *testing.T) {
 	for range callers {
 		asking.Go(func() {
 			for range calls {
-				got, err := c.Permits(t.Context(), client.PermitsRequest{Pacers: []string{"minute"}, Permits: 10})
+				got, err := c.Permits(t.Context(), api.PermitsRequest{Pacers: []string{"minute"}, Permits: 10})
 				if err != nil {
 					t.Error(err)
 					return

@@ -140,7 +140,7 @@ quiet:
 	c, err := Parse("f", []byte(file))
 	require.NoError(t, err)
 	read, err := ParsePolicy([]byte(strings.NewReplacer("VERSION", c.Version, "DAILY",
-		`    - {name: "daily", max: 3, calendar: day}`).Replace(earlier)))
+		`    - {name: "daily", max: 3, window: 24h}`).Replace(earlier)))
 	require.NoError(t, err)
 	require.Equal(t, c.Policy, read)
 	require.NotContains(t, string(c.PolicyText), "hard bounces", "comments stay in the file")

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/client/api"
 )
 
 // suppressed is the set that gets nothing.
@@ -14,14 +15,14 @@ const suppressed = "opted-out"
 // known is the limits in force and the users that they are for, as the service tells
 // them: what the totals of a blast must be follows from it.
 type known struct {
-	limits   *client.Limits
+	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
 	optedOut *roaring.Bitmap
 	country  *roaring.Bitmap // country/my
 }
 
-func learn(ctx context.Context, api *client.Client) (*known, error) {
-	limits, err := api.Limits(ctx)
+func learn(ctx context.Context, service *client.Client) (*known, error) {
+	limits, err := service.Limits(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func learn(ctx context.Context, api *client.Client) (*known, error) {
 	generation := ""
 	bitmap := func(name string) (users *roaring.Bitmap) {
 		if err == nil {
-			users, generation, err = api.SegmentBitmap(ctx, name, generation)
+			users, generation, err = service.SegmentBitmap(ctx, name, generation)
 		}
 		return users
 	}
@@ -42,14 +43,14 @@ func learn(ctx context.Context, api *client.Client) (*known, error) {
 
 // wanted is the totals that a blast must have.
 type wanted struct {
-	segments          map[string]client.SegmentSummary
+	segments          map[string]api.SegmentSummary
 	daily, suppressed int
 }
 
 // want is the totals of a message to the users: the n-th of a day, but to those of
 // others the m-th.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
-	w := &wanted{segments: map[string]client.SegmentSummary{}}
+	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()
 	add := func(name string, of *roaring.Bitmap) {
 		if of.IsEmpty() {
@@ -60,7 +61,7 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 		if others != nil {
 			again = int(may.AndCardinality(others))
 		}
-		row := client.SegmentSummary{Requested: int(of.GetCardinality())}
+		row := api.SegmentSummary{Requested: int(of.GetCardinality())}
 		row.Allowed = k.implied(name, int(may.GetCardinality())-again, n) + k.implied(name, again, m)
 		w.segments[name] = row
 		w.suppressed += row.Requested - int(may.GetCardinality())

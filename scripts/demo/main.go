@@ -16,6 +16,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/client/api"
 )
 
 func main() {
@@ -42,7 +43,7 @@ func main() {
 // the first of them allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
-	api, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
+	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +51,14 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	if err != nil {
 		return nil, err
 	}
-	known, err := learn(ctx, api)
+	known, err := learn(ctx, service)
 	if err != nil {
 		return nil, err
 	}
 	allowed = roaring.New()
 	for blast := 1; blast <= blasts; blast++ {
 		fmt.Fprintf(out, "\nblast %d: %d users\n", blast, users.GetCardinality())
-		summary, took, err := send(ctx, out, api, &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast),
+		summary, took, err := send(ctx, out, service, &client.FilterRequest{MessageID: fmt.Sprintf("blast-%d", blast),
 			Channel: "push", Bitmap: users}, func(some *roaring.Bitmap) {
 			if blast == 1 {
 				allowed.Or(some)
@@ -70,7 +71,7 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 			return nil, fmt.Errorf("blast %d: %w", blast, err)
 		}
 	}
-	if err := sendExpression(ctx, out, api, known, users, blasts); err != nil {
+	if err := sendExpression(ctx, out, service, known, users, blasts); err != nil {
 		return nil, fmt.Errorf("audience %s: %w", expression, err)
 	}
 	fmt.Fprintf(out, "\nevery total is what limits and sets imply\n")
@@ -82,12 +83,12 @@ const expression = "vip | new - country/my"
 
 // sendExpression sends one more message, to an expression. Users of the blasts before
 // have had a message from each of these.
-func sendExpression(ctx context.Context, out io.Writer, api *client.Client, known *known, before *roaring.Bitmap,
+func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
 	request := &client.FilterRequest{MessageID: "by-expression", Channel: "push",
 		Audience: &client.Audience{Expression: expression}}
-	summary, took, err := send(ctx, out, api, request, func(*roaring.Bitmap) {})
+	summary, took, err := send(ctx, out, service, request, func(*roaring.Bitmap) {})
 	if err != nil {
 		return err
 	}
@@ -117,12 +118,12 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 }
 
 // send filters the users of a request, telling how it goes, and whom it allows.
-func send(ctx context.Context, out io.Writer, api *client.Client, request *client.FilterRequest,
-	allow func(*roaring.Bitmap)) (*client.Summary, time.Duration, error) {
+func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
+	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()
-	var total client.Summary
+	var total api.Summary
 	told := 0
-	err := api.FilterAll(ctx, request, func(_ *client.FilterRequest, result *client.FilterResult) error {
+	err := service.FilterAll(ctx, request, func(_ *client.FilterRequest, result *client.FilterResult) error {
 		total.Add(&result.Summary)
 		allow(result.AllowedBitmap)
 		if total.Requested-told >= 250_000 {
@@ -136,7 +137,7 @@ func send(ctx context.Context, out io.Writer, api *client.Client, request *clien
 }
 
 // report prints a blast's decisions and compares them with what limits and sets imply.
-func report(out io.Writer, s *client.Summary, want *wanted, took time.Duration) error {
+func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
 		s.Allowed)
 	for _, limit := range slices.Sorted(maps.Keys(s.Denied)) {

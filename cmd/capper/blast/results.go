@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/client/api"
 )
 
 // Results gathers what a blast decided. Every user is in exactly one of
@@ -13,7 +14,7 @@ import (
 type Results struct {
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
-	Summary                        client.Summary
+	Summary                        api.Summary
 	Generation, ConfigVersion      string // of the last answer; "": there was none yet
 
 	waves map[time.Time]*wave // by the hour in which they become eligible

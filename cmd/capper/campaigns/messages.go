@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/history"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
@@ -41,14 +42,14 @@ func (c *MessagesCommand) Validate() error {
 
 // Run prints a list, or all about one message.
 func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
 	if c.MessageID == "" {
-		return c.list(ctx, on, api)
+		return c.list(ctx, on, service)
 	}
-	found, err := api.Message(ctx, c.MessageID, c.Namespace)
+	found, err := service.Message(ctx, c.MessageID, c.Namespace)
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -63,12 +64,12 @@ func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, api *client.Client) error {
+func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, service *client.Client) error {
 	query := client.MessagesQuery{Channel: c.Channel, Max: c.Max, Namespace: c.Namespace}
 	if c.Since.Given() {
 		query.Since = c.Since.Instant(time.Now()).Time()
 	}
-	found, err := api.Messages(ctx, query)
+	found, err := service.Messages(ctx, query)
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -98,7 +99,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, api *c
 }
 
 // printMessage prints what became of a message on one channel.
-func printMessage(on *terminal.Streams, m *client.Message) error {
+func printMessage(on *terminal.Streams, m *api.Message) error {
 	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
 	rows := [][]any{
 		{"allowed", m.Allowed, "sends that were recorded, each once"}, {"released", m.Released, "of those, given back"},
@@ -160,7 +161,7 @@ func plain(id string) string {
 }
 
 // when tells the calls of a message, or that its sends were imported and no call has asked for it.
-func when(m *client.Message) string {
+func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, imported at " + seconds(m.LastCall)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/audit/verify"
 	"capper/internal/capping"
@@ -84,13 +85,13 @@ type storeAsker struct {
 // open asks the service what it is, before anything is read.
 func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) (*storeAsker, error) {
 	service := remote.Service{URL: f.URL}
-	api, err := service.Client()
+	asked, err := service.Client()
 	if err != nil {
 		return nil, err
 	}
-	a := &storeAsker{flags: f, api: api, channels: map[capping.Channel]string{}, settle: f.settleTime(at)}
+	a := &storeAsker{flags: f, api: asked, channels: map[capping.Channel]string{}, settle: f.settleTime(at)}
 	a.pace = rate.NewLimiter(rate.Limit(f.UsersPerSecond), f.UsersPerSecond)
-	limits, err := api.Limits(ctx)
+	limits, err := asked.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return nil, terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope read")
 	}
@@ -100,7 +101,7 @@ func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) 
 	for name, number := range limits.Channels {
 		a.channels[capping.Channel(number)] = name
 	}
-	status, err := api.Status(ctx)
+	status, err := asked.Status(ctx)
 	if err != nil {
 		return nil, service.Hinted(err)
 	}
@@ -208,7 +209,7 @@ func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answe
 	return whole, nil
 }
 
-func addAnswer(to *verify.Answer, found *client.SendsCheck) {
+func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 	to.At = max(to.At, capping.InstantOf(found.Time))
 	to.Forgotten += found.Summary.Forgotten
 	to.Unavailable = append(to.Unavailable, found.Unavailable...)

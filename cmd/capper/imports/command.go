@@ -15,6 +15,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/capping"
 	"capper/internal/objects"
@@ -52,16 +53,16 @@ type Command struct {
 
 // report is what --json prints.
 type report struct {
-	Files      []string              `json:"files"`
-	Rows       int64                 `json:"rows"`
-	BadRows    int64                 `json:"bad_rows"`
-	Users      uint64                `json:"users"`
-	First      time.Time             `json:"first,omitzero"`
-	Last       time.Time             `json:"last,omitzero"`
-	Channels   map[string]int64      `json:"channels"`
-	Namespaces map[string]int64      `json:"namespaces"`
-	Sent       *client.ImportSummary `json:"sent,omitempty"`
-	Verified   *client.ImportSummary `json:"verified,omitempty"`
+	Files      []string           `json:"files"`
+	Rows       int64              `json:"rows"`
+	BadRows    int64              `json:"bad_rows"`
+	Users      uint64             `json:"users"`
+	First      time.Time          `json:"first,omitzero"`
+	Last       time.Time          `json:"last,omitzero"`
+	Channels   map[string]int64   `json:"channels"`
+	Namespaces map[string]int64   `json:"namespaces"`
+	Sent       *api.ImportSummary `json:"sent,omitempty"`
+	Verified   *api.ImportSummary `json:"verified,omitempty"`
 
 	users *roaring.Bitmap
 	bad   []string
@@ -77,12 +78,12 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
 	if !c.DryRun {
-		if err := c.ask(ctx, on, api, options); err != nil {
+		if err := c.ask(ctx, on, service, options); err != nil {
 			return err
 		}
 	}
@@ -93,7 +94,7 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) (err error) {
 		return err
 	}
 	if !c.DryRun {
-		if err := c.send(ctx, on, api, found, rows); err != nil {
+		if err := c.send(ctx, on, service, found, rows); err != nil {
 			return err
 		}
 	}
@@ -111,8 +112,8 @@ const keyRule = "the key in " + remote.KeyVariable +
 const farClock = 10 * time.Second
 
 // ask has the service say what it would refuse: channels that it does not know, and times after its own.
-func (c *Command) ask(ctx context.Context, on *terminal.Streams, api *client.Client, o *sends.Options) error {
-	limits, err := api.Limits(ctx)
+func (c *Command) ask(ctx context.Context, on *terminal.Streams, service *client.Client, o *sends.Options) error {
+	limits, err := service.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)
 	}
@@ -126,7 +127,7 @@ func (c *Command) ask(ctx context.Context, on *terminal.Streams, api *client.Cli
 	if c.Channel != "" && !o.Channels[c.Channel] {
 		return terminal.Misuse(fmt.Errorf("--channel: %q is not configured", c.Channel))
 	}
-	status, err := api.Status(ctx)
+	status, err := service.Status(ctx)
 	if err != nil {
 		return c.Hinted(err)
 	}
@@ -274,13 +275,13 @@ func (r *report) addBad(file string, bad *sends.RowError) error {
 }
 
 // send sends what was read, and once more to verify it.
-func (c *Command) send(ctx context.Context, on *terminal.Streams, api *client.Client, r *report, rows *sorter) error {
+func (c *Command) send(ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter) error {
 	shown := terminal.NewProgress(on, terminal.Lines)
 	defer shown.Stop()
-	pass := func(step string) (*client.ImportSummary, error) {
+	pass := func(step string) (*api.ImportSummary, error) {
 		shown.Step(step, r.Rows)
-		s := &sender{api: api, patience: c.Patience, parallel: c.Parallel, batch: c.Batch}
-		s.reach = func(sum *client.ImportSummary) {
+		s := &sender{api: service, patience: c.Patience, parallel: c.Parallel, batch: c.Batch}
+		s.reach = func(sum *api.ImportSummary) {
 			shown.Reach(int64(sum.Requested), fmt.Sprintf("%d added", sum.Added))
 		}
 		sum, err := s.all(ctx, rows)
@@ -348,7 +349,7 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 
 // fault is what was not done.
 func (r *report) fault() error {
-	for _, sum := range []*client.ImportSummary{r.Sent, r.Verified} {
+	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {
 			return terminal.Hinted(terminal.WithStatus(terminal.Undecided,
 				fmt.Errorf("%d sends: the store could not say whether they are recorded", sum.Unavailable)),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/segments/ingest/sends"
 )
 
@@ -20,16 +21,16 @@ type sender struct {
 	patience time.Duration // for which a batch is sent again
 	parallel int
 	batch    int
-	reach    func(*client.ImportSummary)
+	reach    func(*api.ImportSummary)
 
 	mu  sync.Mutex
-	sum client.ImportSummary
+	sum api.ImportSummary
 	err error
 }
 
 // all sends all rows. The sends of a user are sent by one worker, in their order: of those that are the same
 // send the earliest is recorded, however many batches there are at one time.
-func (s *sender) all(ctx context.Context, rows *sorter) (client.ImportSummary, error) {
+func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lanes := make([]lane, s.parallel)
@@ -139,7 +140,7 @@ func (s *sender) send(ctx context.Context, batch []sends.Row) error {
 	}
 }
 
-func (s *sender) count(sum *client.ImportSummary) {
+func (s *sender) count(sum *api.ImportSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sum.Add(sum)
@@ -148,7 +149,7 @@ func (s *sender) count(sum *client.ImportSummary) {
 
 // leftOf is the rows whose users are unavailable. What of those users had expired comes again, and is
 // counted once: unavailable are only sends that had not.
-func leftOf(batch []sends.Row, result *client.ImportResult) (left []sends.Row) {
+func leftOf(batch []sends.Row, result *api.ImportAnswer) (left []sends.Row) {
 	if len(result.Unavailable) == 0 {
 		return nil
 	}
@@ -198,9 +199,9 @@ func refusedOf(batch []sends.Row, err error) (row sends.Row, ok bool) {
 }
 
 // requestOf is the rows as a call: what all of them share stands once.
-func requestOf(batch []sends.Row) *client.ImportRequest {
-	r := &client.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID,
-		Sends: make([]client.ImportedSend, len(batch))}
+func requestOf(batch []sends.Row) *api.ImportRequest {
+	r := &api.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID,
+		Sends: make([]api.ImportedSend, len(batch))}
 	for _, row := range batch {
 		if row.Channel != r.Channel {
 			r.Channel = ""
@@ -210,7 +211,7 @@ func requestOf(batch []sends.Row) *client.ImportRequest {
 		}
 	}
 	for i, row := range batch {
-		r.Sends[i] = client.ImportedSend{UserID: row.User, At: time.UnixMilli(row.At).UTC()}
+		r.Sends[i] = api.ImportedSend{UserID: row.User, At: time.UnixMilli(row.At).UTC()}
 		if r.Channel == "" {
 			r.Sends[i].Channel = row.Channel
 		}

@@ -82,11 +82,11 @@ func TestTheEarliestOfEqualSendsIsRecorded(t *testing.T) {
 				at := begin.Add(time.Duration(times-1-i/users) * time.Second)
 				require.NoError(t, rows.add(sends.Row{User: 4 * uint32(i%users), At: at.UnixMilli(), MessageID: "m"}))
 			}
-			s := &sender{api: to, patience: time.Minute, parallel: 4, batch: 100, reach: func(*client.ImportSummary) {}}
+			s := &sender{api: to, patience: time.Minute, parallel: 4, batch: 100, reach: func(*api.ImportSummary) {}}
 			sum, err := s.all(t.Context(), rows)
 			require.NoError(t, err)
 			require.NoError(t, rows.close())
-			require.Equal(t, client.ImportSummary{Requested: users * times, Added: users, Known: users * (times - 1)},
+			require.Equal(t, api.ImportSummary{Requested: users * times, Added: users, Known: users * (times - 1)},
 				sum)
 			require.Empty(t, service.both)
 			for user, at := range service.first {

@@ -56,7 +56,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	look := client.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
+	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
 	switch _, err := service.Permits(ctx, look); { // before a line is read
 	case ctx.Err() != nil:
 		return c.report(on, c.Skip, 0, ctx.Err())
@@ -105,7 +105,7 @@ func (c *PaceCommand) longest() time.Duration {
 }
 
 // pacer is the client's for the lines.
-func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look client.PermitsRequest) (*client.Pacer,
+func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest) (*client.Pacer,
 	error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
@@ -185,7 +185,7 @@ func (w *longWaits) tell(over context.Context) {
 }
 
 // slowest is how long, and for which pacer, a line that has no slot yet waits.
-func (c *PaceCommand) slowest(pacers []client.PacerState) (wait time.Duration, text string) {
+func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
 		next := time.Duration(p.NextMS)
@@ -200,7 +200,7 @@ func (c *PaceCommand) slowest(pacers []client.PacerState) (wait time.Duration, t
 }
 
 // limitOf is what makes the next permit of a pacer wait.
-func limitOf(p *client.PacerState) string {
+func limitOf(p *api.PacerState) string {
 	switch {
 	case p.Used != nil && *p.Used >= p.Max:
 		return p.Window

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 	"capper/internal/terminal"
 )
@@ -44,23 +45,23 @@ func (c *PacersCommand) Validate() error {
 
 // Run prints what pacers have given out, or forgets it.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	api, err := c.Client()
+	service, err := c.Client()
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Forget:
-		return c.forget(ctx, api, on)
+		return c.forget(ctx, service, on)
 	case c.MessageID != "":
-		return c.ofMessage(ctx, api, on)
+		return c.ofMessage(ctx, service, on)
 	case c.Name != "":
-		state, err := api.Pacer(ctx, c.Name)
+		state, err := service.Pacer(ctx, c.Name)
 		if err != nil {
 			return c.refused(err)
 		}
 		return c.print(on, state)
 	}
-	list, err := api.Pacers(ctx)
+	list, err := service.Pacers(ctx)
 	if err != nil {
 		return c.refused(err)
 	}
@@ -71,8 +72,8 @@ func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return printPacers(on, list.Pacers)
 }
 
-func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *terminal.Streams) error {
-	if err := api.ForgetPacer(ctx, c.Name); err != nil {
+func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *terminal.Streams) error {
+	if err := service.ForgetPacer(ctx, c.Name); err != nil {
 		return c.refused(err)
 	}
 	if c.JSON {
@@ -87,8 +88,8 @@ func (c *PacersCommand) forget(ctx context.Context, api *client.Client, on *term
 }
 
 // ofMessage prints the log that the message has, as a call for no permits tells it.
-func (c *PacersCommand) ofMessage(ctx context.Context, api *client.Client, on *terminal.Streams) error {
-	answer, err := api.Permits(ctx, client.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
+func (c *PacersCommand) ofMessage(ctx context.Context, service *client.Client, on *terminal.Streams) error {
+	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
 	if err != nil {
 		return c.refused(err)
 	}
@@ -99,11 +100,11 @@ func (c *PacersCommand) ofMessage(ctx context.Context, api *client.Client, on *t
 	return c.print(on, state)
 }
 
-func (c *PacersCommand) print(on *terminal.Streams, state *client.PacerState) error {
+func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, state)
 	}
-	return printPacers(on, []client.PacerState{*state})
+	return printPacers(on, []api.PacerState{*state})
 }
 
 // refused adds what to do about a call that was refused.
@@ -126,7 +127,7 @@ func (c *PacersCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-func printPacers(on *terminal.Streams, pacers []client.PacerState) error {
+func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	rows := [][]any{{"PACER", "LIMIT", "USED", "MAX", "QUEUE", "NEXT"}}
 	for i := range pacers {
 		rows = append(rows, pacerRows(&pacers[i])...)
@@ -136,7 +137,7 @@ func printPacers(on *terminal.Streams, pacers []client.PacerState) error {
 
 // pacerRows are the limits of one pacer, which stands in each of them, and its
 // rate. Of one per message each message has its own use.
-func pacerRows(p *client.PacerState) (rows [][]any) {
+func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID == "" {
 		queue, next = "by message", "by message"
@@ -161,7 +162,7 @@ func pacerRows(p *client.PacerState) (rows [][]any) {
 }
 
 // waitText is a wait, to the millisecond, or the word for none.
-func waitText(wait client.Millis, none string) string {
+func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"capper/client"
+	"capper/client/api"
 )
 
 // Narrowed is what users of an expression a command is about.
@@ -26,9 +27,9 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	switch {
 	case n.Sample == Percent{}:
 	case n.Sample.From == 0:
-		a.Sample = &client.Sample{Percent: n.Sample.To, Salt: n.Salt} // services before cells know it, too
+		a.Sample = &api.Sample{Percent: n.Sample.To, Salt: n.Salt} // services before cells know it, too
 	default:
-		a.Sample = &client.Sample{From: n.Sample.From, To: n.Sample.To, Salt: n.Salt}
+		a.Sample = &api.Sample{From: n.Sample.From, To: n.Sample.To, Salt: n.Salt}
 	}
 	return a, nil
 }

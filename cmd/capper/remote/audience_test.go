@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/cmd/capper/remote"
 )
 
@@ -70,10 +71,10 @@ func TestNarrowed(t *testing.T) {
 	n := remote.Narrowed{Sample: remote.Percent{To: 10}, Salt: "a", Generation: "g1"}
 	got, err := n.Audience("vip")
 	require.NoError(t, err)
-	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &client.Sample{Percent: 10,
+	require.Equal(t, &client.Audience{Expression: "vip", Generation: "g1", Sample: &api.Sample{Percent: 10,
 		Salt: "a"}}, got)
 	n.Sample.From = 2.5
 	got, err = n.Audience("vip")
 	require.NoError(t, err)
-	require.Equal(t, &client.Sample{From: 2.5, To: 10, Salt: "a"}, got.Sample)
+	require.Equal(t, &api.Sample{From: 2.5, To: 10, Salt: "a"}, got.Sample)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/directory"
 	"capper/internal/doctor"
@@ -139,7 +140,7 @@ func (s *Subject) isBarred() bool {
 }
 
 // missingText says which sets a service waits for. One that starts or stops waits for none.
-func missingText(status *client.Status) string {
+func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it starts or stops"
 	}
@@ -151,10 +152,10 @@ func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {
 	if s.Config.Server.TLS.CertFile != "" {
 		scheme = "https://"
 	}
-	api, err := client.New(client.Config{URL: scheme + s.Config.Server.Listen, Key: s.Key, Attempts: 1})
-	var status *client.Status
+	service, err := client.New(client.Config{URL: scheme + s.Config.Server.Listen, Key: s.Key, Attempts: 1})
+	var status *api.Status
 	if err == nil {
-		status, err = api.Status(ctx)
+		status, err = service.Status(ctx)
 	}
 	switch {
 	case client.HasCode(err, client.CodeUnauthorized), client.HasCode(err, client.CodeForbidden):
