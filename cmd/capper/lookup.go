@@ -111,7 +111,9 @@ func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error 
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-func (c *lookupCommand) writeCSV(ctx context.Context, on *terminal.Streams, service *client.Client, users []uint32) error {
+func (c *lookupCommand) writeCSV(
+	ctx context.Context, on *terminal.Streams, service *client.Client, users []uint32,
+) error {
 	out := csv.NewWriter(on.Out)
 	head := append([]string{"user_id", "segment"}, c.Set...)
 	err := c.lookup(ctx, service, users, func(found *client.LookupResult) error {

@@ -257,7 +257,8 @@ func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{0, 1, 5, 20, 1000} {
 		var log capping.Log
 		for i := range n {
-			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i), Token: capping.Message{ID: fmt.Sprint(i)}.Token()},
+			log = log.Record(nil, capping.Entry{At: capping.Instant(1000 + i),
+				Token: capping.Message{ID: fmt.Sprint(i)}.Token()},
 				0)
 		}
 		rules := []capping.Rule{{Max: 1000, Hold: 86_400_000}, {Max: 1000, Hold: 7 * 86_400_000}}

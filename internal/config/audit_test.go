@@ -152,7 +152,8 @@ func TestOneVersionHasOnePolicyText(t *testing.T) {
 	plain, err := Parse("f", []byte("segments: {source: d}\nlimits:\n  default: {daily: 3}\n  segments: "+
 		"{a: {weekly: 9}, b: {weekly: 9}}\n"))
 	require.NoError(t, err)
-	anchored, err := Parse("f", []byte("{segments: {source: 'd'}, limits: {default: {\"daily\": 3}, # three\n segments: "+
+	anchored, err := Parse("f", []byte("{segments: {source: 'd'}, limits: "+
+		"{default: {\"daily\": 3}, # three\n segments: "+
 		"{a: &few {weekly: 9}, b: *few}}}\n"))
 	require.NoError(t, err)
 	require.Equal(t, plain.Version, anchored.Version)

@@ -120,7 +120,8 @@ func TestAnotherWriterIsNoticed(t *testing.T) {
 	change(rand.New(rand.NewPCG(1, 1)), source, now)
 	to.fails = func() error {
 		for user := range source {
-			other := capping.Entry{At: capping.InstantOf(now), Channel: 9, Token: capping.Message{ID: "another"}.Token()}
+			other := capping.Entry{At: capping.InstantOf(now), Channel: 9,
+				Token: capping.Message{ID: "another"}.Token()}
 			to.logs[user] = to.logs[user].Record(nil, other, 0)
 			return nil
 		}

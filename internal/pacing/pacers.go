@@ -127,7 +127,7 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// ask translates the call by the policy in force. Ask.Check is where the bounds of an ask are checked: the store calls it.
+// ask translates the call by the policy in force. The store checks the bounds of the ask, by Ask.Check.
 func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}

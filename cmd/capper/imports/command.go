@@ -275,7 +275,9 @@ func (r *report) addBad(file string, bad *sends.RowError) error {
 }
 
 // send sends what was read, and once more to verify it.
-func (c *Command) send(ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter) error {
+func (c *Command) send(
+	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
+) error {
 	shown := terminal.NewProgress(on, terminal.Lines)
 	defer shown.Stop()
 	pass := func(step string) (*api.ImportSummary, error) {

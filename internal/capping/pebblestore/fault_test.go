@@ -65,7 +65,8 @@ func TestRefusedSync(t *testing.T) {
 		require.Equal(t, make([]capping.Verdict, 2), verdicts)
 	}
 	released := make([]capping.Released, 1)
-	require.Error(t, s.Release(context.Background(), capping.Message{ID: "before"}.Token(), 0, []capping.UserID{1}, released))
+	require.Error(t, s.Release(context.Background(), capping.Message{ID: "before"}.Token(), 0, []capping.UserID{1},
+		released))
 	require.Equal(t, capping.ReleaseUnavailable, released[0])
 	require.Error(t, s.Erase(context.Background(), 1))
 	health := s.Health(context.Background())

@@ -190,7 +190,8 @@ func compact(version int, before capping.Instant) script.Format {
 func TestLogsAreRewrittenWhileServing(t *testing.T) {
 	t.Parallel()
 	bound := capping.InstantOf(time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC))
-	old := capping.Log(nil).Record(nil, capping.Entry{At: bound - 1, Channel: 1, Token: capping.Message{ID: "old"}.Token()}, 0)
+	old := capping.Log(nil).Record(nil, capping.Entry{At: bound - 1, Channel: 1,
+		Token: capping.Message{ID: "old"}.Token()}, 0)
 	formats := append(script.Known[:len(script.Known):len(script.Known)], compact(3, bound))
 	var idle []capping.UserID
 	for i := range 500 {

@@ -21,7 +21,8 @@ func TestTextsOfMessagesOutliveAFailover(t *testing.T) {
 	lost := s.top.Route(0).Addr()
 	message := ""
 	for n := 0; message == ""; n++ {
-		if name := fmt.Sprint("m-", n); s.top.Route(s.messagePartition(capping.Message{ID: name}.Token())).Addr() == lost {
+		name := fmt.Sprint("m-", n)
+		if s.top.Route(s.messagePartition(capping.Message{ID: name}.Token())).Addr() == lost {
 			message = name
 		}
 	}

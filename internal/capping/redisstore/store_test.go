@@ -41,11 +41,13 @@ func TestFilterDecidesRecordsAndReplays(t *testing.T) {
 		log, err := s.Log(t.Context(), user)
 		require.NoError(t, err)
 		require.Equal(t, []capping.Entry{
-			{At: at, Token: capping.Message{ID: "a"}.Token()}, {At: at + 24*3600*1000, Token: capping.Message{ID: "b"}.Token()},
+			{At: at, Token: capping.Message{ID: "a"}.Token()},
+			{At: at + 24*3600*1000, Token: capping.Message{ID: "b"}.Token()},
 		}, log.Entries())
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) { // no call waits for them for long
-		names, err := s.Messages(t.Context(), []capping.Token{capping.Message{ID: "a"}.Token(), capping.Message{ID: "b"}.Token(),
+		names, err := s.Messages(t.Context(), []capping.Token{capping.Message{ID: "a"}.Token(),
+			capping.Message{ID: "b"}.Token(),
 			capping.Message{ID: "c"}.Token()})
 		require.NoError(c, err)
 		require.Equal(c, map[capping.Token]capping.Message{capping.Message{ID: "a"}.Token(): {ID: "a"},

@@ -112,7 +112,8 @@ func readBack(f *fixture) {
 	var want []capping.Entry
 	for i := range 5 {
 		message, channel := f.message(), capping.Channel(i*60)
-		want = append(want, capping.Entry{At: f.clock.Instant(), Channel: channel, Token: capping.Message{ID: message}.Token()})
+		want = append(want, capping.Entry{At: f.clock.Instant(), Channel: channel,
+			Token: capping.Message{ID: message}.Token()})
 		f.allowed(f.only(on(f.batch(message, []capping.UserID{user}, daily(9)), channel)))
 		f.clock.Advance(time.Duration(i) * 1234567 * time.Microsecond)
 	}
@@ -130,10 +131,12 @@ func messages(f *fixture) {
 	f.filter(ask)
 	f.all(f.filter(of(f.batch(long.ID, users), long.Namespace)), capping.Allowed)
 	tokens := []capping.Token{
-		capping.Message{ID: never}.Token(), capping.Message{ID: bulk}.Token(), capping.Message{ID: preview}.Token(), capping.Message{ID: small}.Token(), long.Token(),
+		capping.Message{ID: never}.Token(), capping.Message{ID: bulk}.Token(),
+		capping.Message{ID: preview}.Token(), capping.Message{ID: small}.Token(), long.Token(),
 	}
 	f.knows(tokens, map[capping.Token]capping.Message{
-		capping.Message{ID: bulk}.Token(): {ID: bulk}, capping.Message{ID: small}.Token(): {ID: small}, long.Token(): long,
+		capping.Message{ID: bulk}.Token():  {ID: bulk},
+		capping.Message{ID: small}.Token(): {ID: small}, long.Token(): long,
 	})
 	got, err := f.store.Messages(context.Background(), nil)
 	require.NoError(f, err)

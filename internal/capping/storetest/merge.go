@@ -69,7 +69,8 @@ func mergedCount(f *fixture) {
 // A send that was merged is the send of its message: asked for, it is replayed.
 func mergedReplays(f *fixture) {
 	users, message := f.users(300), f.message()
-	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2, Token: capping.Message{ID: message}.Token()}
+	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2,
+		Token: capping.Message{ID: message}.Token()}
 	for i, one := range f.merge(mergeOf(users[:200], logOf(before))) {
 		require.EqualValues(f, 1, one.Added, i)
 	}

@@ -46,7 +46,8 @@ func RunUpgrade(t *testing.T, open Open) {
 		require.Equal(t, capping.ReleaseDone, got)
 	}
 	f.knows([]capping.Token{
-		capping.Message{ID: "offer"}.Token(), capping.Message{ID: long}.Token(), capping.Message{Namespace: "growth", ID: "newsletter"}.Token(),
+		capping.Message{ID: "offer"}.Token(), capping.Message{ID: long}.Token(),
+		capping.Message{Namespace: "growth", ID: "newsletter"}.Token(),
 	}, map[capping.Token]capping.Message{
 		capping.Message{ID: "offer"}.Token(): {ID: "offer"}, capping.Message{ID: long}.Token(): {ID: long},
 		capping.Message{Namespace: "growth", ID: "newsletter"}.Token(): {Namespace: "growth", ID: "newsletter"},
@@ -76,6 +77,7 @@ func (f *fixture) requireOldLogs() {
 		capping.Message{ID: "order-1"}.Token()})
 	require.NoError(f, err)
 	require.Equal(f, map[capping.Token]capping.Message{
-		capping.Message{ID: "newsletter"}.Token(): {ID: "newsletter"}, capping.Message{ID: "order-1"}.Token(): {ID: "order-1"},
+		capping.Message{ID: "newsletter"}.Token(): {ID: "newsletter"},
+		capping.Message{ID: "order-1"}.Token():    {ID: "order-1"},
 	}, messages)
 }
