@@ -1,6 +1,9 @@
+// Package pages is the console's pages about the service itself: how it is, what its
+// limits are, and how its pacers stand. Each is one file, with its template beside it.
 package pages
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 	"time"
@@ -263,3 +266,6 @@ func decidedTable(hour, day *recent.Window, names []recent.Name) *frame.Table {
 	}
 	return t
 }
+
+//go:embed *.html
+var files embed.FS

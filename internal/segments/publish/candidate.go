@@ -2,6 +2,7 @@ package publish
 
 import (
 	"slices"
+	"strings"
 
 	"capper/internal/bitmap"
 	"capper/internal/parallel"
@@ -170,4 +171,31 @@ func (c *Candidate) Resolve() {
 		}
 		c.Bitmaps[i] = s.Bitmap()
 	}
+}
+
+// FurtherZones is how many users are in a further set of a time zone beside the first,
+// which is the one that counts; who is in three counts twice.
+func (c *Candidate) FurtherZones() (users uint64) {
+	var zones []*bitmap.Bitmap
+	for _, s := range c.Sets {
+		if strings.HasPrefix(s.Name, segments.ZonePrefix) {
+			zones = append(zones, s.Bitmap)
+			users += s.Bitmap.Cardinality()
+		}
+	}
+	all, _, _ := bitmap.Unions(zones, nil)
+	return users - all
+}
+
+// LostZones says why services that need the time zones of users refuse the candidate; nil
+// where they do not.
+func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
+	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
+	for _, s := range c.Sets {
+		if strings.HasPrefix(s.Name, segments.ZonePrefix) {
+			is.Manifest.Sets = append(is.Manifest.Sets, segments.Set{Segment: segments.Describe(s.Name, s.Bitmap)})
+			is.Sets = append(is.Sets, s.Bitmap)
+		}
+	}
+	return segments.JudgeZones(before, is)
 }

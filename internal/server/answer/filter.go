@@ -1,9 +1,11 @@
 package answer
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strconv"
 
+	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/server/decode"
 )
@@ -229,4 +231,13 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 
 func appendTwo(dst []byte, n int) []byte {
 	return append(dst, byte('0'+n/10), byte('0'+n%10))
+}
+
+// appendBase64Bitmap appends the users, which must ascend, as a JSON string.
+// scratch is a buffer to use; it is returned for the next call.
+func appendBase64Bitmap(dst, scratch []byte, users []capping.UserID) (extended, scratchOut []byte) {
+	scratch = bitmap.AppendSorted(scratch[:0], users)
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, scratch)
+	return append(dst, '"'), scratch
 }

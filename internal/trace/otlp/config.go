@@ -1,15 +1,21 @@
 package otlp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Config of a Tracer. The fields with keys in parentheses are those of tracing in the
@@ -92,4 +98,42 @@ func shown(text string) string {
 		return text
 	}
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
+}
+
+// Probe asks once whether the collector takes spans, by a request without any: it tells nothing but
+// that somebody asked. What the environment says of headers and certificates counts as it does for a Tracer.
+func Probe(ctx context.Context, cfg Config) (err error) {
+	cfg = cfg.withDefaults()
+	to, err := ParseEndpoint(cfg.Endpoint)
+	if err != nil {
+		return fmt.Errorf("tracing.endpoint: %w", err)
+	}
+	client := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(to), otlptracehttp.WithTimeout(cfg.Timeout),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
+	if err := client.Start(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Stop(ctx)) }()
+	return client.UploadTraces(ctx, nil)
+}
+
+// checkHeaders refuses headers of the environment that the library would leave out and
+// print, as they may be secrets: the error does not have them.
+func checkHeaders() error {
+	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		given := os.Getenv(variable)
+		if given == "" {
+			continue
+		}
+		for i, pair := range strings.Split(given, ",") {
+			name, value, found := strings.Cut(pair, "=")
+			value, err := url.PathUnescape(value)
+			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) ||
+				!httpguts.ValidHeaderFieldValue(value) {
+				return fmt.Errorf("tracing: $%s: pair %d must be name=value with the value percent-encoded, as in "+
+					"Authorization=Bearer%%20…, and is not", variable, i+1)
+			}
+		}
+	}
+	return nil
 }

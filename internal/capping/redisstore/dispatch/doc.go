@@ -7,7 +7,7 @@
 // arranges the users of a batch by partition, cuts them into commands, and keeps
 // a number of them in flight on every node (front.go). A sender (sender.go) has
 // the queue of one node; its lanes turn what commands of all runs are in it into
-// pipelines. What came back goes into the run's inbox (inbox.go), and the run
+// pipelines. What came back goes into the run's inbox (run.go), and the run
 // settles it (settle.go): by its kind (package fault) an attempt is taken,
 // repeated, sent elsewhere or given up.
 //

@@ -1,6 +1,9 @@
 package delimited
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind is what a file is without further options.
 type Kind int
@@ -57,4 +60,35 @@ func (o *Options) dialect() (dialect, error) {
 		return d, fmt.Errorf("the delimiter %q is the quote or the escape too: say another, or none", d.delimiter)
 	}
 	return d, nil
+}
+
+// Mark is a byte with a meaning in a delimited file, such as the quote. The zero
+// Mark leaves it to the format.
+type Mark struct {
+	said bool
+	char byte // 0: none
+}
+
+// ParseMark takes one byte, or the word none.
+func ParseMark(s string) (Mark, error) {
+	switch {
+	case s == "none":
+		return Mark{said: true}, nil
+	case len(s) != 1 || strings.ContainsAny(s, "\x00\t\r\n 0123456789"):
+		return Mark{}, fmt.Errorf("%q: must be none or one byte, no digit, blank or line break", s)
+	}
+	return Mark{said: true, char: s[0]}, nil
+}
+
+// UnmarshalText makes a Mark a value of command lines.
+func (m *Mark) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMark(string(text))
+	return err
+}
+
+func (m Mark) or(usual byte) byte {
+	if m.said {
+		return m.char
+	}
+	return usual
 }
