@@ -60,7 +60,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 				q.Location = location(v, "user, or ", zone)
 			}
 		},
-		"sets":     func(v yamltree.Value) { q.Sets = setNames(v) },
+		"sets":     func(v yamltree.Value) { q.Sets = quietSets(v) },
 		"may_lose": mayLose(&q.MayLose),
 	})
 	switch {
@@ -112,18 +112,8 @@ func clockHint(text string) string {
 	return ""
 }
 
-func setNames(v yamltree.Value) (names []string) {
-	v.List(func(v yamltree.Value) {
-		name, ok := v.Text()
-		switch {
-		case !ok:
-		case slices.Contains(names, name):
-			v.Fault("is given twice: %q", name)
-		default:
-			setName(v, name)
-		}
-		names = append(names, name)
-	})
+func quietSets(v yamltree.Value) []string {
+	names := setNames(v, func(yamltree.Value, string) {})
 	if n := len(names); v.IsList() && (n == 0 || n > maxQuietSets) {
 		v.Fault("must be 1 to %d sets, got %d; leave it out for everybody", maxQuietSets, n)
 	}

@@ -23,7 +23,7 @@ func (r *reader) suppresses(name string) bool {
 
 // droppedSets reads no_longer_suppressed, once suppress is known.
 func (r *reader) droppedSets(v yamltree.Value) {
-	r.Acknowledged.Dropped = acknowledgedSets(v, func(v yamltree.Value, name string) {
+	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
 			v.Fault("must be a set that suppress does not name, and suppress names %s", name)
 		}
@@ -32,7 +32,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 
 // narrowedSets reads less_suppressed, once suppress is known.
 func (r *reader) narrowedSets(v yamltree.Value) {
-	r.Acknowledged.Narrowed = acknowledgedSets(v, func(v yamltree.Value, name string) {
+	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
 			v.Fault("must be a set that suppress names, and suppress does not name %s: no_longer_suppressed is for "+
 				"sets that it names no more", name)
@@ -40,7 +40,8 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-func acknowledgedSets(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
+// setNames reads a list of distinct names of sets. check adds rules of its key.
+func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {
 		name, ok := v.Text()
 		switch {
