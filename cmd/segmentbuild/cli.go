@@ -38,17 +38,14 @@ type commands struct {
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version."`
 }
 
-// place are the flags that reach a location; S3 credentials come from the SDK's usual chain.
+// place are the flags that reach a location.
 type place struct {
-	S3Endpoint  string        `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
-	S3Region    string        `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
-	S3PathStyle *bool         `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
-	Timeout     time.Duration `default:"1h" help:"Give up after this time."`
+	objects.S3Flags
+	Timeout time.Duration `default:"1h" help:"Give up after this time."`
 }
 
 func (p *place) s3(on *terminal.Streams) objects.S3Config {
-	return objects.S3Config{Endpoint: p.S3Endpoint, Region: p.S3Region, PathStyle: p.S3PathStyle,
-		Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show}
+	return p.Over(objects.S3Config{Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show})
 }
 
 // retryNotice says on standard error that S3 is asked again, every ten seconds at most.

@@ -41,6 +41,22 @@ type S3Config struct {
 	PathStyle *bool
 }
 
+// S3Flags are the flags of a command line that reach an S3 server. Credentials come from the SDK's usual chain.
+type S3Flags struct {
+	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
+	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
+	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
+}
+
+// Over is the configuration with the flags that were given in place of its own values.
+func (f *S3Flags) Over(cfg S3Config) S3Config {
+	cfg.Endpoint, cfg.Region = cmp.Or(f.S3Endpoint, cfg.Endpoint), cmp.Or(f.S3Region, cfg.Region)
+	if f.S3PathStyle != nil {
+		cfg.PathStyle = f.S3PathStyle
+	}
+	return cfg
+}
+
 // bucket is a location in an S3 bucket below a prefix. Deadlines come from the
 // contexts; the SDK retries what is worth retrying, see setRetries.
 type bucket struct {

@@ -13,11 +13,9 @@ import (
 
 // Place is where the audit lies, and how it is reached.
 type Place struct {
-	Audit       string `placeholder:"DIR|s3://…" help:"The audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
-	Config      string `placeholder:"FILE" help:"The service's configuration, of which audit.to, segments.source and segments.s3 are used."`
-	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
-	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
-	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
+	Audit  string `placeholder:"DIR|s3://…" help:"The audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
+	Config string `placeholder:"FILE" help:"The service's configuration, of which audit.to, segments.source and segments.s3 are used."`
+	objects.S3Flags
 
 	configured *config.Config
 }
@@ -28,16 +26,7 @@ func (p *Place) s3() objects.S3Config {
 	if p.configured != nil {
 		s3 = p.configured.Segments.S3
 	}
-	if p.S3Endpoint != "" {
-		s3.Endpoint = p.S3Endpoint
-	}
-	if p.S3Region != "" {
-		s3.Region = p.S3Region
-	}
-	if p.S3PathStyle != nil {
-		s3.PathStyle = p.S3PathStyle
-	}
-	return s3
+	return p.Over(s3)
 }
 
 // read reads the configuration, if one is named.
