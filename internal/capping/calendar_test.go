@@ -24,6 +24,7 @@ func periodOf(t *testing.T, unit capping.Calendar, zone string, at string) (star
 
 func TestCalendarPeriods(t *testing.T) {
 	t.Parallel()
+	tested := map[capping.Calendar]bool{}
 	for _, c := range []struct {
 		name, zone, at, start, until string
 		unit                         capping.Calendar
@@ -79,6 +80,7 @@ func TestCalendarPeriods(t *testing.T) {
 		{"month two hours long", "Antarctica/Troll", "2026-10-01T12:00:00Z", "2026-10-01T00:00:00+02:00",
 			"2026-11-01T00:00:00Z", "month"},
 	} {
+		tested[c.unit] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			start, until := periodOf(t, c.unit, c.zone, c.at)
@@ -86,13 +88,16 @@ func TestCalendarPeriods(t *testing.T) {
 			require.Equal(t, c.until, until.Format(time.RFC3339))
 		})
 	}
+	for _, unit := range capping.Calendars() {
+		require.True(t, tested[unit], "the table has no period of calendar %s", unit)
+	}
 }
 
 // A send of the first minute of the longest days, weeks and months counts until their
 // last millisecond: logs are kept that long.
 func TestRetentionCoversTheLongestPeriods(t *testing.T) {
 	t.Parallel()
-	for _, unit := range []capping.Calendar{capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth} {
+	for _, unit := range capping.Calendars() {
 		location, err := time.LoadLocation("Antarctica/Troll")
 		require.NoError(t, err)
 		policy := capping.Policy{Default: []capping.Limit{{Max: 1, Calendar: unit, Location: location}}}

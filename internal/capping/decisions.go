@@ -114,13 +114,16 @@ type grouping struct {
 	calendars []Calendar
 
 	zones   [][]uint32 // by zone: groups plus 1 by code; nil: not known yet
-	periods map[[6]Instant][]uint32
+	periods map[zonePeriods][]uint32
 	plain   []uint32 // by code: the group plus 1 of users whose limits go by no zone
 }
 
+// zonePeriods holds the start and the end of the current period of each calendar that matters, in one zone.
+type zonePeriods [2 * len(calendarUnits)]Instant
+
 func (g *grouping) sort() {
 	d := g.d
-	g.zones, g.periods = make([][]uint32, len(d.places)), map[[6]Instant][]uint32{}
+	g.zones, g.periods = make([][]uint32, len(d.places)), map[zonePeriods][]uint32{}
 	g.plain = make([]uint32, len(d.Names)+1)
 	d.groups = make([]uint32, len(d.Users))
 	for i, code := range d.Codes {
@@ -138,7 +141,7 @@ func (g *grouping) sort() {
 
 // ofZone is the groups of the zone, shared with those in which all periods are the same.
 func (g *grouping) ofZone(zone uint16) []uint32 {
-	var key [6]Instant
+	var key zonePeriods
 	for i, calendar := range g.calendars {
 		key[2*i], key[2*i+1] = calendar.period(g.now, g.d.places[zone])
 	}

@@ -19,17 +19,6 @@ const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', the first a
 // called so.
 func IsName(text string) bool { return namePattern.MatchString(text) }
 
-// Calendar is the unit of a calendar window. The zero value is none: the
-// window is rolling.
-type Calendar string
-
-// The calendar windows. A week starts on Monday, a month on its first.
-const (
-	CalendarDay   Calendar = "day"
-	CalendarWeek  Calendar = "week"
-	CalendarMonth Calendar = "month"
-)
-
 // ChannelSet is a set of channels, a bit each. The zero set stands for all.
 type ChannelSet [4]uint64
 
@@ -93,19 +82,12 @@ func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 // byUserZone reports whether the limit's periods are those of the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
-// longest is a bound of how long an entry can count. For calendar windows it
-// is two hours more than a day, a week and 31 days: clocks go back by one hour nearly
-// everywhere, and by two at Antarctica/Troll.
+// longest is an upper bound for the time that an entry can count.
 func (l *Limit) longest() time.Duration {
-	switch l.Calendar {
-	case CalendarDay:
-		return 26 * time.Hour
-	case CalendarWeek:
-		return 7*24*time.Hour + 2*time.Hour
-	case CalendarMonth:
-		return 31*24*time.Hour + 2*time.Hour
+	if l.Calendar == "" {
+		return l.Window
 	}
-	return l.Window
+	return l.Calendar.unit().longest
 }
 
 // Rule is the limit as it stands at now, with rolling windows longer by widen.
@@ -126,45 +108,7 @@ func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Ru
 	return r
 }
 
-// period is the calendar period that holds now: its first instant, and the
-// first one of the next. time.Date normalises days past the end of a month,
-// and moves a midnight that a change of clocks skips to the first instant
-// after it.
-func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
-	y, m, d := now.Time().In(location).Date()
-	switch c {
-	case CalendarMonth:
-		return startOfDay(y, m, 1, location), startOfDay(y, m+1, 1, location)
-	case CalendarWeek:
-		d -= (int(now.Time().In(location).Weekday()) + 6) % 7
-		return startOfDay(y, m, d, location), startOfDay(y, m, d+7, location)
-	}
-	return startOfDay(y, m, d, location), startOfDay(y, m, d+1, location)
-}
-
-// startOfDay is the first instant of a day. Where clocks skip midnight,
-// time.Date may answer with an hour of the day before: the day then begins at
-// the change. Where clocks go back to midnight, it may answer with the second
-// midnight of two: the day began at the first.
-func startOfDay(y int, m time.Month, d int, location *time.Location) Instant {
-	t := time.Date(y, m, d, 0, 0, 0, 0, location)
-	day := time.Date(y, m, d, 12, 0, 0, 0, location).Day()
-	change, next := t.ZoneBounds()
-	if t.Day() != day {
-		return InstantOf(next)
-	}
-	if !change.IsZero() {
-		_, before := change.Add(-1).Zone()
-		_, after := t.Zone()
-		first := t.Add(time.Duration(after-before) * time.Second)
-		if first.Before(change) && first.Day() == day {
-			t = first
-		}
-	}
-	return InstantOf(t)
-}
-
-// Span is the window as configuration writes it: "24h", "90m", "day", "week" or "month".
+// Span is the window as configuration writes it: a duration such as "24h", or one of Calendars.
 func (l *Limit) Span() string {
 	if l.Calendar != "" {
 		return string(l.Calendar)

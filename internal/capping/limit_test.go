@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown is what a calendar on the wall shows: the day, the week or the month.
+// shown returns the day, the week or the month that a calendar on the wall shows.
 func (c Calendar) shown(i Instant, location *time.Location) string {
 	at := i.Time().In(location)
 	switch c {
@@ -17,8 +17,10 @@ func (c Calendar) shown(i Instant, location *time.Location) string {
 	case CalendarWeek:
 		year, week := at.ISOWeek()
 		return fmt.Sprint(year, " week ", week)
+	case CalendarMonth:
+		return at.Format("2006-01")
 	}
-	return at.Format("2006-01")
+	panic("shown has no case for calendar " + string(c))
 }
 
 // Every day, week and month of three decades, also in zones whose clocks change around midnight, by half an
@@ -35,7 +37,7 @@ func TestCalendarPeriodsTileTime(t *testing.T) {
 			t.Parallel()
 			location, err := time.LoadLocation(zone)
 			require.NoError(t, err)
-			for _, calendar := range zoneCalendars() {
+			for _, calendar := range Calendars() {
 				requireTiles(t, calendar, location)
 			}
 		})

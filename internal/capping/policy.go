@@ -178,11 +178,8 @@ func newInForce(p *Policy) *inForce {
 // zero ChannelSet is no channel.
 type zoneUses struct {
 	any       ChannelSet
-	calendars [3]ChannelSet // in the order of zoneCalendars
+	calendars [len(calendarUnits)]ChannelSet // in the order of Calendars
 }
-
-// zoneCalendars lists the calendars of limits.
-func zoneCalendars() [3]Calendar { return [...]Calendar{CalendarDay, CalendarWeek, CalendarMonth} }
 
 func newZoneUses(p *Policy) (uses zoneUses) {
 	for i := range p.Quiet {
@@ -199,7 +196,7 @@ func newZoneUses(p *Policy) (uses zoneUses) {
 
 func (u *zoneUses) addLimits(limits []Limit) {
 	for i := range limits {
-		for k, calendar := range zoneCalendars() {
+		for k, calendar := range Calendars() {
 			if limits[i].byUserZone() && limits[i].Calendar == calendar {
 				u.any.add(limits[i].Channels)
 				u.calendars[k].add(limits[i].Channels)
@@ -213,7 +210,7 @@ func (u *zoneUses) onChannel(c Channel) bool { return u.any.holds(c) }
 
 // calendarsOn lists the calendars of limits that go by users' time zones, of a send on the channel.
 func (u *zoneUses) calendarsOn(c Channel) (calendars []Calendar) {
-	for k, calendar := range zoneCalendars() {
+	for k, calendar := range Calendars() {
 		if u.calendars[k].holds(c) {
 			calendars = append(calendars, calendar)
 		}

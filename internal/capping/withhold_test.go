@@ -402,16 +402,20 @@ func fixedZones(n int) (names []string) {
 }
 
 // manyRules is a policy of which each segment has limits of its own, by the users' days, weeks and months, and the
-// default none.
+// default none. Segment s0 has a limit for each calendar.
 func manyRules(segments int) *capping.Policy {
 	policy := &capping.Policy{Segments: map[string][]capping.Limit{}, Zone: time.FixedZone("elsewhere", 3*3600+600)}
 	for s := range segments {
-		units := []capping.Calendar{capping.CalendarDay, capping.CalendarWeek, capping.CalendarMonth}
+		units := capping.Calendars()
 		policy.Segments[fmt.Sprint("s", s)] = []capping.Limit{
-			{Name: fmt.Sprint("calendar", s), Max: 1 + s%3, Calendar: units[s%3], UserZone: true},
+			{Name: fmt.Sprint("calendar", s), Max: 1 + s%3, Calendar: units[s%len(units)], UserZone: true},
 			{Name: fmt.Sprint("rolling", s), Max: 2 + s%2, Window: time.Duration(s+1) * 7 * time.Hour},
-			{Name: fmt.Sprint("shadow", s), Max: 1, Calendar: units[(s+1)%3], UserZone: true, Shadow: true},
+			{Name: fmt.Sprint("shadow", s), Max: 1, Calendar: units[(s+1)%len(units)], UserZone: true, Shadow: true},
 		}
+	}
+	for _, unit := range capping.Calendars() {
+		policy.Segments["s0"] = append(policy.Segments["s0"],
+			capping.Limit{Name: "each-" + string(unit), Max: 3, Calendar: unit, UserZone: true})
 	}
 	policy.Default = []capping.Limit{rolling("plain", 3, 9*time.Hour)}
 	return policy

@@ -93,10 +93,9 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 				v.Fault(capping.NameRule, limit.Name)
 			}
 		},
-		"max":    yamltree.Within(&limit.Max, 0, capping.LogBound),
-		"window": duration(&limit.Window, minWindow, maxWindow),
-		"calendar": yamltree.OneOf(&calendar, string(capping.CalendarDay), string(capping.CalendarWeek),
-			string(capping.CalendarMonth)),
+		"max":      yamltree.Within(&limit.Max, 0, capping.LogBound),
+		"window":   duration(&limit.Window, minWindow, maxWindow),
+		"calendar": yamltree.OneOf(&calendar, calendarNames()...),
 		"timezone": func(v yamltree.Value) { zoneValue = v; yamltree.Text(&zone)(v) },
 		"channels": func(v yamltree.Value) { limit.Channels = r.channelSet(v) },
 		"shadow":   yamltree.Bool(&limit.Shadow),
@@ -119,6 +118,13 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 		limit.Location = location(zoneValue, "user, or ", zone)
 	}
 	return limit
+}
+
+func calendarNames() (names []string) {
+	for _, calendar := range capping.Calendars() {
+		names = append(names, string(calendar))
+	}
+	return names
 }
 
 // checkNames refuses limits that are called what denies beside them: answers and

@@ -176,11 +176,11 @@ func (d draw) quiet() capping.Quiet {
 }
 
 func (d draw) limits(of string) (limits []capping.Limit) {
+	calendars := capping.Calendars()
 	for i := range d.IntN(4) {
 		l := capping.Limit{Name: fmt.Sprint(of, "-", i), Max: pick(d, 0, 1, 1, 2, 2, 3, 4), Channels: d.channels(),
 			Shadow: d.one(4)}
-		if l.Calendar = pick(d, "", "", capping.CalendarDay, capping.CalendarWeek,
-			capping.CalendarMonth); l.Calendar == "" {
+		if l.Calendar = pick(d, append(make([]capping.Calendar, 2), calendars[:]...)...); l.Calendar == "" {
 			l.Window = pick(d, time.Second, time.Hour, day, 7*day)
 		} else if l.UserZone = d.one(2); !l.UserZone {
 			l.Location = zone(d.t, pick(d, zoneNames()...))

@@ -88,13 +88,22 @@ func drawQuiet(t *rapid.T) quietHours {
 	return q
 }
 
+// units lists "", which stands for a rolling window, and the names of all calendars.
+func units() []string {
+	names := []string{""}
+	for _, calendar := range capping.Calendars() {
+		names = append(names, string(calendar))
+	}
+	return names
+}
+
 func drawLimits(t *rapid.T, segment string) (limits []limit) {
 	for i := range rapid.IntRange(0, 4).Draw(t, segment) {
 		l := limit{
 			name: fmt.Sprint(segment, "-", i), most: rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3, 4}).Draw(t, "most"),
 			channels: drawChannels(t, "limit channels"), shadow: rapid.IntRange(0, 3).Draw(t, "shadow") == 0,
 		}
-		switch l.unit = rapid.SampledFrom([]string{"", "day", "week", "month"}).Draw(t, "unit"); l.unit {
+		switch l.unit = rapid.SampledFrom(units()).Draw(t, "unit"); l.unit {
 		case "":
 			l.window = rapid.SampledFrom([]time.Duration{time.Second, time.Hour, day, 7 * day}).Draw(t, "window")
 		default:

@@ -187,7 +187,7 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// shown is what the calendar shows of a time: the day, the week or the month.
+// shown returns the day, the week or the month that the calendar shows at a time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -195,8 +195,10 @@ func (l limit) shown(at time.Time) string {
 	case "week":
 		year, week := at.ISOWeek()
 		return fmt.Sprint(year, "-W", week)
+	case "month":
+		return at.Format("2006-01")
 	}
-	return at.Format("2006-01")
+	panic("the model has no calendar " + l.unit)
 }
 
 // counts is how many sends the limit counts at a time.

@@ -50,7 +50,7 @@ type limit struct {
 	name     string
 	most     int
 	window   time.Duration
-	unit     string // "day", "week", "month"; "": a window
+	unit     string // a calendar by its name; "": a window
 	zone     string // of unit; "": the user's
 	channels channels
 	shadow   bool

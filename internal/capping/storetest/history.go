@@ -51,8 +51,8 @@ func drawLimit(rt *rapid.T) capping.Limit {
 		Shadow:   rapid.IntRange(0, 3).Draw(rt, "shadow") == 0,
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "calendar") == 0 {
-		limit.Calendar = rapid.SampledFrom([]capping.Calendar{capping.CalendarDay, capping.CalendarWeek,
-			capping.CalendarMonth}).Draw(rt, "unit")
+		calendars := capping.Calendars()
+		limit.Calendar = rapid.SampledFrom(calendars[:]).Draw(rt, "unit")
 		return limit
 	}
 	limit.Window = rapid.SampledFrom(windowLengths).Draw(rt, "window")
@@ -166,6 +166,9 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	case capping.CalendarMonth:
 		w.start = time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 		w.until = w.start.AddDate(0, 1, 0)
+	case "":
+	default:
+		panic("windowOf has no case for calendar " + string(l.Calendar))
 	}
 	return w
 }

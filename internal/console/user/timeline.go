@@ -187,7 +187,8 @@ func (t *timeline) limit(l api.Standing, k *known, now time.Time) {
 	t.add(r)
 }
 
-// windowStart is since when sends count that a limit sees now.
+// windowStart returns the instant from which sends count for the limit at now. It returns false when the limit
+// or the zone is unknown to this console, which may be older than the service; the picture then shows no window.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)
@@ -203,12 +204,14 @@ func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	local := now.In(place)
 	day := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, place)
 	switch l.Calendar {
+	case "day":
+		return day, true
 	case "week":
 		return day.AddDate(0, 0, -(int(day.Weekday())+6)%7), true
 	case "month":
 		return day.AddDate(0, 0, 1-day.Day()), true
 	}
-	return day, true
+	return time.Time{}, false
 }
 
 // quiet shades the quiet hours that apply to the user.

@@ -1,0 +1,92 @@
+package capping
+
+import "time"
+
+// Calendar is the unit of a calendar window. The zero value means a rolling window.
+type Calendar string
+
+// The calendar windows. A week starts on Monday, a month on its first day.
+const (
+	CalendarDay   Calendar = "day"
+	CalendarWeek  Calendar = "week"
+	CalendarMonth Calendar = "month"
+)
+
+// calendarUnit defines one calendar.
+type calendarUnit struct {
+	name Calendar
+	// longest bounds the length of a period. It has two hours more than the days of the longest period: clocks go
+	// back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
+	longest time.Duration
+	// period returns the first day of the period that holds today, and the first day of the next period.
+	// The days may be out of range, such as 0 or 32 November.
+	period func(today date, weekday time.Weekday) (first, next date)
+}
+
+type date struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+// calendarUnits is the one list of calendars. Configuration, the sizes of arrays, models and tests range over it.
+var calendarUnits = [...]calendarUnit{
+	{CalendarDay, 26 * time.Hour, func(d date, _ time.Weekday) (first, next date) {
+		return d, date{d.year, d.month, d.day + 1}
+	}},
+	{CalendarWeek, (7*24 + 2) * time.Hour, func(d date, weekday time.Weekday) (first, next date) {
+		monday := d.day - (int(weekday)+6)%7
+		return date{d.year, d.month, monday}, date{d.year, d.month, monday + 7}
+	}},
+	{CalendarMonth, (31*24 + 2) * time.Hour, func(d date, _ time.Weekday) (first, next date) {
+		return date{d.year, d.month, 1}, date{d.year, d.month + 1, 1}
+	}},
+}
+
+// Calendars lists the calendars in the order of their length.
+func Calendars() (calendars [len(calendarUnits)]Calendar) {
+	for i := range calendarUnits {
+		calendars[i] = calendarUnits[i].name
+	}
+	return calendars
+}
+
+// unit returns the definition of the calendar. It panics for a calendar that is not in the list.
+func (c Calendar) unit() *calendarUnit {
+	for i := range calendarUnits {
+		if calendarUnits[i].name == c {
+			return &calendarUnits[i]
+		}
+	}
+	panic("capping: unknown calendar " + string(c))
+}
+
+// period returns the first instant of the calendar period that holds now, and the first instant of the next period.
+func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
+	local := now.Time().In(location)
+	year, month, day := local.Date()
+	first, next := c.unit().period(date{year, month, day}, local.Weekday())
+	return first.start(location), next.start(location)
+}
+
+// start returns the first instant of a day. time.Date normalises days that are out of range.
+// Where clocks skip midnight, time.Date may return an hour of the day before: the day then begins at
+// the change. Where clocks go back to midnight, time.Date may return the second
+// midnight of two: the day began at the first.
+func (d date) start(location *time.Location) Instant {
+	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
+	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()
+	change, next := t.ZoneBounds()
+	if t.Day() != day {
+		return InstantOf(next)
+	}
+	if !change.IsZero() {
+		_, before := change.Add(-1).Zone()
+		_, after := t.Zone()
+		first := t.Add(time.Duration(after-before) * time.Second)
+		if first.Before(change) && first.Day() == day {
+			t = first
+		}
+	}
+	return InstantOf(t)
+}
