@@ -17,7 +17,7 @@ import (
 // audience is the users a command is about: those of a file, or of an expression that
 // the service knows to answer.
 type audience struct {
-	File       string `arg:"" optional:"" name:"audience" help:"Users: a file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. Either this or --audience."`
+	File       string `arg:"" optional:"" name:"audience" help:"Users: a file of ids as ${format_titles}; plain, gzip or zstd; - for standard input. Either this or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Users by segments and sets of the service: names, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
 	remote.Narrowed
 	idFile
@@ -96,7 +96,7 @@ const ofFile = "--format, --column, --quote, --escape and --final-newline: are o
 
 // idFile is how a file of users is read.
 type idFile struct {
-	Format string `default:"" enum:",text,csv,tsv,ndjson,parquet,roaring" placeholder:"FORMAT" help:"Format of the audience: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given."`
+	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience: ${formats}. By name and content if not given."`
 	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 
 	Quote  delimited.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`

@@ -15,6 +15,7 @@ import (
 	"capper/cmd/capper/paced"
 	"capper/cmd/capper/probe"
 	"capper/cmd/capper/storage"
+	"capper/internal/segments/ingest"
 	"capper/internal/terminal"
 )
 
@@ -60,7 +61,8 @@ const patience = 5 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "capper", Description: description, Version: terminal.Version("capper"),
-		Last: terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
+		Words: ingest.FormatWords(),
+		Last:  terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a configuration or an audience",
 			terminal.Undecided: "run again with the same message id",
 			terminal.Findings:  "of audit verify, import --verify and doctor",

@@ -19,7 +19,7 @@ import (
 type lookupCommand struct {
 	remote.Service
 	Users []remote.UserID `arg:"" optional:"" name:"user" help:"The user ids, 0 to 4294967295. Either these or --file."`
-	File  string          `placeholder:"FILE" help:"A file of ids as text, CSV, TSV, NDJSON, Parquet or .roaring; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
+	File  string          `placeholder:"FILE" help:"A file of ids as ${format_titles}; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Also whether they are in this set; may be given several times."`
 	CSV bool     `name:"csv" help:"Answer as CSV, a column for each --set, as the answers come."`

@@ -27,7 +27,7 @@ type buildCommand struct {
 	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
 	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error. A table needs it: other names in it are bad rows."`
 
-	Format        ingest.Format       `enum:",text,csv,tsv,ndjson,parquet,roaring" default:"" placeholder:"FORMAT" help:"Format of the files: text, csv, tsv, ndjson, parquet, roaring. By name and content if not given; gzip and zstd are recognised."`
+	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the files: ${formats}. By name and content if not given; gzip and zstd are recognised."`
 	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
 	Delimiter     string              `placeholder:"C" help:"Delimiter of the columns, one byte."`

@@ -94,7 +94,8 @@ const patience = 2 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "segmentbuild", Description: description, Version: terminal.Version("segmentbuild"),
-		Last: terminal.OnHold, Statuses: map[terminal.Status]string{
+		Words: ingest.FormatWords(),
+		Last:  terminal.OnHold, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a build file or an export",
 			terminal.Undecided: "segments overlap",
 		},

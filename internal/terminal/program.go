@@ -19,6 +19,8 @@ type Program struct {
 	Name        string
 	Description string // the list of exit statuses is written below it
 	Version     string // what --version prints
+	// Words are texts that flags refer to as ${name} in their help and enum.
+	Words map[string]string
 	// Last is the highest of the statuses without a hole that the program ends with, Beyond
 	// are those above it, Statuses what its help says of some beyond their meaning.
 	Last     Status
@@ -42,7 +44,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	exited := false
 	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+
 		describe(p.Last, p.Beyond, p.Statuses)),
-		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }), kong.Vars{"version": p.Version},
+		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }), kong.Vars{"version": p.Version}, kong.Vars(p.Words),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(on))
 	if err != nil {

@@ -3,7 +3,6 @@ package build
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -45,8 +44,8 @@ func format(to *ingest.Format) yamltree.Field {
 		if !ok || s == "" {
 			return
 		}
-		if *to = ingest.Format(s); !slices.Contains(ingest.Formats, *to) {
-			v.Fault("%q is not one of %v", s, ingest.Formats)
+		if *to = ingest.Format(s); !to.Known() {
+			v.Fault("%q is not one of %v", s, ingest.Formats())
 		}
 	}
 }

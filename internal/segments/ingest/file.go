@@ -90,21 +90,14 @@ func (f *fileReader) readContent(ctx context.Context) (Format, error) {
 	if err != nil {
 		return "", err
 	}
-	format := cmp.Or(formatOf(f.file), sniff(head))
-	if err := content.CheckKind(head, format == Parquet); err != nil {
+	reader, known := readerOf(f.file, head)
+	if err := content.CheckKind(head, reader.format == Parquet); err != nil {
 		return "", err
 	}
-	switch format {
-	case Text, CSV, TSV:
-		return format, f.readDelimited(ctx, src, format)
-	case NDJSON:
-		return format, f.readNDJSON(ctx, src)
-	case Parquet:
-		return format, f.readParquet(ctx, src)
-	case Roaring:
-		return format, f.readRoaring(src)
+	if !known {
+		return "", fmt.Errorf("unknown format %q", f.file.input.Format)
 	}
-	return "", fmt.Errorf("unknown format %q", format)
+	return reader.format, reader.read(f, ctx, src)
 }
 
 func (f *fileReader) readDelimited(ctx context.Context, src *content.File, format Format) error {
@@ -175,7 +168,7 @@ func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a serialized bitmap in the portable 32-bit format.
-func (f *fileReader) readRoaring(src io.Reader) error {
+func (f *fileReader) readRoaring(_ context.Context, src *content.File) error {
 	raw, err := io.ReadAll(io.LimitReader(src, maxRoaringBytes))
 	if err != nil {
 		return err

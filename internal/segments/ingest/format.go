@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 // Format is how a file spells its ids.
 type Format string
 
-// Formats. Auto decides by the file's name, and where that says nothing by its first bytes.
+// The formats. Auto decides by the file's name, and for a name that tells nothing by the first bytes.
 const (
 	Auto    Format = ""
 	Text    Format = "text"
@@ -21,53 +22,93 @@ const (
 	Roaring Format = "roaring"
 )
 
-// Formats lists what can be asked for by name.
-var Formats = []Format{Text, CSV, TSV, NDJSON, Parquet, Roaring}
-
-// Known reports whether the format is one of Formats.
-func (f Format) Known() bool { return slices.Contains(Formats, f) }
-
-// formatOf decides a file's format: what was asked for, else its extension
-// (that of a compression left aside), else Auto, for sniff to decide.
-func formatOf(f file) Format {
-	if f.input.Format != Auto {
-		return f.input.Format
-	}
-	name, _ := content.WithoutPacking(f.name)
-	dot := strings.LastIndexByte(name, '.')
-	switch name[dot+1:] {
-	case "txt", "text", "ids":
-		return Text
-	case "csv":
-		return CSV
-	case "tsv", "tab":
-		return TSV
-	case "ndjson", "jsonl", "json":
-		return NDJSON
-	case "parquet", "pq":
-		return Parquet
-	case "roaring", "bitmap", "rbm":
-		return Roaring
-	}
-	return Auto
+// formatReader defines one format.
+type formatReader struct {
+	format     Format
+	title      string   // the format's name in a sentence
+	extensions []string // of file names, without the dot
+	// starts reports whether a file that begins with head is likely to have the format.
+	starts func(head []byte) bool
+	read   func(f *fileReader, ctx context.Context, src *content.File) error
 }
 
-// sniff decides by the first bytes of a file whose name says nothing.
-func sniff(head []byte) Format {
-	switch {
-	case strings.HasPrefix(string(head), "PAR1"):
-		return Parquet
-	case len(head) >= 4 && (head[0] == 0x3a || head[0] == 0x3b) && head[1] == 0x30:
-		return Roaring
-	case strings.HasPrefix(string(head), "{"):
-		return NDJSON
+// formatReaders is the one list of formats. Flags, help, build files and tests range over it. When a file's name tells
+// nothing, its first bytes are compared with the last format first: the first format, text, takes anything.
+func formatReaders() []formatReader {
+	return []formatReader{
+		{Text, "text", []string{"txt", "text", "ids"}, func([]byte) bool { return true }, delimitedAs(Text)},
+		{CSV, "CSV", []string{"csv"}, firstLineHas(",\""), delimitedAs(CSV)},
+		{TSV, "TSV", []string{"tsv", "tab"}, firstLineHas("\t"), delimitedAs(TSV)},
+		{NDJSON, "NDJSON", []string{"ndjson", "jsonl", "json"}, startsWith("{"), (*fileReader).readNDJSON},
+		{Parquet, "Parquet", []string{"parquet", "pq"}, startsWith("PAR1"), (*fileReader).readParquet},
+		{Roaring, "roaring", []string{"roaring", "bitmap", "rbm"}, startsLikeRoaring, (*fileReader).readRoaring},
 	}
-	line, _, _ := strings.Cut(string(head), "\n")
-	switch {
-	case strings.ContainsRune(line, '\t'):
-		return TSV
-	case strings.ContainsAny(line, ",\""):
-		return CSV
+}
+
+// Formats lists the formats that can be asked for by name.
+func Formats() (formats []Format) {
+	for _, r := range formatReaders() {
+		formats = append(formats, r.format)
 	}
-	return Text
+	return formats
+}
+
+// Known reports whether the format is one of Formats.
+func (f Format) Known() bool { return slices.Contains(Formats(), f) }
+
+// FormatWords returns texts about the formats for command lines, by the names that flags refer to: ${formats} lists the
+// values of a flag, and ${format_titles} names the formats in a sentence.
+func FormatWords() map[string]string {
+	var names, titles []string
+	for _, r := range formatReaders() {
+		names, titles = append(names, string(r.format)), append(titles, r.title)
+	}
+	last := len(titles) - 1
+	return map[string]string{
+		"formats":       strings.Join(names, ", "),
+		"format_titles": strings.Join(titles[:last], ", ") + " or " + titles[last],
+	}
+}
+
+// readerOf returns the reader of a file: that of the format that was asked for, else that of the name's extension
+// (without that of a compression), else that of the first bytes. It returns false for a format that does not exist.
+func readerOf(f file, head []byte) (formatReader, bool) {
+	readers := formatReaders()
+	pick := func(has func(r formatReader) bool) (formatReader, bool) {
+		if i := slices.IndexFunc(readers, has); i >= 0 {
+			return readers[i], true
+		}
+		return formatReader{}, false
+	}
+	if f.input.Format != Auto {
+		return pick(func(r formatReader) bool { return r.format == f.input.Format })
+	}
+	name, _ := content.WithoutPacking(f.name)
+	extension := name[strings.LastIndexByte(name, '.')+1:]
+	if r, ok := pick(func(r formatReader) bool { return slices.Contains(r.extensions, extension) }); ok {
+		return r, true
+	}
+	slices.Reverse(readers)
+	return pick(func(r formatReader) bool { return r.starts(head) })
+}
+
+func delimitedAs(format Format) func(*fileReader, context.Context, *content.File) error {
+	return func(f *fileReader, ctx context.Context, src *content.File) error {
+		return f.readDelimited(ctx, src, format)
+	}
+}
+
+func startsWith(text string) func([]byte) bool {
+	return func(head []byte) bool { return strings.HasPrefix(string(head), text) }
+}
+
+func startsLikeRoaring(head []byte) bool {
+	return len(head) >= 4 && (head[0] == 0x3a || head[0] == 0x3b) && head[1] == 0x30
+}
+
+func firstLineHas(any string) func([]byte) bool {
+	return func(head []byte) bool {
+		line, _, _ := strings.Cut(string(head), "\n")
+		return strings.ContainsAny(line, any)
+	}
 }
