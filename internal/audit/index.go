@@ -53,16 +53,6 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// String is the outcome's name.
-func (o Outcome) String() string {
-	names := [...]string{"", "allowed", "replayed", "denied", "unavailable", "released", "absent",
-		"release_unavailable"}
-	if o == 0 || int(o) >= len(names) {
-		return fmt.Sprintf("outcome %d", uint8(o))
-	}
-	return names[o]
-}
-
 // Erasure is users who were erased. Nothing of them from before At is shown.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // its own, so that it cannot stand for another

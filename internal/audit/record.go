@@ -64,6 +64,31 @@ const (
 	ReleaseUnavailable Outcome = 7 // not known
 )
 
+// outcomeNames are the names of the outcomes, in the order of their numbers.
+var outcomeNames = [...]string{
+	Allowed: "allowed", Replayed: "replayed", Denied: "denied", Unavailable: "unavailable",
+	Released: "released", Absent: "absent", ReleaseUnavailable: "release_unavailable",
+}
+
+// Outcomes lists the outcomes in the order of their numbers.
+func Outcomes() (list []Outcome) {
+	for o := Allowed; int(o) < len(outcomeNames); o++ {
+		list = append(list, o)
+	}
+	return list
+}
+
+// known reports whether the outcome is one of Outcomes.
+func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
+
+// String returns the outcome's name.
+func (o Outcome) String() string {
+	if !o.known() {
+		return fmt.Sprintf("outcome %d", uint8(o))
+	}
+	return outcomeNames[o]
+}
+
 // Group is the users of a call to whom the same thing happened for the same cause.
 type Group struct {
 	Outcome Outcome
@@ -91,7 +116,7 @@ func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 func (g *Group) check() error {
 	denied := g.Outcome == Denied
 	switch {
-	case g.Outcome < Allowed || g.Outcome > ReleaseUnavailable:
+	case !g.Outcome.known():
 		return fmt.Errorf("outcome %d", g.Outcome)
 	case g.By > capping.ByQuiet || g.By != capping.ByLimit && !denied:
 		return fmt.Errorf("reason %d of outcome %d", g.By, g.Outcome)

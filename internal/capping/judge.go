@@ -10,7 +10,25 @@ const (
 	Allowed                    // may be sent; recorded, unless the call records nothing
 	Replayed                   // may be sent; an earlier call had recorded this very send
 	Denied                     // must not be sent; nothing was recorded
+
+	outcomes = iota // the number of outcomes
 )
+
+// outcomeNames are the names of the outcomes in answers, metrics and the audit.
+var outcomeNames = [outcomes]string{
+	Unavailable: "unavailable", Allowed: "allowed", Replayed: "replayed", Denied: "denied",
+}
+
+// Outcomes lists the outcomes.
+func Outcomes() (list [outcomes]Outcome) {
+	for i := range list {
+		list[i] = Outcome(i)
+	}
+	return list
+}
+
+// String returns the outcome's name.
+func (o Outcome) String() string { return outcomeNames[o] }
 
 // Verdict is the decision on one user. The zero value is Unavailable.
 type Verdict struct {

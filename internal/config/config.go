@@ -64,8 +64,8 @@ type Server struct {
 	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
 	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
 	Bounds admission.Bounds
-	// Access is api_keys, a list of client, namespace, id, sha256 and scopes (of filter, read,
-	// admin), and rate_limits: default, and clients by name, each of users_per_second and burst
+	// Access is api_keys, a list of client, namespace, id, sha256 and scopes
+	// (of access.Scopes), and rate_limits: default, and clients by name, each of users_per_second and burst
 	// (default users_per_second). Their types say what each means.
 	Access access.Rules
 }

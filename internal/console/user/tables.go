@@ -119,14 +119,17 @@ func channelWords(d api.Decision) string {
 	return d.Channel
 }
 
+// outcomes are the outcomes of the audit as people say them.
+var outcomes = map[string]string{
+	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
+	"unavailable": "not decided: to be asked again",
+	"released":    "slot given back", "absent": "nothing to give back",
+	"release_unavailable": "not known whether the slot was given back",
+}
+
 // outcomeWords is an outcome as people say it.
 func outcomeWords(d api.Decision) string {
-	said, known := map[string]string{
-		"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
-		"unavailable": "not decided: to be asked again",
-		"released":    "slot given back", "absent": "nothing to give back",
-		"release_unavailable": "not known whether the slot was given back",
-	}[d.Outcome]
+	said, known := outcomes[d.Outcome]
 	if !known {
 		said = d.Outcome
 	}

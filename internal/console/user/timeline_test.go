@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
+	"capper/internal/audit"
 	"capper/internal/capping"
 	"capper/internal/zones"
 )
@@ -43,4 +44,12 @@ func TestWindowStartOfARollingLimit(t *testing.T) {
 	require.Equal(t, now.Add(-36*time.Hour), start)
 	_, known = windowStart(api.Limit{Window: "century", Calendar: "century"}, "UTC", now)
 	require.False(t, known)
+}
+
+func TestEveryOutcomeHasWords(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range audit.Outcomes() {
+		require.Contains(t, outcomes, outcome.String())
+	}
+	require.Len(t, outcomes, len(audit.Outcomes()))
 }

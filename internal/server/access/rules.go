@@ -50,8 +50,17 @@ const keysPerClient = 2
 // keyID is the rule of a key's id.
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// scopes are what keys can have.
-var scopes = []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt}
+// Scopes lists the scopes that a key can have.
+func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt} }
+
+// scopeNames is Scopes in one line.
+func scopeNames() string {
+	var names []string
+	for _, scope := range Scopes() {
+		names = append(names, string(scope))
+	}
+	return strings.Join(names, ", ")
+}
 
 // Fault is what is wrong with a key.
 type Fault struct {
@@ -104,7 +113,7 @@ func (k *Key) Faults() (faults []Fault) {
 		}
 	}
 	if len(k.Scopes) == 0 {
-		add("scopes", "must name a scope of filter, read, admin, exempt")
+		add("scopes", "must name a scope of %s", scopeNames())
 	}
 	if k.Namespace != "" && slices.Contains(k.Scopes, ScopeAdmin) {
 		add("namespace", "must not stand beside the scope admin, whose calls are of all namespaces (erase, forget a "+
@@ -114,8 +123,8 @@ func (k *Key) Faults() (faults []Fault) {
 			k.Namespace, k.Namespace)
 	}
 	for i, scope := range k.Scopes {
-		if !slices.Contains(scopes, scope) {
-			add(fmt.Sprintf("scopes[%d]", i), "must be one of filter, read, admin, exempt, got %q", scope)
+		if !slices.Contains(Scopes(), scope) {
+			add(fmt.Sprintf("scopes[%d]", i), "must be one of %s, got %q", scopeNames(), scope)
 		}
 	}
 	if slices.Contains(k.Scopes, ScopeExempt) && !slices.Contains(k.Scopes, ScopeFilter) {

@@ -120,16 +120,13 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Outcomes are the names of what can be decided of a user.
-func Outcomes() []string { return []string{"allowed", "replayed", "denied", "unavailable"} }
-
 // Each calls yield with the users of each outcome, each once: those replayed
 // are not among the allowed.
 func (c *Counts) Each(yield func(outcome string, users int)) {
-	yield("allowed", c.Allowed-c.Replayed)
-	yield("replayed", c.Replayed)
-	yield("denied", c.Denied)
-	yield("unavailable", c.Unavailable)
+	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
+	yield(capping.Replayed.String(), c.Replayed)
+	yield(capping.Denied.String(), c.Denied)
+	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
 // EachSegment calls yield with the users of each outcome of each segment; those
@@ -142,14 +139,14 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 			segment = SegmentName(names[code-1])
 		}
 		s.byCode[code].Each(func(outcome string, users int) {
-			if outcome != "denied" {
+			if outcome != capping.Denied.String() {
 				yield(outcome, segment, "", users)
 			}
 		})
 		for _, rows := range s.denials[code] {
 			for _, row := range rows {
 				if row.users > 0 {
-					yield("denied", segment, row.limit, row.users)
+					yield(capping.Denied.String(), segment, row.limit, row.users)
 				}
 			}
 		}

@@ -108,8 +108,8 @@ func (c *Clients) Follow(a *access.Control, p *capping.Policy) {
 			c.exempt.WithLabelValues(client, result)
 		}
 		for _, channel := range channels {
-			for _, outcome := range answer.Outcomes() {
-				c.counter.WithLabelValues(client, channel, outcome)
+			for _, outcome := range capping.Outcomes() {
+				c.counter.WithLabelValues(client, channel, outcome.String())
 			}
 		}
 	}

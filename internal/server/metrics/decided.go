@@ -153,15 +153,17 @@ func withholding(p *capping.Policy) (names []string) {
 }
 
 func (d *decided) expectSegment(segment string, limits []capping.Limit, withheld []string) {
-	for _, outcome := range []string{"allowed", "replayed", "unavailable"} {
-		d.users.WithLabelValues(outcome, segment, "")
+	for _, outcome := range capping.Outcomes() {
+		if outcome != capping.Denied {
+			d.users.WithLabelValues(outcome.String(), segment, "")
+		}
 	}
 	for _, name := range withheld {
-		d.users.WithLabelValues("denied", segment, name)
+		d.users.WithLabelValues(capping.Denied.String(), segment, name)
 	}
 	for i := range limits {
 		if !limits[i].Shadow {
-			d.users.WithLabelValues("denied", segment, limits[i].Name)
+			d.users.WithLabelValues(capping.Denied.String(), segment, limits[i].Name)
 		}
 	}
 }
