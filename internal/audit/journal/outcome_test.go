@@ -12,7 +12,6 @@ import (
 // An outcome that the journal does not know would be recorded as unavailable.
 func TestEveryOutcomeIsRecorded(t *testing.T) {
 	t.Parallel()
-	var s sorter
 	for _, outcome := range capping.Outcomes() {
 		if outcome == capping.Denied {
 			continue // denials are groups of their own, by cause
@@ -20,6 +19,7 @@ func TestEveryOutcomeIsRecorded(t *testing.T) {
 		alone, ok := uniform([]capping.Verdict{{Outcome: outcome}})
 		require.True(t, ok, "uniform has no case for %s", outcome)
 		require.Equal(t, outcome.String(), alone.String())
+		var s sorter
 		mixed := s.groupsOf(&capping.Decisions{Users: []capping.UserID{1, 2}, Codes: []uint8{0, 0},
 			Verdicts: []capping.Verdict{{Outcome: outcome}, {Outcome: other(outcome)}}})
 		require.Len(t, mixed, 2)
