@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"capper/internal/objects"
-	"capper/internal/segments"
 	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/delimited"
@@ -88,7 +86,11 @@ func timedOut(ctx context.Context, err error) error {
 
 func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location,
 	report *buildReport) error {
-	held, err := c.checkHold(ctx, location)
+	session := &publish.Session{}
+	var held, err error
+	if !c.DryRun { // a publish looks for a hold again at its end
+		held, err = session.Hold(ctx, location)
+	}
 	if err != nil {
 		report.noteFailure(err)
 		return err
@@ -104,7 +106,7 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *bui
 		return err
 	}
 	show.Step("comparing with the live generation", 0)
-	base, err := publish.ReadLiveState(ctx, location)
+	base, err := session.ReadLive(ctx, location)
 	if err != nil {
 		return err
 	}
@@ -189,44 +191,23 @@ func (c *buildCommand) forcedBy() string {
 	return c.Reason
 }
 
-// checkHold looks for a hold before anything is read; a publish looks again at its end. A
-// hold ends a build at once where nothing that is live only grows.
-func (c *buildCommand) checkHold(ctx context.Context, location objects.Location) (held, err error) {
-	if c.DryRun {
-		return nil, nil
-	}
-	controls, err := publish.ReadControls(ctx, location)
-	if err != nil || controls.Hold == nil {
-		return nil, err
-	}
-	held = &publish.HoldError{Hold: *controls.Hold}
-	live, err := segments.ReadLiveManifest(ctx, location)
-	if err != nil || !slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.OnlyGrows }) {
-		return nil, held
-	}
-	return held, nil
-}
-
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
 func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*build.Result, error) {
-	if c.BadRowsTo == "" {
-		return c.run(ctx, plan, cfg, show)
+	closeList := func() error { return nil }
+	if c.BadRowsTo != "" {
+		list, err := newBadRowList(c.BadRowsTo)
+		if err != nil {
+			return nil, terminal.Misuse(fmt.Errorf("--bad-rows-to: %w", err))
+		}
+		cfg.BadRows, closeList = list.add, list.close
 	}
-	list, err := newBadRowList(c.BadRowsTo)
-	if err != nil {
-		return nil, terminal.Misuse(fmt.Errorf("--bad-rows-to: %w", err))
-	}
-	cfg.BadRows = list.add
-	result, err := c.run(ctx, plan, cfg, show)
-	return result, errors.Join(err, list.close())
-}
-
-func (c *buildCommand) run(ctx context.Context, plan *build.Plan, cfg ingest.Config,
-	show *terminal.Progress) (*build.Result, error) {
 	result, err := build.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
 	if wrong := new(build.PlanError); errors.As(err, &wrong) {
 		err = c.planFault(err)
+	}
+	if closeErr := closeList(); closeErr != nil {
+		err = errors.Join(err, closeErr)
 	}
 	return result, err
 }

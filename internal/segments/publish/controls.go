@@ -95,13 +95,14 @@ func (p part) content() string {
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
 func ReadControls(ctx context.Context, src objects.Source) (*Controls, error) {
-	c, _, err := readControls(ctx, src)
+	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
-func readControls(ctx context.Context, src objects.Source) (*Controls, string, error) {
+// readControls returns objects.ErrNotModified when the document still has the tag. The tag "" always reads it.
+func readControls(ctx context.Context, src objects.Source, tag string) (*Controls, string, error) {
 	c := &Controls{FormatVersion: segments.FormatVersion}
-	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, "")
+	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
 	}
@@ -189,7 +190,7 @@ func (c *Controls) encode() []byte {
 // changeControls changes controls.json; change may be called more than once.
 func changeControls(ctx context.Context, at objects.Location, change func(*Controls)) error {
 	for {
-		c, tag, err := readControls(ctx, at)
+		c, tag, err := readControls(ctx, at, "")
 		if err != nil {
 			return err
 		}

@@ -67,9 +67,13 @@
 // reads it after the tag of current.json that it must find again at its swap: so none
 // goes live on what it said before.
 //
+// A Session is one publish: it asks for the document before the inputs are read, when the
+// live generation is known, and before each swap. It reads the document once, and again only
+// if its tag has changed.
+//
 // # Files
 //
-// candidate is what was built, live what it is published over; publisher and upload
+// candidate is what was built, live what it is published over, session what one publish has read; publisher and upload
 // make it live, collect and lease remove, document replaces what others read;
 // controls says what must not go live, withdraw changes that; carry is of sets that only
 // grow; compare, history and

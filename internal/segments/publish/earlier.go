@@ -24,18 +24,15 @@ type Earlier struct {
 // FindEarlier finds what was live a week before now, as far as it is still
 // there: the newest generation that is at least a week old; where all are
 // younger, the oldest. Only generations before the live one count, and none that
-// was rolled back from. A forced generation is where somebody has
+// was rolled back from by the controls. A forced generation is where somebody has
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
-func FindEarlier(ctx context.Context, at objects.Source, live string, now time.Time) (*Earlier, error) {
+func FindEarlier(ctx context.Context, at objects.Source, controls *Controls, live string,
+	now time.Time) (*Earlier, error) {
 	if !segments.IsGeneration(live) {
 		return &Earlier{}, nil
 	}
 	names, err := namesBefore(ctx, at, live)
-	if err != nil {
-		return nil, err
-	}
-	controls, err := ReadControls(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,9 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	today := time.Date(2026, 11, 20, 2, 0, 0, 0, time.UTC)
 	later := today.Add(time.Hour)
 	find := func(ctx context.Context, t *testing.T, store objects.Location, live string) string {
-		found, err := FindEarlier(ctx, store, live, later)
+		controls, err := ReadControls(ctx, store)
+		require.NoError(t, err)
+		found, err := FindEarlier(ctx, store, controls, live, later)
 		require.NoError(t, err)
 		require.Empty(t, found.Skipped)
 		if found.Generation == nil {
@@ -63,7 +65,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		require.Equal(t, "none", find(t.Context(), t, store, g[3]), "it is live itself")
 
 		require.NoError(t, store.Delete(t.Context(), segments.BitmapKey(bitmap.Of(3).SHA256())))
-		found, err := FindEarlier(t.Context(), store, g[0], later)
+		found, err := FindEarlier(t.Context(), store, &Controls{}, g[0], later)
 		require.NoError(t, err)
 		require.Equal(t, g[2], found.Generation.Manifest.Generation, "the next younger one that can be read")
 		require.Len(t, found.Skipped, 1)

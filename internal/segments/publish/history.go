@@ -106,9 +106,9 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 }
 
 // Newest is the name of the newest generation of a location, live or not; ""
-// when there is none.
+// when there is none. It reads no document.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
-	list, err := List(ctx, at)
+	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {
 		return "", err
 	}

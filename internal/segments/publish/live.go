@@ -19,6 +19,7 @@ type LiveState struct {
 	manifest *segments.Manifest // that of the live generation, also when a bitmap is at Fault
 	live     segments.Pointer
 	tag      string
+	session  *Session // nil: none, and controls.json is read in full each time
 }
 
 // ReadLiveState reads the live generation, all of it. What is damaged there is

@@ -118,7 +118,7 @@ func sameSets(a, b []segments.Set) bool {
 // a hold: may looks whether what is to go live may.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*Controls) error) error {
 	for tag := base.tag; ; {
-		if err := p.admit(ctx, may); err != nil {
+		if err := p.admit(ctx, base, may); err != nil {
 			return err
 		}
 		if err := up.put(ctx); err != nil {
@@ -157,8 +157,8 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 
 // admit looks at what stands in the way of a publish: controls.json, and a
 // Collector, for which it waits.
-func (p *Publisher) admit(ctx context.Context, may func(*Controls) error) error {
-	controls, err := ReadControls(ctx, p.Location)
+func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*Controls) error) error {
+	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
 		err = may(controls)
 	}

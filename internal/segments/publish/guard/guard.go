@@ -82,11 +82,11 @@ func IsWithdrawn(refusal string) bool {
 // with whether they only grow. The error is for a location that cannot be read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
-	if err := b.compare(ctx, at, p, f, now); err != nil {
+	controls, err := p.Base.Controls(ctx, at)
+	if err != nil {
 		return nil, err
 	}
-	controls, err := publish.ReadControls(ctx, at)
-	if err != nil {
+	if err := b.compare(ctx, at, controls, p, f, now); err != nil {
 		return nil, err
 	}
 	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Candidate.DescribeSets(), p.Base) {
@@ -105,7 +105,8 @@ func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, 
 
 // compare judges what changes since the last publish and since a week ago; of a
 // first publish it judges what it can.
-func (b *Bounds) compare(ctx context.Context, at objects.Source, p *Proposal, f *Findings, now time.Time) error {
+func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *publish.Controls, p *Proposal, f *Findings,
+	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
 	if before == nil && fault == nil {
 		// current.json was lost, or the first publish was cut off before it, or this is the first.
@@ -138,7 +139,7 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, p *Proposal, f 
 		func(c publish.Change) bool { return c.State != publish.Same }) {
 		return nil // nothing goes live that is not live already
 	}
-	return b.compareWeek(ctx, at, p, f, judged, accepted, now)
+	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
 // nothingToAccept is an error where changes are accepted that cannot be known.
@@ -202,10 +203,10 @@ func (f *Findings) refusedSet(name string) {
 
 // compareWeek judges the drift: 19 % every night are not 19 % after a week. A change that
 // was accepted since then is no drift.
-func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, p *Proposal, f *Findings, judged *setJudge,
-	accepted accepted, now time.Time) error {
+func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *publish.Controls, p *Proposal,
+	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest
-	earlier, err := publish.FindEarlier(ctx, at, live.Generation, now)
+	earlier, err := publish.FindEarlier(ctx, at, controls, live.Generation, now)
 	if err != nil {
 		return err
 	}
