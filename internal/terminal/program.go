@@ -44,7 +44,8 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	exited := false
 	parser, err := kong.New(commands, kong.Name(p.Name), kong.Description(p.Description+"\n\n"+
 		describe(p.Last, p.Beyond, p.Statuses)),
-		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }), kong.Vars{"version": p.Version}, kong.Vars(p.Words),
+		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }),
+		kong.Vars{"version": p.Version}, kong.Vars(p.Words),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(on))
 	if err != nil {
