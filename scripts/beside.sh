@@ -12,12 +12,12 @@ to=$1
 rm -rf "$to"
 mkdir -p "$to/docs"
 cp README.md CHANGELOG.md LICENSE "$to/"
-cp -R docs/*.md docs/console "$to/docs/"
+cp -R docs/*.md docs/console docs/design "$to/docs/"
 cp -RL deploy "$to/" # the chart has a link to the rules
 rm -r "$to/deploy/debian" "$to/deploy/image/Containerfile"
 cp -R testdata "$to/" # the sample segments, which the compose file publishes
-for page in "$to"/*.md "$to"/docs/*.md; do
-  sed -E 's,\[([^][]*)\]\((\.\./)*(internal|client|cmd|lookup|scripts|CONTRIBUTING\.md)(/[^)]*)?\),\1,g' "$page" >"$page.new"
+for page in "$to"/*.md "$to"/docs/*.md "$to"/docs/design/*.md; do
+  sed -E 's,\[([^][]*)\]\((\.\./)*(internal|client|cmd|lookup|scripts|CONTRIBUTING\.md)([/#][^)]*)?\),\1,g' "$page" >"$page.new"
   mv "$page.new" "$page"
 done
 chmod -R u=rwX,go=rX "$to"
