@@ -1,0 +1,194 @@
+// Command scale works out a deployment of capper for hundreds of millions of users, and simulates a blast on it:
+// docs/design/scale.md has its output and says which constants are measured.
+//
+//	go run ./scripts/scale
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"capper/internal/sizing"
+)
+
+func main() {
+	if err := report(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "scale: error:", err)
+		os.Exit(1)
+	}
+}
+
+// CPU seconds for one user. docs/benchmarks.md has the works of masters and services, and of a call for one user; the
+// work of the engine and of a replica is that of the demo's first blast.
+const (
+	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536
+	farMaster   = 6.1e-6  // users by chance, each with other sends before
+	nearService = 0.11e-6 // of a bitmap: 0.03, and 0.08 of the client of Redis
+	farService  = 0.32e-6 // 0.03 and 0.29
+	single      = 25e-6
+	engineWork  = 0.03e-6
+	replicaWork = 0.7e-6
+)
+
+// Prices are assumptions, in dollars a month; docs/design/scale.md explains them.
+const (
+	memoryPrice   = 5.0   // of a GiB of a machine's memory
+	diskPrice     = 0.10  // of a GiB of disk
+	instancePrice = 120.0 // of an instance of the service: 4 cores, 8 GiB
+	networkPrice  = 0.02  // of a GiB from a zone to another
+	objectPrice   = 0.023 // of a GiB in S3
+)
+
+// instances of the service: one in each of three zones, of which one may be lost.
+const instances = 3
+
+// loads are those of the page.
+func loads() map[string]sizing.Load {
+	load := func(users int64, density, calls float64) sizing.Load {
+		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
+			Instances: instances}.WithDefaults()
+	}
+	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
+}
+
+// order is that of the columns.
+var order = []string{"270 million", "1 billion"}
+
+func report(out io.Writer) error {
+	if err := plans(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return blasts(out)
+}
+
+// plans prints what each load takes.
+func plans(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
+	all := loads()
+	for _, row := range rows {
+		fmt.Fprint(w, row.name)
+		for _, name := range order {
+			fmt.Fprintf(w, "\t%s", row.value(all[name]))
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+const gib = 1 << 30
+
+// rows are those of the plan.
+var rows = []struct {
+	name  string
+	value func(sizing.Load) string
+}{
+	{"masters × copies", func(l sizing.Load) string { return fmt.Sprintf("%d × %d", l.Shards, 1+l.Replicas) }},
+	{"logs, one copy", func(l sizing.Load) string { return gibs(sizing.RedisData(l)) }},
+	{"memory of a Redis machine", func(l sizing.Load) string { return gibs(sizing.RedisMachine(l)) }},
+	{"memory of all Redis machines", func(l sizing.Load) string { return gibs(redisMemory(l)) }},
+	{"disk of all Redis machines", func(l sizing.Load) string { return gibs(redisDisk(l)) }},
+	{"copying a shard to a new replica", func(l sizing.Load) string {
+		return fmt.Sprintf("%.0f s at 1 Gbit/s", sizing.RedisData(l)/float64(l.Shards)*8/1e9)
+	}},
+	{"instances, memory of each", func(l sizing.Load) string {
+		return fmt.Sprintf("%d, %s", instances, gibs(sizing.ServiceMemory(l)))
+	}},
+	{"sends a day, 5 a user and week", func(l sizing.Load) string {
+		return fmt.Sprintf("%.0f million", sendsADay(l)/1e6)
+	}},
+	{"replication a day, both copies", func(l sizing.Load) string { return gibs(sendsADay(l) * sizing.ToReplicas(l)) }},
+	{"audit a month", func(l sizing.Load) string { return gibs(30 * auditDay(l)) }},
+	{"money a month: Redis memory", func(l sizing.Load) string { return dollars(redisMemory(l) / gib * memoryPrice) }},
+	{"… disks", func(l sizing.Load) string { return dollars(redisDisk(l) / gib * diskPrice) }},
+	{"… instances", func(sizing.Load) string { return dollars(instances * instancePrice) }},
+	{"… network between zones", func(l sizing.Load) string { return dollars(network(l)) }},
+	{"… S3, a year of audit", func(l sizing.Load) string { return dollars(365 * auditDay(l) / gib * objectPrice) }},
+	{"… all", func(l sizing.Load) string { return dollars(money(l)) }},
+}
+
+func redisMemory(l sizing.Load) float64 {
+	return sizing.RedisMachine(l) * float64(l.Shards*(1+l.Replicas))
+}
+
+func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.Shards*(1+l.Replicas)) }
+
+// sendsADay are those that are recorded, for a longest window of l.Days.
+func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
+
+// auditDay is two bytes a send, and the calls of one user.
+func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
+
+// network is what a month's traffic to Redis, from it and to its replicas costs. Two thirds of it go to another zone.
+func network(l sizing.Load) float64 {
+	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
+	return bytes * 2 / 3 / gib * networkPrice
+}
+
+func money(l sizing.Load) float64 {
+	return redisMemory(l)/gib*memoryPrice + redisDisk(l)/gib*diskPrice + instances*instancePrice + network(l) +
+		365*auditDay(l)/gib*objectPrice
+}
+
+func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
+
+func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
+
+// demo is what `make demo` runs: 3 masters with a replica each, one instance and the engine on one machine, of which
+// they get so many cores. recorded is the share of the users who are allowed.
+func demo(blast, users int, recorded, cores float64) System {
+	return System{Name: fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores), Blast: users, Call: 100_000, InFlight: 4,
+		Recorded: recorded, Instances: 1, InstanceCores: 2, Shards: 3, Replicas: 1, Engine: engineWork,
+		Service: nearService, Master: nearMaster, Replica: replicaWork, RTT: 100 * time.Microsecond, Shared: cores}
+}
+
+// deployed is a load on machines of its own, with a blast of 10 million that is spread over all users by chance, so
+// that every decision looks for a bucket of its own, and with so many calls open.
+func deployed(name string, open int) System {
+	l := loads()[name]
+	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
+		Recorded: 1, Instances: instances, InstanceCores: 4, Shards: l.Shards, Replicas: l.Replicas, Engine: engineWork,
+		Service: farService, Master: farMaster, Replica: replicaWork, RTT: time.Millisecond, Single: l.Single,
+		SingleWork: single}
+}
+
+// failing is a system whose fullest master is lost for three seconds.
+func failing(s System) System {
+	s.Name += ", failover"
+	s.DownFor = 3 * time.Second
+	return s
+}
+
+// systems are those of the page. The demo's blasts are given the cores that they had when they were measured.
+func systems() []System {
+	list := []System{
+		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),
+		demo(4, 959_002, 0.842, 1.10), demo(1, 1_000_000, 0.728, 2),
+	}
+	for _, name := range order {
+		list = append(list, deployed(name, 1), deployed(name, 4), deployed(name, 16), failing(deployed(name, 4)))
+	}
+	return list
+}
+
+// blasts prints what the blast does to each system.
+func blasts(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
+	for _, s := range systems() {
+		r := Simulate(s)
+		rate := float64(s.Blast) / r.Took.Seconds()
+		bits := rate * s.Recorded * replicated * float64(s.Replicas) * 8
+		fmt.Fprintf(w, "%s\t%.1f s\t%.0f\t%.2f s\t%.2f s\t%.0f %%\t%.0f %%\t%.0f %%\t%.1f Gbit/s\t%.0f ms\n", s.Name,
+			r.Took.Seconds(), rate, r.Median.Seconds(), r.Slowest.Seconds(), 100*r.MasterBusy, 100*r.ReplicaUse,
+			100*r.Instance, bits/1e9, float64(r.Behind)/1e6)
+	}
+	return w.Flush()
+}
+
+// replicated is the bytes of a recorded send to a replica, with 5 earlier ones: 12 × 6 + 64.5.
+const replicated = 136.5
