@@ -65,12 +65,12 @@ func publishesAsMakeRun(t *testing.T, root, source string) string {
 	return fmt.Sprintf("cd %q && go run ./cmd/segmentbuild build --to %q %s", root, source, found[1])
 }
 
-// The refusals that docs/audiences.md shows are those that are given.
+// Each error in docs/audiences.md is the one that Audience returns.
 func TestThePageOfAudiencesShowsRealRefusals(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/audiences.md")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(page), "| refused with |")
+	_, table, found := strings.Cut(string(page), "| error |")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := regexp.MustCompile("(?m)^\\| `(.*)` \\| `(.*)` \\|$").FindAllStringSubmatch(table, -1)
