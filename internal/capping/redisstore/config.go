@@ -81,10 +81,6 @@ type Config struct {
 	Logger     *slog.Logger          // default: discard
 	Registerer prometheus.Registerer // nil: no metrics
 
-	// lastUser is the last one whom a rewriting looks for, in tests; 0: 4,294,967,295.
-	lastUser uint32
-	// rewriteAfter is how long a rewriting waits for all to know the new format; 0: silentFor.
-	rewriteAfter time.Duration
 	// certificatesEvery is how often servers are asked for their certificates; 0: the topology's default.
 	certificatesEvery time.Duration
 	// dial replaces the dialer in tests that stand between store and server.

@@ -116,14 +116,8 @@
 // and stops deciding. Both write nothing. Open also refuses a keyspace of other
 // dimensions.
 //
-// A format whose logs differ says how a log is taken into it (Format.Rewrite, a
-// function in Lua that knows by the log whether it was done). Half a minute after
-// the store has moved, when no instance writes the format before any more, one
-// instance walks over all buckets that there can be, a partition's 256 at a time
-// (rewrite.lua), for at most half of the time, and notes in the store's record
-// how far it is, so that another goes on where it ends. Until then the scripts
-// have to read both. No format of today needs it; TestLogsAreRewrittenWhileServing
-// takes a keyspace of format 1 through one that does, under load.
+// Both formats have the same logs, so that no log is ever rewritten. The first format that changes the logs has
+// to bring the program part that rewrites them.
 //
 // # What instances have in common
 //

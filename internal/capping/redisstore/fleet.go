@@ -141,14 +141,13 @@ func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
-// remarks are what operators should know of the instances and of what they have
-// in common. rewriting is how far logs of an older format are rewritten.
-func (f *fleet) remarks(seen *sight, rewriting string) (remarks []string) {
+// remarks returns warnings for operators about the instances and about the records that they share.
+func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
 		remarks = append(remarks, "the store was made at this start, with nothing recorded: every user may receive "+
 			"a message")
 	}
-	for _, remark := range []string{f.keptLonger(), rewriting, f.olderFormat()} {
+	for _, remark := range []string{f.keptLonger(), f.olderFormat()} {
 		if remark != "" {
 			remarks = append(remarks, remark)
 		}

@@ -52,8 +52,7 @@ func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{
 		Kind: "redis", State: "ok", Fleet: &seen.fleet,
-		Warnings: slices.Concat(s.top.Warnings(), s.fleet.warnings, s.fleet.remarks(seen, s.rewriter.warning()),
-			s.acceptedWarnings()),
+		Warnings: slices.Concat(s.top.Warnings(), s.fleet.warnings, s.fleet.remarks(seen), s.acceptedWarnings()),
 	}
 	if err := s.halted(); err != nil {
 		h.State, h.Error = "down", err.Error()

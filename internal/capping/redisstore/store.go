@@ -33,7 +33,6 @@ type Store struct {
 	pacers   *pace.Pacers
 	counts   *counts.Counts
 	fleet    *fleet
-	rewriter *rewriter
 	trouble  trouble
 }
 
@@ -66,7 +65,6 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	}
 	s.place(l, formats)
 	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
-	s.rewriter = newRewriter(s, formats)
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -83,11 +81,7 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
-	sources := s.scripts.Sources()
-	for _, one := range formats.Rewrites() {
-		sources = append(sources, one.Source)
-	}
-	about := s.config.topology(partitions, int(l.BucketSize)+1, sources)
+	about := s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.Sources())
 	about.LedgerCopies, about.UserPartitions = LedgerCopies(l), l.Partitions
 	s.top = topology.New(about)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -125,7 +119,6 @@ func (s *Store) start(ctx context.Context) error {
 		return s.top.Explain(ctx, err)
 	}
 	s.fleet.run()
-	s.rewriter.run()
 	return nil
 }
 
@@ -134,7 +127,6 @@ func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 
 // Close ends the connections and every goroutine.
 func (s *Store) Close() error {
-	s.rewriter.close()
 	s.fleet.close()
 	err := s.top.Close()
 	s.pacers.Wait()

@@ -95,17 +95,6 @@ func (a *Args) StampErase(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// Rewrite sets the call of a script that rewrites the partition's buckets of the
-// rows from first to before end: row n holds one bucket of each partition.
-func (a *Args) Rewrite(s *Script, k Keyspace, prefix string, partition int, first, end uint32) {
-	a.begin(s)
-	for row := first; row < end; row++ {
-		a.buf = AppendKey(a.buf, prefix, row*uint32(k.Partitions)+uint32(partition))
-		a.endKey()
-	}
-	a.finish(int(end - first))
-}
-
 // begin starts the command of a script; begin, endKey for each key, finish.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]

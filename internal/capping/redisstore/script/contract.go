@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"strings"
 	"time"
 
@@ -240,15 +239,6 @@ func DecodeErased(reply string, bad *BadLogs) error {
 		return ErrReply
 	}
 	return nil
-}
-
-// DecodeRewritten reads how many of the keys a rewriting has done.
-func DecodeRewritten(reply string, keys int) (int, error) {
-	n, err := strconv.Atoi(reply)
-	if err != nil || n < 1 || n > keys {
-		return 0, ErrReply
-	}
-	return n, nil
 }
 
 // RateArgs are the arguments of rate.lua after its key.

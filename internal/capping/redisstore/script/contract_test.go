@@ -198,32 +198,6 @@ func TestOutcomesOfReleasesAndErasures(t *testing.T) {
 	require.Equal(t, BadLogs{Corrupt: 2, WrongType: 1}, bad)
 }
 
-func TestRewritings(t *testing.T) {
-	t.Parallel()
-	var a Args
-	a.Rewrite(New("x"), Standard, "fc:{66e}:", 1, 0, 2)
-	require.Equal(t, []blob{
-		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:1"),
-		blob("fc:{66e}:1t"),
-	}, a.args)
-	require.Equal(t, uint32(1), Standard.Rows(64*190-1))
-	require.Equal(t, uint32(2), Standard.Rows(64*190))
-	for reply, want := range map[string]int{"1": 1, "2": 2} {
-		n, err := DecodeRewritten(reply, 2)
-		require.NoError(t, err)
-		require.Equal(t, want, n)
-	}
-	for _, reply := range []string{"", "0", "3", "x"} {
-		_, err := DecodeRewritten(reply, 2)
-		require.ErrorIs(t, err, ErrReply)
-	}
-	require.Empty(t, Known.Rewrites())
-	step := Format{Version: 3, Least: 3, Rewrite: "return log"}
-	source := append(Known[:2:2], step).Rewrites()[3].Source
-	require.Contains(t, source, "return log\n")
-	require.NotContains(t, source, "${")
-}
-
 func TestReplyOfASharedRate(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{10, 20, 5}, RateArgs(capping.Rate{UsersPerSecond: 10, Burst: 20}, 5))

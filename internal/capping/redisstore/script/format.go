@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"capper/internal/capping"
 )
@@ -16,10 +15,6 @@ type Format struct {
 	// Least is the least version that a program has to know to read and write
 	// along: that of the latest change that others would misread.
 	Least int
-	// Rewrite takes a log of the format before into this one: the body of a
-	// function in Lua whose argument is log. It knows by the log whether it is in
-	// this format already. "": logs are the same in both.
-	Rewrite string
 }
 
 // Formats are those that a program knows, oldest first, without a gap.
@@ -32,18 +27,6 @@ type Formats []Format
 //	2  the marker names the least version beside its own, so that a program goes
 //	   on beside newer ones that change nothing for it
 var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}}
-
-// Rewrites are the scripts that rewrite buckets, by the version that they lead to.
-func (f Formats) Rewrites() map[int]*Script {
-	scripts := map[int]*Script{}
-	for _, format := range f {
-		if format.Rewrite != "" {
-			body := strings.ReplaceAll(rewriteSource, "${REWRITE}", format.Rewrite)
-			scripts[format.Version] = New(complete(preludeSource + body))
-		}
-	}
-	return scripts
-}
 
 // Oldest is the oldest version that is read.
 func (f Formats) Oldest() int { return f[0].Version }
@@ -81,9 +64,6 @@ func NewMarker(k Keyspace, namespace string, formats Formats) Marker {
 	}
 	return m
 }
-
-// Oldest is the oldest format that the program of the marker reads.
-func (m *Marker) Oldest() int { return m.formats.Oldest() }
 
 // StoreKey is the key of the store's record.
 func (m *Marker) StoreKey() string { return m.Key + ":store" }

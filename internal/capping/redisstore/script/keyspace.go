@@ -31,9 +31,6 @@ func (k Keyspace) Partition(user uint32) int {
 	return int(k.Bucket(user) & uint32(k.Partitions-1))
 }
 
-// Rows is how many buckets each partition has at most, for users up to the last.
-func (k Keyspace) Rows(last uint32) uint32 { return k.Bucket(last)/uint32(k.Partitions) + 1 }
-
 // AppendKey appends the key of a bucket to its partition's prefix: the number
 // is in base 36, so that most keys fit 16 bytes.
 func AppendKey(dst []byte, prefix string, bucket uint32) []byte {

@@ -36,9 +36,6 @@ var eraseSource string
 //go:embed beat.lua
 var beatSource string
 
-//go:embed rewrite.lua
-var rewriteSource string
-
 //go:embed rate.lua
 var rateSource string
 
