@@ -114,6 +114,6 @@ func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	total.Found = max(total.Found, answer.Found)
 	total.Released += answer.Released
 	total.Absent += answer.Absent
-	total.Unavailable, total.Missing = answer.Unavailable, answer.Missing
+	total.Unavailable, total.Missing, total.AtLeast = answer.Unavailable, answer.Missing, answer.AtLeast
 	return total
 }

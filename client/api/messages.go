@@ -8,8 +8,8 @@ type Messages struct {
 	More     bool      `json:"more"` // there are others: ask for a later since, or a larger max
 }
 
-// Message counts what became of a message on one channel. Allowed and Released are of
-// the logs, exactly; the others count answers, so who is asked for twice counts twice.
+// Message counts what became of a message on one channel. Allowed and Released count the sends in the logs, exactly
+// unless AtLeast is set; the others count answers, so that a user who is asked for twice counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -17,6 +17,9 @@ type Message struct {
 
 	Allowed  int64 `json:"allowed"`  // sends that were recorded, each once however often it was asked for
 	Released int64 `json:"released"` // of those, given back
+	// AtLeast: Allowed and Released are lower bounds. The store recorded or released sends of the message without
+	// counting them while Redis Cluster moved a slot. Left out: both are exact.
+	AtLeast bool `json:"at_least,omitempty"`
 
 	Calls    int64 `json:"calls"`
 	Asked    int64 `json:"asked"`
@@ -63,6 +66,9 @@ type ReleasedMessage struct {
 	// Missing are recorded sends that the audit does not hold yet, such as those of other
 	// instances within their roll: ask again. 0: all are given back.
 	Missing int64 `json:"missing"`
+	// AtLeast: the counts that Missing is computed from are lower bounds (see Message), so that Missing may be too small
+	// or too large. Left out: Missing is exact.
+	AtLeast bool `json:"at_least,omitempty"`
 }
 
 // AuditStatus is the state of the audit.

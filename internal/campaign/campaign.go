@@ -30,10 +30,12 @@ type Campaign struct {
 	Answers
 }
 
-// Sends counts entries of the logs, exactly.
+// Sends counts entries of the logs, exactly unless AtLeast is set.
 type Sends struct {
 	Recorded int64 // sends that were recorded, each once
 	Released int64 // those of them that were given back
+	// AtLeast: both numbers are lower bounds, since the store could not count every send.
+	AtLeast bool
 }
 
 // Answers counts what callers were told. Maps may be nil.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,8 +86,8 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	for i := range found.Messages {
 		m := &found.Messages[i]
 		rows = append(rows, []any{
-			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), m.Allowed, m.Released, m.Asked, sum(m.Denied),
-			m.Unavailable, seconds(m.LastCall),
+			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), sends(m, m.Allowed), sends(m, m.Released),
+			m.Asked, sum(m.Denied), m.Unavailable, seconds(m.LastCall),
 		})
 	}
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
@@ -98,11 +99,20 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	return nil
 }
 
+// sends returns a count of sends of the message for a table.
+func sends(m *client.Message, n int64) string {
+	if m.AtLeast {
+		return fmt.Sprintf("at least %d", n)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // printMessage prints what became of a message on one channel.
 func printMessage(on *terminal.Streams, m *api.Message) error {
 	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
 	rows := [][]any{
-		{"allowed", m.Allowed, "sends that were recorded, each once"}, {"released", m.Released, "of those, given back"},
+		{"allowed", sends(m, m.Allowed), "sends that were recorded, each once"},
+		{"released", sends(m, m.Released), "of those, given back"},
 		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"},
 		{"unavailable", m.Unavailable, ""},
 	}

@@ -28,11 +28,14 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 	if service.JSON {
 		err = terminal.JSON(on.Out, given)
 	} else {
+		missing := "recorded, and not in the audit yet"
+		if given.AtLeast {
+			missing += "; too small or too large, since the store's counts are lower bounds"
+		}
 		err = terminal.Table(on.Out, terminal.Left,
 			[]any{"found", given.Found, "sends in the audit"}, []any{"released", given.Released, ""},
 			[]any{"absent", given.Absent, "released before, or forgotten"},
-			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing,
-				"recorded, and not in the audit yet"})
+			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, missing})
 	}
 	if err == nil && given.Unavailable+given.Missing > 0 {
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends are not given back yet")),

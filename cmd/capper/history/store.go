@@ -236,7 +236,7 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// released is what the store has counted as given back of the message.
+// released returns how many sends of the message the store has counted as given back. A lower bound counts as no count.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -247,10 +247,12 @@ func (a *storeAsker) released(
 	case err != nil:
 		return 0, 0, false, a.hinted(err)
 	}
+	counted = true
 	for i := range found.Channels {
-		sends += int64(found.Channels[i].Released)
+		sends += found.Channels[i].Released
+		counted = counted && !found.Channels[i].AtLeast
 	}
-	return sends, len(found.Channels), true, nil
+	return sends, len(found.Channels), counted, nil
 }
 
 // wait waits until releases that have ended are in the audit.

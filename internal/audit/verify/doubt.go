@@ -63,7 +63,7 @@ func (d *doubts) hole(m *MissingSend) bool {
 }
 
 // lost is how many more sends of the message the store has given back than the audit knows of. counted is
-// false where the store need not have counted the message.
+// false where the store need not have counted the message, or only knows a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -76,7 +76,7 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	if err != nil {
 		return 0, false, err
 	}
-	return released - known, counted || bulk, nil
+	return released - known, counted || bulk && channels == 0, nil
 }
 
 // known is how many sends of the message the audit knows, at most, to have been given back. bulk: a call was

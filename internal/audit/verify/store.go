@@ -23,7 +23,8 @@ type Store struct {
 	// Settle returns when the audit shows every release and erasure that has ended by now.
 	Settle func(ctx context.Context) error
 	// Released is how many sends of a message the store says were given back, and on how many channels the
-	// message was sent; counted is false where the store keeps no count. Nil: no store counts.
+	// message was sent; counted is false where the store keeps no count, and then channels is 0, or where its count is
+	// a lower bound. Nil: no store counts.
 	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
 	Sample   *share.Share    // of the users; nil: all
 	Now      capping.Instant // when the comparison begins; 0: by the machine's clock

@@ -248,10 +248,10 @@
 // hours. Counts are kept as long as the logs, a day at least and a month at most, after the last call that
 // recorded. Releases count only where the message is counted already.
 //
-// Where a slot's keys are on two nodes, a script can be given one key alone. Commands are cut to one
-// bucket then and name no counts: they tell how many sends they recorded, and the run has
-// them counted by owed.lua, once (counts/owed.go). Only there can an answer that is lost, or
-// comes after its call's time was up, leave sends of one bucket uncounted.
+// A script reaches one key only while the keys of a slot are on two nodes. The run then splits a command into commands
+// of one bucket, which count nothing. Before that it marks the counts of the message in this partition as lower bounds
+// (atleast.lua, the field "least"), so that a crash cannot leave uncounted sends without the mark. Readers show such
+// counts as "at least". Earlier versions ignore the field; they counted these sends afterwards, once, or lost them.
 //
 // Answers are added by answers.lua, a command for each message and channel, with the message's text, beside
 // a sorted set of the partition's messages by their last call. The hash knows its

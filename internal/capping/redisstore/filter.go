@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -20,7 +19,6 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the message is
-	owed     counts.Owed
 	bad      script.BadLogs
 }
 
@@ -28,18 +26,7 @@ type filterOperation struct {
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules,
-		countsOf(o.counted, o.batch.Token, c))
-}
-
-// countsOf is how the command counts sends of the token.
-func countsOf(counted bool, t capping.Token, c *dispatch.Command) script.Counts {
-	switch {
-	case !counted:
-		return script.Counts{}
-	case c.Bare:
-		return script.Counts{Counting: script.CountTell}
-	}
-	return script.Counts{Counting: script.CountHere, Token: t}
+		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token})
 }
 
 // Stamp runs on a lane: it reads only what nobody changes during the run, and
@@ -55,12 +42,7 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply takes the results of the items of c.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
-	reply, owed, err := countsOf(o.counted, o.batch.Token, c).SplitOwed(c.Reply, o.batch.Channel)
-	if err != nil {
-		return 0, err
-	}
-	o.owed.Add(c.Partition, owed)
-	return script.DecodeVerdicts(reply, c.Items, o.batch, o.verdicts, &o.bad)
+	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
 // Filter judges and records every user of the batch.
@@ -79,9 +61,9 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
 		if op.counted {
 			s.addMessage(r, b, &op.header)
+			r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(true, b.Token) }
 		}
 		r.Do(ctx)
-		s.counts.Settle(ctx, b.Token, op.owed)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r

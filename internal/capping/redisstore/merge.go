@@ -7,7 +7,6 @@ import (
 
 	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -20,36 +19,33 @@ type mergeOperation struct {
 	merged  []capping.Merged
 	header  script.Header
 	counted map[capping.Token]bool // the messages that are
-	owed    map[capping.Token]counts.Owed
 	bad     script.BadLogs
 }
 
 // Encode sets the arguments for the items of c.
 func (o *mergeOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Logs, o.countsOf(c))
+	var counted []capping.Token
+	if !c.Bare {
+		counted = o.tokens(c)
+	}
+	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Logs, counted)
 }
 
-// countsOf is what the command counts: sends of the messages that its users' logs have.
-func (o *mergeOperation) countsOf(c *dispatch.Command) (of script.UnionCounts) {
+// tokens returns the counted messages whose sends the logs of the command's users have.
+func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
-		return of
+		return nil
 	}
 	for _, item := range c.Items {
 		log := script.Log(item, o.merge.Logs)
 		for i := range log.Len() {
-			if token := log.Entry(i).Token; o.counted[token] && !slices.Contains(of.Tokens, token) {
-				of.Tokens = append(of.Tokens, token)
+			if token := log.Entry(i).Token; o.counted[token] && !slices.Contains(tokens, token) {
+				tokens = append(tokens, token)
 			}
 		}
 	}
-	switch {
-	case c.Bare:
-		of.Counting = script.CountTell
-	case len(of.Tokens) > 0:
-		of.Counting = script.CountHere
-	}
-	return of
+	return tokens
 }
 
 // Stamp runs on a lane: it reads only what nobody changes during the run.
@@ -61,17 +57,7 @@ func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply takes the results of the items of c.
 func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
-	of := o.countsOf(c)
-	reply, told, err := of.SplitMerged(c.Reply)
-	if err != nil {
-		return 0, err
-	}
-	for token, sends := range told {
-		owed := o.owed[token]
-		owed.Add(c.Partition, sends)
-		o.owed[token] = owed
-	}
-	return script.DecodeUnited(reply, c.Items, o.merged, &o.bad)
+	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
 
 // Merge unites the logs of the users with those that were recorded elsewhere.
@@ -80,12 +66,13 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 		return err
 	}
 	return s.perform(func() *dispatch.Run {
-		op := &mergeOperation{store: s, merge: m, merged: merged, owed: map[capping.Token]counts.Owed{}}
+		op := &mergeOperation{store: s, merge: m, merged: merged}
 		op.header = script.Header{Forget: s.fleet.extend(m.Retention), Skew: s.config.ClockSkew}
 		if m.Counted {
 			op.counted = tokensOf(m.Messages)
 		}
 		r := s.dispatch.NewRun(op, true)
+		r.BeforeBare = func(c *dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(true, op.tokens(c)...) }
 		r.AddUsers(m.Users, mergedUsers(m.Logs))
 		for _, message := range m.Messages {
 			token := message.Token()
@@ -97,9 +84,6 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 			s.counts.List(r, key, capping.InstantOf(s.config.Clock()))
 		}
 		r.Do(ctx)
-		for token, owed := range op.owed {
-			s.counts.Settle(ctx, token, owed)
-		}
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r

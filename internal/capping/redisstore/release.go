@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -16,14 +15,14 @@ type releaseOperation struct {
 	channel  capping.Channel
 	token    capping.Token
 	released []capping.Released
-	owed     counts.Owed
 	bad      script.BadLogs
 }
 
 // Encode sets the arguments for the items of c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, countsOf(true, o.token, c))
+	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items,
+		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
 // Stamp sets the header: a release that comes late must not have an effect.
@@ -33,12 +32,7 @@ func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply takes the results of the items of c.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
-	reply, owed, err := countsOf(true, o.token, c).SplitReleased(c.Reply)
-	if err != nil {
-		return 0, err
-	}
-	o.owed.Add(c.Partition, owed)
-	return script.DecodeReleased(reply, c.Items, c.Repeated(), o.released, &o.bad)
+	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
 // Release removes the token's sends on the channel, 0 for all, from the logs of
@@ -52,9 +46,9 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
 		r := s.dispatch.NewRun(op, true)
+		r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(false, token) }
 		r.AddUsers(users, dispatch.MostUsers)
 		r.Do(ctx)
-		s.counts.Settle(ctx, token, op.owed)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
 		r.Faults.AddUndecided(fault.WrongType, op.bad.WrongType, errWrongType)
 		return r

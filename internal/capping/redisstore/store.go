@@ -130,7 +130,6 @@ func (s *Store) Close() error {
 	s.fleet.close()
 	err := s.top.Close()
 	s.pacers.Wait()
-	s.counts.Wait()
 	s.dispatch.Wait()
 	return err
 }

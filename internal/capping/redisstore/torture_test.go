@@ -95,8 +95,7 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	r.storms++
 	victim := r.victim(shard)
 	s := newStorm(capping.UserID(r.storms%40+1)*100_000_000, r.deciders()...)
-	s.spared, s.torn, s.cut = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears),
-		slices.ContainsFunc(drawn, cuts)
+	s.spared, s.torn = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears)
 	s.tick = 20 * time.Millisecond
 	s.imported, r.storming = true, s
 	s.begin(r.rng.Uint64())

@@ -228,7 +228,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{head(nil), rules, users + "\x01"},
 		{head(nil), rules, "\x21" + string(make([]byte, 66))},
 		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x02\x00\x00\x01", 1), rules, users}, // the counts alone
-		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x04\x00\x00\x01", 1), rules, users},
+		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x03\x00\x00\x01", 1), rules, users},
 	} {
 		err := n.Client().EvalSha(t.Context(), s.scripts.Filter.SHA, []string{key}, args...).Err()
 		require.ErrorContains(t, err, "BADARG", "case %d", i)
@@ -236,7 +236,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	sign, err := os.ReadFile("topology/sign.lua")
 	require.NoError(t, err)
 	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate,
-		s.scripts.Owed, s.scripts.Answers, script.New(string(sign))} {
+		s.scripts.AtLeast, s.scripts.Answers, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
 			if one != s.scripts.Erase || len(args) != 1 {

@@ -120,17 +120,31 @@ func funnel(m *api.Message) []step {
 
 // sendsTable is what the logs hold, which answers are no measure of: retries are answers too.
 func sendsTable(m *api.Message) *frame.Table {
-	return &frame.Table{
+	t := &frame.Table{
 		Name: "sends", Caption: "Sends, each exactly once",
 		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
 		Rows: [][]frame.Cell{
-			{frame.Text("recorded"), frame.Count(m.Allowed), frame.Text("users who were allowed, however often they " +
+			{frame.Text("recorded"), sends(m, m.Allowed), frame.Text("users who were allowed, however often they " +
 				"were asked for")},
-			{frame.Text("given back"), frame.Count(m.Released), frame.Text("by releases, as they did not go out")},
-			{frame.Text("still counted"), frame.Count(m.Allowed - m.Released),
-				frame.Text("recorded, and not given back")},
+			{frame.Text("given back"), sends(m, m.Released), frame.Text("by releases, as they did not go out")},
 		},
 	}
+	if m.AtLeast { // the difference of two lower bounds is none
+		t.Caption = "Sends, at least so many"
+		return t
+	}
+	t.Rows = append(t.Rows, []frame.Cell{frame.Text("still counted"), frame.Count(m.Allowed - m.Released),
+		frame.Text("recorded, and not given back")})
+	return t
+}
+
+// sends is a cell of a count of sends of the message.
+func sends(m *api.Message, n int64) frame.Cell {
+	cell := frame.Count(n)
+	if m.AtLeast {
+		cell.Text = "at least " + cell.Text
+	}
+	return cell
 }
 
 func funnelTable(steps []step) *frame.Table {

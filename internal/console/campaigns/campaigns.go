@@ -174,8 +174,7 @@ func listTable(messages []api.Message) *frame.Table {
 		Columns: []frame.Column{
 			{Title: "Message"}, {Title: "Channel"}, {Title: "Team", Means: "namespace of the key"},
 			{Title: "Asked", Means: "users, in answers", Number: true},
-			{Title: "Allowed", Means: "sends, exactly", Number: true}, {Title: "Given back", Means: "sends, exactly",
-				Number: true},
+			{Title: "Allowed", Means: "sends", Number: true}, {Title: "Given back", Means: "sends", Number: true},
 			{Title: "Held back", Means: "users, in answers", Number: true},
 			{Title: "Not decided", Means: "users, in answers", Number: true}, {Title: "Latest call"},
 		},
@@ -187,7 +186,7 @@ func listTable(messages []api.Message) *frame.Table {
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel)), frame.Text(orNone(m.Channel)),
 			frame.Text(orNone(m.Namespace)), frame.Count(m.Asked),
-			frame.Count(m.Allowed), frame.Count(m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable),
+			sends(m, m.Allowed), sends(m, m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable),
 			frame.Time(m.LastCall),
 		})
 	}

@@ -56,7 +56,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 func Message(c *campaign.Campaign, policy *capping.Policy) api.Message {
 	told := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Channel: policy.ChannelName(c.Channel),
-		Allowed: c.Recorded, Released: c.Released,
+		Allowed: c.Recorded, Released: c.Released, AtLeast: c.AtLeast,
 		Calls: c.Calls, Asked: c.Asked, Replayed: c.Replayed, Unavailable: c.Unavailable,
 		Denied: map[string]int64{}, Suppressed: c.Suppressed, ShadowDenied: c.Shadow,
 		Segments: map[string]api.MessageSegment{}, ConfigVersions: append([]string{}, c.Configs...),

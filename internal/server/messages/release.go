@@ -137,6 +137,7 @@ func (r *release) count(ctx context.Context, channel capping.Channel) error {
 	for i := range found {
 		if c := &found[i]; channel == 0 || c.Channel == channel {
 			held += max(0, c.Recorded-c.Released)
+			r.answer.AtLeast = r.answer.AtLeast || c.AtLeast
 		}
 	}
 	r.answer.Missing = max(r.left, held-r.answer.Unavailable)

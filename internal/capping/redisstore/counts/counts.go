@@ -6,7 +6,6 @@ package counts
 import (
 	"context"
 	"crypto/rand"
-	"sync"
 	"time"
 
 	"capper/internal/campaign"
@@ -30,16 +29,12 @@ type Config struct {
 // Counts keeps counts by message. It is safe for concurrent use.
 type Counts struct {
 	config Config
-	owing  sync.WaitGroup
 }
 
 var _ campaign.Store = (*Counts)(nil)
 
 // New is the counts of a store.
 func New(config Config) *Counts { return &Counts{config: config} }
-
-// Wait waits for what is owed still, which ends soon after the topology was closed.
-func (c *Counts) Wait() { c.owing.Wait() }
 
 // keep is for how long counts are kept after the last call.
 func (c *Counts) keep() time.Duration { return campaign.KeepFor(c.config.Retention()) }

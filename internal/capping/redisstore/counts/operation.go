@@ -7,24 +7,33 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// owedOperation counts sends that a script told.
-type owedOperation struct {
+// atLeastOperation marks the counts of a message in a partition as lower bounds.
+type atLeastOperation struct {
 	counts *Counts
 	token  capping.Token
-	owed   []script.Owed
+	begins bool // mark a message without counts too
+}
+
+// AtLeast returns the operations that mark the counts of the messages in a partition as lower bounds. begins marks
+// messages without counts too.
+func (c *Counts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
+	for _, token := range tokens {
+		marks = append(marks, &atLeastOperation{c, token, begins})
+	}
+	return marks
 }
 
 // Encode sets the arguments.
-func (o *owedOperation) Encode(c *dispatch.Command) {
+func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	config := &o.counts.config
-	c.Args.Owed(config.Scripts.Owed, config.Prefixes[c.Partition], o.token, config.Retention(), o.owed)
+	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
 // Stamp sets the time, which the counts' key has to outlive.
-func (o *owedOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampOwed(at.Now) }
+func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
 // Apply has nothing to take.
-func (o *owedOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
+func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
 // addOperation adds answers.
 type addOperation struct {

@@ -72,21 +72,24 @@ func decode(message capping.Message, reads []reading, found map[campaign.Key]cam
 	if err != nil {
 		return err
 	}
-	sends := map[capping.Channel]campaign.Sends{}
+	sends, atLeast := map[capping.Channel]campaign.Sends{}, false
 	for _, read := range reads[1:] {
-		if err := script.DecodeCounts(read.list, sends); err != nil {
+		short, err := script.DecodeCounts(read.list, sends)
+		if err != nil {
 			return err
 		}
-	}
-	for channel, of := range answers {
-		key := campaign.Key{Message: message, Channel: channel}
-		found[key] = campaign.Campaign{Key: key, Sends: sends[channel], Answers: *of}
+		atLeast = atLeast || short
 	}
 	for channel, of := range sends {
 		key := campaign.Key{Message: message, Channel: channel}
-		if _, known := found[key]; !known {
-			found[key] = campaign.Campaign{Key: key, Sends: of}
-		}
+		of.AtLeast = atLeast
+		found[key] = campaign.Campaign{Key: key, Sends: of}
+	}
+	for channel, of := range answers {
+		key := campaign.Key{Message: message, Channel: channel}
+		one := campaign.Campaign{Key: key, Sends: found[key].Sends, Answers: *of}
+		one.AtLeast = atLeast
+		found[key] = one
 	}
 	return nil
 }

@@ -26,9 +26,10 @@ type Command struct {
 
 	run     *Run
 	op      Operation
-	durable bool // its reply holds only when enough replicas have it
-	aside   bool // stored beside the logs: it decides no user
-	awaited bool // although it is aside; it is not sent twice where it may have been executed
+	durable bool   // its reply holds only when enough replicas have it
+	aside   bool   // stored beside the logs: it decides no user
+	awaited bool   // although it is aside; it is not sent twice where it may have been executed
+	then    func() // follows when the command is settled, whatever became of it; nil: nothing
 
 	attempt attempt // the latest one
 

@@ -25,6 +25,9 @@ const (
 type Run struct {
 	// Faults are what went wrong; Operations may add to them when Do is over.
 	Faults Faults
+	// BeforeBare returns what has to be stored in the partition before bare commands take the place of the command: by
+	// then each of its operations was answered, or given up. Twice has to be as good as once. Nil: nothing.
+	BeforeBare func(c *Command) []Operation
 
 	ctx        context.Context // of Do: whom log lines and spans are of
 	span       *trace.Span     // nil: it is not traced
@@ -51,7 +54,7 @@ type Run struct {
 // reset readies the run for another operation. Settled commands keep their
 // buffers.
 func (r *Run) reset() {
-	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
+	r.op, r.open, r.awaited, r.Faults, r.BeforeBare = nil, 0, 0, Faults{}, nil
 	r.ctx, r.span = nil, nil
 	for _, f := range r.fronts {
 		f.parts, f.ready = f.parts[:0], f.ready[:0]

@@ -109,14 +109,34 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split makes a bare command for each bucket of c and reports whether that is
-// something else than c.
+// split makes a bare command for each bucket of c, after what BeforeBare returns was stored. It reports whether the
+// bare commands differ from c.
 func (r *Run) split(c *Command) bool {
-	k := r.dispatcher.config.Keyspace
 	if len(c.Items) == 0 || c.Bare {
 		return false
 	}
 	c.free()
+	var before []Operation
+	if r.BeforeBare != nil {
+		before = r.BeforeBare(c)
+	}
+	left := len(before)
+	if left == 0 {
+		r.divide(c)
+	}
+	for _, op := range before {
+		r.enqueue(&Command{op: op, Partition: c.Partition, durable: r.durable, aside: true, then: func() {
+			if left--; left == 0 {
+				r.divide(c)
+			}
+		}})
+	}
+	return true
+}
+
+// divide makes the bare commands of split.
+func (r *Run) divide(c *Command) {
+	k := r.dispatcher.config.Keyspace
 	for rest := c.Items; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && k.Bucket(script.UserOf(rest[n])) == k.Bucket(script.UserOf(rest[0])) {
@@ -129,7 +149,6 @@ func (r *Run) split(c *Command) bool {
 		r.repeat(part)
 		rest = rest[n:]
 	}
-	return true
 }
 
 // apply takes a reply that holds.
@@ -161,6 +180,9 @@ func (r *Run) finish(c *Command) {
 	r.open -= c.weight()
 	if c.awaited {
 		r.awaited--
+	}
+	if c.then != nil {
+		c.then()
 	}
 }
 

@@ -20,7 +20,7 @@ type Args struct {
 	rules []byte // or tokens, of a call that merges
 	count [8]byte
 
-	counting Counting
+	counting bool
 	groups   int         // that the users of a filter call are in
 	numbers  [256]uint16 // of those groups within the call, from 1
 }
@@ -55,8 +55,7 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, grou
 
 // endCounts ends the keys with that of the counts, where the call is to reach them.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
-	a.counting = c.Counting
-	if c.Counting != CountHere {
+	if a.counting = c.Counted; !c.Counted {
 		return keys
 	}
 	a.buf = AppendCountsKey(a.buf, prefix, c.Token)

@@ -33,7 +33,7 @@ func constants() map[string]string {
 		"FILTER_HEADER": int64(filterHeaderSize), "UNION_HEADER": int64(unionHeaderSize), "TOKEN": int64(tokenSize),
 		"RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 
-		"COUNT": int64(modeCount), "TELL": int64(modeTell), "OWED": owedSize, "COUNT_BITS": countBits,
+		"COUNT": int64(modeCount), "COUNT_BITS": countBits,
 		"COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs,
 		"ANSWER_FIELDS": answerFields,
 		"COUNT_LEAST":   campaign.MinKeep.Milliseconds(), "COUNT_MOST": campaign.MaxKeep.Milliseconds(),
@@ -55,8 +55,8 @@ func constants() map[string]string {
 		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:],
 		"TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize,
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
-		"COUNT_SENDS": countsSource,
-		"FIELDS":      fieldNames(int(Standard.BucketSize)),
+		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
+		"FIELDS": fieldNames(int(Standard.BucketSize)),
 		// As many names as there are bytes between the upper three of one entry and those of the next.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}

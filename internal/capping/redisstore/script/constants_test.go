@@ -19,7 +19,7 @@ import (
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
 	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource +
-		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + owedSource + answersSource
+		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + atLeastSource + answersSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -45,7 +45,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	token := capping.Token{}
 	require.Len(t, h.append(nil), number("FILTER_HEADER"))
 	require.Len(t, h.appendUnion(nil), number("UNION_HEADER"))
-	require.Len(t, appendRelease(nil, 0, 0, 0, token, CountNone), number("RELEASE_HEADER"))
+	require.Len(t, appendRelease(nil, 0, 0, 0, token, false), number("RELEASE_HEADER"))
 	require.Len(t, appendStamp(nil, 0, 0), number("ERASE_HEADER"))
 	require.Len(t, appendRule(nil, &capping.Rule{Max: 1}), number("RULE"))
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}

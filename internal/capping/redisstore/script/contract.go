@@ -42,7 +42,6 @@ const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
-	modeTell
 )
 
 // The kind of a rule, a bit each.
@@ -73,7 +72,7 @@ type Header struct {
 	Record          bool
 	Channel         capping.Channel
 	groups          int
-	counting        Counting
+	counting        bool // count what is recorded
 	Token           capping.Token
 }
 
@@ -98,7 +97,7 @@ func (h *Header) append(dst []byte) []byte {
 	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), skewSize)
 	record := modeLook
 	if h.Record {
-		record = modeRecord + byte(h.counting)
+		record = modeOf(h.counting)
 	}
 	dst = append(dst, record, byte(h.Channel), byte(h.groups-1))
 	return append(dst, h.Token[:]...)
@@ -117,9 +116,17 @@ func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
+// modeOf returns the mode of a call that records or removes sends.
+func modeOf(counting bool) byte {
+	if counting {
+		return modeCount
+	}
+	return modeRecord
+}
+
 func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token,
-	c Counting) []byte {
-	return append(append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...), modeRecord+byte(c))
+	counting bool) []byte {
+	return append(append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...), modeOf(counting))
 }
 
 func appendRule(dst []byte, r *capping.Rule) []byte {

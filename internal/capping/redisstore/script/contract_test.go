@@ -161,7 +161,7 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 	var plan Plan
 	plan.Arrange(Standard, []uint32{300, 301, 190 * 128})
 	var a Args
-	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], Counts{CountHere, capping.Token{1, 2, 3, 4, 5, 6}})
+	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], Counts{true, capping.Token{1, 2, 3, 4, 5, 6}})
 	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
 	require.Equal(t, []blob{
 		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"),

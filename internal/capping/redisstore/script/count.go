@@ -1,7 +1,6 @@
 package script
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"time"
@@ -10,31 +9,19 @@ import (
 	"capper/internal/capping"
 )
 
-// This file is to counts by message what contract.go is to logs.
+// This file has the keys and fields of the counts of messages, and the arguments of atleast.lua.
 
-// Counting is what a call over users does with the sends that it records or removes,
-// beside the logs.
-type Counting byte
-
-// Sends are counted in one step with the logs. Where the slot's keys are on two nodes, a
-// call can reach one key only: it tells how many there are to be counted.
-const (
-	CountNone Counting = iota
-	CountHere
-	CountTell
-)
-
-// Counts is what is counted of a call: sends of the token.
+// Counts says whether a call over users counts the sends that it records or removes, in one step with the logs. A call
+// that may name one key only cannot: see Args.AtLeast.
 type Counts struct {
-	Counting
-	Token capping.Token
+	Counted bool
+	Token   capping.Token // of the message
 }
 
 // A field of a message's counts, see counts.lua.
 const (
 	countBits  = 34 // 2^53 are exact in Lua: the rest are hours, until 2083
 	countSlack = 6  // hours
-	owedSize   = 4  // of what a reply tells
 )
 
 // AppendCountsKey appends the key of a message's counts to the partition's prefix.
@@ -50,76 +37,37 @@ func AnswersKey(prefix string, token capping.Token) string {
 // IndexKey is the key of the partition's campaigns by their last call. It is no bucket's.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// Owed is sends of a message on a channel that are to be counted.
-type Owed struct {
-	Channel capping.Channel
-	campaign.Sends
-}
-
-// SplitOwed takes what the reply of a filter call tells off its end. Where it
-// recorded nothing, nothing is owed.
-func (c Counting) SplitOwed(reply string, channel capping.Channel) (rest string, owed []Owed, err error) {
-	if c != CountTell {
-		return reply, nil, nil
-	}
-	at := len(reply) - owedSize
-	if at < 0 {
-		return "", nil, ErrReply
-	}
-	if n := binary.BigEndian.Uint32([]byte(reply[at:])); n > 0 {
-		owed = []Owed{{channel, campaign.Sends{Recorded: int64(n)}}}
-	}
-	return reply[:at], owed, nil
-}
-
-// SplitReleased is SplitOwed for the reply of a release.
-func (c Counting) SplitReleased(reply string) (rest string, owed []Owed, err error) {
-	if c != CountTell {
-		return reply, nil, nil
-	}
-	end := len(reply) - 1
-	if end < 0 || end < int(reply[end])*(1+owedSize) {
-		return "", nil, ErrReply
-	}
-	at := end - int(reply[end])*(1+owedSize)
-	for told := reply[at:end]; told != ""; told = told[1+owedSize:] {
-		n := binary.BigEndian.Uint32([]byte(told[1:]))
-		owed = append(owed, Owed{capping.Channel(told[0]), campaign.Sends{Released: int64(n)}})
-	}
-	return reply[:at], owed, nil
-}
-
-// Owed sets the call of owed.lua. StampOwed completes it.
-func (a *Args) Owed(s *Script, prefix string, token capping.Token, keep time.Duration, owed []Owed) {
+// AtLeast sets the call of atleast.lua for the message in the partition of the prefix; keep is for how long logs are
+// kept. begins marks a message without counts too. StampAtLeast completes it.
+func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)
 	a.endKey()
-	rest := [][]byte{nil, strconv.AppendInt(nil, keep.Milliseconds(), 10)}
-	for _, o := range owed {
-		channel := strconv.Itoa(int(o.Channel))
-		if o.Recorded > 0 {
-			rest = append(rest, []byte(channel), strconv.AppendInt(nil, o.Recorded, 10))
-		}
-		if o.Released > 0 {
-			rest = append(rest, []byte(channel+releasedMark), strconv.AppendInt(nil, o.Released, 10))
-		}
+	mode := "0"
+	if begins {
+		mode = "1"
 	}
-	a.finish(1, rest...)
+	a.finish(1, nil, strconv.AppendInt(nil, keep.Milliseconds(), 10), []byte(mode))
 }
 
-// StampOwed sets the time of a call of owed.lua.
-func (a *Args) StampOwed(now capping.Instant) { a.args[4] = strconv.AppendInt(nil, int64(now), 10) }
+// StampAtLeast sets the time of a call of atleast.lua.
+func (a *Args) StampAtLeast(now capping.Instant) { a.args[4] = strconv.AppendInt(nil, int64(now), 10) }
 
 // releasedMark stands behind the channel in the name of the field that counts what was removed.
 const releasedMark = "r"
 
-// DecodeCounts adds the fields of a message's counts, as HGETALL has them, to sends by channel.
-func DecodeCounts(fields []string, sends map[capping.Channel]campaign.Sends) error {
+// atLeastField is the field that marks a message's counts as lower bounds.
+const atLeastField = "least"
+
+// DecodeCounts adds the fields of a message's counts, as HGETALL has them, to sends by channel. It reports whether
+// the fields are lower bounds.
+func DecodeCounts(fields []string, sends map[capping.Channel]campaign.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
-		return ErrReply
+		return false, ErrReply
 	}
 	for ; len(fields) > 0; fields = fields[2:] {
 		name, released := fields[0], false
+		atLeast = atLeast || name == atLeastField
 		if n := len(name) - len(releasedMark); n > 0 && name[n:] == releasedMark {
 			name, released = name[:n], true
 		}
@@ -129,7 +77,7 @@ func DecodeCounts(fields []string, sends map[capping.Channel]campaign.Sends) err
 		}
 		n, err := strconv.ParseInt(fields[1], 10, 64)
 		if err != nil {
-			return ErrReply
+			return false, ErrReply
 		}
 		of := sends[capping.Channel(channel)]
 		if released {
@@ -139,5 +87,5 @@ func DecodeCounts(fields []string, sends map[capping.Channel]campaign.Sends) err
 		}
 		sends[capping.Channel(channel)] = of
 	}
-	return nil
+	return atLeast, nil
 }

@@ -17,90 +17,62 @@ func TestCallsThatCount(t *testing.T) {
 	plan.Arrange(Standard, []uint32{300, 301})
 	book := NewRulebook([][]capping.Rule{nil})
 	token := capping.Token{1, 2, 3, 4, 5, 255}
-	for counting, want := range map[Counting]struct {
+	for counted, want := range map[bool]struct {
 		keys []blob
 		mode string
 	}{
-		CountNone: {[]blob{blob("1"), blob("fc:{66e}:1")}, "\x01"},
-		CountHere: {[]blob{blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
-		CountTell: {[]blob{blob("1"), blob("fc:{66e}:1")}, "\x03"},
+		false: {[]blob{blob("1"), blob("fc:{66e}:1")}, "\x01"},
+		true:  {[]blob{blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
 	} {
 		var a Args
-		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counting, token})
+		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counted, token})
 		a.StampFilter(Header{Now: 1, Record: true, Token: token})
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		mode := filterHeaderSize - tokenSize - 3
 		require.Equal(t, want.mode, string(a.head[mode:mode+1]))
-		a.Release(New("x"), Standard, "fc:{66e}:", plan.Items, Counts{counting, token})
+		a.Release(New("x"), Standard, "fc:{66e}:", plan.Items, Counts{counted, token})
 		a.StampRelease(1, 0, 7, token)
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		require.Equal(t, want.mode, string(a.head[releaseHeaderSize-1:releaseHeaderSize]))
 	}
-	looks := Header{Now: 1, counting: CountHere}
+	looks := Header{Now: 1, counting: true}
 	require.Equal(t, byte(0), looks.append(nil)[filterHeaderSize-tokenSize-3], "what is not recorded is not counted")
-}
-
-func TestWhatRepliesTell(t *testing.T) {
-	t.Parallel()
-	rest, owed, err := CountTell.SplitOwed("AR\x00\x00\x01\x02", 7)
-	require.NoError(t, err)
-	require.Equal(t, "AR", rest)
-	require.Equal(t, []Owed{{7, campaign.Sends{Recorded: 258}}}, owed)
-	rest, owed, err = CountTell.SplitOwed("R\x00\x00\x00\x00", 7)
-	require.NoError(t, err)
-	require.Equal(t, "R", rest)
-	require.Empty(t, owed)
-	rest, owed, err = CountTell.SplitReleased("DN\x07\x00\x00\x00\x01\xff\x00\x00\x01\x00\x02")
-	require.NoError(t, err)
-	require.Equal(t, "DN", rest)
-	require.Equal(t, []Owed{{7, campaign.Sends{Released: 1}}, {255, campaign.Sends{Released: 256}}}, owed)
-	rest, owed, err = CountTell.SplitReleased("N\x00")
-	require.NoError(t, err)
-	require.Equal(t, "N", rest)
-	require.Empty(t, owed)
-	for _, short := range []string{"", "\x00\x00\x00"} {
-		_, _, err = CountTell.SplitOwed(short, 7)
-		require.ErrorIs(t, err, ErrReply)
-	}
-	for _, short := range []string{"", "\x01", "\x07\x00\x00\x00\x01\x02"} {
-		_, _, err = CountTell.SplitReleased(short)
-		require.ErrorIs(t, err, ErrReply)
-	}
-	for _, silent := range []Counting{CountNone, CountHere} {
-		rest, owed, err = silent.SplitOwed("AAAAAAAA", 7)
-		require.NoError(t, err)
-		require.Equal(t, "AAAAAAAA", rest)
-		require.Empty(t, owed)
-		rest, owed, err = silent.SplitReleased("DD")
-		require.NoError(t, err)
-		require.Equal(t, "DD", rest)
-		require.Empty(t, owed)
-	}
 }
 
 func TestStoredCounts(t *testing.T) {
 	t.Parallel()
 	sends := map[capping.Channel]campaign.Sends{}
-	require.NoError(t, DecodeCounts([]string{"7", "430000000000005", "7r", "2", "0", "1", "later", "x"}, sends))
-	require.NoError(t, DecodeCounts([]string{"7", "3", "255r", "4"}, sends))
+	for _, c := range []struct {
+		fields  []string
+		atLeast bool
+	}{
+		{[]string{"7", "430000000000005", "7r", "2", "0", "1", "later", "x"}, false},
+		{[]string{"7", "3", "255r", "4", "least", "430000000000001"}, true},
+		{nil, false},
+	} {
+		atLeast, err := DecodeCounts(c.fields, sends)
+		require.NoError(t, err)
+		require.Equal(t, c.atLeast, atLeast)
+	}
 	require.Equal(t, map[capping.Channel]campaign.Sends{
 		7: {Recorded: 430000000000005%(1<<34) + 3, Released: 2}, 0: {Recorded: 1}, 255: {Released: 4},
 	}, sends)
 	for _, fields := range [][]string{{"7"}, {"7", "x"}, {"7", ""}} {
-		require.ErrorIs(t, DecodeCounts(fields, sends), ErrReply)
+		_, err := DecodeCounts(fields, sends)
+		require.ErrorIs(t, err, ErrReply)
 	}
 }
 
-func TestCommandOfWhatIsOwed(t *testing.T) {
+func TestCommandThatMarksCounts(t *testing.T) {
 	t.Parallel()
 	var a Args
-	a.Owed(New("x"), "fc:{66e}:", capping.Token{1}, time.Second, []Owed{{7, campaign.Sends{Recorded: 3, Released: 2}},
-		{0, campaign.Sends{Released: 1}}})
-	a.StampOwed(42)
-	require.Equal(t, []blob{
-		blob("1"), blob("fc:{66e}:c:010000000000"), blob("42"), blob("1000"), blob("7"), blob("3"), blob("7r"),
-		blob("2"), blob("0r"), blob("1"),
-	}, a.args[2:])
+	for begins, mode := range map[bool]string{true: "1", false: "0"} {
+		a.AtLeast(New("x"), "fc:{66e}:", capping.Token{1}, time.Second, begins)
+		a.StampAtLeast(42)
+		require.Equal(t, []blob{
+			blob("1"), blob("fc:{66e}:c:010000000000"), blob("42"), blob("1000"), blob(mode),
+		}, a.args[2:])
+	}
 }
 
 // What is stored of answers is what was added.

@@ -17,7 +17,7 @@
 -- recorded at or after it is this call's own, of an attempt whose answer was
 -- lost. keep: a key outlives its newest entry by so much; life: the TTL that is
 -- set when it would not. skew 0: no guard.
--- record: 0 no; 1 yes; ${COUNT} yes, and count what is; ${TELL} yes, and tell how many were.
+-- record: 0 no; 1 yes; ${COUNT} yes, and count what is.
 --
 -- Reply    a string, user by user in the order of ARGV[3]:
 --            A allowed, R replayed,
@@ -25,7 +25,6 @@
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
 --            C the log is corrupt, T the key is of another type (both: nothing done)
 --          It ends early when the call has used up its share of time.
---          With record ${TELL} then how many it recorded (${OWED}).
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
 --          Any other error of a command, such as a missing right.
 --
@@ -48,7 +47,7 @@ if #ARGV ~= 3 or #header ~= ${FILTER_HEADER} then
 end
 local now, since, retention, forget, keep, life, skew, record, channel, last_group, token = scan('${FILTER_FORMAT}', header)
 if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_LIFE}) or not (retention <= forget and forget <= keep)
-  or not (record <= ${TELL}) then
+  or not (record <= ${COUNT}) then
   return redis.error_reply('BADARG header out of range')
 end
 local at, buckets = 1, #KEYS
@@ -384,5 +383,4 @@ if record == ${COUNT} then
 end
 if failed then return redis.error_reply(failed) end
 out[o + 1] = rep('A', allowed)
-if record == ${TELL} then out[o + 2] = pack('>I${OWED}', new / 2) end
 return concat(out)

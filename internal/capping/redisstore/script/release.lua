@@ -3,14 +3,12 @@
 --
 -- KEYS     buckets; one may come several times. Then, with mode ${COUNT}, the message's counts (see counts.lua)
 -- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6),
---          mode (1: ${COUNT} count what is removed, ${TELL} tell it); see filter.lua
+--          mode (1: ${COUNT} count what is removed); see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
 --          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
 --          done). It ends early when the call has used up its share of time.
---          With mode ${TELL} then, by channel, the channel (1) and how many sends were removed (${OWED}), and
---          how many channels that are (1).
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. A call that was held up must
 --          not remove what was sent after its repetition was answered.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends, an HINCRBY per channel; linear in the bytes of the logs.
@@ -93,16 +91,11 @@ for k = 1, buckets do
   p = p + 1 + count
   if work > ${WORK} then break end
 end
-local told, channels = o, 0
-for of, n in pairs(gone) do
-  if mode == ${COUNT} then
-    local counts = KEYS[buckets + 1]
+if mode == ${COUNT} then
+  local counts = KEYS[buckets + 1]
+  for of, n in pairs(gone) do
     if try('HEXISTS', counts, of) == 1 then try('HINCRBY', counts, of .. 'r', n) end
-  elseif mode == ${TELL} then
-    channels, told = channels + 1, told + 1
-    out[told] = struct.pack('>BI${OWED}', of, n)
   end
 end
 if failed then return redis.error_reply(failed) end
-if mode == ${TELL} then out[told + 1] = string.char(channels) end
 return concat(out)

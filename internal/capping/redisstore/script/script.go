@@ -24,8 +24,8 @@ var releaseSource string
 //go:embed counts.lua
 var countsSource string
 
-//go:embed owed.lua
-var owedSource string
+//go:embed atleast.lua
+var atLeastSource string
 
 //go:embed answers.lua
 var answersSource string
@@ -61,7 +61,7 @@ func New(source string) *Script {
 }
 
 // Scripts are those that read and write logs, records, budgets, pacers and counts.
-type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, Owed, Answers *Script }
+type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers *Script }
 
 // NewScripts puts the scripts together.
 func NewScripts() Scripts {
@@ -71,14 +71,14 @@ func NewScripts() Scripts {
 		Erase:   New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)),
 		Rate: New(complete(rateSource)),
 		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)),
-		Forget: New(complete(preludeSource + forgetSource)),
-		Owed:   New(complete(owedSource)), Answers: New(complete(answersSource)),
+		Forget:  New(complete(preludeSource + forgetSource)),
+		AtLeast: New(complete(atLeastSource)), Answers: New(complete(answersSource)),
 	}
 }
 
 // All are all of them.
 func (s *Scripts) All() []*Script {
-	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.Owed,
+	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
 		s.Answers}
 }
 

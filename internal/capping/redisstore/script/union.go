@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"strings"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 )
 
-// This file is to logs that are merged what contract.go is to calls that decide.
+// This file has the arguments and the reply of union.lua.
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
 	entriesSize     = 3 // of a user's number of entries
 	mergedSize      = 2 // of the reply, after its letter
-	toldSize        = 2 + 1 + owedSize
 )
 
 // unionFormat is the header for struct.unpack in Lua.
@@ -28,26 +26,19 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	dst = appendUint(dst, uint64(h.keep()), durationSize)
 	dst = appendUint(dst, uint64(h.Life()), durationSize)
 	dst = appendUint(dst, uint64(h.Skew.Milliseconds()), skewSize)
-	return append(dst, modeRecord+byte(h.counting))
+	return append(dst, modeOf(h.counting))
 }
 
-// UnionCounts is what is counted of a call that merges: sends of the tokens.
-type UnionCounts struct {
-	Counting
-	Tokens []capping.Token
-}
-
-// Union sets the call of union.lua for the items: logs are those of the batch. StampUnion completes it.
-func (a *Args) Union(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log, c UnionCounts) {
+// Union sets the call of union.lua for the items: logs are those of the batch. The call counts the sends of the
+// messages whose tokens are given. StampUnion completes it.
+func (a *Args) Union(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log, counted []capping.Token) {
 	keys := a.encodeLogs(s, k, prefix, items, logs)
-	a.counting, a.rules = c.Counting, a.rules[:0]
-	for _, token := range c.Tokens {
+	a.counting, a.rules = len(counted) > 0, a.rules[:0]
+	for _, token := range counted {
 		a.rules = append(a.rules, token[:]...)
-		if c.Counting == CountHere {
-			a.buf = AppendCountsKey(a.buf, prefix, token)
-			a.endKey()
-			keys++
-		}
+		a.buf = AppendCountsKey(a.buf, prefix, token)
+		a.endKey()
+		keys++
 	}
 	a.finish(keys, a.head[:unionHeaderSize], a.users, a.logs, a.rules)
 }
@@ -101,30 +92,4 @@ func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *Ba
 		}
 	}
 	return n, nil
-}
-
-// SplitMerged is SplitOwed for the reply of a call that merges.
-func (c *UnionCounts) SplitMerged(reply string) (rest string, owed map[capping.Token][]Owed, err error) {
-	if c.Counting != CountTell {
-		return reply, nil, nil
-	}
-	end := len(reply) - 3
-	if end < 0 {
-		return "", nil, ErrReply
-	}
-	n := int(reply[end])<<16 | int(reply[end+1])<<8 | int(reply[end+2])
-	at := end - n*toldSize
-	if at < 0 {
-		return "", nil, ErrReply
-	}
-	owed = make(map[capping.Token][]Owed)
-	for told := []byte(reply[at:end]); len(told) > 0; told = told[toldSize:] {
-		place := int(binary.BigEndian.Uint16(told))
-		if place >= len(c.Tokens) {
-			return "", nil, ErrReply
-		}
-		sends := campaign.Sends{Recorded: int64(binary.BigEndian.Uint32(told[3:]))}
-		owed[c.Tokens[place]] = append(owed[c.Tokens[place]], Owed{capping.Channel(told[2]), sends})
-	}
-	return reply[:at], owed, nil
 }

@@ -12,8 +12,6 @@
 -- Reply    a string, user by user in the order of ARGV[2]: M, then how many entries were added (2: the most it holds
 --          stands for more), or C the log is corrupt, T the key is of another type (both: nothing done).
 --          It ends early when the call has used up its share of time.
---          With mode ${TELL} then, for each message and channel, the message's place in ARGV[4] (2), the channel (1) and
---          how many sends were added (${OWED}), and how many such there are (3).
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command.
 -- Cost     an HMGET per key, an HSET per key with logs that change, an HLEN where it has no TTL yet, a PEXPIRE where that
 --          has to grow, an HINCRBY for each message and channel; linear in the bytes of the logs.
@@ -23,7 +21,7 @@ local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.
 local header, users, logs, tokens = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if #ARGV ~= 4 or #header ~= ${UNION_HEADER} or #tokens % ${TOKEN} ~= 0 then return redis.error_reply('BADARG header or arguments') end
 local now, forget, keep, life, skew, mode = scan('${UNION_FORMAT}', header)
-if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_LIFE}) or not (forget <= keep) or not (mode >= 1 and mode <= ${TELL}) then
+if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_LIFE}) or not (forget <= keep) or not (mode >= 1 and mode <= ${COUNT}) then
   return redis.error_reply('BADARG header out of range')
 end
 local at, size, buckets = 1, 0, #KEYS
@@ -208,17 +206,11 @@ for k = 1, buckets do
   p = p + 1 + 4 * of
   if failed or work > ${WORK} then break end
 end
-local told, all = 0, new
+local all = new
 for which, new in pairs(all) do
   local place, field = math.floor(which / 256), which % 256
-  if mode == ${COUNT} then
-    local counts = KEYS[buckets + 1 + place]
-    ${COUNT_SENDS}
-  elseif mode == ${TELL} then
-    told, o = told + 1, o + 1
-    out[o] = pack('>I2BI${OWED}', place, field, new)
-  end
+  local counts = KEYS[buckets + 1 + place]
+  ${COUNT_SENDS}
 end
 if failed then return redis.error_reply(failed) end
-if mode == ${TELL} then out[o + 1] = pack('>I3', told) end
 return concat(out)
