@@ -11,9 +11,11 @@ import (
 	"capper/internal/capping"
 )
 
-// This file alone knows the order of the scripts' arguments and what their
-// replies look like (of beats beat.go, of pacers pace.go); the scripts' own headers say what each of them means. What
-// both sides have to agree on is put into their texts from here (constants.go).
+// This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each script
+// explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, whose arguments
+// args.go puts in order, and the arguments and reply of rate.lua. Every other script has a file of its own: union.go,
+// count.go (atleast.lua), answers.go, beat.go, and pace.go with pacerlog.go (pace.lua, merge.lua, forget.lua).
+// constants.go puts the numbers that Go and Lua share into the texts of the scripts.
 
 // keyUsers is the most users of one key within a call: a bucket with more is
 // named several times. They are read at once, so that it bounds what a script
