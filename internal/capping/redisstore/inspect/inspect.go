@@ -58,9 +58,9 @@ type Node struct {
 	Trips    []time.Duration   // round trips, in order
 	// Off is how far the server's clock is ahead of this machine's, Sure how exactly that is known.
 	Off, Sure time.Duration
-	Lacking   error    // rights
-	Refusals  []error  // settings that break a promise
-	Warnings  []string // settings that cost memory, or that are hidden
+	// Survey is what start-up would find: lacking rights, settings that break a promise (Refusals), and settings that
+	// cost memory or are hidden (Warnings).
+	examine.Survey
 	// Certificates is the chain that it shows, Distrust why this machine does not believe it, and
 	// Away why it shows none: it takes no connections.
 	Certificates []*x509.Certificate

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/capping/redisstore/topology/examine"
 )
 
 // look asks one node for all that it says.
@@ -24,17 +23,11 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	if n.Err = s.ask(ctx, n, client); n.Err != nil {
 		return
 	}
-	rules := s.rules()
 	bounded, cancel := context.WithTimeout(ctx, 2*attempt)
 	defer cancel()
-	if n.Lacking, n.Err = rules.Rights(bounded, client, s.trial(r, n)); n.Err != nil || n.Lacking != nil {
+	if n.Survey, n.Err = s.rules().Survey(bounded, client, s.trial(r, n)); n.Err != nil || n.Lacking != nil {
 		return
 	}
-	var found examine.Findings
-	if n.Err = rules.Settings(bounded, client, &found, "node "+n.Addr); n.Err != nil {
-		return
-	}
-	n.Refusals, n.Warnings = found.Refusals, found.Warnings
 	s.lookAtStore(bounded, r, n, client)
 	s.lookAtLedger(bounded, r, n, client)
 }

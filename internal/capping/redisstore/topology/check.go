@@ -75,17 +75,12 @@ func (n *Node) check(ctx context.Context, f *examine.Findings) error {
 func (n *Node) inspect(ctx context.Context, f *examine.Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
-	t := n.top
-	trial := t.trial("node "+n.addr, n)
-	lacking, err := t.rules.Rights(ctx, n.client, trial)
+	found, err := n.top.rules.Survey(ctx, n.client, n.top.trial("node "+n.addr, n))
 	if err != nil {
 		return false, err
 	}
-	if lacking != nil {
-		f.Refusals = append(f.Refusals, lacking)
-		return false, nil
-	}
-	return true, t.rules.Settings(ctx, n.client, f, trial.Who)
+	f.Add(found.Judged())
+	return found.Lacking == nil, nil
 }
 
 // trial is what rights are tried with: a key of a partition that the node

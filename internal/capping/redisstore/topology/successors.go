@@ -50,17 +50,12 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr
 	defer cancel()
 	defer func() { _ = client.Close() }()
 	who := "replica " + addr
-	lacking, err := t.rules.Rights(ctx, client, t.trial(who, nil))
-	if lacking != nil {
-		f.Refusals = append(f.Refusals, lacking)
-		return
-	}
-	if err == nil {
-		err = t.rules.Settings(ctx, client, f, who)
-	}
+	found, err := t.rules.Survey(ctx, client, t.trial(who, nil))
 	if err != nil {
 		f.Miss("%s: not checked: %v", who, err)
+		return
 	}
+	f.Add(found.Judged())
 }
 
 // successors are the addresses of the node's replicas, those that do not work

@@ -5,9 +5,12 @@ package examine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Rules are what a server has to keep.
@@ -32,6 +35,30 @@ type Findings struct {
 	Refusals []error
 	Warnings []string
 	Missed   []string // what could not be looked at this time
+}
+
+// Survey is what one examination of a server found.
+type Survey struct {
+	Lacking error // the rights that the store's user lacks: nothing else was examined then; nil: none
+	Findings
+}
+
+// Survey examines a server, a master or a replica that may become one: the rights of the store's user, then the
+// settings. Start-up, each refresh and capper doctor call it, so that all three find the same. An error means that the
+// server did not answer; the survey is empty then.
+func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
+	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
+		return s, err
+	}
+	return s, r.settings(ctx, client, &s.Findings, t.Who)
+}
+
+// Judged returns the findings of the survey. A lacking right is a refusal.
+func (s *Survey) Judged() Findings {
+	if s.Lacking != nil {
+		return Findings{Refusals: []error{s.Lacking}}
+	}
+	return s.Findings
 }
 
 // Refuse adds what breaks a promise.

@@ -13,9 +13,8 @@ import (
 	"capper/internal/capping/redisstore/topology/connect"
 )
 
-// Settings examines the settings of who, a server, be it a master or one that
-// may become it.
-func (r *Rules) Settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
+// settings examines the settings of the server who, a master or a replica that may become one. An error adds nothing.
+func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
 	clock, info := pipe.Time(ctx), pipe.Info(ctx, "everything")
