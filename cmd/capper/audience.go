@@ -17,8 +17,8 @@ import (
 // audience is the users a command is about: those of a file, or of an expression that
 // the service knows to answer.
 type audience struct {
-	File       string `arg:"" optional:"" name:"audience" help:"Users: a file of ids as ${format_titles}; plain, gzip or zstd; - for standard input. Either this or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Users by segments and sets of the service: names, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
+	File       string `arg:"" optional:"" name:"audience" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
 	remote.Narrowed
 	idFile
 }
@@ -96,13 +96,13 @@ const ofFile = "--format, --column, --quote, --escape and --final-newline: are o
 
 // idFile is how a file of users is read.
 type idFile struct {
-	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience: ${formats}. By name and content if not given."`
-	Column string `placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
+	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience file: ${formats}. Default: detected from file name and content."`
+	Column string `placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
 
-	Quote  delimited.Mark `placeholder:"C" help:"Quote of a CSV or TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
-	Escape delimited.Mark `placeholder:"C" help:"Escape of a CSV or TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
+	Quote  delimited.Mark `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape delimited.Mark `placeholder:"C" help:"Escape character in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 
-	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
+	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
 }
 
 // read is the users of a file, each once.

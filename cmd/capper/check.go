@@ -22,7 +22,7 @@ import (
 
 // checkCommand is `capper check-config FILE`.
 type checkCommand struct {
-	File string `arg:"" help:"The configuration file."`
+	File string `arg:"" help:"Configuration file to check."`
 }
 
 // Run prints what the file means, or every fault on a line of its own.

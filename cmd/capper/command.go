@@ -21,33 +21,33 @@ import (
 
 // commands is the command line.
 type commands struct {
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
 	Serve       serveCommand              `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand              `cmd:"" name:"check-config" help:"Report every fault of a configuration file."`
-	Doctor      doctor.Command            `cmd:"" help:"Look whether all that a service needs is there, and say what to change."`
-	Size        doctor.SizeCommand        `cmd:"" help:"Work out what a load takes: memory, processors, network, disks."`
-	Filter      filterCommand             `cmd:"" help:"Ask who of an audience may be sent to, and record the sends."`
-	Release     releaseCommand            `cmd:"" help:"Give back sends that did not go out."`
-	Import      imports.Command           `cmd:"" help:"Record sends that were made elsewhere, at their own times."`
-	Messages    campaigns.MessagesCommand `cmd:"" help:"Tell what became of messages."`
-	Count       countCommand              `cmd:"" help:"Count an audience by segment and set; with --channel also who could be sent to now."`
+	CheckConfig checkCommand              `cmd:"" name:"check-config" help:"Check a configuration file and report every fault in it."`
+	Doctor      doctor.Command            `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
+	Size        doctor.SizeCommand        `cmd:"" help:"Estimate the memory, processors, network and disks that a load needs."`
+	Filter      filterCommand             `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
+	Release     releaseCommand            `cmd:"" help:"Give back recorded sends that were not delivered, so that they no longer count."`
+	Import      imports.Command           `cmd:"" help:"Record sends that another system made, at their original times."`
+	Messages    campaigns.MessagesCommand `cmd:"" help:"List recent messages, or show the counts of one message."`
+	Count       countCommand              `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
 	Segments    segmentsCommand           `cmd:"" help:"List the segments and sets of the generation in use."`
-	Lookup      lookupCommand             `cmd:"" help:"Tell which segment users are in, and which sets."`
-	Explain     explainCommand            `cmd:"" help:"Tell why a user is allowed or capped."`
+	Lookup      lookupCommand             `cmd:"" help:"Show the segment and sets that users belong to."`
+	Explain     explainCommand            `cmd:"" help:"Explain why a user is allowed or capped."`
 	Limits      limitsCommand             `cmd:"" help:"Show the limits in force."`
-	Pace        paced.PaceCommand         `cmd:"" help:"Copy lines to standard output at the pace of a pacer."`
-	Pacers      paced.PacersCommand       `cmd:"" help:"Show what pacers have given out, or forget it."`
+	Pace        paced.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`
+	Pacers      paced.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
 	Erase       eraseCommand              `cmd:"" help:"Erase the recorded sends of users."`
 	Backup      storage.BackupCommand     `cmd:"" help:"Write an archive of the embedded store of a running service."`
-	Restore     storage.RestoreCommand    `cmd:"" help:"Check an archive, and put the embedded store back."`
-	Migrate     storage.MigrateCommand    `cmd:"" help:"Bring what an embedded store has recorded to Redis, while it serves."`
-	Store       storeCommands             `cmd:"" help:"Accept what the store of a running service has lost."`
-	Status      statusCommand             `cmd:"" help:"Tell the state of a running service."`
-	Healthcheck probe.HealthcheckCommand  `cmd:"" help:"Ask the service of this machine whether it is well, as its configuration says where."`
-	Audit       history.Commands          `cmd:"" help:"Read the record of decisions."`
-	Whatif      history.WhatIfCommand     `cmd:"" help:"Tell what other limits, or other segments, would have come to."`
-	Version     terminal.VersionCommand   `cmd:"" help:"Print what was built: version, commit, its date, and Go's version."`
+	Restore     storage.RestoreCommand    `cmd:"" help:"Check an archive, and restore the embedded store from it."`
+	Migrate     storage.MigrateCommand    `cmd:"" help:"Copy the records of an embedded store to Redis while the service runs."`
+	Store       storeCommands             `cmd:"" help:"Accept the loss of records by the store of a running service."`
+	Status      statusCommand             `cmd:"" help:"Show the state of a running service."`
+	Healthcheck probe.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine; its configuration names the address."`
+	Audit       history.Commands          `cmd:"" help:"Read the audit, the record of all decisions."`
+	Whatif      history.WhatIfCommand     `cmd:"" help:"Replay recorded calls to show the effect of other limits or other segments."`
+	Version     terminal.VersionCommand   `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

@@ -16,10 +16,10 @@ import (
 // countCommand is `capper count EXPRESSION`.
 type countCommand struct {
 	remote.Service
-	Expression string `arg:"" help:"The audience: names of segments and sets, & (both), | (either), - (without, a blank before it), parentheses, as in 'active - vip'."`
+	Expression string `arg:"" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
 	remote.Narrowed
-	Detail  string  `enum:"sets,total" default:"sets" help:"sets: in all, by segment and by set. total: in all, which costs much less."`
-	Channel *string `help:"Also how many of them could be sent to now on this channel; an empty one is a send without. Counts nothing as sent."`
+	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: sets (the total, and counts by segment and by set) or total (only the total, much faster)."`
+	Channel *string `help:"Also count users who could receive a message on this channel now (an empty name: sends that have no channel). Records no sends."`
 }
 
 // Run counts the audience.

@@ -13,8 +13,8 @@ import (
 // eraseCommand is `capper erase USER…`.
 type eraseCommand struct {
 	remote.Service
-	Users []remote.UserID `arg:"" name:"user" help:"The user ids, 0 to 4294967295."`
-	Yes   bool            `help:"Erase without asking; needed where nobody can be asked."`
+	Users []remote.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
+	Yes   bool            `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
 // erasure is what became of one user, as --json prints it.
@@ -26,8 +26,9 @@ type erasure struct {
 
 // Help is printed below the flags.
 func (c *eraseCommand) Help() string {
-	return "Removes all recorded sends of the users: they may be sent to as if they had never been. " +
-		"The key needs the scope admin, and the URL is that of the admin listener where there is one. Twice is once."
+	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Erasing a " +
+		"user again has no further effect. The API key needs the scope admin, and the URL is that of the admin " +
+		"listener if there is one."
 }
 
 // Run erases the users' logs and tells what became of each.

@@ -16,7 +16,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is `capper explain USER`.
 type explainCommand struct {
 	remote.Service
-	User remote.UserID `arg:"" help:"The user id, 0 to 4294967295."`
+	User remote.UserID `arg:"" help:"User id, from 0 to 4294967295."`
 }
 
 // Run prints why the user is allowed or capped.

@@ -21,13 +21,13 @@ type filterCommand struct {
 	remote.Service
 	audience
 	blast.Outputs
-	MessageID string        `placeholder:"ID" help:"Names the send; the same id again is the same send, so an interrupted run is simply started again. Required unless --preview."`
-	Channel   string        `help:"The configured channel it goes out by."`
-	Exempt    bool          `help:"Deny nobody, count the sends all the same (transactional mail)."`
-	Preview   bool          `help:"Decide only, count nothing."`
-	Batch     int           `default:"100000" help:"Users of one call."`
-	Parallel  int           `default:"4" help:"Calls at one time."`
-	Timeout   time.Duration `default:"15m" help:"Everybody is asked once; go on asking for the unavailable until so long after the start."`
+	MessageID string        `placeholder:"ID" help:"Message id of the send. After an interruption, run the command again with the same id: recorded sends are not counted twice. Required unless --preview is set."`
+	Channel   string        `help:"Configured channel of the message, such as email."`
+	Exempt    bool          `help:"Record the sends without denying any user, for transactional messages."`
+	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
+	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
+	Parallel  int           `default:"4" help:"Number of concurrent calls to the service."`
+	Timeout   time.Duration `default:"15m" help:"Maximum time for retrying unavailable users, measured from the start of the command; every user is tried at least once."`
 }
 
 // undecided says that a command left users unavailable.

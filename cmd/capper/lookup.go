@@ -18,11 +18,11 @@ import (
 // lookupCommand is `capper lookup USER…`.
 type lookupCommand struct {
 	remote.Service
-	Users []remote.UserID `arg:"" optional:"" name:"user" help:"The user ids, 0 to 4294967295. Either these or --file."`
-	File  string          `placeholder:"FILE" help:"A file of ids as ${format_titles}; plain, gzip or zstd; - for standard input. They are told in ascending order, each once."`
+	Users []remote.UserID `arg:"" optional:"" name:"user" help:"User ids to look up, from 0 to 4294967295. Give either these ids or --file."`
+	File  string          `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in ascending order."`
 	idFile
-	Set []string `placeholder:"NAME" help:"Also whether they are in this set; may be given several times."`
-	CSV bool     `name:"csv" help:"Answer as CSV, a column for each --set, as the answers come."`
+	Set []string `placeholder:"NAME" help:"Name of a set to check for each user; may be repeated."`
+	CSV bool     `name:"csv" help:"Print the result as CSV, with one column for each --set, while answers arrive."`
 }
 
 // lookupBatch is how many users one call looks up.

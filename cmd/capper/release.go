@@ -17,10 +17,10 @@ import (
 type releaseCommand struct {
 	remote.Service
 	audience
-	MessageID string `required:"" placeholder:"ID" help:"The send to give back, of the key's own namespace."`
-	Channel   string `help:"Only that channel's sends. Default: all of the message id."`
-	All       bool   `help:"All sends of the message, without its audience: the service reads from its audit whose they are."`
-	Namespace string `placeholder:"NAME" help:"With --all and a key without a namespace: whose message it is. Default: none."`
+	MessageID string `required:"" placeholder:"ID" help:"Message id of the sends to give back, in the namespace of the API key."`
+	Channel   string `help:"Channel whose sends are given back. Default: all channels of the message."`
+	All       bool   `help:"Give back all sends of the message without naming its audience; the service reads the users from its audit."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the message, for --all with an API key without a namespace. Default: none."`
 }
 
 // Run gives back the slots of sends that did not go out. Twice is once.

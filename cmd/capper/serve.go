@@ -18,7 +18,7 @@ import (
 
 // serveCommand is `capper serve`.
 type serveCommand struct {
-	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"The configuration file (also CAPPER_CONFIG)."`
+	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service (also CAPPER_CONFIG)."`
 }
 
 // Run serves until the context ends.

@@ -10,23 +10,21 @@ import (
 
 // storeCommands are those about the store of a running service.
 type storeCommands struct {
-	Accept acceptCommand `cmd:"" help:"Have users decided again after a Redis server dropped logs."`
+	Accept acceptCommand `cmd:"" help:"Resume decisions for affected users after a Redis server lost recorded sends."`
 }
 
 // acceptCommand is `capper store accept`.
 type acceptCommand struct {
 	remote.Service
-	Reason string `required:"" placeholder:"TEXT" help:"What was looked at; it is kept with the acceptance."`
+	Reason string `required:"" placeholder:"TEXT" help:"Reason for accepting the loss, such as what was checked; the service stores it."`
 }
 
 // Help is printed below the flags.
 func (c *acceptCommand) Help() string {
 	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. Its users " +
-		"are unavailable until this " +
-		"command accepts the loss: users whose logs are gone may then receive more than their limits. Put the " +
-		"server right first; " +
-		"the command is refused until then. docs/operating.md#a-server-dropped-logs says what to look at. The key " +
-		"needs the scope admin."
+		"are unavailable until this command accepts the loss: users with lost records may then receive more than " +
+		"their limits. First correct the settings of the server; until then the command is rejected. " +
+		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
 // Run accepts the loss and tells what was accepted.

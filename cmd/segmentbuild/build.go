@@ -16,34 +16,34 @@ import (
 )
 
 type buildCommand struct {
-	To         string   `required:"" placeholder:"LOCATION" help:"Where to publish: a directory or s3://bucket/prefix."`
-	File       string   `arg:"" optional:"" help:"Build file (YAML) instead of --segment, --set and tables."`
-	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"A segment and a file of its ids; again for more files, which may be patterns, s3:// objects or - for standard input. The order is the order of precedence."`
-	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"A set to publish beside the segments, which may overlap with everything, and a file of its ids; again for more files. tz/Asia/Singapore is the set of that time zone."`
-	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"A file of ids with the names of their sets, such as tz/=zones.csv with the columns user_id and timezone: every name makes a set."`
-	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"A set that users join and do not leave, such as those who object: more who leave than this are refused, by later builds too. NAME=false lifts it, with --force."`
-	Table      []string `sep:"none" placeholder:"FILE" help:"A file of ids with the names of their segments."`
-	Precedence []string `placeholder:"NAME" help:"All segments; a user in several stays in the first of these. Without it an overlap is an error. A table needs it: other names in it are bad rows."`
+	To         string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix."`
+	File       string   `arg:"" optional:"" help:"Build file in YAML, used instead of --segment, --set and table flags."`
+	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment and a file of its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input. A user in several segments stays in the segment that is named first."`
+	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set and a file of its user ids; may be repeated. Sets may overlap segments and other sets. tz/Asia/Singapore is the set of users in that time zone."`
+	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of sets and a file with the columns user id and set name, such as tz/=zones.csv with user_id,timezone: every name in the file becomes a set."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as unsubscribed users, and the share that may leave; a build that removes more is rejected, also later. NAME=false, with --force, ends the protection."`
+	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
+	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
 
-	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the files: ${formats}. By name and content if not given; gzip and zstd are recognised."`
-	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column of the ids, by name or number from 1."`
-	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of the segments of a table."`
-	Delimiter     string              `placeholder:"C" help:"Delimiter of the columns, one byte."`
-	Header        delimited.Header    `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text names the columns (yes, no). If not given: it does when a column is asked for by name, or when it holds no number and a name such as user_id."`
-	Quote         delimited.Mark      `placeholder:"C" help:"Quote that encloses fields of CSV and TSV: one byte, or none. If not given: a double quote in CSV, none in TSV."`
-	Escape        delimited.Mark      `placeholder:"C" help:"Escape of delimiters, quotes and line breaks in CSV and TSV: one byte, or none. If not given: none in CSV, a backslash in TSV."`
-	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text must end in a line break (required, optional). If not given: above 16 KiB, because a text that was cut off shows in nothing else."`
+	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: detected from file name and content; gzip and zstd are always detected."`
+	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
+	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of a table that holds the segment name, by name or by number starting at 1."`
+	Delimiter     string              `placeholder:"C" help:"Delimiter between columns: one byte."`
+	Header        delimited.Header    `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header (yes, no). Default: yes if a column is selected by name, or if the row holds no number but a name such as user_id."`
+	Quote         delimited.Mark      `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape        delimited.Mark      `placeholder:"C" help:"Escape character before delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
+	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
 
-	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Leave out up to N bad rows of all files together, or N% of the rows of each file, and count them. A file without one good row is an error all the same."`
-	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Write every bad row into this file, one JSON object a line with file, row, lines, value and reason."`
+	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of bad rows in all files together (N), or in each file as a share of its rows (N%); they are skipped and counted. A file without a valid row is always an error."`
+	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"File that receives every bad row, one JSON object per line with file, row, lines, value and reason."`
 
 	Bounds     boundFlags `embed:""`
-	Force      bool       `help:"Publish although the guard refuses; needs --reason."`
-	Accept     []string   `sep:"none" placeholder:"NAME:CHANGE" help:"Accept this change of one segment or set, which the guard would refuse: \"opted-out: -57%\", \"tz/Asia/Singapore: vanishes\"; needs --reason, may be repeated. Services that suppress the set take the change over. They refuse a generation in which the set vanishes until their configuration says no_longer_suppressed."`
-	Reason     string     `help:"The reason for --force or --accept; the manifest records it, also when the guard refuses nothing."`
-	SetsAnyway bool       `name:"sets-anyway" help:"If the guard refuses the build, publish the sets that only grow and that grew, such as new unsubscribes. The exit status is still that of the refusal."`
-	DryRun     bool       `name:"dry-run" help:"Build and compare, publish nothing."`
-	JSON       bool       `name:"json" help:"Report as JSON."`
+	Force      bool       `help:"Publish even if the guard rejects the build; needs --reason."`
+	Accept     []string   `sep:"none" placeholder:"NAME:CHANGE" help:"One change of a segment or set to accept although the guard rejects it, such as \"opted-out: -57%\" or \"tz/Asia/Singapore: vanishes\"; needs --reason; may be repeated. Services that suppress the set accept the change too; but they reject a generation without the set until their configuration lists it in no_longer_suppressed."`
+	Reason     string     `help:"Reason for --force or --accept; it is always recorded in the manifest of the generation."`
+	SetsAnyway bool       `name:"sets-anyway" help:"If the guard rejects the build, still publish new users of sets declared only-grows, such as new unsubscribes. The exit status is still that of the rejection."`
+	DryRun     bool       `name:"dry-run" help:"Build the generation and compare it with the live one, but publish nothing."`
+	JSON       bool       `name:"json" help:"Print the report as JSON."`
 	Place      place      `embed:""`
 }
 

@@ -24,24 +24,24 @@ const description = `Builds segments and sets of users from raw ids and publishe
 // commands is the command line.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets and publish them as the live generation."`
-	List        listCommand             `cmd:"" help:"List the generations and which one is live."`
-	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation, or a bitmap file."`
-	Diff        diffCommand             `cmd:"" help:"Show what changes from one generation to another."`
-	Members     membersCommand          `cmd:"" help:"Ask whether a user is in a segment or set, or sample its users."`
+	List        listCommand             `cmd:"" help:"List the generations and show which one is live."`
+	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation, or the content of a bitmap file."`
+	Diff        diffCommand             `cmd:"" help:"Show the changes between two generations."`
+	Members     membersCommand          `cmd:"" help:"Check whether a user is in a segment or set, or print a sample of its users."`
 	Export      exportCommand           `cmd:"" help:"Write the users of a segment or set as ids or as a bitmap."`
-	Verify      verifyCommand           `cmd:"" help:"Download a generation and check everything that a reader checks."`
+	Verify      verifyCommand           `cmd:"" help:"Download a generation and check its manifest and every bitmap."`
 	Rollback    rollbackCommand         `cmd:"" help:"Make an earlier generation live again."`
-	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"End a hold of rollback --hold: publishing goes on."`
-	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations and what only they use."`
-	Generate    generateCommand         `cmd:"" help:"Write synthetic segments, for tests and demonstrations."`
-	Version     terminal.VersionCommand `cmd:"" help:"Print what was built: version, commit, its date, and Go's version."`
-	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version."`
+	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Allow publishing again after rollback --hold."`
+	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations and the bitmaps that only they use."`
+	Generate    generateCommand         `cmd:"" help:"Write files of synthetic segments for tests and demonstrations."`
+	Version     terminal.VersionCommand `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
+	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 
 // place are the flags that reach a location.
 type place struct {
 	objects.S3Flags
-	Timeout time.Duration `default:"1h" help:"Give up after this time."`
+	Timeout time.Duration `default:"1h" help:"Maximum duration of the command."`
 }
 
 func (p *place) s3(on *terminal.Streams) objects.S3Config {

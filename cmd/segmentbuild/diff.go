@@ -11,8 +11,8 @@ import (
 )
 
 type diffCommand struct {
-	A  string `arg:"" help:"The earlier generation."`
-	B  string `arg:"" optional:"" help:"The later generation; the live one if not given."`
+	A  string `arg:"" help:"Name of the earlier generation."`
+	B  string `arg:"" optional:"" help:"Name of the later generation. Default: the live generation."`
 	at `embed:""`
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 type gcCommand struct {
-	Keep   int           `required:"" placeholder:"N" help:"Generations to keep, the newest; the live one stays in any case."`
-	Grace  time.Duration `default:"24h" help:"Nothing younger than this is removed."`
-	Lease  time.Duration `default:"30s" help:"How long a gc that was killed while it removed may hold up builds and rollbacks."`
-	Delete bool          `help:"Remove; without this nothing is, and what would be is shown."`
-	DryRun bool          `name:"dry-run" help:"Remove nothing: what happens without --delete."`
+	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations to keep; the live generation is always kept."`
+	Grace  time.Duration `default:"24h" help:"Minimum age of generations and bitmaps that may be removed."`
+	Lease  time.Duration `default:"30s" help:"Maximum time for which a gc that was killed while removing can block builds and rollbacks."`
+	Delete bool          `help:"Remove old generations; without --delete the command only lists them."`
+	DryRun bool          `name:"dry-run" help:"List old generations and remove nothing (the default; --delete removes them)."`
 	at     `embed:""`
 }
 

@@ -12,13 +12,13 @@ import (
 )
 
 type generateCommand struct {
-	Users    uint32   `required:"" help:"Number of users; their ids begin at --first."`
-	First    uint32   `default:"1" help:"The lowest id."`
-	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Segments with their share of the users; the rest are in none."`
-	Layout   string   `enum:"random,contiguous" default:"random" help:"random: every user's segment is drawn; contiguous: each segment is one range of ids."`
-	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"One file per segment: text, csv (user_id,segment), parquet (user_id) in scattered order, or roaring."`
-	Seed     uint64   `default:"1" help:"Another seed, other segments."`
-	Out      string   `required:"" placeholder:"DIR" help:"Where to write NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
+	Users    uint32   `required:"" help:"Number of users to generate; their ids begin at --first."`
+	First    uint32   `default:"1" help:"Lowest user id to generate."`
+	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment and its share of the users; all other users are in no segment."`
+	Layout   string   `enum:"random,contiguous" default:"random" help:"Distribution of users over segments: random draws the segment of every user; contiguous gives each segment one range of ids."`
+	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the files, one for each segment: text, csv (user_id,segment), parquet (user_id, in scattered order) or roaring."`
+	Seed     uint64   `default:"1" help:"Seed of the random draw; the same seed generates the same segments."`
+	Out      string   `required:"" placeholder:"DIR" help:"Directory for the files NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
 }
 
 // Run writes the files and prints their names.

@@ -17,11 +17,11 @@ import (
 // boundFlags are the guard's bounds on the command line; they go over those of the
 // build file, but for the ones that it gives to single segments.
 type boundFlags struct {
-	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"A segment or set that may appear beside a live generation, or fill after it was empty; country/* is all sets of a folder; may be repeated."`
-	AllowFirst    []guard.Flaw `name:"allow-first" placeholder:"FLAW" help:"What a first publish may have: empty-segments, empty-sets, empty-files (files without a good row), bad-rows; may be repeated."`
-	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Refuse when more of a segment's or set's users come and go than this."`
-	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"50%" help:"The same since a week ago; 2.5 times --max-change if not given, or a segment's own max_change."`
-	MaxUnassigned *percentage  `name:"max-unassigned" placeholder:"20%" help:"Refuse when more of all users fall to no segment than this, since the last publish or a week ago; as --max-change if not given."`
+	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
+	AllowFirst    []guard.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
+	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
+	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
+	MaxUnassigned *percentage  `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
 }
 
 // percentage is a number with or without a per cent sign.

@@ -20,9 +20,9 @@ import (
 )
 
 type inspectCommand struct {
-	What  string `arg:"" optional:"" placeholder:"GENERATION|FILE" help:"A generation, or a file with a bitmap. The live generation if not given."`
-	At    string `placeholder:"LOCATION" help:"Where the generations are: a directory or s3://bucket/prefix."`
-	JSON  bool   `name:"json" help:"Report as JSON."`
+	What  string `arg:"" optional:"" placeholder:"GENERATION|FILE" help:"Name of a generation, or path of a bitmap file. Default: the live generation."`
+	At    string `placeholder:"LOCATION" help:"Location of the published generations: a directory or s3://bucket/prefix."`
+	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }
 

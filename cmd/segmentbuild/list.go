@@ -19,8 +19,8 @@ import (
 
 // at is the location of the commands that look at one, with what reaches it.
 type at struct {
-	At    string `required:"" placeholder:"LOCATION" help:"Where the generations are: a directory or s3://bucket/prefix."`
-	JSON  bool   `name:"json" help:"Report as JSON."`
+	At    string `required:"" placeholder:"LOCATION" help:"Location of the published generations: a directory or s3://bucket/prefix."`
+	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }
 

@@ -18,8 +18,8 @@ import (
 
 // segmentOf names one segment or set of a generation.
 type segmentOf struct {
-	Segment    string `arg:"" help:"The segment or set."`
-	Generation string `placeholder:"GENERATION" help:"The generation; the live one if not given."`
+	Segment    string `arg:"" help:"Name of the segment or set."`
+	Generation string `placeholder:"GENERATION" help:"Name of the generation. Default: the live generation."`
 	at         `embed:""`
 }
 
@@ -66,9 +66,9 @@ func (c *segmentOf) unknown(generation string, names []string) error {
 
 type membersCommand struct {
 	segmentOf `embed:""`
-	User      []uint32 `placeholder:"ID" help:"Is this user in it? Again for more."`
-	Sample    int      `placeholder:"N" help:"Write N of its users, ascending; all if it has fewer."`
-	Seed      uint64   `default:"1" help:"Another seed, another sample."`
+	User      []uint32 `placeholder:"ID" help:"User id to look up in the segment or set; may be repeated."`
+	Sample    int      `placeholder:"N" help:"Number of randomly chosen users to print, in ascending order; all users if there are fewer."`
+	Seed      uint64   `default:"1" help:"Seed of the random sample; the same seed chooses the same users."`
 }
 
 type membership struct {
@@ -121,8 +121,8 @@ func (c *membersCommand) print(on *terminal.Streams, ids []uint32) error {
 
 type exportCommand struct {
 	segmentOf `embed:""`
-	As        string `enum:"ids,bitmap" default:"ids" help:"ids: one per line, ascending; bitmap: the portable roaring format."`
-	Output    string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output, which - means."`
+	As        string `enum:"ids,bitmap" default:"ids" help:"Output format: ids (one per line, ascending) or bitmap (portable roaring format)."`
+	Output    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output, the default."`
 }
 
 // Run writes the users of one segment or set.

@@ -16,11 +16,11 @@ import (
 )
 
 type rollbackCommand struct {
-	Generation string   `arg:"" help:"The generation to make live again."`
-	Hold       string   `placeholder:"REASON" help:"Stop publishing until release-hold, also with --force. Users who join sets that only grow still go live."`
-	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"A set to roll back too, although it only grows and users leave it: a name, or tz/* for a folder; may be repeated. Services that suppress the set take that over."`
-	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"A set to keep as it is live: a name, or tz/* for a folder; may be repeated. Sets that only grow are kept anyway."`
-	DryRun     bool     `name:"dry-run" help:"Check it and show what changes, and leave it at that."`
+	Generation string   `arg:"" help:"Name of the generation to make live again."`
+	Hold       string   `placeholder:"REASON" help:"Reason for a hold on publishing: until release-hold, builds are rejected, even with --force. Only users who join sets declared only-grows still go live."`
+	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although it is declared only-grows and would lose users; tz/* names all sets of a folder; may be repeated. Services that suppress the set accept the loss."`
+	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set to keep as it is now instead of rolling it back; tz/* names all sets of a folder; may be repeated. Sets declared only-grows are always kept."`
+	DryRun     bool     `name:"dry-run" help:"Check the rollback and show its changes, but publish nothing."`
 	at         `embed:""`
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 type verifyCommand struct {
-	Generation string `arg:"" optional:"" help:"The generation; the live one if not given."`
+	Generation string `arg:"" optional:"" help:"Name of the generation. Default: the live generation."`
 	All        bool   `help:"Verify every generation of the location."`
 	at         `embed:""`
 }

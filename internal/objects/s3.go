@@ -43,9 +43,9 @@ type S3Config struct {
 
 // S3Flags are the flags of a command line that reach an S3 server. Credentials come from the SDK's usual chain.
 type S3Flags struct {
-	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
-	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region (also AWS_REGION)."`
-	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Bucket in the path; the default when an endpoint is set."`
+	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
+	S3Region    string `name:"s3-region" placeholder:"NAME" help:"S3 region (also AWS_REGION)."`
+	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Address S3 buckets by path instead of host name. Default: yes if an S3 endpoint is set."`
 }
 
 // Over is the configuration with the flags that were given in place of its own values.

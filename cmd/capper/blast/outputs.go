@@ -23,11 +23,11 @@ import (
 // all, pipes and standard output (-) aside; a name that ends in .roaring gets a
 // bitmap, any other one id a line.
 type Outputs struct {
-	Allowed     string `placeholder:"FILE" help:"Write the users who may be sent to; a bitmap if it ends in .roaring, else ids. - is standard output, and the report goes to standard error then."`
-	Replayed    string `placeholder:"FILE" help:"Write those of the allowed whose send was recorded before: by an earlier run, or by a call of this one that had to be repeated."`
-	DeniedDir   string `placeholder:"DIR" help:"Write the denied users of each limit into DIR/LIMIT.txt (.roaring as for --allowed)."`
-	WavesDir    string `placeholder:"DIR" help:"Write the denied users by the hour in which they become eligible, into DIR/2006-01-02T15Z.txt, and into DIR/waves.json from when on all of a wave may be asked for again."`
-	Unavailable string `placeholder:"FILE" help:"Write the users who could not be decided."`
+	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
+	Replayed    string `placeholder:"FILE" help:"File for allowed users whose send was already recorded, by an earlier run or by a retried call of this run."`
+	DeniedDir   string `placeholder:"DIR" help:"Directory for the denied users, one file LIMIT.txt for each limit (LIMIT.roaring if --allowed names a .roaring file)."`
+	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users by the hour in which they may receive the message, one file such as 2006-01-02T15Z.txt for each hour. The file waves.json lists the time at which each hour's users can be retried."`
+	Unavailable string `placeholder:"FILE" help:"File for the users who could not be decided."`
 }
 
 // standard is the name of standard output.

@@ -23,11 +23,11 @@ import (
 // MessagesCommand is `capper messages [ID]`.
 type MessagesCommand struct {
 	remote.Service
-	MessageID string         `arg:"" optional:"" name:"id" help:"Tell all that is counted of this message. Default: list messages."`
-	Since     history.Moment `placeholder:"TIME" help:"List messages called since then: so long ago (7d, 12h), or a time (2026-11-22). Default: 7d."`
+	MessageID string         `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
+	Since     history.Moment `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
 	Channel   string         `placeholder:"NAME" help:"List only messages on this channel."`
-	Max       int            `default:"100" placeholder:"N" help:"List at most so many, up to 1000."`
-	Namespace string         `placeholder:"NAME" help:"Whose messages, with a key without a namespace. Default: in a list all, else none."`
+	Max       int            `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
+	Namespace string         `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
 }
 
 // Validate refuses what goes with a list alone.

@@ -19,16 +19,16 @@ import (
 
 // Command is `capper doctor --config FILE`.
 type Command struct {
-	Config    string        `required:"" placeholder:"FILE" help:"The configuration that the service has, or will have."`
-	Users     Count         `placeholder:"N" help:"Look whether there is room for so many users: 270M."`
-	Sends     float64       `default:"5" help:"Of --users: sends that each of them has on record, those of the longest window."`
-	Density   float64       `default:"1" help:"Of --users: share of the ids between the lowest and the highest that are users, such as 0.04."`
-	Publisher bool          `help:"Also try what segmentbuild needs at segments.source: writes an object there and removes it."`
-	MaxAge    time.Duration `default:"168h" help:"How old the live generation may be."`
-	PID       int           `name:"pid" placeholder:"N" help:"A running service, whose limits count. Default: those of this command."`
-	Strict    bool          `help:"Warnings count as failures."`
-	Quiet     bool          `short:"q" help:"Print warnings and failures only, and the counts."`
-	JSON      bool          `help:"Answer as JSON, for machines."`
+	Config    string        `required:"" placeholder:"FILE" help:"Configuration file that the service uses or will use."`
+	Users     Count         `placeholder:"N" help:"Check that there is enough memory and disk for this number of users, such as 270M."`
+	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window; used with --users."`
+	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04; used with --users."`
+	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: write a test object to segments.source and remove it."`
+	MaxAge    time.Duration `default:"168h" help:"Maximum age of the live generation; an older one is reported."`
+	PID       int           `name:"pid" placeholder:"N" help:"Process id of a running service whose operating system limits are checked. Default: check the limits of this command."`
+	Strict    bool          `help:"Count warnings as failures."`
+	Quiet     bool          `short:"q" help:"Print only warnings, failures and the counts."`
+	JSON      bool          `help:"Print the result as JSON."`
 }
 
 // Run makes every check and prints what was found.

@@ -38,18 +38,18 @@ func (c *Count) UnmarshalText(text []byte) error {
 
 // SizeCommand is `capper size --users N`.
 type SizeCommand struct {
-	Users     Count         `required:"" placeholder:"N" help:"Who receive messages: 270M."`
-	Sends     float64       `default:"5" help:"Sends that each of them has on record: those of the longest window."`
-	Density   float64       `default:"1" help:"Share of the ids between the lowest and the highest that are users, such as 0.04."`
-	Days      float64       `default:"7" help:"Days of the longest window."`
-	Campaigns float64       `default:"10" help:"Campaigns a day."`
-	Blast     *Count        `placeholder:"N" help:"Users of the largest campaign. Default: a tenth of all."`
-	Within    time.Duration `default:"10m" help:"In which the blast is to be decided."`
-	Calls     float64       `default:"0" help:"Calls of one user a second beside the blast."`
-	Shards    *int          `placeholder:"N" help:"Masters. Default: as few as will do."`
-	Replicas  int           `default:"2" help:"Replicas of each master."`
-	Instances int           `default:"2" help:"Instances of the service."`
-	JSON      bool          `help:"Answer as JSON, for machines."`
+	Users     Count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
+	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
+	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04."`
+	Days      float64       `default:"7" help:"Length of the longest window in days."`
+	Campaigns float64       `default:"10" help:"Number of campaigns per day."`
+	Blast     *Count        `placeholder:"N" help:"Number of users in the largest campaign. Default: a tenth of all users."`
+	Within    time.Duration `default:"10m" help:"Maximum time to decide all users of the largest campaign."`
+	Calls     float64       `default:"0" help:"Number of single-user calls per second during the largest campaign."`
+	Shards    *int          `placeholder:"N" help:"Number of Redis masters. Default: the smallest number that can carry the load."`
+	Replicas  int           `default:"2" help:"Number of replicas of each Redis master."`
+	Instances int           `default:"2" help:"Number of instances of the service."`
+	JSON      bool          `help:"Print the result as JSON."`
 }
 
 // load is what the flags say, with the defaults of those that were left out.

@@ -15,9 +15,9 @@ import (
 // CompactCommand is `capper audit compact`.
 type CompactCommand struct {
 	Place
-	Keep   Moment `placeholder:"400d" help:"Take away files whose last call is longer ago. Default: none."`
-	DryRun bool   `help:"Tell what would be done, and do nothing."`
-	JSON   bool   `help:"Answer as JSON, for machines."`
+	Keep   Moment `placeholder:"400d" help:"Retention: remove audit files whose last call is older than this. Default: remove none by age."`
+	DryRun bool   `help:"Report the changes to the audit files without making them."`
+	JSON   bool   `help:"Print the result as JSON."`
 }
 
 // Validate refuses what is no length of time.
@@ -30,9 +30,8 @@ func (c *CompactCommand) Validate() error {
 
 // Help is printed below the flags.
 func (c *CompactCommand) Help() string {
-	return "Files in which erased users are left are rewritten without them. It may run beside services that write, " +
-		"and beside whoever reads, " +
-		"and be stopped at any time: run it again."
+	return "Rewrites audit files that contain erased users. The command can run while services write and other " +
+		"programs read. If it is stopped, run it again."
 }
 
 // Run compacts the audit.

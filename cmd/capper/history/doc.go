@@ -5,9 +5,9 @@ package history
 
 // Commands are `capper audit …`.
 type Commands struct {
-	User    UserCommand    `cmd:"" help:"List every decision about a user, with its reason."`
-	Message MessageCommand `cmd:"" help:"List the calls of a message, and what became of its users."`
-	Export  ExportCommand  `cmd:"" help:"Write one row for each user and decision."`
-	Verify  VerifyCommand  `cmd:"" help:"Check all files, and the recorded sends against the limits that were in force."`
-	Compact CompactCommand `cmd:"" help:"Take erased users, and what is too old, out of the files."`
+	User    UserCommand    `cmd:"" help:"List every recorded decision about a user, with its reason."`
+	Message MessageCommand `cmd:"" help:"List the calls of a message and the decisions about its users."`
+	Export  ExportCommand  `cmd:"" help:"Export the audit with one row for each user and decision."`
+	Verify  VerifyCommand  `cmd:"" help:"Check all audit files for damage, and check the recorded sends against the limits that were in force."`
+	Compact CompactCommand `cmd:"" help:"Remove erased users and expired records from the audit files."`
 }

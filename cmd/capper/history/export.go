@@ -14,16 +14,15 @@ import (
 type ExportCommand struct {
 	Place
 	Span
-	Format string `default:"ndjson" enum:"ndjson,parquet" help:"ndjson (one JSON object a line) or parquet."`
-	Out    string `placeholder:"FILE" help:"The file, written whole or not at all. Default: standard output."`
+	Format string `default:"ndjson" enum:"ndjson,parquet" help:"Output format: ndjson (one JSON object per line) or parquet."`
+	Out    string `placeholder:"FILE" help:"Output file; it appears only when it is complete. Default: standard output."`
 }
 
 // Help is printed below the flags.
 func (c *ExportCommand) Help() string {
 	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, " +
-		"limit, set, exempt, client, key_id, generation, " +
-		"config_version, instance, sequence. Rows come in the order of time. A file that cannot be read ends the " +
-		"export."
+		"limit, set, exempt, client, key_id, generation, config_version, instance, sequence. Rows are in order of " +
+		"time. An unreadable file stops the export."
 }
 
 // Run writes the rows.

@@ -16,11 +16,11 @@ import (
 type MessageCommand struct {
 	Place
 	Span
-	MessageID string `arg:"" help:"The message id."`
-	Namespace string `placeholder:"NAME" help:"The namespace of the message's key. Default: none."`
-	Channel   string `placeholder:"NAME" help:"Only calls on that channel, or releases of all."`
-	Calls     int    `default:"50" placeholder:"N" help:"List the latest N calls. 0: none. All of them are in the totals."`
-	JSON      bool   `help:"Answer as JSON, for machines."`
+	MessageID string `arg:"" help:"Message id of the calls to list."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the API key that sent the message. Default: none."`
+	Channel   string `placeholder:"NAME" help:"Channel of the calls to list; releases of all channels are listed too."`
+	Calls     int    `default:"50" placeholder:"N" help:"Number of latest calls to list, or 0 for none; the totals always include all calls."`
+	JSON      bool   `help:"Print the result as JSON."`
 }
 
 // Validate refuses numbers that make no sense.

@@ -67,8 +67,8 @@ func (m *Moment) Instant(now time.Time) capping.Instant {
 
 // Span is from when on, and until when, records are read.
 type Span struct {
-	Since Moment `placeholder:"TIME" help:"Calls from then on: so long ago (30d, 12h), or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: all."`
-	Until Moment `placeholder:"TIME" help:"Calls before then, in the same forms. Default: now."`
+	Since Moment `placeholder:"TIME" help:"Earliest time of calls to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: read all calls."`
+	Until Moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
 }
 
 // instants are both ends.

@@ -13,8 +13,8 @@ import (
 
 // Place is where the audit lies, and how it is reached.
 type Place struct {
-	Audit  string `placeholder:"DIR|s3://…" help:"The audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
-	Config string `placeholder:"FILE" help:"The service's configuration, of which audit.to, segments.source and segments.s3 are used."`
+	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
+	Config string `placeholder:"FILE" help:"Configuration file of the service; the command uses audit.to, segments.source and segments.s3."`
 	objects.S3Flags
 
 	configured *config.Config

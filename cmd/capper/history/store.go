@@ -24,13 +24,13 @@ import (
 
 // StoreFlags say how the store is compared with the audit.
 type StoreFlags struct {
-	Store          bool          `help:"Ask the running service whether its store still holds the sends that the audit names."`
-	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"With --store: the service."`
-	Sample         Percent       `placeholder:"1%" help:"With --store: ask for this share of the users. Each day has other users. Default: all."`
-	SampleSalt     string        `placeholder:"TEXT" help:"With --store: the salt of the sample, to repeat one. Default: the day in UTC, such as 2026-11-23."`
-	UsersPerSecond int           `default:"5000" placeholder:"N" help:"With --store: ask for so many users a second at most."`
-	Missing        string        `placeholder:"FILE" help:"With --store: write each send that the store lacks into a CSV file, which capper import takes."`
-	Settle         time.Duration `placeholder:"DURATION" help:"With --store: how long to wait, when sends are missing, until releases that have ended are in the audit. Default: 15s; for S3 audit.roll and a minute."`
+	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
+	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
+	Sample         Percent       `placeholder:"1%" help:"Share of the users to compare; used with --store. The sample differs every day. Default: all users."`
+	SampleSalt     string        `placeholder:"TEXT" help:"Salt of the sample of users; the same salt selects the same users; used with --store. Default: the current day in UTC, such as 2026-11-23."`
+	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users to compare per second; used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file for sends that are missing from the store, in a form that capper import reads; used with --store."`
+	Settle         time.Duration `placeholder:"DURATION" help:"Time to wait for the audit to record finished releases before a send is reported as missing; used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
 // Percent is a share of users, such as 1%.

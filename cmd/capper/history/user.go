@@ -16,16 +16,16 @@ import (
 type UserCommand struct {
 	Place
 	Span
-	User remote.UserID `arg:"" help:"The user id, 0 to 4294967295."`
-	JSON bool          `help:"One JSON object a line."`
+	User remote.UserID `arg:"" help:"User id, from 0 to 4294967295."`
+	JSON bool          `help:"Print one JSON object per line."`
 }
 
 // Help is printed below the flags.
 func (c *UserCommand) Help() string {
-	return "Every call that recorded something about the user, or could have: allowed, replayed (recorded before), " +
-		"denied with the limit or set that did it, " +
-		"unavailable, and releases: released, absent (nothing to give back). What was recorded before the user was " +
-		"erased is not shown."
+	return "Lists every call that recorded or could have recorded a send to the user, and every release. Results of " +
+		"calls: allowed, replayed (already recorded), denied (with the limit or set) and unavailable. Results of " +
+		"releases: released and absent (no send to give back). Records from before an erasure of the user are not " +
+		"shown."
 }
 
 // Run prints the decisions.

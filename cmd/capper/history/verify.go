@@ -20,25 +20,23 @@ import (
 type VerifyCommand struct {
 	Place
 	Span
-	Segments      string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
-	Generation    string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
-	FilesOnly     bool   `help:"Check files, and do not judge sends by their limits."`
-	AcceptedUntil Moment `placeholder:"TIME" help:"Accept over-sends up to TIME: they are counted, not reported as findings. Their sends still count towards limits."`
-	Metrics       string `placeholder:"FILE" help:"Write the result as metrics, for the node exporter's textfile collector."`
-	JSON          bool   `help:"Answer as JSON, for machines."`
+	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published generations. Default: segments.source of --config."`
+	Generation    string `placeholder:"NAME" help:"Generation whose segments are used for every call. Default: the generation that each call recorded."`
+	FilesOnly     bool   `help:"Check only the audit files, without checking sends against limits."`
+	AcceptedUntil Moment `placeholder:"TIME" help:"Count sends above a limit that were made before TIME, but do not report them as findings. These sends still count towards limits."`
+	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, for the textfile collector of the node exporter."`
+	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags
 }
 
 // Help is printed below the flags.
 func (c *VerifyCommand) Help() string {
-	return "Ends with 8 when something is not as it should be: damage, files or records that are missing, records " +
-		"that a service could not keep, objects that no audit has, " +
-		"and sends that a limit forbade, of which those are told that are certain. Sends from before --since do not " +
-		"count.\n\n" +
-		"With --store the running service at --url is asked for the sends that the audit names, within the longest " +
-		"window of any limit. Sends that the store lacks are named with " +
-		"their partition and time. The question changes nothing. It needs a key with the scope read and without a " +
-		"namespace. Where the store does not answer for all sends, and none is missing, the command ends with 4."
+	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
+		"lost, unknown objects, or sends that certainly exceeded a limit. Sends before --since are not checked.\n\n" +
+		"With --store, the command compares the audit with the running service at --url, within the longest window " +
+		"of all limits. It lists each missing send with its partition and time, and changes nothing. The API key " +
+		"needs the scope read and no namespace. The exit status is 4 if the store did not answer for every send and " +
+		"no send is missing."
 }
 
 // Run prints what was found.

@@ -25,21 +25,20 @@ import (
 type WhatIfCommand struct {
 	Place
 	Span
-	Limits     string `placeholder:"FILE" help:"The other limits: a capper.yaml, or a file of channels, limits, suppress, quiet, holdout and timezone. Default: those in force at each call."`
-	Segments   string `placeholder:"DIR|s3://…" help:"Where generations are published. Default: segments.source of --config."`
-	Generation string `placeholder:"NAME" help:"The generation that says who is in which segment, in the place of those that records name."`
-	Campaigns  int    `placeholder:"N" default:"20" help:"List at most so many campaigns."`
-	HTML       string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
-	JSON       bool   `help:"Answer as JSON, for machines."`
+	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper.yaml, or a file with only channels, limits, suppress, quiet, holdout and timezone. Default: the limits that were in force at each call."`
+	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published generations. Default: segments.source of --config."`
+	Generation string `placeholder:"NAME" help:"Generation whose segments are used for every call. Default: the generation that each call recorded."`
+	Campaigns  int    `placeholder:"N" default:"20" help:"Maximum number of campaigns to list."`
+	HTML       string `name:"html" placeholder:"FILE" help:"HTML file for the result with charts, in addition to the printed result."`
+	JSON       bool   `help:"Print the result as JSON."`
 }
 
 // Help is printed below the flags.
 func (c *WhatIfCommand) Help() string {
-	return "Replays the recorded demand, those who were denied too, in order, and tells what would have been sent. " +
-		"Who was asked for again after a denial " +
-		"is asked for again as recorded: what callers would have done instead, nobody knows. Calls before --since " +
-		"are replayed as far back as the longest limit " +
-		"looks, and not counted."
+	return "Replays the recorded calls in order, including denied users, and shows the sends that other limits " +
+		"would have allowed. Retries after a denial are replayed as recorded; the command cannot know how callers " +
+		"would have behaved under other limits. Calls before --since are replayed, as far back as the longest " +
+		"window, but not counted."
 }
 
 // Validate refuses flags that make no sense together.

@@ -28,27 +28,27 @@ import (
 // Command is `capper import FILE…`.
 type Command struct {
 	remote.Service
-	Files []string `arg:"" placeholder:"FILE" help:"Files of sends, patterns of them, directories, or - for standard input: CSV with a header, TSV, NDJSON or Parquet, plain or packed with gzip or zstd."`
+	Files []string `arg:"" placeholder:"FILE" help:"Files, patterns or directories of sends, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
-	Channel         string  `placeholder:"NAME" help:"The channel of sends that name none."`
-	MessageID       string  `placeholder:"ID" help:"The message id of sends that name none. Without one a send is known by its time."`
-	Namespace       *string `placeholder:"NAME" help:"The namespace of all sends; a row that names another is refused. Default: that of the column, or the one without a name."`
-	UserColumn      string  `placeholder:"NAME" help:"Where the user id stands. Default: user_id."`
-	AtColumn        string  `placeholder:"NAME" help:"Where the time stands. Default: at."`
-	ChannelColumn   string  `placeholder:"NAME" help:"Where the channel stands. Default: channel, if there is one."`
-	MessageColumn   string  `placeholder:"NAME" help:"Where the message id stands. Default: message_id, if there is one."`
-	NamespaceColumn string  `placeholder:"NAME" help:"Where the namespace stands. Default: namespace, if there is one."`
-	Timezone        string  `placeholder:"ZONE" help:"Of times without an offset, as in Asia/Singapore. Without it they are bad rows."`
-	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"csv, tsv, ndjson or parquet. Default: by the names of the files."`
-	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"optional: the last line of a long text may end without a line break."`
-	MaxBadRows      int64   `placeholder:"N" help:"Leave out up to so many rows that are no sends. Default: none, nothing is sent then."`
+	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
+	MessageID       string  `placeholder:"ID" help:"Message id of sends whose row has none. A send without a message id is identified by its time."`
+	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; a row with another namespace is rejected. Default: the namespace in each row, or none."`
+	UserColumn      string  `placeholder:"NAME" help:"Column that holds the user id. Default: user_id."`
+	AtColumn        string  `placeholder:"NAME" help:"Column that holds the time of the send. Default: at."`
+	ChannelColumn   string  `placeholder:"NAME" help:"Column that holds the channel. Default: channel, if the column exists."`
+	MessageColumn   string  `placeholder:"NAME" help:"Column that holds the message id. Default: message_id, if the column exists."`
+	NamespaceColumn string  `placeholder:"NAME" help:"Column that holds the namespace. Default: namespace, if the column exists."`
+	Timezone        string  `placeholder:"ZONE" help:"Time zone of times without an offset, such as Asia/Singapore. Default: such times are bad rows."`
+	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: by file name."`
+	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end in a line break: auto (required in long files) or optional."`
+	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of rows that are not valid sends; they are skipped. With more, nothing is imported. Default: 0."`
 
-	DryRun   bool          `help:"Read everything and say what would be sent."`
-	Verify   bool          `help:"Send everything a second time: all of it has to be known."`
-	Patience time.Duration `default:"5m" help:"For how long what the service cannot take is sent again."`
-	Batch    int           `default:"10000" help:"Sends of a call."`
-	Parallel int           `default:"4" help:"Calls at one time."`
-	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Where more than a million sends are sorted. Default: that of the system."`
+	DryRun   bool          `help:"Read all files and show the result without importing anything."`
+	Verify   bool          `help:"Check an earlier import: send all rows a second time and report any send that the service does not have."`
+	Patience time.Duration `default:"5m" help:"Maximum time for retrying sends that the service cannot record."`
+	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
+	Parallel int           `default:"4" help:"Number of concurrent calls to the service."`
+	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
 }
 
 // report is what --json prints.

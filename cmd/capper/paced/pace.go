@@ -22,20 +22,19 @@ import (
 // PaceCommand is `capper pace PACER [FILE]`.
 type PaceCommand struct {
 	remote.Service
-	Pacer     string         `arg:"" help:"The pacer; several with commas between, all of which have to grant a line."`
-	File      string         `arg:"" optional:"" default:"-" help:"Lines to copy. Default: standard input."`
-	MessageID string         `placeholder:"ID" help:"The message that the lines are of, which pacers per message need."`
-	MaxWait   *time.Duration `placeholder:"D" help:"End when a line would have to wait longer for its slot. It has to exceed the windows of the pacer's limits, or the first that is used up ends it. Default: wait however long it is."`
-	Skip      int64          `placeholder:"N" help:"Go on behind the first N lines."`
+	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
+	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
+	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer. Choose a value longer than every window of the pacer. Default: no maximum."`
+	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
 // Help is printed below the flags.
 func (c *PaceCommand) Help() string {
-	return "Lines go to standard output as they are, each when a permit of the pacer lets it, those that may go at " +
-		"the same time together. " +
-		"Stopped, it says how many went through, counted from the beginning of the input, and --skip goes on there. " +
-		"Slots that were given out for later hold back others, used or not, at all of the pacers: about a second of " +
-		"them, with --max-wait up to that."
+	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
+		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
+		"--skip to continue. Permits are requested ahead of time and delay other callers even if they stay unused: " +
+		"about one second's worth, or up to --max-wait."
 }
 
 // Validate refuses flags that make no sense.

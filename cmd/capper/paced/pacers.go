@@ -15,9 +15,9 @@ import (
 // PacersCommand is `capper pacers [NAME]`.
 type PacersCommand struct {
 	remote.Service
-	Name      string `arg:"" optional:"" help:"One pacer. Default: all of them."`
-	MessageID string `placeholder:"ID" help:"Of a pacer per message: this message's, of the key's own namespace."`
-	Forget    bool   `help:"Forget what the pacer has given out, for all messages: the next permits come as if nothing had been. It makes no room in the bounds of remembered requests and logs of messages. The key needs the scope admin."`
+	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
+	MessageID string `placeholder:"ID" help:"Id of the message whose permits are shown, in the namespace of the API key; for pacers that keep a separate limit for each message."`
+	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
 }
 
 // forgotten is what --forget did, as --json prints it.
@@ -28,8 +28,8 @@ type forgotten struct {
 
 // Help is printed below the flags.
 func (c *PacersCommand) Help() string {
-	return "USED counts what is less than the window old, with the slots that were given out for later. " +
-		"QUEUE is until the newest of these, NEXT until a permit asked for now could be used."
+	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
+		"last granted permit may be used. NEXT is the wait for a permit requested now."
 }
 
 // Validate refuses flags that make no sense together.

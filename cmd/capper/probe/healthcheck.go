@@ -15,9 +15,9 @@ import (
 
 // HealthcheckCommand is `capper healthcheck`.
 type HealthcheckCommand struct {
-	Config  string        `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"The configuration file of the service (also CAPPER_CONFIG)."`
-	Ready   bool          `help:"Ask /readyz, whether it wants calls, and not /healthz, whether a restart would help."`
-	Timeout time.Duration `default:"3s" help:"How long an answer may take."`
+	Config  string        `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service, which names its address (also CAPPER_CONFIG)."`
+	Ready   bool          `help:"Check /readyz (whether the service is ready for calls) instead of /healthz (whether it needs a restart)."`
+	Timeout time.Duration `default:"3s" help:"Maximum time to wait for the answer of the service."`
 }
 
 // Run asks each listener of the service, and fails when one does not say that all is well.

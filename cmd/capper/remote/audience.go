@@ -12,9 +12,9 @@ import (
 
 // Narrowed is what users of an expression a command is about.
 type Narrowed struct {
-	Sample     Percent `placeholder:"P%" help:"Only that share of them, always the same one; with --salt. 10%-20% is a cell: cells of one salt that do not overlap share no user."`
-	Salt       string  `placeholder:"TEXT" help:"Of --sample: another salt is another share."`
-	Generation string  `placeholder:"NAME" help:"The generation that the names are of, as an earlier run told it. Default: the one in use."`
+	Sample     Percent `placeholder:"P%" help:"Share of the audience to select, always the same users for the same --salt. A range such as 10%-20% selects a part that shares no users with other ranges of the same salt."`
+	Salt       string  `placeholder:"TEXT" help:"Salt of --sample; another salt selects other users."`
+	Generation string  `placeholder:"NAME" help:"Generation in which segment and set names are looked up, as reported by an earlier run. Default: the generation in use."`
 }
 
 // Audience is the users of the expression.

@@ -10,8 +10,8 @@ import (
 
 // Service is how commands reach a running service.
 type Service struct {
-	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"The service."`
-	JSON bool   `help:"Answer as JSON, for machines."`
+	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
+	JSON bool   `help:"Print the result as JSON."`
 }
 
 // StatusSays is what to do about users whom the store cannot answer for: where its

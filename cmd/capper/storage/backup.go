@@ -13,7 +13,7 @@ import (
 // BackupCommand is `capper backup --to FILE`.
 type BackupCommand struct {
 	remote.Service
-	To string `required:"" placeholder:"FILE" help:"The archive, a tar file, written whole or not at all, for its owner alone to read (0600)."`
+	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write; it appears only when it is complete, and only its owner may read it (mode 0600)."`
 }
 
 // backedUp is what was done, as --json prints it.
@@ -25,10 +25,9 @@ type backedUp struct {
 
 // Help is printed below the flags.
 func (c *BackupCommand) Help() string {
-	return "Asks the running service for an archive of its embedded store, while it serves: all that was answered " +
-		"before is in it. " +
-		"The archive says itself whether it is whole, and capper restore checks that. The key needs the scope " +
-		"admin, and the URL is that of the admin listener where there is one."
+	return "Requests an archive of the embedded store from a running service. The archive contains every send that " +
+		"was recorded before the command started. It ends with a checksum, which capper restore verifies. The API " +
+		"key needs the scope admin, and the URL is that of the admin listener if there is one."
 }
 
 // Run receives the archive and demands that it is whole.

@@ -17,9 +17,9 @@ import (
 // MigrateCommand is `capper migrate`.
 type MigrateCommand struct {
 	remote.Service
-	Config string `required:"" placeholder:"FILE" help:"The configuration that the service will have, with store.kind: redis."`
-	Work   string `required:"" placeholder:"DIR" help:"A directory of this migration's own, with room for two copies of the embedded store. Every pass of it takes the same one."`
-	Finish string `placeholder:"DIR" help:"The last pass: the directory of the embedded store itself (store.embedded.path), of a service that is stopped. It is renamed first of all, so that nobody decides on it again."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
+	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, with free space for two copies of the embedded store. Use the same directory for every pass."`
+	Finish string `placeholder:"DIR" help:"Run the last pass with the directory of the embedded store (store.embedded.path), after the service has stopped. The pass first renames the directory, so that no service can use it again."`
 }
 
 // migrated is what a pass did, as --json prints it.
@@ -32,11 +32,10 @@ type migrated struct {
 
 // Help is printed below the flags.
 func (c *MigrateCommand) Help() string {
-	return "Brings what the embedded store of a running service has recorded to Redis, while it goes on deciding, " +
-		"and reads every log back. " +
-		"Made again, a pass brings over what has changed since. Then stop the service, make the last pass with " +
-		"--finish, and start it with --config. " +
-		"The key needs the scope admin, and the URL is that of the admin listener where there is one."
+	return "Copies the records of the embedded store of a running service to Redis, and reads every log back. " +
+		"Another pass copies the changes since the previous one. Then stop the service, run the last pass with " +
+		"--finish, and start the service with --config. The API key needs the scope admin, and the URL is that of " +
+		"the admin listener if there is one."
 }
 
 // Run makes a pass.

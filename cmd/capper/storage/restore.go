@@ -13,10 +13,10 @@ import (
 
 // RestoreCommand is `capper restore FILE --to DIR`.
 type RestoreCommand struct {
-	File            string `arg:"" help:"The archive that capper backup wrote."`
-	To              string `placeholder:"DIR" help:"The directory of the store (store.embedded.path), empty or absent. Left out, the archive is checked only."`
-	AcceptLostSends bool   `help:"Put it back although the store that was there has later sends, which are given up: their users may be sent to again."`
-	JSON            bool   `help:"Answer as JSON, for machines."`
+	File            string `arg:"" help:"Archive file that capper backup wrote."`
+	To              string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), empty or absent. Default: only check the archive."`
+	AcceptLostSends bool   `help:"Restore the archive even though the previous store recorded later sends. These sends are lost, so their users may receive more than their limits."`
+	JSON            bool   `help:"Print the result as JSON."`
 }
 
 // restored is what was done, as --json prints it.
@@ -32,10 +32,9 @@ type restored struct {
 
 // Help is printed below the flags.
 func (c *RestoreCommand) Help() string {
-	return "Puts back the embedded store of a service that does not run. The archive is read whole and checked " +
-		"before anything is written; " +
-		"a directory that is not empty is refused. The service then starts as of the time of the backup, and says " +
-		"from when sends are missing."
+	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
+		"is written; a directory that is not empty is rejected. After the restore the service has the records of " +
+		"the time of the backup, and reports since when sends are missing."
 }
 
 // Run checks the archive and extracts it.
