@@ -212,7 +212,7 @@ func configuredMemory(cfg *config.Config) prometheus.Collector {
 		bytes += cfg.Store.Embedded.CacheBytes + memoryOfStore
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_memory_configured_bytes", Help: "Memory that the configuration lets the service take, " +
-			"segments and open connections left out.",
+		Name: "capper_memory_configured_bytes",
+		Help: "Memory limit that follows from the configuration, without segments and open connections.",
 	}, func() float64 { return float64(bytes) })
 }

@@ -152,10 +152,11 @@ type listAges struct {
 func newListAges(of *Service) *listAges {
 	return &listAges{of: of,
 		most: prometheus.NewDesc("capper_sets_max_age_seconds",
-			"Largest age of a suppressed set, by its max_age. Absent without that key.", []string{"set"}, nil),
+			"Maximum allowed age of a suppressed set (its max_age). Absent if no max_age is "+
+				"configured.", []string{"set"}, nil),
 		tooOld: prometheus.NewDesc("capper_sets_too_old",
-			"1 while a suppressed set is older than its max_age: users of the sends that it concerns are "+
-				"unavailable. Absent without that key.", []string{"set"}, nil),
+			"1 while a suppressed set is older than its max_age and users of affected sends are unavailable. Absent "+
+				"if no max_age is configured.", []string{"set"}, nil),
 	}
 }
 

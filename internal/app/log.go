@@ -20,15 +20,16 @@ func buildInfo() prometheus.Collector {
 	b := version.Current()
 	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_build_info", Help: "1, with what was built.", ConstLabels: labels,
+		Name: "capper_build_info",
+		Help: "Always 1; the labels say which build is running.", ConstLabels: labels,
 	}, func() float64 { return 1 })
 }
 
 // zoneRules is a metric that is always 1 and names the rules of time zones.
 func zoneRules() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_zone_rules_info", Help: "Always 1; the label is the release of the time zone database in the " +
-			"program.",
+		Name:        "capper_zone_rules_info",
+		Help:        "Always 1; the label names the release of the time zone database in the program.",
 		ConstLabels: prometheus.Labels{"version": zones.Version()},
 	}, func() float64 { return 1 })
 }

@@ -18,7 +18,8 @@ const reloadInterval = time.Second
 
 func newReloads() *prometheus.CounterVec {
 	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_config_reloads_total", Help: "Changes of the configuration file, by result.",
+		Name: "capper_config_reloads_total",
+		Help: "Reloads of the configuration file after a change, by result.",
 	}, []string{"result"})
 	reloads.WithLabelValues("accepted")
 	reloads.WithLabelValues("refused")
@@ -28,8 +29,8 @@ func newReloads() *prometheus.CounterVec {
 // refusedConfig shows whether the file is not what is in force.
 func (s *Service) refusedConfig() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_config_refused", Help: "1 while the configuration file is refused, and the one before stays " +
-			"in force.",
+		Name: "capper_config_refused",
+		Help: "1 while the latest configuration file is rejected and the previous configuration stays in force.",
 	}, func() float64 {
 		if s.watcher.Status().Error != "" {
 			return 1

@@ -89,8 +89,8 @@ func butSegment(current *segments.Snapshot, name string) string {
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
-		Help: "Sets that the configuration needs and the generation in use lacks: while it is not 0 the service is " +
-			"not ready.",
+		Help: "Number of sets that the configuration requires and the segments in use lack; the service is not " +
+			"ready until it is 0.",
 	}, func() float64 {
 		return float64(len(s.capper.Policy().Missing(generation{Snapshot: s.segments.Current()})))
 	})

@@ -51,8 +51,8 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	c := &Counter{
 		store: store, logger: logger, flushing: make(chan struct{}, 1), gathered: make(map[Key]*Answers),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "capper_message_answers_lost_total", Help: "Users in answers that are missing from the counts of " +
-				"messages.",
+			Name: "capper_message_answers_lost_total",
+			Help: "Number of users whose result is missing from the counts of their message.",
 		}),
 	}
 	if registerer == nil {

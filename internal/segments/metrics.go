@@ -35,37 +35,37 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
-			Help: "Looks at the segments' source, by result: swapped (a new generation is in use), unchanged, failed.",
+			Help: "Checks for new segments by result: swapped (a new generation is in use), unchanged or failed.",
 		}, []string{"result"}),
 		of:    of,
 		clock: clock,
 		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
-			"When a build last published, or found its segments live already. Absent when the source does not say.",
+			"Unix time at which segments were last published or confirmed unchanged by a build. Absent if not "+
+				"recorded.",
 			nil, nil),
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
-			"Time since the generation in use was built.", nil, nil),
+			"Time since the segments in use were built, in seconds.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
-			"Users in each segment of the generation in use.", []string{"segment"}, nil),
+			"Number of users in each segment of the generation in use.", []string{"segment"}, nil),
 		sets: prometheus.NewDesc("capper_sets_users",
-			"Users in each set of the generation in use.", []string{"set"}, nil),
+			"Number of users in each set of the generation in use.", []string{"set"}, nil),
 		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
-			"Memory of the earlier generations that are kept for calls that name them, beyond what they share with "+
-				"the one in use.", nil, nil),
+			"Additional memory for earlier generations of segments that calls can still name, in bytes.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
-			"Memory of the generation in use.", nil, nil),
+			"Memory used by the current generation of segments, in bytes.", nil, nil),
 		refused: prometheus.NewDesc("capper_segments_refused",
-			"1 while the published generation is kept out of use, by reason: missing (it lacks a set), users (they "+
-				"left a guarded set), zones (users lost their time zone).",
+			"1 while the service rejects the published segments, by reason: missing (a required set is absent), "+
+				"users (users left a protected set) or zones (users lost their time zone).",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
-			"Users who left a suppressed set, or one of quiet hours, with the generations that came into use.",
+			"Number of users who left a suppressed set or a set of quiet hours when new segments were loaded.",
 			[]string{"set"}, nil),
 		asOf: prometheus.NewDesc("capper_sets_confirmed_timestamp_seconds",
-			"Time of the newest build that confirmed the users of a suppressed set, or of one of quiet hours.",
+			"Unix time of the newest build that confirmed the users of a suppressed set or a set of quiet hours.",
 			[]string{"set"}, nil),
 		zoneless: prometheus.NewDesc("capper_segments_zoneless_users",
-			"Users of any segment or set who are in no set of a time zone. Absent where no rule asks for users' "+
-				"time zones.", nil, nil),
+			"Number of users in any segment or set whose time zone is unknown. Absent if no rule uses time zones of "+
+				"users.", nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
 		m.refreshes.WithLabelValues(result) // so that each is there from the start, with 0

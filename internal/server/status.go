@@ -63,8 +63,9 @@ func storeStatus(h capping.Health) api.StoreStatus {
 // readyGauge is 1 while readiness answers 200, for alerts.
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_ready", Help: "1 while /readyz asks for calls: not while the service starts or stops, the " +
-			"store is down, or a set is missing.",
+		Name: "capper_ready",
+		Help: "1 if /readyz answers 200; 0 while starting or stopping, when the store is down, or when a required " +
+			"set is missing.",
 	}, func() float64 {
 		if !s.ready.Load() || len(s.missing()) > 0 {
 			return 0

@@ -13,19 +13,23 @@ import (
 func writeMetrics(path string, r *verify.Report, begun, ended time.Time) error {
 	return terminal.WriteFile(path, func(w io.Writer) error {
 		m := &metricsFile{to: w}
-		m.family("capper_audit_verify_timestamp_seconds", "Time at which the latest verification of the audit ended.")
+		m.family("capper_audit_verify_timestamp_seconds", "Unix time at which the latest verification of the audit "+
+			"ended.")
 		m.sample("", "", ended.Unix())
-		m.family("capper_audit_verify_duration_seconds", "Duration of the latest verification of the audit.")
+		m.family("capper_audit_verify_duration_seconds", "Duration of the latest verification of the audit, in "+
+			"seconds.")
 		m.sample("", "", int64(ended.Sub(begun).Seconds()))
-		m.family("capper_audit_verify_findings", "Findings of the latest verification of the audit.")
+		m.family("capper_audit_verify_findings", "Number of findings of the latest verification of the audit, by "+
+			"kind.")
 		for _, kind := range verify.Kinds() {
 			m.sample("kind", kind, int64(r.Found[kind]))
 		}
 		if s := r.Store; s != nil {
 			m.family("capper_audit_verify_store_timestamp_seconds",
-				"Time at which the latest comparison of the store with the audit ended.")
+				"Unix time at which the latest comparison of the store with the audit ended.")
 			m.sample("", "", ended.Unix())
-			m.family("capper_audit_verify_store_sends", "Sends of the latest comparison of the store with the audit.")
+			m.family("capper_audit_verify_store_sends", "Number of sends in the latest comparison of the store with "+
+				"the audit, by result.")
 			for _, one := range []struct {
 				result string
 				n      int64

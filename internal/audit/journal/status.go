@@ -85,15 +85,17 @@ func newMetrics(j *Journal) *metrics {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 	return &metrics{
 		journal: j,
-		records: desc("capper_audit_records_total", "Calls that were recorded."),
-		lost:    desc("capper_audit_lost_total", "Calls that were not recorded, because too much waited already."),
-		waiting: desc("capper_audit_waiting_bytes", "Bytes of records that are on this machine's disk and not yet "+
-			"at their place."),
-		files: desc("capper_audit_waiting_files", "Files of records that are complete and not yet at their place."),
-		flushed: desc("capper_audit_flushed_timestamp_seconds", "What was recorded before this instant is on the "+
-			"disk. 0: nothing yet."),
-		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "When a file of records last came to its place. "+
-			"0: none yet."),
+		records: desc("capper_audit_records_total", "Number of calls recorded in the audit."),
+		lost: desc("capper_audit_lost_total", "Number of calls missing from the audit because the buffer for "+
+			"records was full."),
+		waiting: desc("capper_audit_waiting_bytes", "Bytes of audit records on the local disk that are not yet "+
+			"uploaded."),
+		files: desc("capper_audit_waiting_files", "Number of complete audit files on the local disk that are not "+
+			"yet uploaded."),
+		flushed: desc("capper_audit_flushed_timestamp_seconds", "Unix time up to which all audit records are on the "+
+			"local disk; 0 before the first record."),
+		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "Unix time of the latest upload of an audit file; "+
+			"0 before the first upload."),
 	}
 }
 

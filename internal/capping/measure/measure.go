@@ -52,11 +52,12 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 		return store, nil
 	}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_store_calls_total", Help: "Calls of the store by result: ok, partial (some users undecided) " +
-			"or error.",
+		Name: "capper_store_calls_total",
+		Help: "Calls to the store by result: ok, partial (some users undecided) or error.",
 	}, []string{"store", "op", "result"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "capper_store_call_seconds", Help: "Duration of calls of the store.",
+		Name:    "capper_store_call_seconds",
+		Help:    "Duration of calls to the store, in seconds.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	}, []string{"store", "op"})
 	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds),

@@ -23,8 +23,8 @@ type state struct {
 
 func newState(store capping.Store, kind string) *state {
 	return &state{store, prometheus.NewDesc("capper_store_state",
-		"1 for the state that the store is in: ok, degraded (some users are unavailable, or were within the last "+
-			"half minute) or down; 0 for the others.",
+		"1 for the current state of the store, 0 for others: ok, degraded (some users unavailable in the last 30 "+
+			"seconds) or down.",
 		[]string{"state"}, prometheus.Labels{"store": kind})}
 }
 

@@ -12,7 +12,8 @@ type metrics struct {
 func newMetrics() *metrics {
 	return &metrics{
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_store_errors_total", Help: "Errors of the store.",
+			Name:        "capper_store_errors_total",
+			Help:        "Errors of the embedded store, by kind.",
 			ConstLabels: prometheus.Labels{"store": "embedded"},
 		}, []string{"kind"}),
 	}

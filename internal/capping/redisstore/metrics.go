@@ -39,22 +39,24 @@ func newShards() *shards {
 		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"store": "redis"})
 	}
 	return &shards{
-		all: desc("capper_store_shards", "Masters that hold users."),
-		degraded: desc("capper_store_degraded_shards", "Masters whose users are unavailable: they do not answer, or "+
-			"too few of their replicas work."),
-		unserved: desc("capper_store_unserved_partitions", "Partitions on slots that no node serves."),
-		least: desc("capper_store_replicas_needed", "Replicas of a master that have to work for its users to be "+
-			"decided."),
-		replicas: desc("capper_store_replicas", "Replicas of each master that can hold a send.", "node"),
-		known: desc("capper_store_replicas_known", "Replicas of each master that it has, also those that do not "+
-			"work; 0 while it does not answer.", "node"),
+		all: desc("capper_store_shards", "Number of Redis masters that hold users."),
+		degraded: desc("capper_store_degraded_shards", "Number of Redis masters that are down or have too few "+
+			"working replicas; their users are unavailable."),
+		unserved: desc("capper_store_unserved_partitions", "Number of store partitions whose hash slot is served by "+
+			"no Redis node."),
+		least: desc("capper_store_replicas_needed", "Number of working replicas that a Redis master needs before "+
+			"its users can be decided."),
+		replicas: desc("capper_store_replicas", "Number of working replicas of each Redis master.", "node"),
+		known: desc("capper_store_replicas_known", "Number of all replicas of each Redis master, working or not; 0 "+
+			"while the master does not answer.", "node"),
 
 		certificates: desc("capper_store_certificate_expiry_timestamp_seconds",
-			"End of the certificate that each Redis server shows to new connections, in Unix seconds; only with TLS.",
+			"Unix time at which the TLS certificate of each Redis server expires; only with TLS.",
 			"node"),
 		broken: desc("capper_store_promise_broken",
-			"Partitions whose users are unavailable until an operator accepts what their server did: it evicts keys "+
-				"(policy), has evicted some (evicted), or has no append-only file (append_only).",
+			"Partitions with unavailable users until an operator accepts a possible loss of data, by reason: the "+
+				"Redis server evicts keys (policy), has evicted keys (evicted) or has no append-only file "+
+				"(append_only).",
 			"node", "reason"),
 	}
 }
@@ -110,7 +112,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{}
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capper_store_errors_total", Help: "Failed attempts and users left undecided, by kind of error.",
+		Name: "capper_store_errors_total",
+		Help: "Failed attempts at store calls and users left undecided, by kind of error.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())
@@ -133,18 +136,18 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 		return g
 	}
 	m.barred = gauge("capper_store_barred_partitions",
-		"Partitions, of 64, whose users are unavailable: their server was emptied (gone), dropped records while it "+
-			"loaded (dropped), "+
-			"came back with an older state (older), had a clock that was ahead (clock), their slot is torn "+
-			"(parted), or their server broke a promise (broken).", "reason")
-	m.gone = gauge("capper_store_records_gone", "1 while the store's records are gone, as after FLUSHALL.")
-	m.instances = gauge("capper_store_instances", "Instances that share the store, this one with them.")
-	m.differing = gauge("capper_store_instances_differing", "Other instances that differ from this one, by what "+
-		"differs.", "key")
-	m.made = gauge("capper_store_made_timestamp_seconds", "When the store was begun with nothing recorded, in Unix "+
-		"seconds.")
-	m.unheard = gauge("capper_store_unheard_seconds", "For how long what instances share could not be renewed; 0: "+
-		"it was, at the latest attempt.")
+		"Number of the 64 store partitions whose users are unavailable, by reason: the Redis server lost all data "+
+			"(gone), dropped records while loading (dropped), returned with older data (older), had a clock ahead "+
+			"of time (clock) or may lose data (broken), or the hash slot is split between servers (parted).", "reason")
+	m.gone = gauge("capper_store_records_gone", "1 while the records of the store are gone, for example after "+
+		"FLUSHALL.")
+	m.instances = gauge("capper_store_instances", "Number of capper instances that share the store, including this "+
+		"one.")
+	m.differing = gauge("capper_store_instances_differing", "Number of other capper instances that differ from this "+
+		"one, by the setting or version that differs.", "key")
+	m.made = gauge("capper_store_made_timestamp_seconds", "Unix time at which the store was created empty.")
+	m.unheard = gauge("capper_store_unheard_seconds", "Time since this instance last exchanged its state with other "+
+		"instances; 0 if the latest exchange succeeded.")
 	return errors.Join(faults...)
 }
 

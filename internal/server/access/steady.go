@@ -43,8 +43,9 @@ func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *s
 	registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "capper_rate_fallbacks_total", Help: "Calls whose client's rate was kept by this process alone, " +
-				"as the shared budgets could not be reached.",
+			Name: "capper_rate_fallbacks_total",
+			Help: "Calls whose client's rate limit was checked by this instance alone because the shared limits " +
+				"were unreachable.",
 		})}
 	return l, registerer.Register(l.fallbacks)
 }

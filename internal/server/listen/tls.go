@@ -62,8 +62,8 @@ func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, erro
 // of TLSConfig serves ends.
 func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capper_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate that is served ends, " +
-			"in Unix seconds.",
+		Name: "capper_tls_certificate_expiry_timestamp_seconds",
+		Help: "Unix time at which the TLS certificate of the service expires.",
 	}, func() float64 {
 		current, err := config.GetCertificate(nil)
 		if err != nil || current.Leaf == nil {

@@ -9,21 +9,25 @@ import (
 // ofBudgets show what is held of each budget, and whom it has turned away.
 func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
-		"users":   {Name: "capper_in_flight_users", Help: "Users of the calls being decided."},
-		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of the bodies that are received and decoded."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of the answers that are made and written."},
+		"users": {Name: "capper_in_flight_users", Help: "Number of users in the calls that are being decided now."},
+		"bodies": {Name: "capper_in_flight_body_bytes", Help: "Memory held by request bodies that are being " +
+			"received or decoded."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory held by responses that are being built or " +
+			"sent."},
 	}
 	for name, b := range map[string]*admission.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {
 		labels := prometheus.Labels{"budget": name}
 		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "capper_budget_refused_total", Help: "Calls refused with 503, as a budget was short.",
+				Name:        "capper_budget_refused_total",
+				Help:        "Calls rejected with status 503 because a memory or user budget was exhausted.",
 				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "capper_budget_cut_total", Help: "Calls cut off for others, as their client held most of a " +
-					"budget.", ConstLabels: labels,
+				Name: "capper_budget_cut_total",
+				Help: "Calls aborted to free a budget for other clients, because their client held most of " +
+					"it.", ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
 	return list
@@ -33,10 +37,12 @@ func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 func ofConnections(listeners *admission.Listeners) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "capper_open_connections", Help: "Open connections, of all listeners.",
+			Name: "capper_open_connections",
+			Help: "Number of open connections, over all listeners.",
 		}, func() float64 { open, _ := listeners.Usage(); return float64(open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "capper_connections_closed_total", Help: "Connections closed as there were more than the bound.",
+			Name: "capper_connections_closed_total",
+			Help: "Number of connections closed because the maximum number was open.",
 		}, func() float64 { _, closed := listeners.Usage(); return float64(closed) }),
 	}
 }

@@ -26,18 +26,17 @@ func newClients() *Clients {
 	return &Clients{
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_users_total",
-			Help: "Users of filter calls that record, by the client that asked (anonymous without keys), channel " +
-				"(empty: none) and outcome.",
+			Help: "Users in recording filter calls by client (anonymous without API keys), channel (empty: none) " +
+				"and outcome.",
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",
-			Help: "Filter calls with enforce false, by client and result: accepted, or refused because the key " +
+			Help: "Filter calls with enforce: false, by client and result: accepted, or refused because the key " +
 				"lacks the scope exempt.",
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",
-			Help: "Calls for permits that were refused because too many remembered requests or logs of messages are " +
-				"in the store, by client.",
+			Help: "Calls for permits rejected because the store holds too many permit records, by client.",
 		}, []string{"client"}),
 	}
 }

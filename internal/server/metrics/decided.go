@@ -30,17 +30,17 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users of filter calls that record, by outcome (allowed, replayed, denied, unavailable), segment " +
-				"and, where denied, limit (or suppressed, holdout, quiet).",
+			Help: "Users in recording filter calls by outcome (allowed, replayed, denied, unavailable), segment " +
+				"and, if denied, limit (or suppressed, holdout, quiet).",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_suppressed_users_total", Help: "Users of filter calls that record who were denied because " +
-				"they are in a set that is suppressed, by that set.",
+			Name: "capper_suppressed_users_total",
+			Help: "Users denied in recording filter calls because they are in a suppressed set, by set.",
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Users of filter calls that record who were allowed, and whom a shadow limit would have denied, " +
-				"by segment and limit.",
+			Help: "Users allowed in recording filter calls whom a shadow limit would have denied, by segment and " +
+				"limit.",
 		}, []string{"segment", "limit"}),
 	}
 }

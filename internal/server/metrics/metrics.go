@@ -42,16 +42,18 @@ func New(
 ) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_http_requests_total", Help: "Requests by route and status.",
+			Name: "capper_http_requests_total",
+			Help: "HTTP requests by route and response status.",
 		}, []string{"route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "capper_http_request_seconds", Help: "Time from the request's header to the end of the answer.",
+			Name:    "capper_http_request_seconds",
+			Help:    "Duration of HTTP requests from reading the header to the end of the response, in seconds.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"route"}),
 		decided: newDecided(policy),
 		imported: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "capper_imported_sends_total", Help: "Sends made elsewhere that were imported, by result: added, " +
-				"known, expired or unavailable.",
+			Name: "capper_imported_sends_total",
+			Help: "Imported sends of other systems by result: added, known, expired or unavailable.",
 		}, []string{"result"}),
 		Clients: newClients(),
 		Pacers:  newPacers(pacers.Policy, clock),

@@ -40,23 +40,23 @@ type share struct {
 func newPacers(policy func() *pacing.Policy, clock func() time.Time) *Pacers {
 	return &Pacers{
 		policy: policy, clock: clock,
-		granted: byPacer("capper_permits_granted_total", "Permits granted, by each pacer that they were asked of. "+
+		granted: byPacer("capper_permits_granted_total", "Permits granted, by each pacer that the call named. "+
 			"Repeated calls count once."),
 		refused: byPacer("capper_permits_refused_total", "Permits refused, by the pacer that limited the call. "+
 			"Repeated calls count once."),
-		failed: byPacer("capper_permits_errors_total", "Calls for permits that the store did not answer, by each "+
-			"pacer that they named."),
+		failed: byPacer("capper_permits_errors_total", "Calls for permits that failed because the store did not "+
+			"answer, by each pacer that the call named."),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "capper_permits_wait_seconds", Help: "Wait until the last slot of a grant, by each pacer that it " +
-				"was asked of.",
+			Name:    "capper_permits_wait_seconds",
+			Help:    "Wait until the last permit of a call may be used, in seconds, by each pacer that the call named.",
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
 		}, pacerLabel),
 		queue: asOfNow("capper_pacer_queue_seconds",
-			"Time until the newest slot that this instance knows of; of a pacer per message, of the message where "+
-				"it is longest."),
+			"Time until the last granted permit may be used, as known to this instance; the longest of all messages "+
+				"for a pacer per message."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Share of the fullest limit that was used at the latest call; of a pacer per message, the highest. With "+
-				"a rate alone 1 while the next permit has to wait."),
+			"Used share of the fullest limit of a pacer at its latest call; the highest of all messages for a pacer "+
+				"per message. For a pacer with only a rate: 1 while the next permit must wait."),
 		standing: map[string]*standing{},
 	}
 }

@@ -19,13 +19,14 @@ func newRecords(records *pacing.Records, clients *Clients) *Records {
 	return &Records{
 		records: records, clients: clients,
 		byClient: prometheus.NewDesc("capper_permit_records",
-			"Remembered requests (request) and logs of messages (log) in the store, by the client whose calls left "+
-				"them.", []string{"client", "kind"}, nil),
+			"Permit records in the store by kind (request: a remembered request, log: the log of a message) and by "+
+				"the client that caused them.", []string{"client", "kind"}, nil),
 		inAll: prometheus.NewDesc("capper_permit_records_in_all",
-			"Remembered requests (request) and logs of messages (log) in the store, of all clients.", []string{"kind"},
+			"Permit records of all clients in the store, by kind (request: a remembered request, log: the log of a "+
+				"message).", []string{"kind"},
 			nil),
 		used: prometheus.NewDesc("capper_permit_records_used_ratio",
-			"Share of the fullest bound of permit records that is used.", nil, nil),
+			"Used share of the limit on permit records that is closest to full.", nil, nil),
 	}
 }
 

@@ -43,8 +43,8 @@ var _ sdk.SpanProcessor = (*queue)(nil)
 func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_trace_spans_total",
-		Help: "Spans that were recorded: sent to the collector, or dropped as too many waited or as the collector " +
-			"did not take them.",
+		Help: "Recorded trace spans by result: sent to the collector, or dropped because the queue was full or the " +
+			"collector failed.",
 	}, []string{"result"})
 	q := &queue{
 		exporter: exporter, logger: cfg.Logger, every: cfg.every, spans: make(chan sdk.ReadOnlySpan, queueSpans),
